@@ -1,0 +1,152 @@
+#![expect(clippy::disallowed_methods, reason = "the one file that reads clocks and sets timers")]
+
+use std::{
+    fmt,
+    future::Future,
+    ops::{Add, Sub},
+    pin::Pin,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A future that a [`Clock`] resolves when its time has come.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What time it is: the only source of time in Leasehold.
+///
+/// Belief in a lease is measured on a clock that also runs while the machine sleeps, because
+/// the server's does. Tests put a manual clock in its place.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The present instant; never earlier than one returned before.
+    fn now(&self) -> Instant;
+
+    /// A future that resolves once [`now`](Clock::now) has reached `at`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the timer and nothing else.
+    fn sleep_until(&self, at: Instant) -> Sleep;
+
+    /// The time since the Unix epoch, which may step; only the embedded store derives fences from it.
+    fn unix_time(&self) -> Duration;
+}
+
+/// A point in time of a [`Clock`], in nanoseconds since an origin that only differences cancel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The instant that lies `since_origin` after the clock's origin.
+    pub const fn at(since_origin: Duration) -> Self {
+        Self(saturating_nanos(since_origin))
+    }
+
+    /// The time since the clock's origin.
+    pub const fn since_origin(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// How much later this instant is than `earlier`, or zero.
+    pub fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(saturating_nanos(duration)))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(saturating_nanos(duration)))
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.since_origin())
+    }
+}
+
+/// Nanoseconds that fit 584 years, far beyond any deadline.
+const fn saturating_nanos(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(duration.subsec_nanos() as u64)
+}
+
+/// The clock of this machine: `CLOCK_BOOTTIME` on Linux, which counts suspended time.
+///
+/// Elsewhere it is the monotonic clock of the standard library, whose behaviour in suspend is
+/// the platform's own (see `docs/guarantees.md`). Timers stop while the machine sleeps, so no
+/// sleep is longer than five seconds before the clock is read again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl SystemClock {
+    /// The longest time for which a sleeping task trusts a timer.
+    const LONGEST_NAP: Duration = Duration::from_secs(5);
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        boot_time()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        Box::pin(async move {
+            loop {
+                let left = at.saturating_since(boot_time());
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(left.min(Self::LONGEST_NAP)).await;
+            }
+        })
+    }
+
+    fn unix_time(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn boot_time() -> Instant {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Instant::at(Duration::new(seconds, nanos))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn boot_time() -> Instant {
+    static ORIGIN: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    Instant::at(ORIGIN.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_saturate_instead_of_overflowing() {
+        let late = Instant::at(Duration::MAX);
+        assert_eq!(late + Duration::from_secs(1), late);
+        assert_eq!(Instant::default() - Duration::from_secs(1), Instant::default());
+        assert_eq!(Instant::default().saturating_since(late), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn a_sleep_ends_when_the_clock_says_so() {
+        let clock = SystemClock;
+        let at = clock.now() + Duration::from_millis(20);
+        clock.sleep_until(at).await;
+        assert!(clock.now() >= at);
+        clock.sleep_until(Instant::default()).await;
+    }
+}

@@ -1,0 +1,101 @@
+use std::num::NonZeroU32;
+
+/// How many nested uses a lease has, and the number of the last change that Redis was told of.
+///
+/// Holds are counted here first; Redis mirrors the *absolute* count. Every change carries a
+/// number that grows within the lease, so that two changes whose commands swap on the way leave
+/// the later one standing, and a repeat changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holds {
+    count: u32,
+    number: u64,
+}
+
+/// What the store is to be told after a change of holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldUpdate {
+    /// The absolute number of holds.
+    pub count: NonZeroU32,
+    /// The number of this change; a store ignores one that is not above the last it saw.
+    pub number: u64,
+}
+
+impl Holds {
+    /// The greatest number of nested holds of one lease.
+    pub const MAX: u32 = u32::MAX >> 1;
+
+    /// One hold, as every grant begins.
+    pub fn first() -> Self {
+        Self { count: 1, number: 0 }
+    }
+
+    /// The number of holds.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Adds a hold for a re-entry.
+    ///
+    /// # Errors
+    ///
+    /// - [`HoldsError::Ended`] when the last hold was released already.
+    /// - [`HoldsError::TooMany`] at [`Holds::MAX`].
+    pub fn enter(&mut self) -> Result<HoldUpdate, HoldsError> {
+        match self.count {
+            0 => Err(HoldsError::Ended),
+            Self::MAX => Err(HoldsError::TooMany),
+            _ => {
+                self.count += 1;
+                self.update().ok_or(HoldsError::Ended)
+            }
+        }
+    }
+
+    /// Takes a hold off; `None` means that it was the last one and the lease ends.
+    pub fn leave(&mut self) -> Option<HoldUpdate> {
+        self.count = self.count.saturating_sub(1);
+        self.update()
+    }
+
+    fn update(&mut self) -> Option<HoldUpdate> {
+        let count = NonZeroU32::new(self.count)?;
+        self.number += 1;
+        Some(HoldUpdate { count, number: self.number })
+    }
+}
+
+/// Why a lease takes no further hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HoldsError {
+    /// The last hold was released.
+    #[error("the last hold of this lease was released; acquire the lock again")]
+    Ended,
+    /// The lease has [`Holds::MAX`] holds.
+    #[error("the lease has {} nested holds; a re-entry is never released", Holds::MAX)]
+    TooMany,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_absolute_and_numbered() {
+        let mut holds = Holds::first();
+        let two = holds.enter().unwrap();
+        assert_eq!((two.count.get(), two.number), (2, 1));
+        let one = holds.leave().unwrap();
+        assert_eq!((one.count.get(), one.number), (1, 2));
+        assert_eq!(holds.leave(), None);
+        assert_eq!(holds.enter(), Err(HoldsError::Ended));
+        assert_eq!(holds.leave(), None);
+        assert_eq!(holds.count(), 0);
+    }
+
+    #[test]
+    fn holds_do_not_overflow() {
+        let mut holds = Holds { count: Holds::MAX, number: 0 };
+        assert_eq!(holds.enter(), Err(HoldsError::TooMany));
+        assert_eq!(holds.count(), Holds::MAX);
+    }
+}

@@ -1,0 +1,124 @@
+use std::time::Duration;
+
+use super::{
+    belief::believed_until,
+    state::{LeaseState, LossReason},
+};
+use crate::clock::Instant;
+
+/// The life of one lease in its holder's eyes.
+///
+/// Every method takes the present instant, looks at the deadlines first and returns the state
+/// afterwards. Call [`observe`](Self::observe) before any use of the lease; report answers with
+/// the instant their request was *sent*. Transitions only go from held to lost or released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRules {
+    state: LeaseState,
+    ends_at: Option<Instant>,
+}
+
+impl LeaseRules {
+    /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the latest.
+    pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
+        Self { state: LeaseState::Held { until }, ends_at }
+    }
+
+    /// The state as it was last seen, without a look at the clock.
+    pub fn present(&self) -> LeaseState {
+        self.state
+    }
+
+    /// The state at `now`: a deadline that has passed is a loss.
+    pub fn observe(&mut self, now: Instant) -> LeaseState {
+        if let LeaseState::Held { until } = self.state {
+            if self.ends_at.is_some_and(|at| now >= at) {
+                self.state = LeaseState::Lost(LossReason::MaxHold);
+            } else if now >= until {
+                self.state = LeaseState::Lost(LossReason::Expired);
+            }
+        }
+        self.state
+    }
+
+    /// A renewal or hold sent at `sent_at` was answered with `remaining`.
+    pub fn extended(&mut self, now: Instant, sent_at: Instant, remaining: Duration) -> LeaseState {
+        if let LeaseState::Held { until } = self.observe(now) {
+            // The later of the two: answers may arrive out of order.
+            let until = until.max(believed_until(sent_at, remaining));
+            self.state = LeaseState::Held { until };
+        }
+        self.observe(now)
+    }
+
+    /// The lease is lost for `reason`, unless it had ended before.
+    pub fn lose(&mut self, now: Instant, reason: LossReason) -> LeaseState {
+        if self.observe(now).is_held() {
+            self.state = LeaseState::Lost(reason);
+        }
+        self.state
+    }
+
+    /// The holder gives the lease back; the answer is the state that it had until then.
+    pub fn release(&mut self, now: Instant) -> LeaseState {
+        let before = self.observe(now);
+        if before.is_held() {
+            self.state = LeaseState::Released;
+        }
+        before
+    }
+
+    /// When to look again if nothing happens: the nearest deadline of a held lease.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            LeaseState::Held { until } => Some(self.ends_at.map_or(until, |at| at.min(until))),
+            LeaseState::Lost(_) | LeaseState::Released => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn belief_ends_at_the_deadline_and_never_returns() {
+        let mut lease = LeaseRules::new(at(100), None);
+        assert_eq!(lease.observe(at(99)), LeaseState::Held { until: at(100) });
+        assert_eq!(lease.observe(at(100)), LeaseState::Lost(LossReason::Expired));
+        let late = lease.extended(at(101), at(99), Duration::from_secs(10));
+        assert_eq!(late, LeaseState::Lost(LossReason::Expired));
+        assert_eq!(lease.lose(at(102), LossReason::Gone), LeaseState::Lost(LossReason::Expired));
+        assert_eq!(lease.release(at(103)), LeaseState::Lost(LossReason::Expired));
+        assert_eq!(lease.deadline(), None);
+    }
+
+    #[test]
+    fn an_answer_extends_from_its_send_time_and_never_shortens() {
+        let mut lease = LeaseRules::new(at(100), None);
+        let state = lease.extended(at(50), at(40), Duration::from_millis(102));
+        assert_eq!(state, LeaseState::Held { until: at(140) });
+        let state = lease.extended(at(51), at(10), Duration::from_millis(102));
+        assert_eq!(state, LeaseState::Held { until: at(140) });
+    }
+
+    #[test]
+    fn max_hold_wins_over_renewals() {
+        let mut lease = LeaseRules::new(at(100), Some(at(150)));
+        let _ = lease.extended(at(90), at(90), Duration::from_secs(1));
+        assert_eq!(lease.deadline(), Some(at(150)));
+        assert_eq!(lease.observe(at(150)), LeaseState::Lost(LossReason::MaxHold));
+    }
+
+    #[test]
+    fn a_release_tells_what_it_ended() {
+        let mut lease = LeaseRules::new(at(100), None);
+        assert!(lease.release(at(10)).is_held());
+        assert_eq!(lease.release(at(11)), LeaseState::Released);
+        assert_eq!(lease.lose(at(12), LossReason::Gone), LeaseState::Released);
+        assert_eq!(lease.observe(at(1000)), LeaseState::Released);
+    }
+}

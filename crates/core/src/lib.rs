@@ -1,0 +1,29 @@
+//! The words, rules, stores and scripts of Leasehold. Use the `leasehold` crate; this one is its
+//! heart.
+//!
+//! - [`LockName`], [`FenceToken`], [`Ttl`] and the other words validate once, when made.
+//! - [`lease`] holds the rules of a lease, pure functions of state, time and event.
+//! - [`LockStore`] is the contract that [`RedisStore`] and [`MemoryStore`] keep.
+//! - [`Clock`] and [`Entropy`] are the only sources of time and randomness.
+
+mod clock;
+mod entropy;
+pub mod lease;
+mod memory;
+pub mod metric;
+mod redis;
+pub mod store;
+mod words;
+
+// The client library whose values appear in this API.
+pub use ::redis as redis_client;
+pub use clock::{Clock, Instant, Sleep, SystemClock};
+pub use entropy::{Entropy, SystemEntropy};
+pub use memory::MemoryStore;
+pub use redis::{AddressError, RedisAddress, RedisConfig, RedisPool, RedisStore, Script};
+pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
+pub use words::{
+    AcquisitionId, AcquisitionIdError, Class, ClassError, FenceToken, FenceTokenError, LockName,
+    NameError, Namespace, NamespaceError, RuntimeId, RuntimeLabel, Stamp, StampError, Ttl,
+    TtlError,
+};

@@ -1,0 +1,10 @@
+//! The embedded store: the rules of the scripts, in the memory of this process.
+
+mod keyspace;
+mod row;
+mod rules;
+mod store;
+mod time;
+
+pub(crate) use rules::{WITHDRAWAL_MARK, exhausted};
+pub use store::MemoryStore;

@@ -1,0 +1,86 @@
+use super::time::ServerTime;
+use crate::words::{AcquisitionId, FenceToken, RuntimeLabel};
+
+/// What the embedded store knows of one name; parts past their time count as absent.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    lease: Option<LeaseRow>,
+    counter: Option<CounterRow>,
+    withdrawn: Vec<(AcquisitionId, ServerTime)>,
+}
+
+/// A lease, as the hash of the same name in Redis.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseRow {
+    pub(crate) id: AcquisitionId,
+    pub(crate) fence: FenceToken,
+    pub(crate) holds: u32,
+    pub(crate) hold_number: u64,
+    pub(crate) label: RuntimeLabel,
+    pub(crate) since: ServerTime,
+    pub(crate) kept: bool,
+    pub(crate) ends: ServerTime,
+}
+
+/// A fence counter; without an end under [`FencePolicy::Counter`](crate::FencePolicy::Counter).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CounterRow {
+    pub(crate) last: u64,
+    pub(crate) ends: Option<ServerTime>,
+}
+
+impl Row {
+    /// The lease that stands at `now`.
+    pub(crate) fn lease(&mut self, now: ServerTime) -> Option<&mut LeaseRow> {
+        if self.lease.as_ref().is_some_and(|lease| lease.ends <= now) {
+            self.lease = None;
+        }
+        self.lease.as_mut()
+    }
+
+    /// The lease that `id` and `fence` name, unless it is only kept closed.
+    pub(crate) fn live_lease(
+        &mut self,
+        now: ServerTime,
+        id: AcquisitionId,
+        fence: FenceToken,
+    ) -> Option<&mut LeaseRow> {
+        self.lease(now).filter(|lease| lease.id == id && lease.fence == fence && !lease.kept)
+    }
+
+    pub(crate) fn set_lease(&mut self, lease: Option<LeaseRow>) {
+        self.lease = lease;
+    }
+
+    /// The last token granted, or 0 when the counter is not known.
+    pub(crate) fn counted(&self, now: ServerTime) -> u64 {
+        let live = |counter: &CounterRow| counter.ends.is_none_or(|ends| ends > now);
+        self.counter.filter(live).map_or(0, |counter| counter.last)
+    }
+
+    pub(crate) fn set_counter(&mut self, counter: Option<CounterRow>) {
+        self.counter = counter;
+    }
+
+    pub(crate) fn is_withdrawn(&mut self, now: ServerTime, id: AcquisitionId) -> bool {
+        self.withdrawn.retain(|(_, ends)| *ends > now);
+        self.withdrawn.iter().any(|(withdrawn, _)| *withdrawn == id)
+    }
+
+    pub(crate) fn mark_withdrawn(&mut self, now: ServerTime, id: AcquisitionId, ends: ServerTime) {
+        self.withdrawn.retain(|(other, ends)| *ends > now && *other != id);
+        self.withdrawn.push((id, ends));
+    }
+
+    /// When nothing of the row is left; `None` for a counter that lives for ever.
+    pub(crate) fn ends(&self) -> Option<ServerTime> {
+        let counter = match self.counter {
+            Some(CounterRow { ends: None, .. }) => return None,
+            Some(CounterRow { ends: Some(ends), .. }) => ends,
+            None => ServerTime::default(),
+        };
+        let lease = self.lease.as_ref().map(|lease| lease.ends);
+        let marks = self.withdrawn.iter().map(|(_, ends)| *ends);
+        Some(marks.chain(lease).fold(counter, Ord::max))
+    }
+}

@@ -1,0 +1,19 @@
+//! Metrics through the `metrics` facade: names, descriptions, buckets and the series of a class.
+//!
+//! Nothing is allocated while no recorder is installed, and a recorder that is installed late
+//! sees everything from then on: keys are built once, handles are not kept.
+
+mod buckets;
+mod describe;
+mod emit;
+pub mod names;
+mod registry;
+mod series;
+
+pub use buckets::{HOLD_BUCKETS, RENEWAL_BUCKETS, WAIT_BUCKETS};
+pub use describe::describe_metrics;
+pub use registry::Metrics;
+pub use series::{
+    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, ReleaseOutcome, ReleaseVia, RenewalOutcome,
+    StoreMetrics,
+};

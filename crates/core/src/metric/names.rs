@@ -1,0 +1,34 @@
+//! The names of all metrics.
+
+/// Counter of acquire calls by `class` and `outcome`.
+pub const ACQUIRE_TOTAL: &str = "leasehold_acquire_total";
+/// Histogram of the time from asking to holding, in seconds, by `class`.
+pub const ACQUIRE_WAIT_SECONDS: &str = "leasehold_acquire_wait_seconds";
+/// Counter of acquire calls that found the lock taken, waiting or not, by `class`.
+pub const CONTENDED_TOTAL: &str = "leasehold_contended_total";
+/// Gauge of acquire calls that wait, by `class`.
+pub const WAITERS: &str = "leasehold_waiters";
+/// Gauge of leases held by this process, by `class`.
+pub const HELD: &str = "leasehold_held";
+/// Histogram of the time a lease was held, in seconds, by `class` and `end`.
+pub const HOLD_SECONDS: &str = "leasehold_hold_seconds";
+/// Counter of the times a waiter looked again, by `class` and `source`.
+pub const WAKEUPS_TOTAL: &str = "leasehold_wakeups_total";
+/// Counter of renewals by `class` and `outcome`.
+pub const RENEWALS_TOTAL: &str = "leasehold_renewals_total";
+/// Histogram of a renewal command's round trip, in seconds.
+pub const RENEWAL_SECONDS: &str = "leasehold_renewal_seconds";
+/// Histogram of how late renewals were sent, in seconds: a starved runtime shows here.
+pub const RENEWAL_LAG_SECONDS: &str = "leasehold_renewal_lag_seconds";
+/// Histogram of the belief that was left when a renewal was confirmed, in seconds, by `class`.
+pub const RENEWAL_MARGIN_SECONDS: &str = "leasehold_renewal_margin_seconds";
+/// Counter of lost leases by `class` and `reason`.
+pub const LOST_TOTAL: &str = "leasehold_lost_total";
+/// Counter of releases by `class`, `outcome` and `via`.
+pub const RELEASE_TOTAL: &str = "leasehold_release_total";
+/// Counter of writes that a gate refused for their stale fence, by `gate`.
+pub const FENCE_REJECTED_TOTAL: &str = "leasehold_fence_rejected_total";
+/// Counter of grants at which the server's fence counter was behind what this process had seen.
+pub const FENCE_REGRESSION_TOTAL: &str = "leasehold_fence_regression_total";
+/// Counter of failed store commands by `kind`.
+pub const STORE_ERRORS_TOTAL: &str = "leasehold_store_errors_total";

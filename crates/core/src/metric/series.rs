@@ -1,0 +1,331 @@
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
+
+use metrics::{Key, SharedString};
+
+use super::{
+    emit::{count, key, record, set},
+    names,
+};
+use crate::{lease::LossReason, store::StoreErrorKind, words::Class};
+
+/// Defines a label whose values are the variants of an enum.
+macro_rules! label {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            fn as_label(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+    };
+}
+
+label! {
+    /// How an acquire call ended.
+    AcquireOutcome {
+        /// It got a new lease.
+        Acquired => "acquired",
+        /// It re-entered a lease of the same owner.
+        Reentered => "reentered",
+        /// The lock was taken and the caller did not want to wait.
+        Busy => "busy",
+        /// The wait was over before the lock was free.
+        Timeout => "timeout",
+        /// The caller dropped the future.
+        Cancelled => "cancelled",
+        /// The owner's lease had been lost.
+        Lost => "lost",
+        /// The store failed, or the runtime was shut down.
+        Error => "error",
+    }
+}
+
+label! {
+    /// How the time of holding a lease ended.
+    HoldEnd {
+        /// By an explicit release.
+        Released => "released",
+        /// By dropping the last guard.
+        Dropped => "dropped",
+        /// By losing the lease.
+        Lost => "lost",
+    }
+}
+
+label! {
+    /// What a renewal came to.
+    RenewalOutcome {
+        /// The lease was extended.
+        Renewed => "renewed",
+        /// The attempt failed without effect; the lease stands until its deadline.
+        Held => "held",
+        /// Nobody knows whether it was extended; the lease stands until its deadline.
+        Unknown => "unknown",
+        /// The lease is gone.
+        Lost => "lost",
+    }
+}
+
+label! {
+    /// What a release came to.
+    ReleaseOutcome {
+        /// The lease has ended on the server.
+        Released => "released",
+        /// It had ended before.
+        Gone => "gone",
+        /// The server could not be told; the lease ends with its ttl.
+        Unconfirmed => "unconfirmed",
+    }
+}
+
+label! {
+    /// Which way a release was asked for.
+    ReleaseVia {
+        /// By `release()`.
+        Explicit => "explicit",
+        /// By dropping the guard.
+        Drop => "drop",
+        /// By taking back an acquire that nobody awaited any more.
+        Withdraw => "withdraw",
+        /// By the watchdog, at the end of `max_hold`.
+        MaxHold => "max_hold",
+        /// By the runtime's shutdown.
+        Shutdown => "shutdown",
+    }
+}
+
+/// The series of one class of locks, with keys that are built once.
+#[derive(Debug)]
+pub struct ClassMetrics {
+    class: Class,
+    acquire: Vec<Key>,
+    wait: Key,
+    contended: Key,
+    waiters: (Key, AtomicI64),
+    held: (Key, AtomicI64),
+    hold: Vec<Key>,
+    wakeups: Key,
+    renewals: Vec<Key>,
+    margin: Key,
+    lost: Vec<Key>,
+    release: Vec<Vec<Key>>,
+}
+
+impl ClassMetrics {
+    /// Builds the keys of a class.
+    pub fn new(class: Class) -> Self {
+        let with = |name, more: &[(&'static str, &'static str)]| {
+            let mut labels = vec![("class", SharedString::from_shared(class.shared()))];
+            labels.extend(more.iter().map(|(k, v)| (*k, SharedString::const_str(v))));
+            key(name, &labels)
+        };
+        let release = |via: &ReleaseVia| {
+            let labels = |o: &ReleaseOutcome| [("outcome", o.as_label()), ("via", via.as_label())];
+            ReleaseOutcome::ALL.iter().map(|o| with(names::RELEASE_TOTAL, &labels(o))).collect()
+        };
+        Self {
+            acquire: AcquireOutcome::ALL
+                .iter()
+                .map(|o| with(names::ACQUIRE_TOTAL, &[("outcome", o.as_label())]))
+                .collect(),
+            wait: with(names::ACQUIRE_WAIT_SECONDS, &[]),
+            contended: with(names::CONTENDED_TOTAL, &[]),
+            waiters: (with(names::WAITERS, &[]), AtomicI64::new(0)),
+            held: (with(names::HELD, &[]), AtomicI64::new(0)),
+            hold: HoldEnd::ALL
+                .iter()
+                .map(|end| with(names::HOLD_SECONDS, &[("end", end.as_label())]))
+                .collect(),
+            wakeups: with(names::WAKEUPS_TOTAL, &[("source", "poll")]),
+            renewals: RenewalOutcome::ALL
+                .iter()
+                .map(|o| with(names::RENEWALS_TOTAL, &[("outcome", o.as_label())]))
+                .collect(),
+            margin: with(names::RENEWAL_MARGIN_SECONDS, &[]),
+            lost: LossReason::ALL
+                .iter()
+                .map(|r| with(names::LOST_TOTAL, &[("reason", r.as_label())]))
+                .collect(),
+            release: ReleaseVia::ALL.iter().map(release).collect(),
+            class,
+        }
+    }
+
+    /// The class whose series these are.
+    pub fn class(&self) -> &Class {
+        &self.class
+    }
+
+    /// An acquire call ended.
+    pub fn acquire(&self, outcome: AcquireOutcome) {
+        count(&self.acquire[outcome as usize], 1);
+    }
+
+    /// A lease was got after a wait.
+    pub fn waited(&self, wait: Duration) {
+        record(&self.wait, wait.as_secs_f64());
+    }
+
+    /// An acquire call found the lock taken.
+    pub fn contended(&self) {
+        count(&self.contended, 1);
+    }
+
+    /// Waiters came (1) or went (-1).
+    pub fn waiters(&self, change: i64) {
+        adjust(&self.waiters, change);
+    }
+
+    /// Leases came (1) or went (-1).
+    pub fn held(&self, change: i64) {
+        adjust(&self.held, change);
+    }
+
+    /// The time of holding a lease ended.
+    pub fn hold(&self, end: HoldEnd, time: Duration) {
+        record(&self.hold[end as usize], time.as_secs_f64());
+    }
+
+    /// A waiter looked again.
+    pub fn wakeup(&self) {
+        count(&self.wakeups, 1);
+    }
+
+    /// A renewal was answered, or failed.
+    pub fn renewal(&self, outcome: RenewalOutcome) {
+        count(&self.renewals[outcome as usize], 1);
+    }
+
+    /// A renewal was confirmed with this much belief left.
+    pub fn renewal_margin(&self, margin: Duration) {
+        record(&self.margin, margin.as_secs_f64());
+    }
+
+    /// A lease was lost.
+    pub fn lost(&self, reason: LossReason) {
+        count(&self.lost[reason as usize], 1);
+    }
+
+    /// A release was answered, or failed.
+    pub fn release(&self, outcome: ReleaseOutcome, via: ReleaseVia) {
+        count(&self.release[via as usize][outcome as usize], 1);
+    }
+
+    /// Shows every series of the class to the recorder: counters as they are, gauges as they stand.
+    ///
+    /// An alert on the first loss needs to have seen a 0 before the 1.
+    pub fn show(&self) {
+        let release = self.release.iter().flatten();
+        for key in self.acquire.iter().chain(&self.renewals).chain(&self.lost).chain(release) {
+            count(key, 0);
+        }
+        count(&self.contended, 0);
+        count(&self.wakeups, 0);
+        adjust(&self.waiters, 0);
+        adjust(&self.held, 0);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge of things in memory stays below 2^53")]
+fn adjust((key, level): &(Key, AtomicI64), change: i64) {
+    let now = level.fetch_add(change, Ordering::Relaxed) + change;
+    set(key, now as f64);
+}
+
+/// The series that concern a runtime as a whole.
+#[derive(Debug)]
+pub struct StoreMetrics {
+    errors: Vec<Key>,
+    regressions: Key,
+    renewal: Key,
+    lag: Key,
+}
+
+impl StoreMetrics {
+    /// Builds the keys.
+    pub fn new() -> Self {
+        Self {
+            errors: StoreErrorKind::ALL
+                .iter()
+                .map(|kind| {
+                    let label = SharedString::const_str(kind.as_label());
+                    key(names::STORE_ERRORS_TOTAL, &[("kind", label)])
+                })
+                .collect(),
+            regressions: key(names::FENCE_REGRESSION_TOTAL, &[]),
+            renewal: key(names::RENEWAL_SECONDS, &[]),
+            lag: key(names::RENEWAL_LAG_SECONDS, &[]),
+        }
+    }
+
+    /// A store command failed.
+    pub fn error(&self, kind: StoreErrorKind) {
+        count(&self.errors[kind as usize], 1);
+    }
+
+    /// A grant showed that the server's fence counter had lost data.
+    pub fn regression(&self) {
+        count(&self.regressions, 1);
+    }
+
+    /// A renewal command took this long.
+    pub fn renewal(&self, round_trip: Duration) {
+        record(&self.renewal, round_trip.as_secs_f64());
+    }
+
+    /// Renewals were sent this late.
+    pub fn renewal_lag(&self, lag: Duration) {
+        record(&self.lag, lag.as_secs_f64());
+    }
+
+    /// Shows every series to the recorder.
+    pub fn show(&self) {
+        for key in self.errors.iter().chain([&self.regressions]) {
+            count(key, 0);
+        }
+    }
+}
+
+impl Default for StoreMetrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The series of one kind of gate, which stands between stale fences and a storage.
+#[derive(Debug)]
+pub struct GateMetrics {
+    rejected: Key,
+}
+
+impl GateMetrics {
+    /// Builds the key for a kind of gate, such as `redis`; never the name of a resource.
+    pub fn new(gate: &'static str) -> Self {
+        let label = SharedString::const_str(gate);
+        Self { rejected: key(names::FENCE_REJECTED_TOTAL, &[("gate", label)]) }
+    }
+
+    /// A fence was refused.
+    pub fn rejected(&self) {
+        count(&self.rejected, 1);
+    }
+
+    /// Shows the series to the recorder.
+    ///
+    /// An alert on the first refusal needs to have seen a 0 before the 1.
+    pub fn show(&self) {
+        count(&self.rejected, 0);
+    }
+}

@@ -1,0 +1,127 @@
+use std::fmt;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+/// Where a Redis server is, and how to log in; shown without its credentials.
+///
+/// - `redis://[user:password@]host[:port][/database]`
+/// - `rediss://…` for TLS, with the feature `tls`
+/// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
+#[derive(Clone)]
+pub struct RedisAddress {
+    info: ConnectionInfo,
+}
+
+impl RedisAddress {
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// [`AddressError`] when it is not understood, or needs a feature that is not enabled.
+    pub fn parse(url: &str) -> Result<Self, AddressError> {
+        let refuse = |reason: String| AddressError { url: without_credentials(url), reason };
+        let info = url.into_connection_info().map_err(|error| {
+            // The detail of an error may repeat parts of the URL, so only its category is told.
+            refuse(if url.starts_with("rediss://") && cfg!(not(feature = "tls")) {
+                "the feature `tls` is not enabled".into()
+            } else {
+                error.category().into()
+            })
+        })?;
+        if url.starts_with("rediss://") && url.ends_with("#insecure") {
+            return Err(refuse("TLS without verification is not supported".into()));
+        }
+        Ok(Self { info })
+    }
+
+    /// How to connect, as the client library takes it.
+    pub(super) fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    /// Whether the address asks for TLS.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "asked for TLS only"))]
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
+    }
+}
+
+impl fmt::Display for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let db = self.info.redis_settings().db();
+        match self.info.addr() {
+            ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{db}"),
+            ConnectionAddr::TcpTls { host, port, .. } => write!(f, "rediss://{host}:{port}/{db}"),
+            ConnectionAddr::Unix(path) => write!(f, "redis+unix://{}?db={db}", path.display()),
+            _ => f.write_str("redis"),
+        }
+    }
+}
+
+impl fmt::Debug for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A URL cut down to what may be shown: scheme, host, port and path.
+fn without_credentials(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // Without a scheme it is not known which part is a password.
+        return rest_after_at(url).into();
+    };
+    format!("{scheme}://{}", rest_after_at(rest))
+}
+
+fn rest_after_at(text: &str) -> &str {
+    text.rsplit_once('@').map_or(text, |(_, rest)| rest)
+}
+
+/// A text that is not the address of a Redis server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the Redis address {url:?} cannot be used: {reason}; write redis://[user:password@]host[:port][/database], rediss://… or redis+unix:///path"
+)]
+pub struct AddressError {
+    url: String,
+    reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        let address = RedisAddress::parse("redis://bob:secret@example.org:7000/3").unwrap();
+        assert_eq!(address.to_string(), "redis://example.org:7000/3");
+        assert_eq!(format!("{address:?}"), "redis://example.org:7000/3");
+        let unix = RedisAddress::parse("redis+unix:///tmp/s?db=2&user=bob&pass=secret").unwrap();
+        assert_eq!(unix.to_string(), "redis+unix:///tmp/s?db=2");
+        assert_eq!(unix.info().redis_settings().password(), Some("secret"));
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_without_credentials() {
+        for bad in [
+            "",
+            "localhost",
+            "http://bob:secret@h",
+            "redis://bob:secret@h:99999",
+            "redis://bob:secret@h/x",
+            "bob:secret@h",
+            "redis://bob:se/cret@h:1:2",
+        ] {
+            let error = RedisAddress::parse(bad).unwrap_err().to_string();
+            assert!(!error.contains("cret"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn tls_without_the_feature_names_the_feature() {
+        let error = RedisAddress::parse("rediss://h").unwrap_err().to_string();
+        assert!(error.contains("`tls`"), "{error}");
+    }
+}

@@ -1,0 +1,139 @@
+use redis::{ErrorKind, RedisError};
+
+use crate::store::{StoreError, StoreErrorKind};
+
+use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
+
+/// What a failure of a command means, and what to do about it.
+///
+/// The server's words decide, because before Redis 7 the code of an error inside a script is
+/// wrapped in `ERR Error running script`. A refusal that only comes before anything was
+/// written is definite; what is not known is indeterminate.
+pub(super) fn classify(error: &RedisError) -> StoreError {
+    let text = words_of(error);
+    let (kind, remedy) = match error.kind() {
+        ErrorKind::AuthenticationFailed => (Config, LOG_IN),
+        ErrorKind::InvalidClientConfig => (Config, "correct the address or the TLS settings"),
+        ErrorKind::RESP3NotSupported => (Config, "use Redis 6.2 or newer"),
+        ErrorKind::Io if text.contains("certificate") => (Config, CERTIFICATE),
+        ErrorKind::Io | ErrorKind::Parse => (Indeterminate, OUT_OF_REACH),
+        ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
+        _ => by_words(&text),
+    };
+    StoreError::new(kind, text, remedy)
+}
+
+/// Whether the connection that brought this error must not be used again.
+pub(super) fn spoils_connection(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_unrecoverable_error()
+        || error.kind() == ErrorKind::Parse
+        // A demoted master keeps answering; the next connection may find its successor.
+        || error.code() == Some("READONLY")
+}
+
+/// A connection that could not be made: nothing was sent.
+pub(super) fn classify_dial(error: &RedisError) -> StoreError {
+    if error.kind() == ErrorKind::Parse {
+        let what = "whatever answers at this address does not speak Redis' protocol";
+        return StoreError::new(Config, what, "correct host and port of the address");
+    }
+    let failed = classify(error);
+    if failed.kind() == Indeterminate {
+        return StoreError::new(
+            Definite,
+            format!("cannot connect to Redis: {}", failed.what()),
+            "check that the server runs and the address is right",
+        );
+    }
+    failed
+}
+
+/// The failure in one line; the parser's errors come in several.
+fn words_of(error: &RedisError) -> String {
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        // The client library keeps the server's own words to itself.
+        return "the server refused the login".into();
+    }
+    let words = match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    };
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const LOG_IN: &str = "give the address a user and password that the server accepts";
+const CERTIFICATE: &str = "trust the server's certificate authority, or correct the host name";
+const GRANT_RIGHTS: &str =
+    "grant the Redis user the commands, keys and channels that docs/operations.md lists";
+const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
+const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
+
+fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
+    /// Words of a refusal, what it means, what to do.
+    const REFUSALS: &[(&str, StoreErrorKind, &str)] = &[
+        ("WRONGTYPE", Corrupt, "another program uses the key; choose another namespace or name"),
+        ("NOPERM", Config, GRANT_RIGHTS),
+        ("has no permissions", Config, GRANT_RIGHTS),
+        ("can't run this command", Config, GRANT_RIGHTS),
+        ("can't access at least one of the keys", Config, GRANT_RIGHTS),
+        ("can't publish to the channel", Config, GRANT_RIGHTS),
+        ("NOAUTH", Config, LOG_IN),
+        ("WRONGPASS", Config, LOG_IN),
+        ("unknown command", Config, "use Redis 6.2 or newer, with scripts enabled"),
+        ("CROSSSLOT", Config, "connect to a server that is not part of a Cluster"),
+        ("DB index is out of range", Config, "correct the database number of the address"),
+        ("MOVED", Config, "connect to a server that is not part of a Cluster"),
+        ("LOADING", Definite, "the server is loading its data; wait until it has"),
+        ("BUSY", Definite, "a script blocks the server; end it with SCRIPT KILL"),
+        ("READONLY", Definite, "the server is a replica; connect to the master"),
+        ("OOM", Definite, "the server is out of memory; raise maxmemory or free some"),
+        ("NOREPLICAS", Definite, WAIT),
+        ("MISCONF", Definite, "the server cannot persist; see its log"),
+        ("MASTERDOWN", Definite, WAIT),
+        ("CLUSTERDOWN", Definite, WAIT),
+        ("TRYAGAIN", Definite, WAIT),
+        ("max number of clients", Definite, "raise maxclients, or open fewer connections"),
+    ];
+    REFUSALS
+        .iter()
+        .find(|(words, ..)| text.contains(words))
+        .map_or((Indeterminate, "see the server's log"), |(_, kind, remedy)| (*kind, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::make_extension_error;
+
+    use super::*;
+
+    #[test]
+    fn every_refusal_has_its_kind() {
+        for (code, detail, kind) in [
+            ("WRONGTYPE", "Operation against a key holding the wrong kind of value", Corrupt),
+            ("ERR", "Error running script (call to f_1): @user_script:1: WRONGTYPE Op", Corrupt),
+            ("NOPERM", "this user has no permissions to run the 'evalsha' command", Config),
+            ("ERR", "The user executing the script can't publish to the channel", Config),
+            ("ERR", "The user executing the script can't run this command", Config),
+            ("NOAUTH", "Authentication required.", Config),
+            ("BUSY", "Redis is busy running a script.", Definite),
+            ("OOM", "command not allowed when used memory > 'maxmemory'.", Definite),
+            ("NOREPLICAS", "Not enough good replicas to write.", Definite),
+            ("MISCONF", "Redis is configured to save RDB snapshots", Definite),
+            ("ERR", "max number of clients reached", Definite),
+            ("UNBLOCKED", "force unblock from blocking operation", Indeterminate),
+            ("ERR", "something that nobody foresaw", Indeterminate),
+        ] {
+            let error = make_extension_error(code.into(), Some(detail.into()));
+            assert_eq!(classify(&error).kind(), kind, "{code} {detail}");
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_indeterminate_but_a_failed_dial_is_not() {
+        let error = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        assert_eq!(classify(&error).kind(), Indeterminate);
+        assert!(spoils_connection(&error));
+        assert_eq!(classify_dial(&error).kind(), Definite);
+    }
+}

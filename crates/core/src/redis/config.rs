@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use super::address::{AddressError, RedisAddress};
+use crate::{
+    store::{FenceSettings, KeyScheme},
+    words::Namespace,
+};
+
+/// How to reach a Redis server and what to keep there.
+#[derive(Debug, Clone)]
+#[must_use = "a configuration does nothing itself, give it to RedisStore::connect"]
+pub struct RedisConfig {
+    pub(super) address: RedisAddress,
+    pub(super) keys: KeyScheme,
+    pub(super) fencing: FenceSettings,
+    pub(super) connections: usize,
+    pub(super) pool_size: usize,
+    pub(super) connect_timeout: Duration,
+    pub(super) command_timeout: Duration,
+    pub(super) client_name: String,
+    #[cfg(feature = "tls")]
+    pub(super) tls: super::tls::TlsSettings,
+}
+
+impl RedisConfig {
+    /// The default configuration for an address.
+    ///
+    /// # Errors
+    ///
+    /// [`AddressError`] when the address is not understood.
+    pub fn new(url: &str) -> Result<Self, AddressError> {
+        Ok(Self {
+            address: RedisAddress::parse(url)?,
+            keys: KeyScheme::default(),
+            fencing: FenceSettings::default(),
+            connections: 2,
+            pool_size: 4,
+            connect_timeout: Duration::from_secs(2),
+            command_timeout: Duration::from_secs(2),
+            client_name: "leasehold".into(),
+            #[cfg(feature = "tls")]
+            tls: super::tls::TlsSettings::default(),
+        })
+    }
+
+    /// The prefix of all keys and channels. Default: `leasehold`.
+    pub fn namespace(mut self, namespace: Namespace) -> Self {
+        self.keys = KeyScheme::new(namespace);
+        self
+    }
+
+    /// How fence tokens are minted. Default: [`FenceSettings::default`].
+    ///
+    /// A retention below a minute is raised to a minute.
+    pub fn fencing(mut self, fencing: FenceSettings) -> Self {
+        let retention = fencing.retention.max(Duration::from_secs(60));
+        self.fencing = FenceSettings { retention, ..fencing };
+        self
+    }
+
+    /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 2.
+    ///
+    /// Values outside the range are moved to its nearer end.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections.clamp(1, 16);
+        self
+    }
+
+    /// How many pooled connections inspections and gates may use, 1 to 256. Default: 4.
+    ///
+    /// Values outside the range are moved to its nearer end.
+    pub fn pool_size(mut self, size: usize) -> Self {
+        self.pool_size = size.clamp(1, 256);
+        self
+    }
+
+    /// How long a connection may take to be made, at least 10 ms. Default: 2 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout.max(Duration::from_millis(10));
+        self
+    }
+
+    /// How long a command outside of any lease may take, at least 10 ms. Default: 2 s.
+    ///
+    /// Commands of a lease have deadlines of their own, derived from its ttl.
+    pub fn command_timeout(mut self, timeout: Duration) -> Self {
+        self.command_timeout = timeout.max(Duration::from_millis(10));
+        self
+    }
+
+    /// The name under which the server lists the connections. Default: `leasehold`.
+    ///
+    /// Characters that the server refuses are replaced by `-`.
+    pub fn client_name(mut self, name: &str) -> Self {
+        let printable = |c: char| if c.is_ascii_graphic() { c } else { '-' };
+        self.client_name = name.chars().map(printable).collect();
+        self
+    }
+
+    /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
+    #[cfg(feature = "tls")]
+    pub fn tls_root_ca(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls.root_ca = Some(pem.into());
+        self
+    }
+
+    /// The certificate and key to show to the server, in PEM. Default: none.
+    #[cfg(feature = "tls")]
+    pub fn tls_client_certificate(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.tls.client = Some((certificate.into(), key.into()));
+        self
+    }
+}

@@ -1,0 +1,22 @@
+//! The store on a Redis server: connections, scripts, and what their failures mean.
+
+mod address;
+mod classify;
+mod commands;
+mod config;
+mod decode;
+mod dial;
+mod lane;
+mod pool;
+mod preflight;
+mod script;
+mod scripts;
+mod store;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub use address::{AddressError, RedisAddress};
+pub use config::RedisConfig;
+pub use pool::RedisPool;
+pub use script::Script;
+pub use store::RedisStore;

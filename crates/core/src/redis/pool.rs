@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use deadpool_redis::{Hook, Manager, Pool, PoolError, Runtime, Timeouts};
+use redis::Value;
+
+use super::{
+    classify::{classify, classify_dial, spoils_connection},
+    config::RedisConfig,
+    dial::{Dialer, connection_config, name_connection},
+    lane::evaluate,
+    script::{Call, Script},
+};
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Pooled connections for what is not on the path of a lease: inspections and gates.
+///
+/// A checkout waits for at most the configuration's command timeout, and a connection that
+/// failed or timed out is thrown away instead of returned.
+#[derive(Clone)]
+pub struct RedisPool {
+    pool: Pool,
+    endpoint: Arc<str>,
+}
+
+impl RedisPool {
+    /// A pool that connects on first use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the settings cannot work, such as an unreadable
+    /// certificate.
+    pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+        Self::on(config, &Dialer::new(config)?)
+    }
+
+    pub(super) fn on(config: &RedisConfig, dialer: &Dialer) -> Result<Self, StoreError> {
+        let refuse = |what: String| {
+            StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
+                .from_endpoint(dialer.endpoint().to_string())
+        };
+        let timeouts = connection_config(config.connect_timeout, Some(config.command_timeout));
+        let manager = Manager::new_with_config(dialer.connection_info().clone(), timeouts)
+            .map_err(|error| classify_dial(&error))?;
+        let name = config.client_name.clone();
+        let naming = Hook::async_fn(move |connection, _| {
+            let name = name.clone();
+            Box::pin(async move {
+                name_connection(connection, &name).await;
+                Ok(())
+            })
+        });
+        let pool = Pool::builder(manager)
+            .max_size(config.pool_size)
+            .timeouts(Timeouts {
+                wait: Some(config.command_timeout),
+                create: Some(config.connect_timeout),
+                recycle: Some(config.command_timeout),
+            })
+            .runtime(Runtime::Tokio1)
+            .post_create(naming)
+            .build()
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(Self { pool, endpoint: Arc::clone(dialer.endpoint()) })
+    }
+
+    /// Calls a script with keys and arguments on a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: `Definite` when no connection was to be had, otherwise as the failure
+    /// of the call is classified.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the call back: it may or may not have run.
+    pub async fn call(
+        &self,
+        script: &Script,
+        keys: impl IntoIterator<Item = String>,
+        args: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<Value, StoreError> {
+        let keys: Vec<String> = keys.into_iter().collect();
+        let args: Vec<Vec<u8>> = args.into_iter().collect();
+        let write = |command: &mut redis::Cmd| {
+            command.arg(&keys).arg(&args);
+        };
+        // Boxed: the client library's futures are large, and would be part of every caller's.
+        Box::pin(self.exchange(Call { script, keys: keys.len(), with_body: false, write: &write }))
+            .await
+            .map_err(|error| error.from_endpoint(self.endpoint.to_string()))
+    }
+
+    pub(super) async fn exchange(&self, call: Call<'_>) -> Result<Value, StoreError> {
+        let mut connection = self.pool.get().await.map_err(|error| unavailable(&error))?;
+        match evaluate(&mut connection, call).await {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                if spoils_connection(&error) {
+                    drop(deadpool_redis::Connection::take(connection));
+                }
+                Err(classify(&error))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for RedisPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisPool").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+fn unavailable(error: &PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => classify_dial(error),
+        PoolError::Timeout(_) => StoreError::new(
+            StoreErrorKind::Definite,
+            "no pooled connection became free in time",
+            "raise the pool size, or look for what keeps the connections busy",
+        ),
+        other => StoreError::new(
+            StoreErrorKind::Definite,
+            format!("no pooled connection: {other}"),
+            "check that the server runs and the address is right",
+        ),
+    }
+}

@@ -1,0 +1,129 @@
+use std::{borrow::Cow, fmt};
+
+use crate::words::LockName;
+
+/// What a failure of a store means for the command that met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreErrorKind {
+    /// The command has not run; repeating it is free.
+    Definite,
+    /// The command may or may not have run; only repeating the same one tells.
+    Indeterminate,
+    /// The command cannot run until somebody changes something: an address, a right, a version.
+    Config,
+    /// The data under the lock's name is not Leasehold's.
+    Corrupt,
+}
+
+impl StoreErrorKind {
+    /// Every kind, for metrics that start at zero.
+    pub const ALL: [Self; 4] = [Self::Definite, Self::Indeterminate, Self::Config, Self::Corrupt];
+
+    /// The kind as a metric label.
+    pub fn as_label(self) -> &'static str {
+        match self {
+            Self::Definite => "definite",
+            Self::Indeterminate => "indeterminate",
+            Self::Config => "config",
+            Self::Corrupt => "corrupt",
+        }
+    }
+
+    /// Whether the same command may succeed later without anybody's doing.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Definite | Self::Indeterminate)
+    }
+}
+
+impl fmt::Display for StoreErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_label())
+    }
+}
+
+/// A store could not carry out a command: what happened, to which lock, what to do next.
+///
+/// Never holds a password: addresses are kept without their credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreError(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
+    kind: StoreErrorKind,
+    what: Cow<'static, str>,
+    remedy: Cow<'static, str>,
+    lock: Option<LockName>,
+    endpoint: Option<String>,
+}
+
+impl StoreError {
+    /// An error of a kind: what happened, and what to do about it.
+    pub fn new(
+        kind: StoreErrorKind,
+        what: impl Into<Cow<'static, str>>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let (what, remedy) = (what.into(), remedy.into());
+        Self(Box::new(Inner { kind, what, remedy, lock: None, endpoint: None }))
+    }
+
+    /// The same error, naming the lock that it struck.
+    #[must_use]
+    pub fn for_lock(mut self, name: &LockName) -> Self {
+        self.0.lock = Some(name.clone());
+        self
+    }
+
+    /// The same error, naming the fenced resource whose gate it struck.
+    #[must_use]
+    pub fn for_resource(mut self, resource: &str) -> Self {
+        self.0.what = format!("the gate of {resource:?}: {}", self.0.what).into();
+        self
+    }
+
+    /// The same error, naming the server that it came from; without credentials.
+    #[must_use]
+    pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {
+        self.0.endpoint = Some(endpoint.into());
+        self
+    }
+
+    /// What the failure means for the command.
+    pub fn kind(&self) -> StoreErrorKind {
+        self.0.kind
+    }
+
+    /// What happened.
+    pub fn what(&self) -> &str {
+        &self.0.what
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> &str {
+        &self.0.remedy
+    }
+
+    /// The lock that it struck, when it struck one.
+    pub fn lock(&self) -> Option<&LockName> {
+        self.0.lock.as_ref()
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, what, remedy, lock, endpoint } = &*self.0;
+        if let Some(lock) = lock {
+            write!(f, "lock {lock:?}: ")?;
+        }
+        write!(f, "{what}")?;
+        if let Some(endpoint) = endpoint {
+            write!(f, " (at {endpoint})")?;
+        }
+        if *kind == StoreErrorKind::Indeterminate {
+            write!(f, "; whether the command ran is unknown")?;
+        }
+        write!(f, "; {remedy}")
+    }
+}
+
+impl std::error::Error for StoreError {}

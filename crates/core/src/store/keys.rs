@@ -1,0 +1,86 @@
+use std::fmt::Write;
+
+use crate::words::{AcquisitionId, LockName, Namespace, RuntimeId};
+
+/// The names of all keys and channels, made in this one place.
+///
+/// | what | name |
+/// |---|---|
+/// | lease | `<namespace>:{<lock>}:lease` |
+/// | fence counter | `<namespace>:{<lock>}:fence` |
+/// | withdrawal mark | `<namespace>:{<lock>}:withdrawn:<acquisition>` |
+/// | channel of a runtime | `<namespace>:runtime:<runtime>` |
+///
+/// All keys of a lock share one hash tag and so one cluster slot. Two locks never share a key: a
+/// namespace has no brace, so the first `{` begins the lock's name, and the last `}` ends it.
+#[derive(Debug, Clone, Default)]
+pub struct KeyScheme {
+    namespace: Namespace,
+}
+
+impl KeyScheme {
+    /// The names under a namespace.
+    pub fn new(namespace: Namespace) -> Self {
+        Self { namespace }
+    }
+
+    /// The namespace of all names.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The hash that is the lease.
+    pub fn lease(&self, name: &LockName) -> String {
+        self.tagged(name, "lease")
+    }
+
+    /// The counter of fence tokens.
+    pub fn counter(&self, name: &LockName) -> String {
+        self.tagged(name, "fence")
+    }
+
+    /// The mark that keeps a withdrawn acquisition from coming back.
+    pub fn withdrawn(&self, name: &LockName, id: AcquisitionId) -> String {
+        let mut key = self.tagged(name, "withdrawn");
+        // Writing to a String never fails.
+        let _ = write!(key, ":{id}");
+        key
+    }
+
+    /// The channel on which a runtime hears of its leases.
+    pub fn channel(&self, runtime: RuntimeId) -> String {
+        format!("{}:runtime:{runtime}", self.namespace)
+    }
+
+    fn tagged(&self, name: &LockName, what: &str) -> String {
+        let (namespace, name) = (self.namespace.as_str(), name.as_str());
+        let mut key = String::with_capacity(namespace.len() + name.len() + what.len() + 4);
+        for part in [namespace, ":{", name, "}:", what] {
+            key.push_str(part);
+        }
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_different_locks_never_meet() {
+        let keys = KeyScheme::default();
+        let names =
+            ["a", "a}:fence", "a}:lease", "{a", "a{b}c", "a}b", "withdrawn", "a}:withdrawn"];
+        let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
+        let mut all = std::collections::BTreeSet::new();
+        for name in names {
+            let name = LockName::new(name).unwrap();
+            for key in [keys.lease(&name), keys.counter(&name), keys.withdrawn(&name, id)] {
+                assert!(all.insert(key.clone()), "{key}");
+            }
+        }
+        assert!(all.contains("leasehold:{a}:lease"));
+    }
+}

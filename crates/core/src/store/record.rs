@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use crate::words::{AcquisitionId, FenceToken};
+
+/// What a look at a lock shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inspection {
+    /// Nobody holds it.
+    Free {
+        /// The last token that was granted, if the counter is still known.
+        last_fence: Option<FenceToken>,
+    },
+    /// Somebody holds it.
+    Held(LeaseRecord),
+}
+
+/// A lease as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseRecord {
+    /// The acquisition that holds the lock.
+    pub id: AcquisitionId,
+    /// The fence of the lease.
+    pub fence: FenceToken,
+    /// The nested holds; 0 when the lease is only kept closed.
+    pub holds: u32,
+    /// How long the lease has left without renewal.
+    pub remaining: Duration,
+    /// The label of the holder's runtime.
+    pub label: String,
+    /// How long ago the lease was granted, by the server's clock.
+    pub held_for: Duration,
+    /// Whether the lease was released and is only kept closed for a while.
+    pub kept: bool,
+}
+
+impl LeaseRecord {
+    /// Puts a record together; for stores.
+    #[doc(hidden)]
+    pub fn new(
+        id: AcquisitionId,
+        fence: FenceToken,
+        holds: u32,
+        remaining: Duration,
+        label: String,
+        held_for: Duration,
+        kept: bool,
+    ) -> Self {
+        Self { id, fence, holds, remaining, label, held_for, kept }
+    }
+}

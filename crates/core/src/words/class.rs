@@ -1,0 +1,84 @@
+use std::{fmt, sync::Arc};
+
+/// A bounded label for metrics, chosen by the user: what kind of lock, never which one.
+///
+/// 1 to 64 bytes of ASCII letters, digits and `-_.`. Locks without one are of the class
+/// `default`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Class(Arc<str>);
+
+impl Class {
+    /// The longest class, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// Validates a class.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassError`] when it is empty, too long, or holds a character that is not allowed.
+    pub fn new(class: impl AsRef<str>) -> Result<Self, ClassError> {
+        let class = class.as_ref();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if class.is_empty() || class.len() > Self::MAX_BYTES || !class.chars().all(allowed) {
+            return Err(ClassError { class: class.into() });
+        }
+        Ok(Self(class.into()))
+    }
+
+    /// The class of locks whose own class would be one too many.
+    pub(crate) fn other() -> Self {
+        Self("other".into())
+    }
+
+    /// The class as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The class as shared text, for metric labels.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// A text that cannot be the class of a lock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the class {class:?} cannot label metrics; use 1 to {} ASCII letters, digits and -_.",
+    Class::MAX_BYTES
+)]
+pub struct ClassError {
+    class: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_a_plain_bounded_word() {
+        assert_eq!(Class::default().as_str(), "default");
+        assert!(Class::new("order-lines.v2").is_ok());
+        for bad in ["", "orders/42", "a b", &"x".repeat(65)] {
+            assert!(Class::new(bad).is_err(), "{bad:?}");
+        }
+    }
+}

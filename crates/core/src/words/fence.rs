@@ -1,0 +1,109 @@
+use std::{fmt, num::NonZeroU64, str::FromStr};
+
+/// A number that grows with every grant of a name; the storage refuses lower ones.
+///
+/// Between 1 and 2^53 − 1, so that it survives Lua numbers, JSON, JavaScript and `BIGINT`
+/// unharmed. By default it is derived from the server's clock in microseconds, hence its 16
+/// digits (see `docs/guarantees.md`). Re-entering a lease keeps its token.
+///
+/// ```
+/// # use leasehold_core::FenceToken;
+/// let older = FenceToken::try_from(41_i64)?;
+/// let newer: FenceToken = "42".parse()?;
+/// assert!(older < newer);
+/// # Ok::<(), leasehold_core::FenceTokenError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "u64", into = "u64"))]
+pub struct FenceToken(NonZeroU64);
+
+impl FenceToken {
+    /// The greatest token, 2^53 − 1.
+    pub const MAX: u64 = (1 << 53) - 1;
+
+    /// The token as a number.
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl TryFrom<u64> for FenceToken {
+    type Error = FenceTokenError;
+
+    fn try_from(value: u64) -> Result<Self, Self::Error> {
+        match NonZeroU64::new(value) {
+            Some(token) if value <= Self::MAX => Ok(Self(token)),
+            _ => Err(FenceTokenError { value: value.to_string() }),
+        }
+    }
+}
+
+impl TryFrom<i64> for FenceToken {
+    type Error = FenceTokenError;
+
+    fn try_from(value: i64) -> Result<Self, Self::Error> {
+        u64::try_from(value)
+            .map_err(|_| FenceTokenError { value: value.to_string() })
+            .and_then(Self::try_from)
+    }
+}
+
+impl FromStr for FenceToken {
+    type Err = FenceTokenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse::<u64>()
+            .map_err(|_| FenceTokenError { value: text.into() })
+            .and_then(Self::try_from)
+    }
+}
+
+impl From<FenceToken> for u64 {
+    fn from(token: FenceToken) -> Self {
+        token.get()
+    }
+}
+
+impl From<FenceToken> for i64 {
+    fn from(token: FenceToken) -> Self {
+        // Never out of range: a token is at most 2^53 - 1.
+        token.get().cast_signed()
+    }
+}
+
+impl fmt::Display for FenceToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for FenceToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A value that is not a fence token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{value} is not a fence token; tokens lie between 1 and {}", FenceToken::MAX)]
+pub struct FenceTokenError {
+    value: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stay_within_what_storages_can_hold() {
+        assert!(FenceToken::try_from(0_u64).is_err());
+        assert!(FenceToken::try_from(-1_i64).is_err());
+        assert!(FenceToken::try_from(FenceToken::MAX + 1).is_err());
+        assert!("12a".parse::<FenceToken>().is_err());
+        let greatest = FenceToken::try_from(FenceToken::MAX).unwrap();
+        assert_eq!(i64::from(greatest), 9_007_199_254_740_991);
+        assert_eq!(greatest.to_string(), "9007199254740991");
+        assert_eq!(greatest.to_string().parse(), Ok(greatest));
+    }
+}

@@ -1,0 +1,124 @@
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
+    lease::HoldUpdate,
+    store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        Release, ReleaseAnswer, RenewAnswer, Renewal, Withdraw,
+    },
+};
+
+/// Short words for the commands of one name, with one deadline.
+///
+/// # Errors
+///
+/// Every method returns the store's.
+///
+/// # Cancel safety
+///
+/// Every method is as the store's: dropping the future does not take the command back.
+#[derive(Debug, Clone)]
+pub struct Calls {
+    store: Arc<dyn LockStore>,
+    name: LockName,
+    deadline: Instant,
+}
+
+#[expect(clippy::missing_errors_doc, reason = "the type says it for all of them")]
+impl Calls {
+    /// The label with which these calls acquire.
+    pub const LABEL: &'static str = "host/1/contract";
+
+    /// Calls to a store about a name, all due at `deadline`.
+    pub fn new(store: Arc<dyn LockStore>, name: &LockName, deadline: Instant) -> Self {
+        Self { store, name: name.clone(), deadline }
+    }
+
+    /// The same calls about another name.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is not one.
+    #[must_use]
+    pub fn about(&self, name: &str) -> Self {
+        Self { name: LockName::new(name).expect("the test uses a name"), ..self.clone() }
+    }
+
+    /// The name that the calls are about.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// Acquires.
+    pub async fn acquire(
+        &self,
+        id: AcquisitionId,
+        ttl: Ttl,
+        watermark: Option<FenceToken>,
+    ) -> Result<AcquireAnswer, StoreError> {
+        let (name, deadline) = (&self.name, self.deadline);
+        let label = &RuntimeLabel::new(Self::LABEL);
+        self.store.acquire(Acquire { name, id, ttl, watermark, label, deadline }).await
+    }
+
+    /// Tells a number of holds with the number of the change, and extends.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of holds is 0.
+    pub async fn hold(
+        &self,
+        id: AcquisitionId,
+        fence: FenceToken,
+        (count, number): (u32, u64),
+        ttl: Ttl,
+    ) -> Result<HoldAnswer, StoreError> {
+        let count = NonZeroU32::new(count).expect("a hold counts one or more");
+        let (name, deadline) = (&self.name, self.deadline);
+        let update = HoldUpdate { count, number };
+        self.store.hold(Hold { name, id, fence, update, ttl, deadline }).await
+    }
+
+    /// Releases, or keeps the lock closed for a while.
+    pub async fn release(
+        &self,
+        id: AcquisitionId,
+        fence: FenceToken,
+        keep: Option<Duration>,
+    ) -> Result<ReleaseAnswer, StoreError> {
+        let (name, deadline) = (&self.name, self.deadline);
+        self.store.release(Release { name, id, fence, keep, deadline }).await
+    }
+
+    /// One renewal of the name.
+    pub fn renewal(&self, id: AcquisitionId, fence: FenceToken, ttl: Ttl) -> Renewal {
+        Renewal { name: self.name.clone(), id, fence, ttl }
+    }
+
+    /// Renews a batch, of whatever names.
+    pub async fn renew(&self, batch: &[Renewal]) -> Result<Vec<RenewAnswer>, StoreError> {
+        self.store.renew(batch, self.deadline).await
+    }
+
+    /// Withdraws; whether that ended a grant.
+    pub async fn withdraw(&self, id: AcquisitionId) -> Result<bool, StoreError> {
+        let (name, deadline) = (&self.name, self.deadline);
+        Ok(self.store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant)
+    }
+
+    /// Looks at the lock.
+    pub async fn inspect(&self) -> Result<Inspection, StoreError> {
+        self.store.inspect(&self.name, self.deadline).await
+    }
+
+    /// Ends a lease that was inspected.
+    pub async fn force_release(
+        &self,
+        id: AcquisitionId,
+        fence: FenceToken,
+    ) -> Result<ForceReleaseAnswer, StoreError> {
+        let (name, deadline) = (&self.name, self.deadline);
+        self.store.force_release(ForceRelease { name, id, fence, deadline }).await
+    }
+}

@@ -1,0 +1,157 @@
+//! Fences: every grant gets a token above all tokens before it (P2).
+
+use leasehold_core::{
+    FenceToken, StoreErrorKind,
+    store::{ForceReleaseAnswer, ReleaseAnswer},
+};
+
+use crate::contract::{RETENTION, Scene, alice, bob, ttl};
+
+/// A token so many hours after another, as the clock counts.
+fn hours_after(token: FenceToken, hours: u64) -> FenceToken {
+    FenceToken::try_from(token.get() + hours * 3_600_000_000).expect("a token")
+}
+
+/// Grants and ends a lease; its token.
+async fn grant(scene: &Scene, number: u64) -> FenceToken {
+    let granted = scene.granted(alice(number)).await;
+    assert_eq!(scene.release(alice(number), granted.first).await, ReleaseAnswer::Released);
+    granted.last
+}
+
+/// Tokens grow from grant to grant, whoever is granted.
+pub(crate) async fn every_grant_has_a_greater_fence(scene: &Scene) {
+    let mut last = None;
+    for number in 0..50 {
+        let id = if number % 2 == 0 { alice(number) } else { bob(number) };
+        let granted = scene.granted(id).await;
+        assert!(Some(granted.first) > last, "{:?} after {last:?}", granted.first);
+        assert!(!granted.regressed);
+        last = Some(granted.last);
+        scene.release(id, granted.first).await;
+    }
+}
+
+/// Tokens grow across the loss of everything.
+pub(crate) async fn fences_grow_after_a_total_loss(scene: &Scene) {
+    let mut last = None;
+    for number in 0..5 {
+        let granted = scene.granted(alice(number)).await;
+        assert!(Some(granted.first) > last, "{:?} after {last:?}", granted.first);
+        last = Some(granted.last);
+        scene.subject().lose_all().await;
+        assert_eq!(scene.free().await, None);
+    }
+}
+
+/// Tokens grow across a restart that leaves no data.
+pub(crate) async fn fences_grow_after_a_restart_without_data(scene: &Scene) {
+    let first = scene.granted(alice(1)).await.last;
+    scene.subject().restart().await;
+    // The first command finds the old connection dead, and says so.
+    let probed = scene.calls().acquire(alice(2), ttl(60), None).await;
+    if let Err(error) = &probed {
+        assert!(error.kind().is_transient(), "{error}");
+    }
+    assert!(scene.granted(alice(2)).await.first > first);
+}
+
+/// Tokens grow when the counter alone is lost; the lease of that name stands.
+pub(crate) async fn fences_grow_after_the_counter_alone_is_lost(scene: &Scene) {
+    let fence = scene.granted(alice(1)).await.first;
+    scene.subject().lose_counter(scene.name()).await;
+    assert_eq!(scene.granted(alice(1)).await.first, fence);
+    scene.busy(bob(1)).await;
+    assert_eq!(scene.release(alice(1), fence).await, ReleaseAnswer::Released);
+    assert_eq!(scene.free().await, None);
+    assert!(scene.granted(bob(1)).await.first > fence);
+}
+
+/// Tokens grow when nobody used the name for longer than its counter is retained.
+pub(crate) async fn fences_grow_after_the_counter_retired(scene: &Scene) {
+    let fence = grant(scene, 1).await;
+    scene.pass(RETENTION).await;
+    assert_eq!(scene.free().await, None);
+    assert!(scene.granted(bob(1)).await.first > fence);
+}
+
+/// A watermark above the counter raises the token, and the loss that it shows is told.
+pub(crate) async fn a_watermark_is_honoured_and_the_regression_told(scene: &Scene) {
+    let fence = grant(scene, 1).await;
+    let seen = hours_after(fence, 1);
+    let granted = scene.granted_seeing(alice(2), Some(seen)).await;
+    assert_eq!(granted.first.get(), seen.get() + 1);
+    assert!(granted.regressed);
+    scene.release(alice(2), granted.first).await;
+    // What the counter already knows is no regression.
+    let granted = scene.granted_seeing(alice(3), Some(granted.first)).await;
+    assert_eq!(granted.first.get(), seen.get() + 2);
+    assert!(!granted.regressed);
+}
+
+/// A watermark more than a day ahead is a mistake of some clock, and no memory of a grant.
+pub(crate) async fn a_watermark_a_day_ahead_is_ignored(scene: &Scene) {
+    let fence = grant(scene, 1).await;
+    let granted = scene.granted_seeing(alice(2), Some(hours_after(fence, 25))).await;
+    assert!(granted.first > fence && granted.first < hours_after(fence, 1));
+    assert!(!granted.regressed);
+}
+
+/// The token of a forced release is above that of the lease, if nothing else tells where to go on.
+pub(crate) async fn a_forced_release_goes_on_from_the_lease_when_the_counter_is_lost(
+    scene: &Scene,
+) {
+    let fence = grant(scene, 1).await;
+    let ahead = scene.granted_seeing(alice(2), Some(hours_after(fence, 1))).await.first;
+    scene.subject().lose_counter(scene.name()).await;
+    let answer = scene.force_release(alice(2), ahead).await;
+    let ForceReleaseAnswer::Ended { fence: Some(fence) } = answer else { panic!("{answer:?}") };
+    assert_eq!(fence.get(), ahead.get() + 1);
+    assert!(scene.granted(bob(1)).await.first > fence);
+}
+
+/// After the last token no lease is granted, while leases still end.
+pub(crate) async fn an_exhausted_counter_refuses_grants_and_ends_leases(scene: &Scene) {
+    scene.subject().exhaust(scene.name()).await;
+    let granted = scene.granted(alice(1)).await;
+    assert_eq!(granted.last.get(), FenceToken::MAX);
+    assert_eq!(scene.release(alice(1), granted.first).await, ReleaseAnswer::Released);
+    let error = scene.calls().acquire(alice(2), ttl(60), None).await.expect_err("no token is left");
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+    assert_eq!(error.lock(), Some(scene.name()));
+    assert_eq!(scene.free().await, Some(granted.last));
+
+    scene.subject().exhaust(scene.name()).await;
+    let granted = scene.granted(bob(1)).await;
+    let answer = scene.force_release(bob(1), granted.first).await;
+    assert_eq!(answer, ForceReleaseAnswer::Ended { fence: None });
+    scene.free().await;
+}
+
+/// A plain counter counts from 1, by one.
+pub(crate) async fn a_plain_counter_counts(scene: &Scene) {
+    for expected in 1..=5 {
+        assert_eq!(grant(scene, expected).await.get(), expected);
+    }
+    let granted = scene.granted(bob(1)).await;
+    let answer = scene.force_release(bob(1), granted.first).await;
+    assert_eq!(answer, ForceReleaseAnswer::Ended { fence: FenceToken::try_from(7_u64).ok() });
+}
+
+/// The control arm of the floor: without it, a loss of data repeats tokens.
+pub(crate) async fn a_plain_counter_repeats_tokens_after_a_loss(scene: &Scene) {
+    let before = [grant(scene, 1).await, grant(scene, 2).await];
+    scene.subject().lose_all().await;
+    let after = [grant(scene, 3).await, grant(scene, 4).await];
+    assert_eq!(before, after, "this policy is documented to do damage here");
+}
+
+/// A plain counter that was lost goes on above what the asker has seen.
+pub(crate) async fn a_watermark_heals_a_plain_counter(scene: &Scene) {
+    grant(scene, 1).await;
+    let seen = grant(scene, 2).await;
+    scene.subject().lose_all().await;
+    let granted = scene.granted_seeing(alice(3), Some(seen)).await;
+    assert_eq!(granted.first.get(), 3);
+    assert!(granted.regressed);
+}

@@ -1,0 +1,42 @@
+//! Looking: who holds a lock, since when, for how long.
+
+use crate::contract::{Scene, alice, secs};
+
+/// A free lock tells the last token that was granted, if there was one.
+pub(crate) async fn a_free_lock_tells_its_last_fence(scene: &Scene) {
+    assert_eq!(scene.free().await, None);
+    let granted = scene.granted(alice(1)).await;
+    scene.release(alice(1), granted.first).await;
+    assert_eq!(scene.free().await, Some(granted.last));
+}
+
+/// A held lock tells its holder, the fence, the holds, and both times.
+pub(crate) async fn a_held_lock_tells_its_holder(scene: &Scene) {
+    let fence = scene.granted(alice(7)).await.first;
+    scene.hold(alice(7), fence, (3, 1)).await;
+    scene.pass(secs(30)).await;
+    let holder = scene.holder().await;
+    assert_eq!((holder.id, holder.fence, holder.holds), (alice(7), fence, 3));
+    assert_eq!(holder.label, "host/1/contract");
+    assert!(!holder.kept);
+    scene.assert_left(holder.remaining, secs(30));
+    // What the remaining time may fall short by, the past may exceed.
+    assert!(holder.held_for >= secs(30), "{:?}", holder.held_for);
+    assert!(holder.held_for <= secs(30) + scene.subject().slack(), "{:?}", holder.held_for);
+}
+
+/// A look writes nothing, at a free lock, a held one or a kept one.
+pub(crate) async fn a_look_changes_nothing(scene: &Scene) {
+    let looks_the_same = async |what| {
+        let before = scene.snapshot().await;
+        scene.inspect().await;
+        scene.assert_same(&before, &scene.snapshot().await, what);
+    };
+    looks_the_same("unknown").await;
+    let fence = scene.granted(alice(1)).await.first;
+    looks_the_same("held").await;
+    scene.keep(alice(1), fence, secs(90)).await;
+    looks_the_same("kept").await;
+    scene.force_release(alice(1), fence).await;
+    looks_the_same("free").await;
+}

@@ -1,0 +1,140 @@
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
+    RuntimeLabel, Ttl,
+    store::{Acquire, AcquireAnswer, Inspection, Release, Renewal},
+};
+
+use super::{
+    subject::{Capability, Snapshot, StoreUnderTest, Task},
+    words::alice,
+};
+use crate::ManualClock;
+
+/// The embedded store on a manual clock: virtual time, exact bounds.
+#[derive(Debug)]
+pub struct MemorySubject {
+    clock: ManualClock,
+    fencing: FenceSettings,
+    store: Mutex<Arc<MemoryStore>>,
+}
+
+impl MemorySubject {
+    /// An empty store on a manual clock of its own.
+    pub fn new(fencing: FenceSettings) -> Self {
+        let clock = ManualClock::new();
+        let store = Mutex::new(Arc::new(MemoryStore::new(Arc::new(clock.clone()), fencing)));
+        Self { clock, fencing, store }
+    }
+
+    /// The store itself.
+    pub fn memory(&self) -> Arc<MemoryStore> {
+        Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What a restart or a loss costs at the very least.
+    fn outage(&self) {
+        self.clock.advance(Duration::from_millis(10));
+    }
+}
+
+impl StoreUnderTest for MemorySubject {
+    fn start(fencing: FenceSettings) -> Task<'static, Box<dyn StoreUnderTest>> {
+        Box::pin(async move { Box::new(Self::new(fencing)) as _ })
+    }
+
+    fn capabilities(&self) -> &'static [Capability] {
+        &Capability::ALL
+    }
+
+    fn store(&self) -> Arc<dyn LockStore> {
+        self.memory()
+    }
+
+    fn deadline(&self) -> Instant {
+        self.clock.now() + Duration::from_secs(20)
+    }
+
+    fn slack(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn pass(&self, time: Duration) -> Task<'_> {
+        Box::pin(async move { self.clock.advance(time) })
+    }
+
+    fn lose_all(&self) -> Task<'_> {
+        Box::pin(async move {
+            self.outage();
+            self.memory().clear();
+        })
+    }
+
+    /// Waits for the end of the counter, which the lease outlives by a renewal.
+    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
+        Box::pin(async move {
+            let holder = match self.memory().inspect(name, self.deadline()).await {
+                Ok(Inspection::Held(holder)) => holder,
+                other => panic!("{name} is not held but {other:?}"),
+            };
+            let ttl = Ttl::new(Ttl::MAX).expect("the longest ttl is one");
+            let lease = Renewal { name: name.clone(), id: holder.id, fence: holder.fence, ttl };
+            let renewed = self.memory().renew(&[lease], self.deadline()).await;
+            assert!(renewed.is_ok(), "{renewed:?}");
+            self.clock.advance(self.fencing.retention);
+        })
+    }
+
+    fn restart(&self) -> Task<'_> {
+        Box::pin(async move {
+            self.outage();
+            let anew = MemoryStore::new(Arc::new(self.clock.clone()), self.fencing);
+            *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(anew);
+        })
+    }
+
+    /// Grants the last token but one, on a day in the year 2255.
+    fn exhaust<'a>(&'a self, name: &'a LockName) -> Task<'a> {
+        Box::pin(async move {
+            assert_eq!(self.fencing.policy, FencePolicy::TimeFloor);
+            let last_day = Duration::from_micros(FenceToken::MAX - 3_600_000_000);
+            self.clock.advance(last_day.saturating_sub(self.clock.unix_time()));
+            let store = self.memory();
+            store.clear();
+            let (id, label) = (alice(u64::MAX), RuntimeLabel::new("the last but one"));
+            let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
+            let (ttl, deadline) = (Ttl::default(), self.deadline());
+            let acquire = Acquire { name, id, ttl, watermark, label: &label, deadline };
+            let Ok(AcquireAnswer::Granted(granted)) = store.acquire(acquire).await else {
+                panic!("{name} is not free");
+            };
+            assert_eq!(granted.last.get(), FenceToken::MAX - 1);
+            let release = Release { name, id, fence: granted.first, keep: None, deadline };
+            store.release(release).await.expect("memory does not fail");
+        })
+    }
+
+    /// The store as it shows itself, exact to the microsecond; meant for one name.
+    fn snapshot(&self) -> Task<'_, Snapshot> {
+        Box::pin(async move {
+            let shown = format!("{:?}", self.memory());
+            Snapshot::from([("memory".into(), (shown, Duration::ZERO))])
+        })
+    }
+
+    fn left_behind(&self) -> Task<'_, Vec<String>> {
+        Box::pin(async move {
+            if self.fencing.policy == FencePolicy::Counter {
+                // Counters without end are what this policy is.
+                return Vec::new();
+            }
+            self.clock.advance(Ttl::MAX + self.fencing.retention);
+            let known = self.memory().known_names();
+            (0..known).map(|n| format!("name number {n}")).collect()
+        })
+    }
+}

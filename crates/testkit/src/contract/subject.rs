@@ -1,0 +1,81 @@
+use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use leasehold_core::{FenceSettings, Instant, LockName, LockStore};
+
+/// Something that a subject does, on its way.
+pub type Task<'a, T = ()> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a case needs beyond a store that answers; a subject that lacks it leaves the case out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// Time can be made to pass.
+    Time,
+    /// All data can be lost while the store runs on.
+    DataLoss,
+    /// A fence counter can be lost while its lease stands.
+    CounterLoss,
+    /// What keeps the data can be started anew, empty.
+    Restart,
+    /// A fence counter can be brought to its end.
+    Exhaustion,
+    /// The data can be looked at from outside.
+    Snapshot,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: [Self; 6] = [
+        Self::Time,
+        Self::DataLoss,
+        Self::CounterLoss,
+        Self::Restart,
+        Self::Exhaustion,
+        Self::Snapshot,
+    ];
+}
+
+/// What a subject keeps, piece by piece: its content, and how long it has left.
+pub type Snapshot = BTreeMap<String, (String, Duration)>;
+
+/// A store, and what can be done to it behind its back.
+///
+/// Methods of a capability that the subject lacks are not called.
+pub trait StoreUnderTest: fmt::Debug + Send + Sync {
+    /// Starts an empty subject whose tokens come from `fencing`.
+    fn start(fencing: FenceSettings) -> Task<'static, Box<dyn StoreUnderTest>>
+    where
+        Self: Sized;
+
+    /// The capabilities that the subject has.
+    fn capabilities(&self) -> &'static [Capability];
+
+    /// The store.
+    fn store(&self) -> Arc<dyn LockStore>;
+
+    /// A deadline that a command meets unless something is broken.
+    fn deadline(&self) -> Instant;
+
+    /// By how much a remaining time may fall short of the exact one; zero under virtual time.
+    fn slack(&self) -> Duration;
+
+    /// Lets time pass for everything that the subject keeps.
+    fn pass(&self, time: Duration) -> Task<'_>;
+
+    /// Loses all data.
+    fn lose_all(&self) -> Task<'_>;
+
+    /// Loses the fence counter of a name, while its lease stands.
+    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a>;
+
+    /// Starts what keeps the data anew, empty.
+    fn restart(&self) -> Task<'_>;
+
+    /// Brings the counter of a free name so far that the next grant gets the last token.
+    fn exhaust<'a>(&'a self, name: &'a LockName) -> Task<'a>;
+
+    /// Everything that the subject keeps.
+    fn snapshot(&self) -> Task<'_, Snapshot>;
+
+    /// What would stay for ever if nobody came back.
+    fn left_behind(&self) -> Task<'_, Vec<String>>;
+}

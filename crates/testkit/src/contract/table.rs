@@ -1,0 +1,176 @@
+use std::{fmt, time::Duration};
+
+use leasehold_core::{FencePolicy, FenceSettings};
+
+use super::{
+    cases,
+    scene::Scene,
+    subject::{
+        Capability::{self, CounterLoss, DataLoss, Exhaustion, Restart, Snapshot, Time},
+        StoreUnderTest, Task,
+    },
+};
+
+/// One thing that every store must do.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// What it must do.
+    pub name: &'static str,
+    /// The part of the suite.
+    pub part: &'static str,
+    /// Where the tokens of the case come from.
+    pub policy: FencePolicy,
+    /// The capabilities without which the case cannot be played.
+    pub needs: &'static [Capability],
+    play: for<'a> fn(&'a Scene) -> Task<'a>,
+}
+
+impl Case {
+    /// Whether a subject with these capabilities can play it.
+    pub fn is_for(&self, capabilities: &[Capability]) -> bool {
+        self.needs.iter().all(|need| capabilities.contains(need))
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.part, self.name)
+    }
+}
+
+/// How long the subjects of the suite remember a counter.
+pub const RETENTION: Duration = Duration::from_secs(600);
+
+/// Plays a case with a subject of its own, then expects that nothing stays for ever.
+///
+/// A case that needs what the subject lacks is not played; the suites' own test says which.
+///
+/// # Panics
+///
+/// Panics if the store does not do what the case wants, or if there is no such case.
+pub async fn run<S: StoreUnderTest>(name: &str) {
+    let case = CASES.iter().find(|case| case.name == name);
+    let case = case.unwrap_or_else(|| panic!("there is no case {name}"));
+    let fencing = FenceSettings { policy: case.policy, retention: RETENTION };
+    let scene = Scene::new(S::start(fencing).await);
+    if case.is_for(scene.subject().capabilities()) {
+        (case.play)(&scene).await;
+        let left_behind = scene.subject().left_behind().await;
+        assert!(left_behind.is_empty(), "{left_behind:?} stays for ever");
+    }
+}
+
+/// Hands the names of all cases to a macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! contract_cases {
+    ([$($macro:tt)+] $($given:tt)*) => {
+        $($macro)+! { $($given)*
+            grant:
+            a_free_lock_is_granted [TimeFloor],
+            a_repeated_acquire_finds_the_same_grant_unrenewed [TimeFloor Time],
+            a_busy_lock_tells_how_long [TimeFloor Time],
+            an_expired_lease_frees_the_lock [TimeFloor Time],
+            names_do_not_touch_each_other [TimeFloor],
+            any_name_is_a_lock [TimeFloor],
+            the_shortest_and_the_longest_ttl_are_granted [TimeFloor],
+            hold:
+            a_hold_sets_the_absolute_count [TimeFloor],
+            swapped_holds_leave_the_later_standing [TimeFloor],
+            a_hold_extends_to_the_greater [TimeFloor Time],
+            a_hold_never_grants [TimeFloor Time],
+            a_hold_needs_id_and_fence [TimeFloor Snapshot],
+            release:
+            a_release_frees_the_lock [TimeFloor],
+            a_release_needs_id_and_fence [TimeFloor Snapshot],
+            a_second_release_is_gone_and_ends_nobody_else [TimeFloor],
+            a_release_of_an_expired_lease_is_gone [TimeFloor Time],
+            keep:
+            a_kept_lock_stays_closed_for_exactly_n [TimeFloor Time],
+            a_lock_may_be_kept_for_less_than_its_ttl [TimeFloor Time],
+            a_lease_is_kept_once [TimeFloor Time Snapshot],
+            a_kept_lock_is_closed_to_its_own_id [TimeFloor],
+            a_kept_lock_yields_to_an_operator [TimeFloor],
+            renew:
+            a_renewal_extends_to_the_greater [TimeFloor Time],
+            a_batch_answers_each_lease [TimeFloor],
+            a_renewal_needs_id_and_fence [TimeFloor Snapshot],
+            a_renewal_never_recreates [TimeFloor Time],
+            a_full_batch_is_one_command [TimeFloor],
+            withdraw:
+            a_withdrawn_acquisition_is_never_granted [TimeFloor],
+            a_withdrawal_ends_the_grant_that_crossed_it [TimeFloor],
+            a_withdrawal_touches_nobody_else [TimeFloor],
+            the_mark_of_a_withdrawal_expires_by_itself [TimeFloor Time],
+            inspect:
+            a_free_lock_tells_its_last_fence [TimeFloor],
+            a_held_lock_tells_its_holder [TimeFloor Time],
+            a_look_changes_nothing [TimeFloor Snapshot],
+            force_release:
+            the_inspected_lease_is_ended_and_the_fence_moves_on [TimeFloor],
+            another_lease_is_not_ended [TimeFloor Snapshot],
+            an_ended_holder_finds_its_lease_gone [TimeFloor],
+            fence:
+            every_grant_has_a_greater_fence [TimeFloor],
+            fences_grow_after_a_total_loss [TimeFloor DataLoss],
+            fences_grow_after_a_restart_without_data [TimeFloor Restart],
+            fences_grow_after_the_counter_alone_is_lost [TimeFloor CounterLoss],
+            fences_grow_after_the_counter_retired [TimeFloor Time],
+            a_watermark_is_honoured_and_the_regression_told [TimeFloor],
+            a_watermark_a_day_ahead_is_ignored [TimeFloor],
+            a_forced_release_goes_on_from_the_lease_when_the_counter_is_lost [TimeFloor CounterLoss],
+            an_exhausted_counter_refuses_grants_and_ends_leases [TimeFloor Exhaustion],
+            a_plain_counter_counts [Counter],
+            a_plain_counter_repeats_tokens_after_a_loss [Counter DataLoss],
+            a_watermark_heals_a_plain_counter [Counter DataLoss],
+            twice:
+            every_command_may_run_twice [TimeFloor DataLoss Snapshot],
+            every_command_may_run_late [TimeFloor DataLoss Snapshot],
+            only_an_acquire_leaves_anything_on_a_free_lock [TimeFloor DataLoss],
+            a_late_acquire_costs_one_unrenewed_lease [TimeFloor Time],
+        }
+    };
+}
+
+macro_rules! case_table {
+    (@rows [$($done:tt)*]) => { &[$($done)*] };
+    (@rows [$($done:tt)*] $part:ident : $($rest:tt)*) => {
+        case_table!(@part $part [$($done)*] $($rest)*)
+    };
+    (@part $part:ident [$($done:tt)*] $name:ident [$policy:ident $($need:ident)*], $($rest:tt)*) => {
+        case_table!(@part $part [$($done)* Case {
+            name: stringify!($name),
+            part: stringify!($part),
+            policy: FencePolicy::$policy,
+            needs: &[$($need),*],
+            play: |scene| Box::pin(cases::$part::$name(scene)),
+        },] $($rest)*)
+    };
+    (@part $part:ident [$($done:tt)*] $($rest:tt)*) => {
+        case_table!(@rows [$($done)*] $($rest)*)
+    };
+    ($($rest:tt)*) => { case_table!(@rows [] $($rest)*) };
+}
+
+/// Every case.
+pub const CASES: &[Case] = contract_cases!([case_table]);
+
+/// Makes a test of every case of the contract for one kind of subject:
+/// `contract_suite!(MemorySubject);` is a whole file of tests.
+#[macro_export]
+macro_rules! contract_suite {
+    (@tests $subject:ty ;) => {};
+    (@tests $subject:ty ; $part:ident : $($rest:tt)*) => {
+        $crate::contract_suite!(@tests $subject ; $($rest)*);
+    };
+    (@tests $subject:ty ; $name:ident [$($needs:ident)*], $($rest:tt)*) => {
+        #[tokio::test]
+        async fn $name() {
+            $crate::contract::run::<$subject>(stringify!($name)).await;
+        }
+        $crate::contract_suite!(@tests $subject ; $($rest)*);
+    };
+    ($subject:ident) => {
+        $crate::contract_cases!([$crate::contract_suite] @tests $subject ;);
+    };
+}

@@ -1,0 +1,28 @@
+use std::time::Duration;
+
+use leasehold_core::{AcquisitionId, RuntimeId, Ttl};
+use uuid::Uuid;
+
+/// An acquisition of the first runtime.
+pub fn alice(number: u64) -> AcquisitionId {
+    AcquisitionId::new(RuntimeId::new(Uuid::from_u128(0xa11ce)), number)
+}
+
+/// An acquisition of the second runtime.
+pub fn bob(number: u64) -> AcquisitionId {
+    AcquisitionId::new(RuntimeId::new(Uuid::from_u128(0xb0b)), number)
+}
+
+/// So many seconds.
+pub fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A ttl of so many seconds.
+///
+/// # Panics
+///
+/// Panics outside of the range of a [`Ttl`].
+pub fn ttl(seconds: u64) -> Ttl {
+    Ttl::new(secs(seconds)).expect("the case asks for a ttl that exists")
+}

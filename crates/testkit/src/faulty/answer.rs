@@ -1,0 +1,23 @@
+use leasehold_core::store::{
+    AcquireAnswer, ForceReleaseAnswer, HoldAnswer, Inspection, ReleaseAnswer, RenewAnswer,
+    WithdrawAnswer,
+};
+
+/// The answer to a [`Command`](super::Command), of the same kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The answer to an acquire.
+    Acquire(AcquireAnswer),
+    /// The answer to a hold.
+    Hold(HoldAnswer),
+    /// The answer to a release.
+    Release(ReleaseAnswer),
+    /// The answers to a batch of renewals.
+    Renew(Vec<RenewAnswer>),
+    /// The answer to a withdraw.
+    Withdraw(WithdrawAnswer),
+    /// What a look at a lock showed.
+    Inspect(Inspection),
+    /// The answer to a force-release.
+    ForceRelease(ForceReleaseAnswer),
+}

@@ -1,0 +1,211 @@
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::pending,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{Clock, Instant, LockStore, StoreError, StoreErrorKind};
+
+use super::{
+    answer::Answer,
+    command::Command,
+    fault::Fault,
+    gate::Gate,
+    kind::CommandKind,
+    letter::Letter,
+    log::{Delivery, Executed},
+    rule::Rule,
+};
+
+/// A store in front of another, which strikes chosen commands with a [`Fault`] and passes the rest.
+///
+/// Clones are the same store: give one to the code under test and keep one. A command is sent when
+/// its future is first polled.
+#[derive(Debug, Clone)]
+pub struct FaultyStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    inner: Arc<dyn LockStore>,
+    clock: Arc<dyn Clock>,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    rules: Vec<Rule>,
+    sent: BTreeMap<CommandKind, usize>,
+    executed: Vec<Executed>,
+    late: VecDeque<Command>,
+}
+
+impl FaultyStore {
+    /// How long a late delivery may take on the store behind.
+    const LATE_LIMIT: Duration = Duration::from_secs(5);
+
+    /// Stands in front of `inner`, whose clock must be the same.
+    pub fn new(inner: Arc<dyn LockStore>, clock: Arc<dyn Clock>) -> Self {
+        Self { shared: Arc::new(Shared { inner, clock, book: Mutex::default() }) }
+    }
+
+    /// Adds a rule. Each counts the commands that it matches; where several strike the same one, the
+    /// rule that was injected first does.
+    pub fn inject(&self, rule: Rule) {
+        self.shared.book().rules.push(rule);
+    }
+
+    /// Forgets all rules; what is on its way stays there.
+    pub fn heal(&self) {
+        self.shared.book().rules.clear();
+    }
+
+    /// How many commands of a kind were sent, executed or not.
+    pub fn sent(&self, kind: CommandKind) -> usize {
+        self.shared.book().sent.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// How many commands of a kind reached the store behind, late ones among them.
+    pub fn executed(&self, kind: CommandKind) -> usize {
+        self.shared.book().executed.iter().filter(|done| done.command.kind() == kind).count()
+    }
+
+    /// The commands that reached the store behind, in order.
+    pub fn log(&self) -> Vec<Executed> {
+        self.shared.book().executed.clone()
+    }
+
+    /// Forgets the log and the counts.
+    pub fn clear_log(&self) {
+        let mut book = self.shared.book();
+        book.executed.clear();
+        book.sent.clear();
+    }
+
+    /// How many commands wait for a late delivery.
+    pub fn late(&self) -> usize {
+        self.shared.book().late.len()
+    }
+
+    /// Executes the commands that wait for a late delivery, in the order in which they came to wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves undelivered commands waiting; the one being executed is
+    /// indeterminate.
+    pub async fn deliver_late(&self) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        loop {
+            let Some(command) = self.shared.book().late.pop_front() else { return deliveries };
+            let deadline = self.shared.clock.now() + Self::LATE_LIMIT;
+            let outcome = self.shared.execute(&command, deadline, true).await;
+            deliveries.push(Delivery { command, outcome });
+        }
+    }
+
+    /// Sends a command through the faults.
+    pub(super) async fn send(
+        &self,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<Answer, StoreError> {
+        let shared = &*self.shared;
+        match shared.strike(&command) {
+            None => shared.execute(&command, deadline, false).await,
+            Some(Fault::Fail(error)) => Err(error),
+            Some(Fault::LoseRequest) => Err(shared.silence(&command, deadline).await),
+            Some(Fault::LoseReply) => {
+                let _ = shared.execute(&command, deadline, false).await;
+                Err(shared.silence(&command, deadline).await)
+            }
+            Some(Fault::LateRequest) => {
+                shared.deliver_later(command.clone());
+                Err(shared.silence(&command, deadline).await)
+            }
+            Some(Fault::Duplicate) => {
+                let answer = shared.execute(&command, deadline, false).await;
+                shared.deliver_later(command);
+                answer
+            }
+            Some(Fault::Delay(gate)) => {
+                let letter = Letter::send(shared, command.clone());
+                if !shared.passes(&gate, deadline).await {
+                    return Err(silent(&command));
+                }
+                drop(letter.arrive());
+                shared.execute(&command, deadline, false).await
+            }
+            Some(Fault::DelayReply(gate)) => {
+                let answer = shared.execute(&command, deadline, false).await;
+                if shared.passes(&gate, deadline).await { answer } else { Err(silent(&command)) }
+            }
+            Some(Fault::Hang { executed }) => {
+                if executed {
+                    let _ = shared.execute(&command, deadline, false).await;
+                }
+                pending().await
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Puts a command aside for a late delivery.
+    pub(super) fn deliver_later(&self, command: Command) {
+        self.book().late.push_back(command);
+    }
+
+    /// Counts a command and says what strikes it.
+    fn strike(&self, command: &Command) -> Option<Fault> {
+        let mut book = self.book();
+        *book.sent.entry(command.kind()).or_default() += 1;
+        // Every rule counts, also those that come too late for this command.
+        let mut fault = None;
+        for rule in &mut book.rules {
+            if rule.meets(command) && fault.is_none() {
+                fault = Some(rule.fault());
+            }
+        }
+        fault
+    }
+
+    async fn execute(
+        &self,
+        command: &Command,
+        deadline: Instant,
+        late: bool,
+    ) -> Result<Answer, StoreError> {
+        self.book().executed.push(Executed { command: command.clone(), late });
+        command.run(&*self.inner, deadline).await
+    }
+
+    /// Hears nothing until the deadline.
+    async fn silence(&self, command: &Command, deadline: Instant) -> StoreError {
+        self.clock.sleep_until(deadline).await;
+        silent(command)
+    }
+
+    /// Whether a gate opens before the deadline.
+    async fn passes(&self, gate: &Gate, deadline: Instant) -> bool {
+        tokio::select! {
+            biased;
+            () = gate.pass() => true,
+            () = self.clock.sleep_until(deadline) => false,
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn silent(command: &Command) -> StoreError {
+    let what = "nothing was heard before the deadline";
+    let error = StoreError::new(StoreErrorKind::Indeterminate, what, "repeat the command");
+    match &command.names()[..] {
+        [name] => error.for_lock(name),
+        _ => error,
+    }
+}

@@ -1,0 +1,31 @@
+/// The kinds of command that a store knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CommandKind {
+    /// Asks for a lock.
+    Acquire,
+    /// Tells the number of holds.
+    Hold,
+    /// Ends or keeps a lease.
+    Release,
+    /// Extends a batch of leases.
+    Renew,
+    /// Takes an acquisition back.
+    Withdraw,
+    /// Looks at a lock.
+    Inspect,
+    /// Ends somebody else's lease.
+    ForceRelease,
+}
+
+impl CommandKind {
+    /// Every kind, for tests that go through all of them.
+    pub const ALL: [Self; 7] = [
+        Self::Acquire,
+        Self::Hold,
+        Self::Release,
+        Self::Renew,
+        Self::Withdraw,
+        Self::Inspect,
+        Self::ForceRelease,
+    ];
+}

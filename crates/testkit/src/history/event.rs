@@ -1,0 +1,77 @@
+use leasehold_core::{AcquisitionId, FenceToken, Instant};
+
+/// A worker of a test: a task, a runtime or a process.
+pub type Worker = u64;
+
+/// Something that a worker saw, or that its storage did, with one and the same lock.
+///
+/// All instants are of one clock. On Linux the boot-time clock is the same in all processes of a
+/// machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A worker asks for the lock.
+    Asked {
+        /// Who asks.
+        worker: Worker,
+        /// Before the request was sent.
+        at: Instant,
+    },
+    /// A worker has a lease; told once per lease, or again with the same fence.
+    Granted {
+        /// Who has it.
+        worker: Worker,
+        /// The fence of the lease.
+        fence: FenceToken,
+        /// The id of the lease.
+        lease: AcquisitionId,
+        /// Before the request was sent.
+        asked_at: Instant,
+        /// When the grant was in the worker's hands.
+        granted_at: Instant,
+    },
+    /// The holder believes in a lease until then, unless it hears more; the last instant counts.
+    BelievedUntil {
+        /// The lease.
+        lease: AcquisitionId,
+        /// The end of belief.
+        until: Instant,
+    },
+    /// The storage answered a write.
+    Wrote {
+        /// The fence that was presented.
+        fence: FenceToken,
+        /// The lease that was presented.
+        lease: AcquisitionId,
+        /// When the worker sent the write.
+        at: Instant,
+        /// The place of the write in the storage's own order, such as a sequence number that the
+        /// storage gives out: the order of the answers says nothing.
+        order: u64,
+        /// Whether the storage accepted it.
+        accepted: bool,
+    },
+    /// The storage accepted a counter that was read, increased by one and written back.
+    Incremented {
+        /// Who did it.
+        worker: Worker,
+    },
+    /// The counter, read when all workers had ended; it began at zero.
+    CounterRead {
+        /// Its value.
+        value: u64,
+    },
+    /// The holder gave a lease back: belief ends.
+    Released {
+        /// The lease.
+        lease: AcquisitionId,
+        /// Before the release was sent.
+        at: Instant,
+    },
+    /// The holder was told that a lease is lost: belief ends.
+    Lost {
+        /// The lease.
+        lease: AcquisitionId,
+        /// When it was told.
+        at: Instant,
+    },
+}

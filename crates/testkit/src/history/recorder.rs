@@ -1,0 +1,72 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{belief, event::Event, fences, storage, summary::Summary, violation::Violation};
+
+/// What happened to one lock, recorded by all who used it; clones are the same history.
+///
+/// The check takes `O(n log n)`: fence tokens already give the order that a checker of arbitrary
+/// histories would have to search for.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl History {
+    /// A history in which nothing has happened.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an event; those of one worker in the order in which they happened to it.
+    pub fn record(&self, event: Event) {
+        self.lock().push(event);
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.lock().clone()
+    }
+
+    /// Whether the history could be one of a correct lock. Overlaps of belief are reported and not
+    /// judged: between processes that pause, they happen to every lock.
+    ///
+    /// # Errors
+    ///
+    /// Every [`Violation`] that was found, except [`Violation::TwoBelievers`].
+    pub fn check(&self) -> Result<Summary, Vec<Violation>> {
+        self.judge(false)
+    }
+
+    /// Like [`check`](Self::check), where no two leases may be believed in at once: in virtual time,
+    /// or where no process was paused and no data lost.
+    ///
+    /// # Errors
+    ///
+    /// Every [`Violation`] that was found.
+    pub fn check_strictly(&self) -> Result<Summary, Vec<Violation>> {
+        self.judge(true)
+    }
+
+    fn judge(&self, strict: bool) -> Result<Summary, Vec<Violation>> {
+        let events = self.events();
+        let (mut summary, mut violations) = (Summary::default(), Vec::new());
+        summary.asked = events.iter().filter(|event| matches!(event, Event::Asked { .. })).count();
+        summary.leases = fences::check(&events, &mut violations);
+        storage::check(&events, &mut summary, &mut violations);
+        belief::check(&events, &mut summary);
+        if strict {
+            violations.extend(summary.overlaps.iter().cloned().map(Violation::TwoBelievers));
+        }
+        if violations.is_empty() { Ok(summary) } else { Err(violations) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FromIterator<Event> for History {
+    fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
+        Self { events: Arc::new(Mutex::new(events.into_iter().collect())) }
+    }
+}

@@ -1,0 +1,29 @@
+//! Private servers, manual time, faults and checkers for the tests of Leasehold; never published.
+//!
+//! - [`RedisServer`] is a real server that a test starts for itself; [`ScriptedPeer`] imitates the
+//!   servers that cannot be had here.
+//! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
+//!   real time will do.
+//! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
+//! - [`History`] records what workers saw and checks it.
+//! - [`ChildProcess`] is another process that a test stops, continues and kills.
+
+mod child;
+mod clock;
+pub mod contract;
+mod entropy;
+pub mod faulty;
+pub mod history;
+mod patience;
+pub mod peer;
+mod process;
+pub mod server;
+
+pub use child::ChildProcess;
+pub use clock::ManualClock;
+pub use entropy::SeededEntropy;
+pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
+pub use history::{Event, History, Violation};
+pub use patience::Patience;
+pub use peer::{Reply, ScriptedPeer};
+pub use server::RedisServer;

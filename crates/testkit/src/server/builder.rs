@@ -1,0 +1,60 @@
+use std::path::PathBuf;
+
+use super::{address::Address, redis_server::RedisServer};
+
+/// What a private server is to be like; a unix socket and no persistence unless said otherwise.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing by itself; call `start()`"]
+pub struct RedisServerBuilder {
+    pub(super) program: PathBuf,
+    pub(super) address: Address,
+    pub(super) args: Vec<(String, String)>,
+}
+
+impl RedisServerBuilder {
+    pub(super) fn new() -> Self {
+        Self { program: "redis-server".into(), address: Address::Unix, args: Vec::new() }
+    }
+
+    /// Listens on a free port of 127.0.0.1. Defaults to a unix socket.
+    pub fn tcp(mut self) -> Self {
+        self.address = Address::Tcp(0);
+        self
+    }
+
+    /// Listens on a free port of 127.0.0.1, with TLS only, under a private authority whose
+    /// certificate is [`RedisServer::ca_pem`]. Defaults to a unix socket.
+    pub fn tls(mut self) -> Self {
+        self.address = Address::Tls(0);
+        self
+    }
+
+    /// Adds a line of configuration, as in `redis.conf`; later ones win over earlier ones.
+    ///
+    /// The value is one argument; `arg("save", "")` is a way to write an empty one.
+    pub fn arg(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.args.push((key.into(), value.into()));
+        self
+    }
+
+    /// Asks the default user for a password; [`RedisServer::command`] does not need it.
+    pub fn password(self, password: &str) -> Self {
+        self.arg("requirepass", password)
+    }
+
+    /// Starts another program than the `redis-server` that is found in `PATH`.
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
+        self
+    }
+
+    /// Starts the server and returns when it answers.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program is missing, naming the command that installs it, or if the server
+    /// does not answer within ten seconds, with its log.
+    pub fn start(self) -> RedisServer {
+        RedisServer::start_as(self)
+    }
+}

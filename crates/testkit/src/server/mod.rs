@@ -1,0 +1,11 @@
+//! Real Redis servers that a test starts for itself.
+
+mod address;
+mod admin;
+mod authority;
+mod builder;
+mod launch;
+mod redis_server;
+
+pub use builder::RedisServerBuilder;
+pub use redis_server::RedisServer;

@@ -1,0 +1,190 @@
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use super::{
+    address::Address,
+    authority::Authority,
+    builder::RedisServerBuilder,
+    launch::{Launch, LaunchError},
+};
+use crate::{patience::Patience, process::Process};
+
+/// A `redis-server` process of one test: nobody else's data, killed when dropped.
+///
+/// It lives in a temporary folder with a short name. Its log is printed when a start fails and when
+/// the test that owns it panics.
+pub struct RedisServer {
+    // Before the folder: the process ends first.
+    process: Mutex<Process>,
+    launch: Launch,
+    authority: Option<Authority>,
+    socket: PathBuf,
+    _folder: TempDir,
+}
+
+impl RedisServer {
+    /// The most bytes that the path of a unix socket can have everywhere.
+    const MAX_SOCKET_PATH: usize = 100;
+
+    /// How often a start is tried when somebody else takes the port meanwhile.
+    const PORT_ATTEMPTS: u32 = 16;
+
+    /// How long a restart waits for its port to be free again.
+    const PORT_LIMIT: Duration = Duration::from_secs(5);
+
+    /// Describes a server: on a unix socket, without persistence, with `DEBUG` allowed.
+    pub fn builder() -> RedisServerBuilder {
+        RedisServerBuilder::new()
+    }
+
+    /// Starts a server on a unix socket.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`RedisServerBuilder::start`] does.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// Starts what a builder describes.
+    pub(super) fn start_as(builder: RedisServerBuilder) -> Self {
+        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
+        let folder = folder.expect("/tmp takes a temporary folder");
+        let RedisServerBuilder { program, address, args } = builder;
+        let mut launch = Launch { program, folder: folder.path().into(), address, args };
+        let socket = launch.socket();
+        assert!(
+            socket.as_os_str().len() < Self::MAX_SOCKET_PATH,
+            "{} is too long",
+            socket.display()
+        );
+        let authority = matches!(address, Address::Tls(_))
+            .then(|| Authority::found_in(folder.path()).expect("a private authority is made"));
+        let process = start_on_free_port(&mut launch);
+        Self { process: Mutex::new(process), launch, authority, socket, _folder: folder }
+    }
+
+    /// The address of the server, as Leasehold takes it.
+    pub fn url(&self) -> String {
+        self.url_with("", "", 0)
+    }
+
+    /// The address with a login and a database; an empty user or password is left out.
+    pub fn url_with(&self, user: &str, password: &str, db: u32) -> String {
+        self.launch.address.url(&self.socket, user, password, db)
+    }
+
+    /// The unix socket, which every server has.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The port of 127.0.0.1, if the server has one.
+    pub fn port(&self) -> Option<u16> {
+        self.launch.address.port()
+    }
+
+    /// The certificate that clients of a server with TLS have to trust, as PEM.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.authority.as_ref().map(Authority::ca_pem)
+    }
+
+    /// The id of the server's process.
+    pub fn pid(&self) -> u32 {
+        self.lock().id()
+    }
+
+    /// What the server has written to its log.
+    pub fn log(&self) -> String {
+        self.launch.log()
+    }
+
+    /// Stops the server with `SIGSTOP` and returns when it stands still: connections stay open and
+    /// nothing is answered.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server was killed.
+    pub fn stop_signal(&self) {
+        self.lock().stop();
+    }
+
+    /// Lets a stopped server go on with `SIGCONT`.
+    pub fn cont_signal(&self) {
+        self.lock().cont();
+    }
+
+    /// Kills the server with `SIGKILL`; [`restart`](Self::restart) starts it again.
+    pub fn kill(&self) {
+        self.lock().kill();
+    }
+
+    /// Kills the server and starts it again at the same address; unless persistence was asked for,
+    /// without its data.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`RedisServerBuilder::start`] does, and if somebody took the port meanwhile.
+    pub fn restart(&self) {
+        let mut process = self.lock();
+        process.kill();
+        let started = Patience::of(Self::PORT_LIMIT).until(|| match self.launch.run() {
+            Err(LaunchError::PortTaken) => {
+                self.launch.forget_log();
+                None
+            }
+            started => Some(started),
+        });
+        *process =
+            started.unwrap_or(Err(LaunchError::PortTaken)).unwrap_or_else(|error| fail(&error));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("--- log of the server at {} ---\n{}---", self.url(), self.log());
+        }
+    }
+}
+
+impl fmt::Debug for RedisServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisServer").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// Starts on a port that nobody else takes meanwhile.
+fn start_on_free_port(launch: &mut Launch) -> Process {
+    for _ in 0..RedisServer::PORT_ATTEMPTS {
+        launch.address = launch.address.on_free_port();
+        match launch.run() {
+            Ok(process) => return process,
+            // Its log would make the next failure look like this one.
+            Err(LaunchError::PortTaken) => launch.forget_log(),
+            Err(error) => fail(&error),
+        }
+    }
+    fail(&LaunchError::PortTaken)
+}
+
+fn fail(error: &LaunchError) -> ! {
+    match error {
+        LaunchError::Missing => panic!(
+            "redis-server is not installed; `scripts/test.sh --install` installs it and runs the tests"
+        ),
+        LaunchError::PortTaken => panic!("somebody else takes every port that was free"),
+        LaunchError::Failed(log) => panic!("redis-server does not start: {log}"),
+    }
+}

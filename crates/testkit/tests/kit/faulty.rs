@@ -1,0 +1,204 @@
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use leasehold_core::{
+    Clock, Instant, LockName, LockStore, StoreError, StoreErrorKind, Ttl,
+    lease::HoldUpdate,
+    store::{
+        AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection, Release,
+        ReleaseAnswer, RenewAnswer, Renewal, Withdraw,
+    },
+};
+use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, ManualClock, Rule, faulty::Answer};
+use tokio::task::yield_now;
+
+use crate::stub::{StubStore, acquire, fence, id};
+
+const LIMIT: Duration = Duration::from_secs(1);
+
+fn faulty() -> (FaultyStore, ManualClock) {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(Arc::new(StubStore::default()), Arc::new(clock.clone()));
+    (store, clock)
+}
+
+/// Sends an acquire from another task.
+fn spawn_acquire(
+    store: &FaultyStore,
+    number: u64,
+    deadline: Instant,
+) -> tokio::task::JoinHandle<Result<AcquireAnswer, StoreError>> {
+    let store = store.clone();
+    tokio::spawn(async move { acquire(&store, number, deadline).await })
+}
+
+/// What an acquire under a fault comes to, once it has been silent until its deadline.
+async fn silent(fault: Fault) -> FaultyStore {
+    let (store, clock) = faulty();
+    store.inject(Rule::new(fault));
+    let sent = spawn_acquire(&store, 1, clock.now() + LIMIT);
+    clock.travel(Duration::from_nanos(999_999_999)).await;
+    assert!(!sent.is_finished());
+    clock.travel(Duration::from_nanos(1)).await;
+    let error = sent.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
+    assert_eq!(error.lock().unwrap().as_str(), "a");
+    store
+}
+
+#[tokio::test]
+async fn without_rules_every_command_passes() {
+    let (store, clock) = faulty();
+    let deadline = clock.now() + LIMIT;
+    let (name, id, fence, ttl) = (LockName::new("a").unwrap(), id(1), fence(1), Ttl::default());
+    let name = &name;
+    assert!(matches!(acquire(&store, 1, deadline).await, Ok(AcquireAnswer::Granted(_))));
+    let update = HoldUpdate { count: NonZeroU32::MIN, number: 1 };
+    let hold = Hold { name, id, fence, update, ttl, deadline };
+    assert!(matches!(store.hold(hold).await, Ok(HoldAnswer::Held { .. })));
+    let batch = vec![Renewal { name: name.clone(), id, fence, ttl }; 2];
+    let renewed = store.renew(&batch, deadline).await.unwrap();
+    assert!(matches!(renewed[..], [RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. }]));
+    let looked = store.inspect(name, deadline).await;
+    assert_eq!(looked, Ok(Inspection::Free { last_fence: None }));
+    let forced = store.force_release(ForceRelease { name, id, fence, deadline }).await;
+    assert_eq!(forced, Ok(ForceReleaseAnswer::Changed));
+    let release = Release { name, id, fence, keep: None, deadline };
+    assert_eq!(store.release(release).await, Ok(ReleaseAnswer::Released));
+    assert!(!store.withdraw(Withdraw { name, id, deadline }).await.unwrap().ended_grant);
+    for kind in CommandKind::ALL {
+        assert_eq!((store.sent(kind), store.executed(kind)), (1, 1), "{kind:?}");
+    }
+    let log = store.log();
+    assert!(log.iter().all(|done| done.command.names()[0] == name && !done.late));
+    assert_eq!(log[2].command.ids(), [id, id]);
+    store.clear_log();
+    assert!(store.log().is_empty());
+}
+
+#[tokio::test]
+async fn a_failure_is_told_at_once_and_changes_nothing() {
+    let (store, clock) = faulty();
+    let error = StoreError::new(StoreErrorKind::Definite, "refused", "try again");
+    store.inject(Rule::new(Fault::Fail(error.clone())).on(CommandKind::Acquire));
+    assert_eq!(acquire(&store, 1, clock.now()).await, Err(error));
+    assert_eq!((store.sent(CommandKind::Acquire), store.executed(CommandKind::Acquire)), (1, 0));
+    assert!(acquire(&store, 1, clock.now()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_lost_request_is_silent_and_not_executed() {
+    let store = silent(Fault::LoseRequest).await;
+    assert_eq!(store.executed(CommandKind::Acquire), 0);
+    assert!(store.deliver_late().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_silent_and_executed() {
+    let store = silent(Fault::LoseReply).await;
+    assert_eq!(store.executed(CommandKind::Acquire), 1);
+}
+
+#[tokio::test]
+async fn a_late_request_is_executed_when_the_test_says_so() {
+    let store = silent(Fault::LateRequest).await;
+    assert_eq!((store.executed(CommandKind::Acquire), store.late()), (0, 1));
+    let deliveries = store.deliver_late().await;
+    assert!(matches!(deliveries[0].outcome, Ok(Answer::Acquire(AcquireAnswer::Granted(_)))));
+    assert_eq!((store.executed(CommandKind::Acquire), store.late()), (1, 0));
+    assert!(store.log()[0].late);
+}
+
+#[tokio::test]
+async fn a_duplicate_is_answered_now_and_executed_again_later() {
+    let (store, clock) = faulty();
+    store.inject(Rule::new(Fault::Duplicate));
+    let deadline = clock.now() + LIMIT;
+    assert!(matches!(acquire(&store, 1, deadline).await, Ok(AcquireAnswer::Granted(_))));
+    clock.advance(10 * LIMIT);
+    assert_eq!(store.deliver_late().await.len(), 1);
+    assert_eq!(store.executed(CommandKind::Acquire), 2);
+}
+
+#[tokio::test]
+async fn a_gate_holds_requests_and_lets_them_go_in_order() {
+    let (store, clock) = faulty();
+    let gate = Gate::new();
+    store.inject(Rule::new(Fault::Delay(gate.clone())).always());
+    let deadline = clock.now() + LIMIT;
+    let first = spawn_acquire(&store, 1, deadline);
+    gate.wait_for_arrivals(1).await;
+    let second = spawn_acquire(&store, 2, deadline);
+    gate.wait_for_arrivals(2).await;
+    assert_eq!((gate.arrived(), store.executed(CommandKind::Acquire)), (2, 0));
+    gate.let_pass(1);
+    assert!(matches!(first.await.unwrap(), Ok(AcquireAnswer::Granted(_))));
+    assert!(!second.is_finished());
+    gate.open();
+    assert!(matches!(second.await.unwrap(), Ok(AcquireAnswer::Busy { .. })));
+    assert_eq!(store.late(), 0);
+}
+
+#[tokio::test]
+async fn a_request_whose_sender_gave_up_cannot_be_called_back() {
+    let gate = Gate::new();
+    let store = silent(Fault::Delay(gate.clone())).await;
+    assert_eq!(store.late(), 1);
+
+    let (store, clock) = faulty();
+    store.inject(Rule::new(Fault::Delay(gate.clone())));
+    let sender = spawn_acquire(&store, 1, clock.now() + LIMIT);
+    gate.wait_for_arrivals(2).await;
+    sender.abort();
+    assert!(sender.await.unwrap_err().is_cancelled());
+    assert_eq!((store.late(), store.executed(CommandKind::Acquire)), (1, 0));
+    assert_eq!(store.deliver_late().await.len(), 1);
+    assert_eq!(store.executed(CommandKind::Acquire), 1);
+}
+
+#[tokio::test]
+async fn a_reply_waits_at_its_gate() {
+    let store = silent(Fault::DelayReply(Gate::new())).await;
+    assert_eq!((store.executed(CommandKind::Acquire), store.late()), (1, 0));
+
+    let (store, clock) = faulty();
+    let gate = Gate::new();
+    store.inject(Rule::new(Fault::DelayReply(gate.clone())));
+    let sender = spawn_acquire(&store, 1, clock.now() + LIMIT);
+    gate.wait_for_arrivals(1).await;
+    assert_eq!(store.executed(CommandKind::Acquire), 1);
+    gate.open();
+    assert!(sender.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_hanging_command_outlives_its_deadline() {
+    for executed in [false, true] {
+        let (store, clock) = faulty();
+        store.inject(Rule::new(Fault::Hang { executed }));
+        let sender = spawn_acquire(&store, 1, clock.now() + LIMIT);
+        yield_now().await;
+        clock.travel(100 * LIMIT).await;
+        assert!(!sender.is_finished());
+        assert_eq!(store.executed(CommandKind::Acquire), usize::from(executed));
+        sender.abort();
+    }
+}
+
+#[tokio::test]
+async fn rules_choose_by_kind_name_and_number() {
+    let (store, clock) = faulty();
+    let error = StoreError::new(StoreErrorKind::Definite, "refused", "try again");
+    let fail = || Rule::new(Fault::Fail(error.clone()));
+    store.inject(fail().on(CommandKind::Release));
+    store.inject(fail().lock(&LockName::new("b").unwrap()).always());
+    store.inject(fail().on(CommandKind::Acquire).nth(2).times(2));
+    let mut failed = Vec::new();
+    for _ in 0..5 {
+        failed.push(acquire(&store, 1, clock.now()).await.is_err());
+    }
+    assert_eq!(failed, [false, true, true, false, false]);
+    let b = LockName::new("b").unwrap();
+    assert!(store.inspect(&b, clock.now()).await.is_err());
+    store.heal();
+    assert!(store.inspect(&b, clock.now()).await.is_ok());
+}

@@ -1,0 +1,9 @@
+//! The testkit keeps what it promises to the tests that rely on it.
+
+mod child;
+mod clock;
+mod faulty;
+mod history;
+mod peer;
+mod server;
+mod stub;

@@ -1,0 +1,120 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, Ttl,
+    store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
+        Inspection, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw,
+        WithdrawAnswer,
+    },
+};
+use uuid::Uuid;
+
+/// A store that knows who holds what and nothing of time; enough to see what reached it.
+#[derive(Debug, Default)]
+pub(crate) struct StubStore {
+    holders: Mutex<BTreeMap<LockName, AcquisitionId>>,
+    tokens: AtomicU64,
+}
+
+const REMAINING: Duration = Duration::from_secs(30);
+
+pub(crate) fn id(number: u64) -> AcquisitionId {
+    AcquisitionId::new(RuntimeId::new(Uuid::from_u128(1)), number)
+}
+
+pub(crate) fn fence(token: u64) -> FenceToken {
+    FenceToken::try_from(token).unwrap()
+}
+
+/// Sends an acquire that expects its answer by `deadline`.
+pub(crate) async fn acquire(
+    store: &dyn LockStore,
+    number: u64,
+    deadline: Instant,
+) -> Result<AcquireAnswer, leasehold_core::StoreError> {
+    let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
+    let (id, ttl) = (id(number), Ttl::default());
+    let command = Acquire { name: &name, id, ttl, watermark: None, label: &label, deadline };
+    store.acquire(command).await
+}
+
+impl StubStore {
+    fn holds(&self, name: &LockName, id: AcquisitionId) -> bool {
+        self.holders.lock().unwrap().get(name) == Some(&id)
+    }
+
+    fn end(&self, name: &LockName, id: AcquisitionId) -> bool {
+        let held = self.holds(name, id);
+        if held {
+            self.holders.lock().unwrap().remove(name);
+        }
+        held
+    }
+}
+
+/// An answer that is there at once.
+fn now<'a, T: Send + 'a>(answer: T) -> StoreFuture<'a, T> {
+    Box::pin(std::future::ready(Ok(answer)))
+}
+
+impl LockStore for StubStore {
+    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+        Box::pin(async move {
+            let mut holders = self.holders.lock().unwrap();
+            let holder = *holders.entry(command.name.clone()).or_insert(command.id);
+            if holder != command.id {
+                return Ok(AcquireAnswer::Busy { remaining: REMAINING });
+            }
+            let token = fence(self.tokens.fetch_add(1, Ordering::Relaxed) + 1);
+            let (first, last) = (token, token);
+            let granted = Granted { first, last, remaining: REMAINING, regressed: false };
+            Ok(AcquireAnswer::Granted(granted))
+        })
+    }
+
+    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+        now(if self.holds(command.name, command.id) {
+            HoldAnswer::Held { remaining: REMAINING }
+        } else {
+            HoldAnswer::Gone
+        })
+    }
+
+    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+        Box::pin(async move {
+            let ended = self.end(command.name, command.id);
+            Ok(if ended { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        batch: &'a [Renewal],
+        _deadline: Instant,
+    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+        now(batch.iter().map(|_| RenewAnswer::Renewed { remaining: REMAINING }).collect())
+    }
+
+    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
+        Box::pin(async move {
+            let ended_grant = self.end(command.name, command.id);
+            Ok(WithdrawAnswer { ended_grant })
+        })
+    }
+
+    fn inspect<'a>(&'a self, _name: &'a LockName, _: Instant) -> StoreFuture<'a, Inspection> {
+        now(Inspection::Free { last_fence: None })
+    }
+
+    fn force_release<'a>(&'a self, _: ForceRelease<'a>) -> StoreFuture<'a, ForceReleaseAnswer> {
+        now(ForceReleaseAnswer::Changed)
+    }
+}

@@ -1,0 +1,15 @@
+//! The store on Redis, where it differs from any other store: what it refuses and how it says so,
+//! what it does when the server is in trouble, and how it connects.
+
+mod addresses;
+mod bad_data;
+mod connections;
+mod dialing;
+mod refusals;
+mod rights;
+mod scripts;
+mod stopped;
+mod support;
+#[cfg(feature = "tls")]
+mod tls;
+mod versions;
