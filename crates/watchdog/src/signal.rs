@@ -1,0 +1,97 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use leasehold_core::lease::{LeaseState, LossReason};
+use tokio_util::sync::CancellationToken;
+
+use crate::lease::HeldLease;
+
+/// How a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// It was lost.
+    Lost(LossReason),
+    /// Its holder released it.
+    Released,
+}
+
+/// A future that resolves when a lease is over; it borrows nothing.
+///
+/// It watches the lease's own deadline too, so it resolves in time even if nobody else looks, and
+/// every poll looks at the clock itself: after a pause a timer may come late.
+///
+/// # Cancel safety
+///
+/// Dropping it forgets the watch and nothing else.
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Lost {
+    lease: Arc<HeldLease>,
+    ended: Pin<Box<dyn Future<Output = LeaseEnd> + Send>>,
+}
+
+impl Lost {
+    pub(crate) fn of(lease: Arc<HeldLease>) -> Self {
+        let ended = Box::pin(end_of(Arc::clone(&lease)));
+        Self { lease, ended }
+    }
+}
+
+async fn end_of(lease: Arc<HeldLease>) -> LeaseEnd {
+    let ended = lease.cancellation();
+    loop {
+        if let Err(end) = still_held(lease.state()) {
+            return end;
+        }
+        let deadline = lease.deadline();
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => {}
+            () = lease.clock().sleep_until(deadline) => {}
+        }
+    }
+}
+
+fn still_held(state: LeaseState) -> Result<(), LeaseEnd> {
+    match state {
+        LeaseState::Held { .. } => Ok(()),
+        LeaseState::Lost(reason) => Err(LeaseEnd::Lost(reason)),
+        LeaseState::Released => Err(LeaseEnd::Released),
+    }
+}
+
+impl Future for Lost {
+    type Output = LeaseEnd;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Err(end) = still_held(self.lease.state()) {
+            return Poll::Ready(end);
+        }
+        self.ended.as_mut().poll(cx)
+    }
+}
+
+impl std::fmt::Debug for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lost")
+    }
+}
+
+/// The token that is cancelled when a lease is over; made only if somebody asks for it.
+#[derive(Debug, Default)]
+pub(crate) struct EndSignal(OnceLock<CancellationToken>);
+
+impl EndSignal {
+    pub(crate) fn token(&self) -> &CancellationToken {
+        self.0.get_or_init(CancellationToken::new)
+    }
+
+    pub(crate) fn raise(&self) {
+        if let Some(token) = self.0.get() {
+            token.cancel();
+        }
+    }
+}
