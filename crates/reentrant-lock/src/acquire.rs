@@ -1,0 +1,152 @@
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use leasehold_core::{LockName, Ttl, metric::ClassMetrics};
+
+use crate::{
+    engine::Engine,
+    error::{AcquireError, OptionsError},
+    guard::Guard,
+    owner::Owner,
+    wait::{Patience, Wait},
+};
+
+/// How to acquire a lock; await it to do so.
+///
+/// Without further calls it waits for the runtime's default time (30 s), with the runtime's
+/// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner.
+#[derive(Debug, Clone)]
+#[must_use = "an acquire does nothing unless it is awaited"]
+pub struct Acquire {
+    engine: Arc<Engine>,
+    name: LockName,
+    metrics: Arc<ClassMetrics>,
+    wait: Option<Duration>,
+    ttl: Option<Duration>,
+    max_hold: Option<Duration>,
+    renews: bool,
+    owner: Option<Owner>,
+}
+
+impl Acquire {
+    pub(crate) fn new(engine: &Arc<Engine>, name: &LockName, metrics: &Arc<ClassMetrics>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            name: name.clone(),
+            metrics: Arc::clone(metrics),
+            wait: Some(engine.timing.wait),
+            ttl: None,
+            max_hold: None,
+            renews: true,
+            owner: None,
+        }
+    }
+
+    /// Waits for at most this long, up to 365 days; zero tries once. Default: the runtime's.
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
+    }
+
+    /// Waits without a limit.
+    pub fn wait_forever(self) -> Self {
+        Self { wait: None, ..self }
+    }
+
+    /// How long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
+    pub fn renew(self, renews: bool) -> Self {
+        Self { renews, ..self }
+    }
+
+    /// Ends the lease as `Lost(MaxHold)` after this time, released or not. Default: no limit.
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self { max_hold: Some(max_hold), ..self }
+    }
+
+    /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
+    /// [scope](Owner::scope), else a fresh one.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { owner: Some(owner.clone()), ..self }
+    }
+
+    /// Acquires the lock if it is free; `None` means that somebody else holds it.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the acquire, except that there is no `Timeout`; an error that leaves the
+    /// outcome open is returned at once, and whatever came of it is withdrawn.
+    ///
+    /// # Cancel safety
+    ///
+    /// As awaiting the acquire.
+    pub async fn try_now(self) -> Result<Option<Guard>, AcquireError> {
+        match self.validated(Patience::Try)?.run().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(AcquireError::Timeout(timeout)) => timeout
+                .last_error
+                .map_or(Ok(None), |error| Err(AcquireError::Store(error.for_lock(&timeout.lock)))),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn validated(self, patience: Patience) -> Result<Wait, AcquireError> {
+        let Self { engine, name, metrics, wait: _, ttl, max_hold, renews, owner } = self;
+        let runtime = engine.runtime_id();
+        if owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
+            return Err(AcquireError::ForeignOwner { lock: name });
+        }
+        let ttl = match ttl.map(Ttl::new) {
+            None => engine.timing.ttl,
+            Some(Ok(ttl)) => ttl,
+            Some(Err(error)) => return Err(refused(name, error.into())),
+        };
+        match (patience, max_hold) {
+            (Patience::For(wait), _) if wait > OptionsError::MAX_WAIT => {
+                return Err(refused(name, OptionsError::Wait { wait }));
+            }
+            (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
+            _ => {}
+        }
+        let owner = owner.or_else(|| Owner::of_scope(runtime));
+        Ok(Wait { engine, name, metrics, patience, ttl, max_hold, renews, owner })
+    }
+}
+
+fn refused(lock: LockName, source: OptionsError) -> AcquireError {
+    AcquireError::Options { lock, source }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<Guard, AcquireError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    /// Acquires the lock, waiting for it where that is needed.
+    ///
+    /// # Errors
+    ///
+    /// - [`AcquireError::Timeout`] when the wait was over before the lock was free.
+    /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
+    /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
+    /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.
+    /// - [`AcquireError::TooManyHolds`] when the owner re-entered it too often.
+    /// - [`AcquireError::ShutDown`] when the runtime was shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future at any point takes back whatever came of it; a waiter that comes
+    /// back queues anew.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let patience = self.wait.map_or(Patience::Forever, Patience::For);
+            self.validated(patience)?.run().await
+        })
+    }
+}

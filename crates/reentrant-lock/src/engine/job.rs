@@ -1,0 +1,77 @@
+use std::sync::Arc;
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, StoreError, Ttl,
+    lease::HoldUpdate,
+    metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
+    store::{Hold, HoldAnswer, Release, ReleaseAnswer, Withdraw},
+};
+
+/// Something to be set right on the server that nobody waits for.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) name: LockName,
+    pub(crate) id: AcquisitionId,
+    pub(crate) task: Task,
+    /// When the server forgets it by itself, so that there is nothing left to do.
+    pub(crate) expires: Instant,
+    pub(crate) metrics: Arc<ClassMetrics>,
+}
+
+/// What is to be set right.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Task {
+    /// End a lease.
+    Release { fence: FenceToken, via: ReleaseVia },
+    /// Take an acquisition back, whatever came of it.
+    Withdraw,
+    /// Tell the holds of a lease that goes on.
+    Hold { fence: FenceToken, update: HoldUpdate, ttl: Ttl },
+}
+
+impl Job {
+    /// Tries once; `Ok` when the server has answered.
+    pub(crate) async fn attempt(
+        &self,
+        store: &dyn LockStore,
+        deadline: Instant,
+    ) -> Result<ReleaseOutcome, StoreError> {
+        let (name, id) = (&self.name, self.id);
+        let ended = match self.task {
+            Task::Release { fence, .. } => {
+                let command = Release { name, id, fence, keep: None, deadline };
+                store.release(command).await? != ReleaseAnswer::Gone
+            }
+            Task::Withdraw => store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant,
+            Task::Hold { fence, update, ttl } => {
+                let command = Hold { name, id, fence, update, ttl, deadline };
+                store.hold(command).await? != HoldAnswer::Gone
+            }
+        };
+        Ok(if ended { ReleaseOutcome::Released } else { ReleaseOutcome::Gone })
+    }
+
+    /// The job is over, one way or the other.
+    pub(crate) fn done(&self, outcome: ReleaseOutcome) {
+        let via = match self.task {
+            Task::Release { via, .. } => via,
+            Task::Withdraw => ReleaseVia::Withdraw,
+            Task::Hold { .. } => return,
+        };
+        self.metrics.release(outcome, via);
+        if outcome == ReleaseOutcome::Unconfirmed {
+            tracing::warn!(
+                lock = %self.name, lease = %self.id,
+                "the server could not be told of a release; the lease ends with its ttl"
+            );
+        }
+    }
+
+    /// The lock that stays closed until this job is done, if any.
+    pub(crate) fn keeps_closed(&self) -> Option<LockName> {
+        match self.task {
+            Task::Release { .. } | Task::Withdraw => Some(self.name.clone()),
+            Task::Hold { .. } => None,
+        }
+    }
+}

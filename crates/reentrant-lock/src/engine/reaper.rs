@@ -1,0 +1,244 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, Entropy, Instant, LockName, LockStore,
+    metric::{Metrics, ReleaseOutcome},
+};
+use tokio::{
+    select,
+    sync::{Notify, mpsc},
+    task::JoinSet,
+};
+
+use super::{executor::Executor, job::Job};
+
+/// The way to hand work to the reaper's task: never blocks, never panics, works outside of tokio.
+///
+/// The task ends when the last of these is dropped and the work is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Reaper {
+    jobs: mpsc::UnboundedSender<(u64, Job)>,
+    pending: Arc<Pending>,
+}
+
+/// The jobs that are not done, and the locks that stay closed until they are.
+#[derive(Debug, Default)]
+struct Pending {
+    jobs: Mutex<Numbered>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Numbered {
+    last: u64,
+    closed: BTreeMap<u64, Option<LockName>>,
+    /// The locks that stay closed for good, from a shutdown on.
+    failed: Option<Vec<LockName>>,
+}
+
+impl Reaper {
+    /// More jobs than this are not remembered: their leases end with their ttl.
+    const MOST: usize = 64 * 1024;
+
+    pub(crate) fn start(
+        executor: &Executor,
+        store: Arc<dyn LockStore>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let (jobs, incoming) = mpsc::unbounded_channel();
+        let pending = Arc::new(Pending::default());
+        let worker = Worker {
+            incoming,
+            running: JoinSet::new(),
+            context: Arc::new(Context { store, clock, entropy, metrics }),
+            pending: Arc::clone(&pending),
+            _executor: executor.clone(),
+        };
+        drop(executor.handle().spawn(worker.run()));
+        Self { jobs, pending }
+    }
+
+    /// Hands a job over.
+    pub(crate) fn take(&self, job: Job) {
+        let Some(number) = self.pending.add(&job) else {
+            return job.done(ReleaseOutcome::Unconfirmed);
+        };
+        if let Err(mpsc::error::SendError((number, job))) = self.jobs.send((number, job)) {
+            // The tokio runtime has stopped; the ttl is the backstop.
+            job.done(ReleaseOutcome::Unconfirmed);
+            self.pending.settle(number, ReleaseOutcome::Unconfirmed);
+        }
+    }
+
+    /// From now on the locks are remembered whose server could not be told.
+    pub(crate) fn remember_failures(&self) {
+        self.pending.lock().failed.get_or_insert_default();
+    }
+
+    /// Waits until every job is done, at most until `deadline`; yields the locks that stay closed.
+    pub(crate) async fn drain(&self, clock: &dyn Clock, deadline: Instant) -> Vec<LockName> {
+        loop {
+            let mut changed = pin!(self.pending.changed.notified());
+            // Registered before the look, so that no change is missed in between.
+            changed.as_mut().enable();
+            if self.pending.all_done() || clock.now() >= deadline {
+                return self.pending.closed_locks();
+            }
+            select! {
+                biased;
+                () = changed => {}
+                () = clock.sleep_until(deadline) => {}
+            }
+        }
+    }
+}
+
+impl Pending {
+    fn add(&self, job: &Job) -> Option<u64> {
+        let mut jobs = self.lock();
+        if jobs.closed.len() >= Reaper::MOST {
+            jobs.failed(job.keeps_closed());
+            return None;
+        }
+        jobs.last += 1;
+        let number = jobs.last;
+        jobs.closed.insert(number, job.keeps_closed());
+        Some(number)
+    }
+
+    fn settle(&self, number: u64, outcome: ReleaseOutcome) {
+        let mut jobs = self.lock();
+        let lock = jobs.closed.remove(&number).flatten();
+        if outcome == ReleaseOutcome::Unconfirmed {
+            jobs.failed(lock);
+        }
+        drop(jobs);
+        self.changed.notify_waiters();
+    }
+
+    fn all_done(&self) -> bool {
+        self.lock().closed.is_empty()
+    }
+
+    fn closed_locks(&self) -> Vec<LockName> {
+        let jobs = self.lock();
+        let failed = jobs.failed.iter().flatten();
+        let closed: BTreeSet<_> = jobs.closed.values().flatten().chain(failed).cloned().collect();
+        closed.into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Numbered> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Numbered {
+    fn failed(&mut self, lock: Option<LockName>) {
+        if let (Some(failed), Some(lock)) = (&mut self.failed, lock)
+            && failed.len() < Reaper::MOST
+        {
+            failed.push(lock);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Worker {
+    incoming: mpsc::UnboundedReceiver<(u64, Job)>,
+    running: JoinSet<()>,
+    context: Arc<Context>,
+    pending: Arc<Pending>,
+    // Keeps a thread of its own alive until the last job is done.
+    _executor: Executor,
+}
+
+#[derive(Debug)]
+struct Context {
+    store: Arc<dyn LockStore>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    metrics: Arc<Metrics>,
+}
+
+impl Worker {
+    /// How many jobs are on their way at once.
+    const AT_ONCE: usize = 64;
+
+    async fn run(mut self) {
+        loop {
+            select! {
+                biased;
+                Some(_) = self.running.join_next(), if !self.running.is_empty() => {}
+                job = self.incoming.recv(), if self.running.len() < Self::AT_ONCE => {
+                    let Some((number, job)) = job else { break };
+                    let settling = Settling::new(&self.pending, number);
+                    self.running.spawn(Arc::clone(&self.context).run(job, settling));
+                }
+            }
+        }
+        while self.running.join_next().await.is_some() {}
+    }
+}
+
+/// Settles a job when it is over, also by a panic or the end of its tokio runtime.
+#[derive(Debug)]
+struct Settling {
+    pending: Arc<Pending>,
+    number: u64,
+    outcome: ReleaseOutcome,
+}
+
+impl Settling {
+    fn new(pending: &Arc<Pending>, number: u64) -> Self {
+        let pending = Arc::clone(pending);
+        Self { pending, number, outcome: ReleaseOutcome::Unconfirmed }
+    }
+}
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        self.pending.settle(self.number, self.outcome);
+    }
+}
+
+impl Context {
+    const FIRST_PAUSE: Duration = Duration::from_millis(10);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+    const COMMAND: Duration = Duration::from_secs(2);
+
+    async fn run(self: Arc<Self>, job: Job, mut settling: Settling) {
+        settling.outcome = self.finish(&job).await;
+        job.done(settling.outcome);
+    }
+
+    /// Tries until the server has answered, or has forgotten by itself what the job is about.
+    async fn finish(&self, job: &Job) -> ReleaseOutcome {
+        let mut pause = Self::FIRST_PAUSE;
+        loop {
+            let now = self.clock.now();
+            if now >= job.expires {
+                return ReleaseOutcome::Unconfirmed;
+            }
+            let deadline = job.expires.min(now + Self::COMMAND);
+            match job.attempt(&*self.store, deadline).await {
+                Ok(outcome) => return outcome,
+                Err(error) => {
+                    self.metrics.store().error(error.kind());
+                    if !error.kind().is_transient() {
+                        return ReleaseOutcome::Unconfirmed;
+                    }
+                }
+            }
+            let jittered = pause.mul_f64(0.5 + self.entropy.fraction() / 2.0);
+            self.clock.sleep_until((self.clock.now() + jittered).min(job.expires)).await;
+            pause = (pause * 2).min(Self::LONGEST_PAUSE);
+        }
+    }
+}

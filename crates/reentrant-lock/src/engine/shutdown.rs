@@ -1,0 +1,59 @@
+use std::time::Duration;
+
+use leasehold_core::{
+    LockName,
+    lease::{LeaseState, LossReason},
+    metric::ReleaseVia,
+};
+
+use super::{
+    core::Engine,
+    job::{Job, Task},
+};
+
+/// What a shutdown could do in its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "leases that were not released stay closed until their ttl ends"]
+pub struct ShutdownReport {
+    /// How many leases were held when the shutdown began.
+    pub held: usize,
+    /// The locks whose server could not be told in time, in order; free when their ttl ends.
+    pub unreleased: Vec<LockName>,
+}
+
+impl Engine {
+    /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
+    ///
+    /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the server is told.
+    /// Takes at most `time`, and reports what could not be released within it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the shutdown under way; call it again to wait for the rest.
+    pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
+        let deadline = self.clock.now() + time;
+        self.closed.cancel();
+        self.reaper.remember_failures();
+        // An acquire on its way gets nothing any more.
+        self.watchdog.expire_claims();
+        let mut held = 0;
+        for lease in self.watchdog.leases() {
+            if !lease.state().is_held()
+                || lease.lose(LossReason::Shutdown) != LeaseState::Lost(LossReason::Shutdown)
+            {
+                continue;
+            }
+            held += 1;
+            self.reaper.take(Job {
+                name: lease.name().clone(),
+                id: lease.id(),
+                task: Task::Release { fence: lease.fence(), via: ReleaseVia::Shutdown },
+                expires: self.clock.now() + lease.ttl().get(),
+                metrics: lease.metrics().clone(),
+            });
+        }
+        let unreleased = self.reaper.drain(&*self.clock, deadline).await;
+        ShutdownReport { held, unreleased }
+    }
+}

@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use leasehold_core::Ttl;
+
+use crate::error::OptionsError;
+
+/// The times that hold for all locks of a runtime, unless an acquire says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// How long a lease lives without renewal. Default: 30 s.
+    pub ttl: Ttl,
+    /// How long an acquire waits for a lock. Default: 30 s.
+    pub wait: Duration,
+    /// For how long an acquire's future may stay unpolled before its grant is taken back; at
+    /// most the ttl. Default: 3 s, at least 50 ms.
+    pub claim_window: Duration,
+    /// How long one command may take, at most half the ttl. Default: 2 s, at least 10 ms.
+    pub command_timeout: Duration,
+}
+
+impl Timing {
+    /// Checks the times against their ranges.
+    ///
+    /// # Errors
+    ///
+    /// [`TimingError`] naming the time that is out of range.
+    pub fn validated(self) -> Result<Self, TimingError> {
+        let least = |what, value: Duration, least: Duration| {
+            if value < least {
+                return Err(TimingError::TooShort { what, value, least });
+            }
+            Ok(())
+        };
+        least("claim window", self.claim_window, Duration::from_millis(50))?;
+        least("command timeout", self.command_timeout, Duration::from_millis(10))?;
+        if self.wait > OptionsError::MAX_WAIT {
+            return Err(TimingError::Wait(OptionsError::Wait { wait: self.wait }));
+        }
+        Ok(self)
+    }
+
+    /// How long one command about a lease of this ttl may take.
+    pub(crate) fn command_deadline(&self, ttl: Ttl) -> Duration {
+        self.command_timeout.min(ttl.get() / 2)
+    }
+
+    /// How long a grant of this ttl waits to be taken over by its future.
+    pub(crate) fn claim_window(&self, ttl: Ttl) -> Duration {
+        self.claim_window.min(ttl.get())
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            ttl: Ttl::default(),
+            wait: Duration::from_secs(30),
+            claim_window: Duration::from_secs(3),
+            command_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A time of [`Timing`] that is out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimingError {
+    /// A time is below its range.
+    #[error("a {what} of {value:?} is too short; give it at least {least:?}")]
+    TooShort {
+        /// Which time.
+        what: &'static str,
+        /// The time that was given.
+        value: Duration,
+        /// The shortest that is possible.
+        least: Duration,
+    },
+    /// The default wait is above its range.
+    #[error(transparent)]
+    Wait(OptionsError),
+}

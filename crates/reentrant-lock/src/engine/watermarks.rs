@@ -1,0 +1,92 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{FenceToken, Instant, LockName};
+
+/// The largest token this runtime has seen of each name, for names in recent use.
+///
+/// Sent along with every acquire, it heals a counter that the server has lost. Two generations
+/// bound the memory: a name that is not used while a whole generation passes is forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Watermarks(Mutex<Generations>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    recent: HashMap<LockName, FenceToken>,
+    older: HashMap<LockName, FenceToken>,
+    turned_at: Instant,
+}
+
+impl Watermarks {
+    const MOST: usize = 32 * 1024;
+    const GENERATION: Duration = Duration::from_secs(600);
+
+    /// The largest token seen of a name.
+    pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<FenceToken> {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.turn(now);
+        generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
+    }
+
+    /// A token of a name was seen.
+    pub(crate) fn saw(&self, now: Instant, name: &LockName, fence: FenceToken) {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.turn(now);
+        if let Some(seen) = generations.recent.get_mut(name) {
+            *seen = fence.max(*seen);
+            return;
+        }
+        let seen = generations.older.remove(name).map_or(fence, |older| older.max(fence));
+        generations.recent.insert(name.clone(), seen);
+    }
+}
+
+impl Generations {
+    fn turn(&mut self, now: Instant) {
+        let age = now.saturating_since(self.turned_at);
+        if self.recent.len() >= Watermarks::MOST || age >= Watermarks::GENERATION {
+            self.older = std::mem::take(&mut self.recent);
+            self.turned_at = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(i: usize) -> LockName {
+        LockName::new(format!("n{i}")).unwrap()
+    }
+
+    #[test]
+    fn the_largest_token_stays() {
+        let marks = Watermarks::default();
+        let token = |value: u64| FenceToken::try_from(value).unwrap();
+        marks.saw(Instant::default(), &name(1), token(7));
+        marks.saw(Instant::default(), &name(1), token(5));
+        assert_eq!(marks.of(Instant::default(), &name(1)), Some(token(7)));
+        assert_eq!(marks.of(Instant::default(), &name(2)), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_idle_names_go() {
+        let marks = Watermarks::default();
+        let token = FenceToken::try_from(1_u64).unwrap();
+        for i in 0..3 * Watermarks::MOST {
+            marks.saw(Instant::default(), &name(i), token);
+        }
+        let size = || {
+            let generations = marks.0.lock().unwrap();
+            generations.recent.len() + generations.older.len()
+        };
+        assert!(size() <= 2 * Watermarks::MOST);
+        let later = Instant::default() + Watermarks::GENERATION;
+        assert_eq!(marks.of(later, &name(0)), None);
+        assert_eq!(marks.of(later + Watermarks::GENERATION, &name(0)), None);
+        assert_eq!(size(), 0);
+    }
+}

@@ -1,0 +1,55 @@
+use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
+
+use super::{OptionsError, WaitTimeout};
+
+/// Why a lock was not acquired.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// The wait was over before the lock was free.
+    #[error(transparent)]
+    Timeout(Box<WaitTimeout>),
+    /// The owner held the lock already, and lost it: nested code must not go on.
+    #[error(
+        "lock {lock:?}: the owner's lease (fence {fence}) was lost: {reason}; stop, drop its guards, and acquire anew"
+    )]
+    Lost {
+        /// The lock.
+        lock: LockName,
+        /// The fence of the lost lease.
+        fence: FenceToken,
+        /// Why it was lost.
+        reason: LossReason,
+    },
+    /// The store failed in a way that waiting does not mend.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An option is out of range.
+    #[error("lock {lock:?}: {source}")]
+    Options {
+        /// The lock.
+        lock: LockName,
+        /// The option.
+        source: OptionsError,
+    },
+    /// The owner was made by another runtime.
+    #[error(
+        "lock {lock:?}: the owner belongs to another runtime; make one with this runtime's owner()"
+    )]
+    ForeignOwner {
+        /// The lock.
+        lock: LockName,
+    },
+    /// The owner has too many nested holds of this lease.
+    #[error("lock {lock:?}: the owner re-entered it too often; a guard is never dropped")]
+    TooManyHolds {
+        /// The lock.
+        lock: LockName,
+    },
+    /// The runtime was shut down.
+    #[error("lock {lock:?}: the lock runtime was shut down; connect a new one")]
+    ShutDown {
+        /// The lock.
+        lock: LockName,
+    },
+}

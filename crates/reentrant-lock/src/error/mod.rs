@@ -1,0 +1,15 @@
+//! One error for each operation; every one says what happened, to which lock, and what to do.
+
+mod acquire;
+mod options;
+mod reenter;
+mod release;
+mod timeout;
+mod with;
+
+pub use acquire::AcquireError;
+pub use options::OptionsError;
+pub use reenter::ReenterError;
+pub use release::ReleaseError;
+pub use timeout::{HolderInfo, WaitTimeout};
+pub use with::WithError;

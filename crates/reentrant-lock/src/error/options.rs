@@ -1,0 +1,29 @@
+use std::time::Duration;
+
+use leasehold_core::TtlError;
+
+/// An option of an acquire that is out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// The ttl is out of range.
+    #[error(transparent)]
+    Ttl(#[from] TtlError),
+    /// The wait is longer than a year.
+    #[error(
+        "a wait of {wait:?} is longer than {:?}; use wait_forever() to wait without a limit",
+        Self::MAX_WAIT
+    )]
+    Wait {
+        /// The wait that was asked for.
+        wait: Duration,
+    },
+    /// The `max_hold` is zero.
+    #[error("a max_hold of zero ends the lease before it begins; leave it out, or give it a time")]
+    MaxHold,
+}
+
+impl OptionsError {
+    /// The longest bounded wait: 365 days.
+    pub const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+}

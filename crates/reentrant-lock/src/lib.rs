@@ -1,0 +1,30 @@
+//! The reentrant lock of Leasehold: guards, owners, bounded waits, cleanup that survives
+//! cancellation. Use the `leasehold` crate; this one is a part of it.
+//!
+//! - [`ReentrantLock`] is a lock by name; [`Acquire`] says how to wait for it.
+//! - [`Guard`] is one hold of a lease; [`Lease`] is a view of it for others to watch.
+//! - [`Owner`] may re-enter what it holds.
+//! - [`Engine`] is what the locks of one runtime share.
+
+mod acquire;
+mod engine;
+mod error;
+mod guard;
+mod held;
+mod lease;
+mod lock;
+mod owner;
+mod released;
+mod wait;
+mod with;
+
+pub use acquire::Acquire;
+pub use engine::{Engine, EngineParts, Executor, ShutdownReport, Timing, TimingError};
+pub use error::{
+    AcquireError, HolderInfo, OptionsError, ReenterError, ReleaseError, WaitTimeout, WithError,
+};
+pub use guard::Guard;
+pub use lease::Lease;
+pub use lock::ReentrantLock;
+pub use owner::Owner;
+pub use released::Released;

@@ -1,0 +1,78 @@
+use std::{future::Future, sync::Arc};
+
+use leasehold_core::{Class, ClassError, LockName, metric::ClassMetrics};
+
+use crate::{
+    acquire::Acquire,
+    engine::Engine,
+    error::{AcquireError, WithError},
+    guard::Guard,
+    lease::Lease,
+};
+
+/// A lock by name.
+///
+/// Cheap to make and to clone; two of the same name are the same lock.
+#[derive(Debug, Clone)]
+pub struct ReentrantLock {
+    engine: Arc<Engine>,
+    name: LockName,
+    metrics: Arc<ClassMetrics>,
+}
+
+impl ReentrantLock {
+    /// A lock of a runtime.
+    pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
+        let metrics = engine.metrics.class(&Class::default());
+        Self { engine, name, metrics }
+    }
+
+    /// The same lock, counted under a class in metrics.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassError`] when the text cannot be a metric label.
+    pub fn class(self, class: impl AsRef<str>) -> Result<Self, ClassError> {
+        let metrics = self.engine.metrics.class(&Class::new(class)?);
+        Ok(Self { metrics, ..self })
+    }
+
+    /// The lock's name.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// An acquire that waits, to be configured and awaited.
+    pub fn acquire(&self) -> Acquire {
+        Acquire::new(&self.engine, &self.name, &self.metrics)
+    }
+
+    /// Acquires the lock if it is free; `None` means that somebody else holds it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Acquire::try_now`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Acquire::try_now`].
+    pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
+        self.acquire().try_now().await
+    }
+
+    /// Runs a closure while holding the lock; see [`Acquire::with`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Acquire::with`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Acquire::with`].
+    pub async fn with<T, E, F>(&self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<T, E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        self.acquire().with(body).await
+    }
+}
