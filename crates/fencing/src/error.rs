@@ -1,0 +1,75 @@
+use leasehold_core::StoreError;
+
+use leasehold_core::Stamp;
+
+use crate::redis::ResourceError;
+
+/// Why a gate did not admit a write.
+///
+/// Only [`GateError::Stale`] says that the lease was taken over: a store that failed knows nothing
+/// about that.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateError {
+    /// Another holder has taken over.
+    #[error(transparent)]
+    Stale(#[from] StaleFence),
+    /// The storage behind the gate failed; its kind says whether the write may have happened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The resource cannot have a watermark in this storage; nothing was sent.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    /// The caller's own script failed within the gate.
+    #[error(transparent)]
+    Body(#[from] BodyError),
+}
+
+/// A write was refused because the storage has seen a fence that shuts it out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a write to {resource:?} was refused: its fence {} (lease {}) is stale, the storage has seen \
+     {} (lease {}); the lease was taken over by another holder: stop writing and acquire the lock again",
+    presented.fence, presented.lease, highest.fence, highest.lease
+)]
+pub struct StaleFence {
+    /// What the writer presented.
+    pub presented: Stamp,
+    /// The highest stamp that the resource has seen.
+    pub highest: Stamp,
+    /// The resource that was to be written.
+    pub resource: Box<str>,
+}
+
+/// A script that was wrapped in a gate failed by itself.
+///
+/// The fence was admitted and stays the watermark. What the script wrote before it failed stays
+/// too, as with every Redis script; one that does not compile has not run at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the script behind the gate of {resource:?} failed: {message}; correct the script, what it \
+     wrote before it failed stays"
+)]
+pub struct BodyError {
+    /// The resource whose gate had admitted the script.
+    pub resource: Box<str>,
+    /// What the server or the script said.
+    pub message: Box<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::stamp;
+
+    #[test]
+    fn a_refusal_names_the_resource_and_the_remedy() {
+        let (presented, highest) = (stamp(41, 1), stamp(42, 2));
+        let error = GateError::from(StaleFence { presented, highest, resource: "stock/7".into() });
+        let text = error.to_string();
+        for words in ["\"stock/7\"", "fence 41", ":1)", "seen 42", ":2)", "acquire the lock again"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use leasehold_core::{RedisPool, Script, Stamp};
+use redis::Value;
+
+use super::{reply, resource::watermark_key, script::FencedScript};
+use crate::{
+    error::GateError,
+    gate::{FenceGate, GateFuture},
+    refusal::Refusals,
+    rule::Admitted,
+};
+
+static ADMIT: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(include_str!("../lua/gate.lua"), include_str!("../lua/admit.lua")))
+});
+static SET: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(concat!(include_str!("../lua/gate.lua"), include_str!("../lua/set.lua")))
+});
+
+/// Watermarks on a Redis server, beside the values that they guard.
+///
+/// A resource is the key of a value. Its watermark is a string `<fence> <lease>` in the same
+/// cluster slot: `orders:{42}:watermark` for `orders:{42}`, and `watermark:{orders:42}` for
+/// `orders:42`, which has no hash tag. Comparing and writing are one script.
+///
+/// A gate guards only what is written through it. Its watermarks are as durable as the server: one
+/// that loses writes in a failover, or evicts keys without a time to live, loses watermarks with
+/// them. Cloning is cheap.
+#[derive(Debug, Clone)]
+#[must_use = "a gate does nothing itself, write through it"]
+pub struct RedisGate {
+    pool: RedisPool,
+    watermark_ttl: Duration,
+    refusals: Arc<Refusals>,
+}
+
+impl RedisGate {
+    /// A gate on pooled connections.
+    pub fn new(pool: RedisPool) -> Self {
+        Self { pool, watermark_ttl: Duration::ZERO, refusals: Arc::new(Refusals::new("redis")) }
+    }
+
+    /// How long a watermark lives after the last admission, 1 s to 10 years. Default: for ever.
+    ///
+    /// A trap: once a watermark has expired, the next writer is taken for the first, however old
+    /// its fence. Choose a time longer than any writer can be paused, or none. Values outside the
+    /// range are moved to its nearer end.
+    pub fn watermark_ttl(mut self, ttl: Duration) -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        self.watermark_ttl = ttl.clamp(Duration::from_secs(1), 3650 * DAY);
+        self
+    }
+
+    /// Writes a value if the stamp is admitted, in one step with the comparison.
+    ///
+    /// It is a plain `SET`: whatever the key held, with its time to live, is replaced. Repeating it
+    /// with the same stamp is safe: it writes again or is refused, and undoes nobody's write.
+    ///
+    /// # Errors
+    ///
+    /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
+    /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
+    ///   one.
+    /// - [`GateError::Resource`] when the key cannot have a watermark.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the write back: it may or may not happen.
+    pub async fn set(
+        &self,
+        key: &str,
+        value: impl Into<Vec<u8>>,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        let (keys, args) = (vec![key.to_owned()], vec![value.into()]);
+        self.pass(&SET, key, keys, args, presented).await.map(|(admitted, _)| admitted)
+    }
+
+    /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
+    ///
+    /// The script sees its own `KEYS` and `ARGV`. It must not begin with a shebang (`#!lua`).
+    ///
+    /// ```no_run
+    /// # use leasehold_fencing::{GateError, RedisGate, Stamp};
+    /// # async fn example(gate: RedisGate, stamp: Stamp) -> Result<(), GateError> {
+    /// let take = gate.wrap("return redis.call('HINCRBY', KEYS[1], 'stock', -ARGV[1])");
+    /// let left = take.call("article:7", ["article:7"], ["2"], stamp).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wrap(&self, script: &str) -> FencedScript {
+        FencedScript::new(self.clone(), script)
+    }
+
+    /// Calls a script that begins with `gate.lua`.
+    pub(super) async fn pass(
+        &self,
+        script: &Script,
+        resource: &str,
+        mut keys: Vec<String>,
+        mut args: Vec<Vec<u8>>,
+        presented: Stamp,
+    ) -> Result<(Admitted, Value), GateError> {
+        let Stamp { fence, lease } = presented;
+        let ttl = self.watermark_ttl.as_millis();
+        keys.push(watermark_key(resource)?);
+        args.extend(
+            [fence.to_string(), lease.to_string(), ttl.to_string()].map(String::into_bytes),
+        );
+        match self.pool.call(script, keys, args).await {
+            Ok(answer) => reply::read(answer, resource, presented, &self.refusals),
+            Err(error) => Err(reply::unanswered(error, resource)),
+        }
+    }
+}
+
+impl FenceGate for RedisGate {
+    fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        Box::pin(async move {
+            let passed = self.pass(&ADMIT, resource, Vec::new(), Vec::new(), presented);
+            passed.await.map(|(admitted, _)| admitted)
+        })
+    }
+}

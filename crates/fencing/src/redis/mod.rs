@@ -1,0 +1,10 @@
+//! The gate on a Redis server: its watermarks, its scripts, and what they answer.
+
+mod gate;
+mod reply;
+mod resource;
+mod script;
+
+pub use gate::RedisGate;
+pub use resource::ResourceError;
+pub use script::FencedScript;

@@ -1,0 +1,98 @@
+use leasehold_core::{Stamp, StoreError, StoreErrorKind};
+use redis::Value;
+
+use crate::{
+    error::{BodyError, GateError},
+    refusal::Refusals,
+    rule::Admitted,
+};
+
+/// Reads what a gate's script answered: the verdict, and the answer of a wrapped script.
+pub(super) fn read(
+    reply: Value,
+    resource: &str,
+    presented: Stamp,
+    refusals: &Refusals,
+) -> Result<(Admitted, Value), GateError> {
+    let Value::Array(parts) = reply else { return Err(not_understood(resource, &reply).into()) };
+    let mut parts = parts.into_iter();
+    let (word, more) = (parts.next().unwrap_or(Value::Nil), parts.next().unwrap_or(Value::Nil));
+    let admitted = match text(&word).as_str() {
+        "first" => Admitted::First,
+        "newer" => Admitted::Newer,
+        "again" => Admitted::Again,
+        "stale" => {
+            let highest = text(&more).parse().map_err(|_| corrupt(resource, &more))?;
+            return Err(refusals.refuse(resource, presented, highest).into());
+        }
+        "failed" => return Err(failed(resource, &text(&more)).into()),
+        "corrupt" => return Err(corrupt(resource, &more).into()),
+        _ => return Err(not_understood(resource, &word).into()),
+    };
+    refusals.admitted();
+    Ok((admitted, more))
+}
+
+/// The error of a call that brought no answer; a script that does not compile is the caller's.
+pub(super) fn unanswered(error: StoreError, resource: &str) -> GateError {
+    if error.what().contains("Error compiling script") {
+        return failed(resource, error.what()).into();
+    }
+    error.for_resource(resource).into()
+}
+
+fn failed(resource: &str, message: &str) -> BodyError {
+    BodyError { resource: resource.into(), message: message.into() }
+}
+
+fn corrupt(resource: &str, watermark: &Value) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!("the watermark holds {:?}, which is not the stamp of a lease", text(watermark)),
+        "find out who wrote it, then set it to the stamp of the last holder, or delete it while nobody writes",
+    )
+    .for_resource(resource)
+}
+
+fn not_understood(resource: &str, reply: &Value) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!("the server's answer {reply:?} is not understood"),
+        "use no proxy that rewrites scripts",
+    )
+    .for_resource(resource)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{error::StaleFence, testing::stamp};
+
+    fn read_parts(parts: &[&str]) -> Result<(Admitted, Value), GateError> {
+        let parts = parts.iter().map(|part| Value::BulkString(part.as_bytes().into())).collect();
+        read(Value::Array(parts), "a", stamp(41, 1), &Refusals::new("redis"))
+    }
+
+    #[test]
+    fn every_answer_has_its_meaning() {
+        assert_eq!(read_parts(&["first"]), Ok((Admitted::First, Value::Nil)));
+        let answer = Value::BulkString(b"7".to_vec());
+        assert_eq!(read_parts(&["newer", "7"]), Ok((Admitted::Newer, answer)));
+        let highest = stamp(42, 2);
+        let stale = StaleFence { presented: stamp(41, 1), highest, resource: "a".into() };
+        assert_eq!(read_parts(&["stale", &highest.to_string()]), Err(stale.into()));
+        assert_eq!(read_parts(&["failed", "no"]), Err(failed("a", "no").into()));
+        for parts in [&["corrupt", "x"], &["stale", "x"], &["granted", "x"]] {
+            let Err(GateError::Store(error)) = read_parts(parts) else { panic!("{parts:?}") };
+            assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+            assert!(error.to_string().contains("the gate of \"a\""), "{error}");
+        }
+    }
+}

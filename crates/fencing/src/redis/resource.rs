@@ -1,0 +1,89 @@
+/// The key of the watermark that guards a value, in the same cluster slot as the value's key.
+///
+/// | key of the value | key of its watermark |
+/// |---|---|
+/// | `orders:{42}` | `orders:{42}:watermark` |
+/// | `orders:42` | `watermark:{orders:42}` |
+///
+/// No two values share a watermark, and none is named like a key of a lock.
+pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
+    let refuse = |error: fn(Box<str>) -> ResourceError| Err(error(key.into()));
+    if key.is_empty() {
+        return Err(ResourceError::Empty);
+    }
+    if key.contains('\0') {
+        return refuse(ResourceError::ContainsNul);
+    }
+    if has_hash_tag(key) {
+        return Ok(format!("{key}:watermark"));
+    }
+    if key.contains('}') {
+        return refuse(ResourceError::BreaksHashTag);
+    }
+    Ok(format!("watermark:{{{key}}}"))
+}
+
+/// Whether Redis takes the slot from a part of the key: what stands between the first `{` and the
+/// first `}` after it, if that is anything.
+fn has_hash_tag(key: &str) -> bool {
+    key.split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .is_some_and(|(tag, _)| !tag.is_empty())
+}
+
+/// Why a resource cannot have a watermark in Redis.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResourceError {
+    /// The key is empty.
+    #[error("the key of a fenced value is empty; give it a name")]
+    Empty,
+    /// The key contains `}` but no hash tag, so no second key can share its slot.
+    #[error(
+        "the key {0:?} of a fenced value contains '}}' but no hash tag, so its watermark cannot \
+         share its slot; put a part of it between braces, or remove the brace"
+    )]
+    BreaksHashTag(Box<str>),
+    /// The key contains a NUL character.
+    #[error("the key {0:?} of a fenced value contains a NUL character; remove it")]
+    ContainsNul(Box<str>),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What Redis hashes of a key, by the cluster specification.
+    fn hashed(key: &str) -> &str {
+        let Some(open) = key.find('{') else { return key };
+        match key[open + 1..].find('}') {
+            Some(length) if length > 0 => &key[open + 1..open + 1 + length],
+            _ => key,
+        }
+    }
+
+    #[test]
+    fn a_watermark_shares_the_slot_of_its_value_and_nothing_else() {
+        let keys =
+            ["a", "{a}", "a{b", "{", "{{a}", "x{a}y", "a{b}{c}", "orders:{42}", "{a}}", "}{a}"];
+        let mut watermarks = BTreeSet::new();
+        for key in keys {
+            let watermark = watermark_key(key).unwrap();
+            assert_eq!(hashed(&watermark), hashed(key), "{key}");
+            assert!(watermarks.insert(watermark), "{key}");
+        }
+        assert!(watermarks.contains("orders:{42}:watermark"));
+        assert!(watermarks.contains("watermark:{a}"));
+    }
+
+    #[test]
+    fn keys_that_cannot_be_guarded_are_refused() {
+        assert_eq!(watermark_key(""), Err(ResourceError::Empty));
+        for key in ["}", "}a", "a}b", "a{}b", "{}", "{}{a}"] {
+            assert_eq!(watermark_key(key), Err(ResourceError::BreaksHashTag(key.into())));
+        }
+        assert_eq!(watermark_key("a\0"), Err(ResourceError::ContainsNul("a\0".into())));
+    }
+}
