@@ -1,0 +1,8 @@
+//! The storage's side: gates that refuse stale fences.
+
+/// What a [`FencedScript`] answers; `redis::FromRedisValue` reads it.
+pub use leasehold_core::redis_client::Value as RedisValue;
+pub use leasehold_fencing::{
+    Admitted, BodyError, FenceGate, FencedScript, GateError, GateFuture, MemoryGate, RedisGate,
+    ResourceError, StaleFence, Verdict, judge,
+};

@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod fencing;
+pub mod metric;
+mod runtime;
+
+pub use leasehold_core::{
+    AcquisitionId, AddressError, Class, ClassError, Clock, Entropy, FencePolicy, FenceSettings,
+    FenceToken, FenceTokenError, Instant, LockName, LockStore, MemoryStore, NameError, Namespace,
+    NamespaceError, RedisConfig, RedisPool, RedisStore, RuntimeId, RuntimeLabel, Script, Stamp,
+    StampError, StoreError, StoreErrorKind, SystemClock, SystemEntropy, Ttl, TtlError,
+    lease::{LeaseState, LossReason},
+    store::{Inspection, LeaseRecord},
+};
+pub use leasehold_reentrant_lock::{
+    Acquire, AcquireError, Guard, HolderInfo, Lease, OptionsError, Owner, ReenterError,
+    ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout, WithError,
+};
+pub use leasehold_watchdog::{LeaseEnd, Lost};
+pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};

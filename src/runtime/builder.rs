@@ -1,0 +1,248 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{
+    Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, RedisConfig, RedisStore,
+    RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
+};
+use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing};
+
+use super::{error::ConnectError, handle::LockRuntime};
+
+/// Settings of a [`LockRuntime`], checked when it is made.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing itself, connect it or make it embedded"]
+pub struct LockRuntimeBuilder {
+    namespace: Option<String>,
+    service: String,
+    fencing: FenceSettings,
+    ttl: Option<Duration>,
+    timing: Timing,
+    own_thread: bool,
+    redis: Vec<RedisSetting>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// A setting that only a Redis server needs, kept until there is an address.
+#[derive(Debug, Clone)]
+enum RedisSetting {
+    Connections(usize),
+    ConnectTimeout(Duration),
+    #[cfg(feature = "tls")]
+    RootCa(Vec<u8>),
+    #[cfg(feature = "tls")]
+    ClientCertificate(Vec<u8>, Vec<u8>),
+}
+
+impl LockRuntimeBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            namespace: None,
+            service: service_of_program(),
+            fencing: FenceSettings::default(),
+            ttl: None,
+            timing: Timing::default(),
+            own_thread: false,
+            redis: Vec::new(),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy::new()),
+        }
+    }
+
+    /// The prefix of all keys and channels: all who share locks share it. Default: `leasehold`.
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..self }
+    }
+
+    /// What operators see as the holder, after host and process. Default: the program's name.
+    pub fn service(self, service: impl Into<String>) -> Self {
+        Self { service: service.into(), ..self }
+    }
+
+    /// How fence tokens are minted: the same for all who share locks.
+    /// Default: [`FenceSettings::default`].
+    pub fn fencing(self, fencing: FenceSettings) -> Self {
+        Self { fencing, ..self }
+    }
+
+    /// How long a lease lives without renewal, 100 ms to 24 h. Default: 30 s.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// How long an acquire waits for a lock unless it says otherwise. Default: 30 s.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.timing.wait = wait;
+        self
+    }
+
+    /// For how long an acquire's future may stay unpolled before its grant is taken back, at
+    /// least 50 ms, at most the ttl. Default: 3 s.
+    pub fn claim_window(mut self, window: Duration) -> Self {
+        self.timing.claim_window = window;
+        self
+    }
+
+    /// How long one command may take, at least 10 ms, at most half the ttl. Default: 2 s.
+    pub fn command_timeout(mut self, timeout: Duration) -> Self {
+        self.timing.command_timeout = timeout;
+        self
+    }
+
+    /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
+    /// Default: on the tokio runtime that it is made in.
+    pub fn own_thread(self) -> Self {
+        Self { own_thread: true, ..self }
+    }
+
+    /// How many connections carry acquires and releases, 1 to 16. Default: 2.
+    pub fn connections(self, connections: usize) -> Self {
+        self.with(RedisSetting::Connections(connections))
+    }
+
+    /// How long a connection may take to be made, at least 10 ms. Default: 2 s.
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        self.with(RedisSetting::ConnectTimeout(timeout))
+    }
+
+    /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
+    #[cfg(feature = "tls")]
+    pub fn tls_root_ca(self, pem: impl Into<Vec<u8>>) -> Self {
+        self.with(RedisSetting::RootCa(pem.into()))
+    }
+
+    /// The certificate and key to show to the server, in PEM. Default: none.
+    #[cfg(feature = "tls")]
+    pub fn tls_client_certificate(
+        self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.with(RedisSetting::ClientCertificate(certificate.into(), key.into()))
+    }
+
+    /// Another clock, for tests in virtual time. Default: the machine's.
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Another source of identities and jitter, for tests that replay. Default: the system's.
+    pub fn entropy(self, entropy: Arc<dyn Entropy>) -> Self {
+        Self { entropy, ..self }
+    }
+
+    /// Connects to a Redis server, version 6.2 or newer.
+    ///
+    /// Every kind of command is run once, so what is missing shows here. Addresses are
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls`,
+    /// and `redis+unix:///path`.
+    ///
+    /// # Errors
+    ///
+    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`] and
+    ///   [`ConnectError::Timing`] for bad settings.
+    /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
+    ///   command, or is too old.
+    /// - [`ConnectError::NoTokio`] and [`ConnectError::Thread`] when there is nothing to run on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind but, at worst, a probe key that lives a second.
+    pub async fn connect(self, url: &str) -> Result<LockRuntime, ConnectError> {
+        let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
+        let config = self.redis_config(url, timing)?;
+        let (clock, handle) = (Arc::clone(&self.clock), executor.handle().clone());
+        let store = RedisStore::connect(&config, clock, handle, id).await?;
+        Ok(self.start(Arc::new(store), executor, timing, id))
+    }
+
+    /// Keeps the leases in the memory of this process, under the same rules.
+    ///
+    /// Outside of a tokio runtime it gets a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// - [`ConnectError::Namespace`], [`ConnectError::Ttl`] and [`ConnectError::Timing`] for bad
+    ///   settings.
+    /// - [`ConnectError::Thread`] when the system refuses a thread.
+    pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
+        let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
+        self.on_store(Arc::new(store))
+    }
+
+    /// Keeps the leases in a store of your own.
+    ///
+    /// # Errors
+    ///
+    /// As [`embedded`](Self::embedded).
+    pub fn on_store(mut self, store: Arc<dyn LockStore>) -> Result<LockRuntime, ConnectError> {
+        self.checked_namespace()?;
+        self.own_thread |= Executor::current().is_none();
+        let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
+        Ok(self.start(store, executor, timing, id))
+    }
+
+    fn start(
+        self,
+        store: Arc<dyn LockStore>,
+        executor: Executor,
+        timing: Timing,
+        runtime_id: RuntimeId,
+    ) -> LockRuntime {
+        let label = RuntimeLabel::of_process(&self.service);
+        let Self { clock, entropy, .. } = self;
+        let parts = EngineParts { store, clock, entropy, executor, runtime_id, label, timing };
+        LockRuntime::new(Engine::start(parts))
+    }
+
+    fn with(mut self, setting: RedisSetting) -> Self {
+        self.redis.push(setting);
+        self
+    }
+
+    fn timing(&self) -> Result<Timing, ConnectError> {
+        let mut timing = self.timing;
+        if let Some(ttl) = self.ttl {
+            timing.ttl = Ttl::new(ttl)?;
+        }
+        Ok(timing.validated()?)
+    }
+
+    fn checked_namespace(&self) -> Result<Option<Namespace>, ConnectError> {
+        Ok(self.namespace.as_ref().map(Namespace::new).transpose()?)
+    }
+
+    fn executor(&self) -> Result<Executor, ConnectError> {
+        if self.own_thread {
+            return Executor::own_thread().map_err(ConnectError::Thread);
+        }
+        Executor::current().ok_or(ConnectError::NoTokio)
+    }
+
+    fn redis_config(&self, url: &str, timing: Timing) -> Result<RedisConfig, ConnectError> {
+        let mut config = RedisConfig::new(url)?
+            .fencing(self.fencing)
+            .command_timeout(timing.command_timeout)
+            .client_name(&format!("leasehold:{}", self.service));
+        if let Some(namespace) = self.checked_namespace()? {
+            config = config.namespace(namespace);
+        }
+        Ok(self.redis.iter().fold(config, |config, setting| match setting {
+            RedisSetting::Connections(connections) => config.connections(*connections),
+            RedisSetting::ConnectTimeout(timeout) => config.connect_timeout(*timeout),
+            #[cfg(feature = "tls")]
+            RedisSetting::RootCa(pem) => config.tls_root_ca(pem.clone()),
+            #[cfg(feature = "tls")]
+            RedisSetting::ClientCertificate(certificate, key) => {
+                config.tls_client_certificate(certificate.clone(), key.clone())
+            }
+        }))
+    }
+}
+
+/// The name of the running program, or `service`.
+fn service_of_program() -> String {
+    let program = std::env::current_exe().ok();
+    let name = program.as_deref().and_then(|path| path.file_stem());
+    name.map_or_else(|| "service".into(), |name| name.to_string_lossy().into_owned())
+}

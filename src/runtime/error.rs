@@ -1,0 +1,43 @@
+use std::io;
+
+use leasehold_core::{AddressError, NameError, NamespaceError, StoreError, TtlError};
+use leasehold_reentrant_lock::TimingError;
+
+/// Why a lock runtime was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address is not understood.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The namespace cannot prefix keys.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The default ttl is out of range.
+    #[error(transparent)]
+    Ttl(#[from] TtlError),
+    /// A default time is out of range.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// The server is out of reach, refuses the login, denies a command, or is too old.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no tokio runtime to live on, and no thread of its own was asked for.
+    #[error("there is no tokio runtime here; call this inside of one, or ask for own_thread()")]
+    NoTokio,
+    /// The system refused a thread of its own.
+    #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
+    Thread(#[source] io::Error),
+}
+
+/// Why a lock could not be looked at.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The name is not the name of a lock.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The store could not tell.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,152 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, LockName, NameError, RuntimeId,
+    store::{ForceReleaseAnswer, Inspection, LeaseRecord},
+};
+use leasehold_reentrant_lock::{Engine, Owner, ReentrantLock, ShutdownReport};
+
+use super::{
+    builder::LockRuntimeBuilder,
+    error::{ConnectError, InspectError},
+};
+
+/// The locks of this process: one per process is the rule, clones are the same.
+///
+/// Its background tasks end when the last clone, lock and guard are dropped.
+#[derive(Debug, Clone)]
+pub struct LockRuntime {
+    engine: Arc<Engine>,
+}
+
+/// What a force-release came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForceReleased {
+    /// The lease that was found has ended.
+    Ended {
+        /// The lease that was found.
+        lease: Box<LeaseRecord>,
+        /// A token above that lease's: present it to a gate to shut the old holder out at once.
+        /// `None` when the fence counter cannot count any further.
+        fence: Option<FenceToken>,
+    },
+    /// Nobody held the lock, or the lease that was found ended by itself meanwhile.
+    NotHeld,
+}
+
+impl LockRuntime {
+    /// Connects to a Redis server with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockRuntimeBuilder::connect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockRuntimeBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
+        Self::builder().connect(url).await
+    }
+
+    /// Keeps the leases in the memory of this process, under the same rules.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockRuntimeBuilder::embedded`].
+    pub fn embedded() -> Result<Self, ConnectError> {
+        Self::builder().embedded()
+    }
+
+    /// Settings other than the default ones.
+    pub fn builder() -> LockRuntimeBuilder {
+        LockRuntimeBuilder::new()
+    }
+
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// A lock by name.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] when the text cannot be the name of a lock.
+    pub fn lock(&self, name: impl AsRef<str>) -> Result<ReentrantLock, NameError> {
+        Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
+    }
+
+    /// A new owner, who may re-enter the locks it holds.
+    pub fn owner(&self) -> Owner {
+        self.engine.owner()
+    }
+
+    /// Who this runtime is; the first part of the ids of its leases.
+    pub fn id(&self) -> RuntimeId {
+        self.engine.runtime_id()
+    }
+
+    /// Tells who holds a lock.
+    ///
+    /// # Errors
+    ///
+    /// - [`InspectError::Name`] when the text cannot be the name of a lock.
+    /// - [`InspectError::Store`] when the store cannot tell.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; dropping the future only forgets the answer.
+    pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Inspection, InspectError> {
+        Ok(self.engine.inspect(&LockName::new(name)?).await?)
+    }
+
+    /// Looks who holds a lock, and ends that lease.
+    ///
+    /// For operators: the holder learns of it at its next renewal, and what it writes until then
+    /// is refused only where the storage checks fences.
+    ///
+    /// # Errors
+    ///
+    /// - [`InspectError::Name`] when the text cannot be the name of a lock.
+    /// - [`InspectError::Store`] when the store could not be asked or told; of kind
+    ///   `Indeterminate`, the lease may have ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the command back.
+    pub async fn force_release(
+        &self,
+        name: impl AsRef<str>,
+    ) -> Result<ForceReleased, InspectError> {
+        let name = LockName::new(name)?;
+        match self.engine.inspect(&name).await? {
+            Inspection::Held(lease) => self.end(&name, lease).await,
+            Inspection::Free { .. } => Ok(ForceReleased::NotHeld),
+        }
+    }
+
+    async fn end(
+        &self,
+        name: &LockName,
+        lease: LeaseRecord,
+    ) -> Result<ForceReleased, InspectError> {
+        let (id, fence): (AcquisitionId, FenceToken) = (lease.id, lease.fence);
+        Ok(match self.engine.force_release(name, id, fence).await? {
+            ForceReleaseAnswer::Ended { fence } => {
+                ForceReleased::Ended { lease: Box::new(lease), fence }
+            }
+            ForceReleaseAnswer::Changed => ForceReleased::NotHeld,
+        })
+    }
+
+    /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
+    ///
+    /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the server is told.
+    /// Takes at most `time`, and reports what could not be released within it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the shutdown under way; call it again to wait for the rest.
+    pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
+        self.engine.shutdown(time).await
+    }
+}

@@ -1,0 +1,9 @@
+//! The runtime of a process: wires the crates together.
+
+mod builder;
+mod error;
+mod handle;
+
+pub use builder::LockRuntimeBuilder;
+pub use error::{ConnectError, InspectError};
+pub use handle::{ForceReleased, LockRuntime};

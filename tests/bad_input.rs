@@ -1,0 +1,248 @@
+//! Bad input is a typed error that names the lock and the remedy, before anything is written.
+//!
+//! What only a server can refuse (addresses, rights, versions, foreign keys) is tested in the
+//! `real_*` files; a guard used after its release does not compile (see its documentation).
+
+mod virtual_support;
+
+use std::time::Duration;
+
+use leasehold::{
+    Acquire, AcquireError, Class, ConnectError, InspectError, LockRuntime, NameError, Namespace,
+    OptionsError, Ttl, WithError,
+};
+use leasehold_testkit::CommandKind;
+use virtual_support::{World, just_before, millis, nanos, on_every_store, secs};
+
+const NAME: &str = World::NAME;
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn assert_says(error: &dyn std::error::Error, words: &[&str]) {
+    let said = error.to_string();
+    for word in words {
+        assert!(said.contains(word), "{said:?} does not say {word:?}");
+    }
+}
+
+fn nothing_was_sent(world: &World) {
+    for kind in CommandKind::ALL {
+        assert_eq!(world.store.sent(kind), 0, "{kind:?}");
+    }
+}
+
+/// A name, what it is refused as, and the words that the refusal has.
+type BadName<'a> = (&'a str, fn(&NameError) -> bool, &'a [&'a str]);
+
+/// An option, what it is refused as, and the words that the refusal has.
+type BadOption<'a> = (fn(Acquire) -> Acquire, fn(&OptionsError) -> bool, &'a [&'a str]);
+
+on_every_store! {
+    async fn names_that_cannot_be_locks_are_refused(world: World) {
+        let locks = world.runtime(1);
+        let long = "x".repeat(513);
+        let cases: [BadName<'_>; 4] = [
+            ("", |e| matches!(e, NameError::Empty), &["empty", "1 to 512 bytes"]),
+            (&long, |e| matches!(e, NameError::TooLong { bytes: 513 }), &["513", "512", "shorten"]),
+            ("}x", |e| matches!(e, NameError::BreaksHashTag { name } if name == "}x"),
+                &["\"}x\"", "put another character first"]),
+            ("a\0b", |e| matches!(e, NameError::ContainsNul), &["NUL", "remove it"]),
+        ];
+        for (name, is_expected, words) in cases {
+            let error = locks.lock(name).unwrap_err();
+            assert!(is_expected(&error), "{error:?}");
+            assert_says(&error, words);
+            for error in [
+                locks.inspect(name).await.unwrap_err(),
+                locks.force_release(name).await.unwrap_err(),
+            ] {
+                assert!(matches!(&error, InspectError::Name(error) if is_expected(error)));
+                assert_says(&error, words);
+            }
+        }
+        nothing_was_sent(&world);
+        // At the limits, names are names.
+        for name in ["x".repeat(512), "a}b{c}".into(), "{a}".into(), " ".into(), "ä/ö".into()] {
+            let guard = locks.lock(&name).unwrap().try_acquire().await.unwrap().unwrap();
+            assert_eq!(guard.name().as_str(), name);
+            guard.release().await.unwrap();
+        }
+    }
+
+    async fn options_out_of_range_are_refused(world: World) {
+        let locks = world.runtime(1);
+        let lock = locks.lock(NAME).unwrap();
+        let ttl = |e: &OptionsError| matches!(e, OptionsError::Ttl(_));
+        let wait = |e: &OptionsError| matches!(e, OptionsError::Wait { .. });
+        let max_hold = |e: &OptionsError| matches!(e, OptionsError::MaxHold);
+        let cases: [BadOption<'_>; 8] = [
+            (|a| a.ttl(Duration::ZERO), ttl, &["0ns", "100ms", "86400s"]),
+            (|a| a.ttl(just_before(millis(100))), ttl, &["choose one between"]),
+            (|a| a.ttl(Ttl::MAX + nanos(1)), ttl, &["choose one between"]),
+            (|a| a.ttl(Duration::MAX), ttl, &["out of range"]),
+            (|a| a.wait(YEAR + nanos(1)), wait, &["31536000s", "wait_forever()"]),
+            (|a| a.wait(Duration::MAX), wait, &["wait_forever()"]),
+            (|a| a.max_hold(Duration::ZERO), max_hold, &["max_hold of zero", "leave it out"]),
+            (|a| a.ttl(Duration::ZERO).wait(Duration::MAX), ttl, &["ttl"]),
+        ];
+        for (with, is_expected, words) in cases {
+            let error = with(lock.acquire()).await.unwrap_err();
+            let AcquireError::Options { lock: name, source } = &error else { panic!("{error}") };
+            assert!(name.as_str() == NAME && is_expected(source), "{error:?}");
+            assert_says(&error, &[&["\"orders/42\""], words].concat());
+            let body = async |_| Ok::<(), ()>(());
+            let error = with(lock.acquire()).with(body).await.unwrap_err();
+            assert!(matches!(error, WithError::Acquire(AcquireError::Options { .. })), "{error:?}");
+        }
+        for with in [cases[0].0, cases[6].0] {
+            let error = with(lock.acquire()).try_now().await.unwrap_err();
+            assert!(matches!(error, AcquireError::Options { .. }));
+        }
+        nothing_was_sent(&world);
+    }
+
+    async fn options_at_their_limits_are_accepted(world: World) {
+        let locks = world.runtime(1);
+        let lock = locks.lock(NAME).unwrap();
+        let accepted: [fn(Acquire) -> Acquire; 6] = [
+            |a| a.ttl(millis(100)),
+            |a| a.ttl(Ttl::MAX),
+            |a| a.wait(Duration::ZERO),
+            |a| a.wait(YEAR),
+            |a| a.max_hold(Duration::MAX),
+            |a| a.wait_forever(),
+        ];
+        for with in accepted {
+            with(lock.acquire()).await.unwrap().release().await.unwrap();
+        }
+    }
+
+    async fn an_owner_of_another_runtime_is_refused(world: World) {
+        let (locks, other) = (world.runtime(1), world.runtime(2));
+        let foreign = locks.lock(NAME).unwrap().acquire().owner(&other.owner());
+        let error = foreign.await.unwrap_err();
+        assert!(matches!(&error, AcquireError::ForeignOwner { lock } if lock.as_str() == NAME));
+        assert_says(&error, &["\"orders/42\"", "owner()"]);
+        nothing_was_sent(&world);
+    }
+
+    async fn classes_that_cannot_label_metrics_are_refused(world: World) {
+        let locks = world.runtime(1);
+        for bad in ["", "orders/42", "a b", "ä", &"x".repeat(65)] {
+            let error = locks.lock(NAME).unwrap().class(bad).unwrap_err();
+            assert_says(&error, &[&format!("{bad:?}"), "1 to 64 ASCII letters"]);
+        }
+        assert!(locks.lock(NAME).unwrap().class("order-lines.v2").is_ok());
+        assert!(Class::new("x".repeat(64)).is_ok());
+        nothing_was_sent(&world);
+    }
+}
+
+#[test]
+fn namespaces_that_cannot_prefix_keys_are_refused() {
+    for bad in ["", "{", "a{b}", "a}", "a b", "ä", "a\0", &"x".repeat(65)] {
+        let error = Namespace::new(bad).unwrap_err();
+        assert_says(&error, &[&format!("{bad:?}"), "without braces"]);
+    }
+    assert!(Namespace::new("team-a:prod/eu_1.2").is_ok());
+}
+
+#[tokio::test]
+async fn a_bad_namespace_is_refused_before_the_server_is_asked() {
+    let builder = LockRuntime::builder().namespace("a{b}");
+    let error = builder.connect("redis://127.0.0.1:1").await.unwrap_err();
+    assert!(matches!(error, ConnectError::Namespace(_)), "{error:?}");
+    assert_says(&error, &["\"a{b}\"", "without braces"]);
+}
+
+#[tokio::test]
+async fn settings_out_of_range_are_refused() {
+    let builder = LockRuntime::builder;
+    for ttl in [Duration::ZERO, millis(99), Ttl::MAX + nanos(1), Duration::MAX] {
+        for error in [
+            builder().ttl(ttl).embedded().unwrap_err(),
+            builder().ttl(ttl).connect("redis://127.0.0.1:1").await.unwrap_err(),
+        ] {
+            assert!(matches!(error, ConnectError::Ttl(_)), "{error:?}");
+            assert_says(&error, &["ttl", "choose one between"]);
+        }
+    }
+    let short = [
+        (builder().claim_window(millis(49)), "claim window", "50ms"),
+        (builder().claim_window(Duration::ZERO), "claim window", "50ms"),
+        (builder().command_timeout(millis(9)), "command timeout", "10ms"),
+    ];
+    for (builder, what, least) in short {
+        for error in [
+            builder.clone().embedded().unwrap_err(),
+            builder.connect("redis://127.0.0.1:1").await.unwrap_err(),
+        ] {
+            assert!(matches!(error, ConnectError::Timing(_)), "{error:?}");
+            assert_says(&error, &[what, least, "give it at least"]);
+        }
+    }
+    let limits = builder().ttl(millis(100)).claim_window(millis(50)).command_timeout(millis(10));
+    let locks = limits.embedded().unwrap();
+    assert!(locks.lock(NAME).unwrap().try_acquire().await.unwrap().is_some());
+    // Settings that are longer than a ttl are cut down to it.
+    let long = builder().claim_window(Duration::MAX).command_timeout(Duration::MAX);
+    let locks = long.embedded().unwrap();
+    assert!(locks.lock(NAME).unwrap().try_acquire().await.unwrap().is_some());
+}
+
+/// A default wait that overflows is refused at the latest when it would be waited for.
+#[tokio::test]
+async fn a_default_wait_that_overflows_is_refused() {
+    match LockRuntime::builder().wait(Duration::MAX).embedded() {
+        Err(error) => assert_says(&error, &["wait"]),
+        Ok(locks) => {
+            let error = locks.lock(NAME).unwrap().acquire().await.unwrap_err();
+            assert!(matches!(error, AcquireError::Options { .. }));
+            assert_says(&error, &["\"orders/42\"", "wait_forever()"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn addresses_that_are_none_are_refused_without_their_password() {
+    for bad in ["", "redis://", "http://127.0.0.1", "127.0.0.1:6379", "redis://:hunter2@host:x"] {
+        let Err(error) = LockRuntime::connect(bad).await else { panic!("{bad:?} is accepted") };
+        assert!(matches!(error, ConnectError::Address(_)), "{bad:?}: {error:?}");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+}
+
+/// Outside of tokio there is nothing to connect on, unless a thread is asked for.
+#[test]
+fn connecting_outside_of_tokio_says_what_to_do() {
+    let mut connecting = Box::pin(LockRuntime::connect("redis://127.0.0.1:1"));
+    let polled = virtual_support::poll_once(connecting.as_mut());
+    let std::task::Poll::Ready(Err(error)) = polled else { panic!("there is no tokio here") };
+    assert!(matches!(error, ConnectError::NoTokio), "{error:?}");
+    assert_says(&error, &["own_thread()"]);
+}
+
+/// A timeout says how long it waited, who holds the lock, and whether that is this very runtime.
+#[tokio::test]
+async fn a_timeout_says_who_holds_the_lock() {
+    let world = World::new();
+    let (locks, other) = (world.runtime(1), world.start(world.builder(2).service("billing")));
+    for (holder, mine) in [(&locks, true), (&other, false)] {
+        let guard = holder.lock(NAME).unwrap().acquire().await.unwrap();
+        let lock = locks.lock(NAME).unwrap();
+        let (outcome, ()) = tokio::join!(
+            biased;
+            async { lock.acquire().wait(secs(2)).await },
+            world.pass(secs(3)),
+        );
+        let Err(AcquireError::Timeout(timeout)) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(timeout.waited, secs(2));
+        let info = timeout.holder.as_ref().expect("the store can tell");
+        assert_eq!((info.lease, info.fence), (guard.id(), guard.fence()));
+        assert_eq!((info.held_for, info.this_runtime), (secs(2), mine));
+        assert_says(&*timeout, &["\"orders/42\"", "2s", "wait longer", &guard.id().to_string()]);
+        assert_eq!(timeout.to_string().contains("this very runtime"), mine);
+        assert_eq!(timeout.to_string().contains("/billing"), !mine);
+        guard.release().await.unwrap();
+    }
+}

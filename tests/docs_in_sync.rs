@@ -1,0 +1,320 @@
+//! What is written down agrees with what is there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every file with an extension below some folders, relative to the workspace, in order.
+fn files(folders: &[&str], extension: &str) -> Vec<PathBuf> {
+    fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, extension, found);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path.strip_prefix(root()).unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for folder in folders {
+        walk(&root().join(folder), extension, &mut found);
+    }
+    found.sort();
+    found
+}
+
+/// Every page that people read: those of the root and those of `docs`.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = files(&["docs"], "md");
+    pages.extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(PathBuf::from));
+    pages
+}
+
+/// The folders of the crates with the names that `docs/dependencies.md` gives them.
+fn crates() -> Vec<(PathBuf, String)> {
+    let mut crates = vec![(PathBuf::new(), "facade".to_owned())];
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().file_name().into_string().unwrap();
+        let name = if folder == "reentrant-lock" { "lock".into() } else { folder.clone() };
+        crates.push((Path::new("crates").join(folder), name));
+    }
+    crates.sort();
+    crates
+}
+
+/// The words between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// What follows each occurrence of some text.
+fn after<'a>(text: &'a str, what: &'a str) -> impl Iterator<Item = &'a str> {
+    text.match_indices(what).map(move |(at, _)| &text[at + what.len()..])
+}
+
+/// The leading digits and dots of a text, without a dot at the end.
+fn number(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text[..end].trim_end_matches('.')
+}
+
+// Versions ---------------------------------------------------------------------------------------
+
+#[test]
+fn pages_tell_the_present_versions() {
+    let version = env!("CARGO_PKG_VERSION");
+    let minor = version.rsplit_once('.').unwrap().0;
+    let rust = env!("CARGO_PKG_RUST_VERSION");
+    for page in pages() {
+        let text = read(&page);
+        for written in
+            after(&text, "leasehold = \"").chain(after(&text, "leasehold = { version = \""))
+        {
+            assert_eq!(number(written), minor, "{}", page.display());
+        }
+        for written in after(&text, "Rust ").map(number).filter(|written| !written.is_empty()) {
+            assert_eq!(written, rust, "{}", page.display());
+        }
+    }
+    assert!(read("README.md").contains(&format!("leasehold = \"{minor}\"")));
+    assert!(read("README.md").contains(&format!("Rust {rust} or newer")));
+    assert!(read("CONTRIBUTING.md").contains(&format!("Rust {rust} or newer")));
+    assert!(read("CHANGELOG.md").contains(version), "the changelog does not know {version}");
+    assert!(read("clippy.toml").contains(&format!("msrv = \"{rust}\"")));
+    let internal = format!("version = \"{version}\", path = \"crates/");
+    assert_eq!(read("Cargo.toml").matches(&internal).count(), 4, "versions of the members");
+}
+
+#[test]
+fn pages_tell_the_oldest_server() {
+    let check = read("crates/core/src/redis/preflight.rs");
+    let pair = after(&check, "const OLDEST: (u32, u32) = (").next().unwrap();
+    let oldest = pair.split_once(')').unwrap().0.replace(", ", ".");
+    let script = read("scripts/test.sh");
+    assert!(script.contains(&format!("readonly OLDEST_REDIS=\"{oldest}\"")));
+    for page in ["README.md", "docs/operations.md", "CHANGELOG.md"] {
+        assert!(read(page).contains(&oldest), "{page} does not name Redis {oldest}");
+    }
+}
+
+// Links and files --------------------------------------------------------------------------------
+
+#[test]
+fn every_document_is_linked() {
+    let (readme, index) = (read("README.md"), read("docs/README.md"));
+    for page in files(&["docs"], "md") {
+        let below = page.strip_prefix("docs").unwrap().display().to_string();
+        let linked =
+            readme.contains(&format!("(docs/{below})")) || index.contains(&format!("({below})"));
+        assert!(linked, "{} is linked from neither README.md nor docs/README.md", page.display());
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for page in pages() {
+        let text = read(&page);
+        for link in after(&text, "](").map(|rest| rest.split(')').next().unwrap()) {
+            let file = link.split('#').next().unwrap();
+            if file.is_empty() || link.starts_with("http") {
+                continue;
+            }
+            let target = root().join(page.parent().unwrap()).join(file);
+            assert!(target.exists(), "{} links to {link}", page.display());
+        }
+    }
+}
+
+#[test]
+fn files_and_commands_that_pages_name_exist() {
+    for page in pages() {
+        let text = read(&page);
+        for word in quoted(&text).filter(|word| !word.contains([' ', '*', '…', '<', '\n'])) {
+            let of_the_tree = ["tests/", "scripts/", "crates/", "docs/", "examples/"]
+                .iter()
+                .any(|at| word.starts_with(at));
+            assert!(!of_the_tree || root().join(word).exists(), "{} names {word}", page.display());
+        }
+        for name in after(&text, "--example ").filter_map(|rest| rest.split_whitespace().next()) {
+            let name = name.trim_matches('`');
+            let (file, folder) =
+                (format!("examples/{name}.rs"), format!("examples/{name}/main.rs"));
+            let exists = root().join(file).exists() || root().join(folder).exists();
+            assert!(exists, "{} runs the example {name}", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_source_file_is_a_module() {
+    for (folder, _) in crates() {
+        let source = folder.join("src");
+        let mut reached = BTreeSet::new();
+        reach(&source.join("lib.rs"), &source, &mut reached);
+        for file in files(&[source.to_str().unwrap()], "rs") {
+            assert!(reached.contains(&file), "no `mod` declares {}", file.display());
+        }
+    }
+}
+
+/// Collects a module's file and those of the modules that it declares, which lie in `folder`.
+fn reach(file: &Path, folder: &Path, reached: &mut BTreeSet<PathBuf>) {
+    reached.insert(file.to_owned());
+    for line in read(file).lines() {
+        let Some(declared) = line.trim().strip_suffix(';') else { continue };
+        let Some((visibility, name)) = declared.split_once("mod ") else { continue };
+        if !(visibility.is_empty() || visibility.starts_with("pub")) || name.contains(' ') {
+            continue;
+        }
+        let (below, beside) = (folder.join(name), folder.join(format!("{name}.rs")));
+        let inner = if root().join(&beside).exists() { beside } else { below.join("mod.rs") };
+        reach(&inner, &below, reached);
+    }
+}
+
+#[test]
+fn every_script_is_included_and_states_its_contract() {
+    let sources: Vec<String> = files(&["crates"], "rs").iter().map(read).collect();
+    let architecture = read("docs/architecture.md");
+    for script in files(&["crates"], "lua") {
+        let name = script.file_name().unwrap().to_str().unwrap();
+        let endings = [format!("\"{name}\""), format!("/{name}\"")];
+        let included = |source: &String| endings.iter().any(|ending| source.contains(ending));
+        assert!(sources.iter().any(included), "no source includes {}", script.display());
+        assert!(architecture.contains(name), "docs/architecture.md does not name {name}");
+        let text = read(&script);
+        let title = format!("-- {}: ", name.trim_end_matches(".lua"));
+        for head in [title.as_str(), "\n-- KEYS ", "\n-- ARGV ", "\n-- Returns ", "\n-- Why: "] {
+            assert!(text.contains(head), "{} has no {head:?}", script.display());
+        }
+    }
+}
+
+// Tables -----------------------------------------------------------------------------------------
+
+#[test]
+fn metrics_are_documented_and_described() {
+    let (names, page) = (read("crates/core/src/metric/names.rs"), read("docs/metrics.md"));
+    let existing: BTreeSet<&str> =
+        after(&names, "= \"").map(|rest| rest.split('"').next().unwrap()).collect();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `leasehold_"));
+    let documented: BTreeSet<String> =
+        rows.map(|row| format!("leasehold_{}", row.split('`').next().unwrap())).collect();
+    assert_eq!(existing, documented.iter().map(String::as_str).collect());
+
+    let described = read("crates/core/src/metric/describe.rs");
+    for name in after(&names, "pub const ").map(|rest| rest.split(':').next().unwrap()) {
+        assert!(described.contains(&format!("names::{name},")), "{name} is not described");
+    }
+    for file in ["metric/series.rs", "lease/state.rs", "store/error.rs"] {
+        let source = read(Path::new("crates/core/src").join(file));
+        for value in after(&source, " => \"").map(|rest| rest.split('"').next().unwrap()) {
+            let label = value.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            assert!(!label || page.contains(&format!("`{value}`")), "no label value {value}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_are_documented() {
+    let mut existing = BTreeMap::<String, BTreeSet<String>>::new();
+    for (folder, name) in crates() {
+        let manifest = read(folder.join("Cargo.toml"));
+        let (mut normal, mut dev) = (BTreeSet::new(), BTreeSet::new());
+        let mut section = "";
+        for line in manifest.lines() {
+            if let Some(header) = line.strip_prefix('[') {
+                section = header.trim_end_matches(']');
+                continue;
+            }
+            let key = line.split(['.', ' ', '=']).next().unwrap();
+            if key.is_empty() || key.starts_with('#') || section.starts_with("workspace") {
+                continue;
+            }
+            if section.ends_with("dev-dependencies") {
+                dev.insert(key.to_owned());
+            } else if section.ends_with("dependencies") {
+                normal.insert(key.to_owned());
+            }
+        }
+        for key in &normal {
+            existing.entry(key.clone()).or_default().insert(name.clone());
+        }
+        for key in dev.difference(&normal) {
+            existing.entry(key.clone()).or_default().insert(format!("{name} (dev)"));
+        }
+    }
+
+    let page = read("docs/dependencies.md");
+    let mut documented = BTreeMap::<String, BTreeSet<String>>::new();
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [dependency, users, why, _, licence] = cells[..] else { panic!("{row}") };
+        assert!(!why.is_empty() && !licence.is_empty(), "{row}");
+        let users = users.split(", ").map(str::to_owned).collect();
+        documented.insert(quoted(dependency).next().unwrap().to_owned(), users);
+    }
+    for dependency in existing.keys().chain(documented.keys()) {
+        let (used, told) = (existing.get(dependency), documented.get(dependency));
+        assert_eq!(used, told, "users of {dependency}: in the manifests, and on the page");
+    }
+}
+
+#[test]
+fn promises_and_tests_name_each_other() {
+    let page = read("docs/guarantees.md");
+    let promised: BTreeSet<&str> = after(&page, "\n## P").map(number).collect();
+    let tests = files(&["tests"], "rs");
+    let tested: BTreeSet<&str> = tests
+        .iter()
+        .filter(|file| file.components().count() == 2)
+        .filter_map(|file| file.file_stem()?.to_str())
+        .filter_map(|test| test.strip_prefix("real_").unwrap_or(test).strip_prefix('p'))
+        .map(number)
+        .filter(|promise| !promise.is_empty())
+        .collect();
+    assert_eq!(promised, tested);
+}
+
+// House rules ------------------------------------------------------------------------------------
+
+#[test]
+fn no_file_is_longer_than_600_lines() {
+    let folders = ["src", "crates", "tests", "benches", "examples", "scripts", "docs"];
+    for extension in ["rs", "lua", "sh", "md"] {
+        for file in files(&folders, extension) {
+            let lines = read(&file).lines().count();
+            assert!(lines <= 600, "{} has {lines} lines", file.display());
+        }
+    }
+    for decision in files(&["docs/adr"], "md") {
+        assert!(read(&decision).lines().count() <= 25, "{} is long", decision.display());
+    }
+}
+
+#[test]
+fn only_clock_and_entropy_lift_the_ban_on_time_and_chance() {
+    for (folder, name) in crates() {
+        if name == "testkit" {
+            continue;
+        }
+        for file in files(&[folder.join("src").to_str().unwrap()], "rs") {
+            let door = file.ends_with("clock.rs") || file.ends_with("entropy.rs");
+            let lifts = read(&file).contains("clippy::disallowed_methods");
+            assert!(door || !lifts, "{} lifts the ban", file.display());
+        }
+    }
+}

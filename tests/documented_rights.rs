@@ -1,0 +1,86 @@
+//! The rights that `docs/operations.md` asks for are enough on a real server, and none is idle.
+
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
+
+use leasehold::{
+    Clock, ForceReleased, LockRuntime, RedisConfig, RedisPool, SystemClock,
+    fencing::{FenceGate, RedisGate},
+};
+use leasehold_testkit::RedisServer;
+
+/// The words of every `ACL SETUSER locks` of the page, which may go over several lines.
+fn documented() -> Vec<Vec<String>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let page = fs::read_to_string(page).unwrap();
+    page.split("```text\n")
+        .skip(1)
+        .filter_map(|block| block.split("```").next())
+        .filter(|block| block.starts_with("ACL SETUSER locks "))
+        .map(|block| block.split_whitespace().map(str::to_owned).collect())
+        .collect()
+}
+
+fn set_user(server: &RedisServer, rights: &[String]) {
+    let words: Vec<&str> = rights.iter().map(String::as_str).collect();
+    server.command(&words);
+}
+
+#[tokio::test]
+async fn the_documented_rights_suffice() {
+    let [locks, gates] = &documented()[..] else { panic!("two rules") };
+    let server = RedisServer::start();
+    set_user(&server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
+    set_user(&server, locks);
+    let url = server.url_with("locks", "PASSWORD", 1);
+
+    let runtime = LockRuntime::builder()
+        .ttl(Duration::from_millis(300))
+        .connect(&url)
+        .await
+        .expect("the documented rights suffice to connect");
+    let lock = runtime.lock("orders/42").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let inner = guard.reenter().await.unwrap();
+    SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(600)).await;
+    assert!(guard.is_held(), "it is renewed");
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    inner.release().await.unwrap();
+    runtime.inspect("orders/42").await.unwrap();
+    let ended = runtime.force_release("orders/42").await.unwrap();
+    assert!(matches!(ended, ForceReleased::Ended { fence: Some(_), .. }));
+    guard.release().await.unwrap_err();
+    lock.acquire().await.unwrap().release().await.unwrap();
+
+    let gate = RedisGate::new(RedisPool::new(&RedisConfig::new(&url).unwrap()).unwrap());
+    let guard = lock.acquire().await.unwrap();
+    gate.set("orders:{42}", "paid", guard.stamp()).await.expect_err("rights of locks alone");
+    set_user(&server, gates);
+    for value in ["orders:{42}", "orders:42"] {
+        gate.set(value, "paid", guard.stamp()).await.unwrap();
+        gate.admit(value, guard.stamp()).await.unwrap();
+    }
+    guard.release().await.unwrap();
+    assert!(runtime.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
+}
+
+#[test]
+fn the_documented_rights_are_those_of_the_scripts() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/lua");
+    let mut used = BTreeSet::new();
+    for script in fs::read_dir(scripts).unwrap() {
+        let text = fs::read_to_string(script.unwrap().path()).unwrap();
+        for call in ["redis.call('", "redis.pcall('"] {
+            let commands = text.split(call).skip(1).filter_map(|rest| rest.split('\'').next());
+            used.extend(commands.map(str::to_lowercase));
+        }
+    }
+    // What the client sends by itself.
+    used.extend(
+        ["eval", "evalsha", "ping", "unwatch", "select", "client|setname"].map(str::to_owned),
+    );
+
+    let rights = documented().remove(0);
+    let granted =
+        rights.iter().filter_map(|word| word.strip_prefix('+')).map(str::to_owned).collect();
+    assert_eq!(used, granted);
+}

@@ -1,0 +1,159 @@
+//! The README's example ends well: in this process, on Redis alone and with others, and when one
+//! of several copies is killed; and it says what is wrong with a wrong address.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use leasehold::{Clock, Guard, LockRuntime, SystemClock};
+use leasehold_testkit::{Patience, RedisServer};
+
+/// The lines of a report on a run in which nothing broke.
+const REPORTED: [&str; 8] = [
+    "orders done     3000 of 3000, each once",
+    "stock           never negative",
+    "fences issued   ",
+    "with the fence of their caller",
+    "stale write     refused: ",
+    "lease renewals  ",
+    "wait p50    wait p99",
+    "All invariants hold.",
+];
+
+/// What a run takes at most, on a machine that is busy with other tests.
+const LIMIT: Duration = Duration::from_secs(90);
+
+#[test]
+fn in_process_it_ends_with_the_report() {
+    assert_reported(&finished(start(None)), "1 of this program");
+}
+
+#[test]
+fn on_redis_one_copy_ends_with_the_report_and_leaves_no_key_without_ttl() {
+    let server = RedisServer::start();
+    assert_reported(&finished(start(Some(&server.url()))), "1 of this program");
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+    // The run is closed: the next copy begins another.
+    assert_reported(&finished(start(Some(&server.url()))), "1 of this program");
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_redis_three_copies_share_one_run() {
+    let server = RedisServer::builder().tcp().start();
+    let barrier = barrier(&server).await;
+    let copies = [(); 3].map(|()| start(Some(&server.url())));
+    wait_for_copies(&server, 3);
+    barrier.release().await.expect("the test gives the article back");
+    for output in copies.map(finished) {
+        assert_reported(&output, "3 of this program");
+    }
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_others_finish_the_orders_of_a_copy_that_is_killed() {
+    let server = RedisServer::start();
+    let barrier = barrier(&server).await;
+    let mut killed = start(Some(&server.url()));
+    let other = start(Some(&server.url()));
+    wait_for_copies(&server, 2);
+    killed.kill().expect("a copy can be killed");
+    killed.wait().expect("a killed copy ends");
+    barrier.release().await.expect("the test gives the article back");
+    assert_reported(&finished(other), "2 shared the work, 1 of them ended early");
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+}
+
+#[test]
+fn a_wrong_address_ends_it_at_once_and_is_named_without_its_password() {
+    for (url, shown) in [
+        ("redis://bob:hush-hush@127.0.0.1:1", "redis://127.0.0.1:1"),
+        ("redis://bob:hush-hush@no-such-host.invalid:6379", "no-such-host.invalid:6379"),
+        ("http://bob:hush-hush@example.org", "http://example.org"),
+        ("redis+unix:///no/such/socket?pass=hush-hush", "/no/such/socket"),
+    ] {
+        let began = SystemClock.now();
+        let output = finished(start(Some(url)));
+        let took = SystemClock.now().saturating_since(began);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(shown), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        for word in ["hush", "panicked", "Error {", "Inner"] {
+            assert!(!error.contains(word), "{word}: {error}");
+        }
+        assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    }
+}
+
+/// Holds an article of the run, so that no copy finishes before the others have joined.
+async fn barrier(server: &RedisServer) -> Guard {
+    let locks = LockRuntime::connect(&server.url()).await.expect("the server takes the test");
+    let lock = locks.lock("order_pipeline/article/H01").expect("the example's lock has a name");
+    lock.acquire().await.expect("nobody has the article yet")
+}
+
+/// Waits until copies have joined the run and the first shelf was written.
+fn wait_for_copies(server: &RedisServer, count: usize) {
+    let all_work = || {
+        let shelves: Vec<String> = server.query(&["KEYS", "order_pipeline:{*/*}"]);
+        let copies: Vec<String> = server.query(&["KEYS", "order_pipeline:{run}:*:copies"]);
+        let joined = copies.first().map(|key| server.query::<usize>(&["HLEN", key]));
+        (joined == Some(count) && !shelves.is_empty()).then_some(())
+    };
+    Patience::of(LIMIT).until(all_work).expect("the copies begin to work");
+}
+
+/// The example that cargo built along with this test.
+fn program() -> PathBuf {
+    let test = env::current_exe().expect("a test knows where it is");
+    let profile =
+        test.parent().and_then(Path::parent).expect("tests are built into <profile>/deps");
+    let program =
+        profile.join("examples").join(format!("order_pipeline{}", env::consts::EXE_SUFFIX));
+    assert!(
+        program.is_file(),
+        "{} is missing; `cargo test` builds it, `cargo test --test …` needs \
+         `cargo build --example order_pipeline` before",
+        program.display()
+    );
+    program
+}
+
+fn start(url: Option<&str>) -> Child {
+    let mut command = Command::new(program());
+    command.env_remove("REDIS_URL").envs(url.map(|url| ("REDIS_URL", url)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the example starts")
+}
+
+/// What the program wrote until it ended; its output is small enough to stay in the pipe.
+fn finished(mut child: Child) -> Output {
+    let ended = Patience::of(LIMIT).until(|| child.try_wait().expect("a child can be asked"));
+    if ended.is_none() {
+        child.kill().expect("a child can be killed");
+    }
+    let output = child.wait_with_output().expect("a child can be read");
+    let (report, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(ended.is_some(), "not finished within {LIMIT:?}: {report}{error}");
+    output
+}
+
+fn assert_reported(output: &Output, copies: &str) {
+    let (report, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{report}{error}");
+    assert!(error.is_empty(), "{error}");
+    for line in REPORTED.iter().chain([&copies]) {
+        assert!(report.contains(line), "{line}: {report}");
+    }
+    assert!(!report.contains("lease renewals  0"), "{report}");
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,379 @@
+//! What is seen from outside: every metric is emitted by the behaviour that it counts, under a
+//! class and never under a name.
+
+mod virtual_support;
+
+use std::future::IntoFuture;
+
+use leasehold::{
+    LockRuntime, ReentrantLock,
+    fencing::{FenceGate, MemoryGate},
+    metric::names,
+};
+use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
+use metrics::LocalRecorderGuard;
+use metrics_util::debugging::DebuggingRecorder;
+use virtual_support::{
+    Seen, World, at_most_polls, config, definite, indeterminate, millis, poll_once, secs,
+};
+
+const NAME: &str = World::NAME;
+
+/// A world whose tasks all run on this thread, where a recorder listens.
+struct Scene {
+    world: World,
+    locks: LockRuntime,
+    seen: Seen,
+    _listening: LocalRecorderGuard<'static>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        // Leaked: a guard of a local recorder borrows it, and a test is short.
+        let recorder: &'static DebuggingRecorder = Box::leak(Box::new(DebuggingRecorder::new()));
+        let seen = Seen::in_recorder(recorder);
+        let listening = metrics::set_default_local_recorder(recorder);
+        let world = World::new();
+        let locks = world.runtime(1);
+        Self { world, locks, seen, _listening: listening }
+    }
+
+    fn lock(&self) -> ReentrantLock {
+        self.locks.lock(NAME).unwrap().class("orders").unwrap()
+    }
+
+    fn acquired(&self, outcome: &str) -> u64 {
+        self.seen.count(&format!("leasehold_acquire_total{{class=orders,outcome={outcome}}}"))
+    }
+
+    fn released(&self, outcome: &str, via: &str) -> u64 {
+        let series = format!("leasehold_release_total{{class=orders,outcome={outcome},via={via}}}");
+        self.seen.count(&series)
+    }
+
+    fn lost(&self, reason: &str) -> u64 {
+        self.seen.count(&format!("leasehold_lost_total{{class=orders,reason={reason}}}"))
+    }
+
+    fn of_class(&self, name: &str) -> virtual_support::Value {
+        self.seen.get(&format!("{name}{{class=orders}}")).unwrap_or_default()
+    }
+}
+
+#[tokio::test]
+async fn acquires_are_counted_by_outcome() {
+    let scene = Scene::new();
+    let Scene { world, locks, .. } = &scene;
+    let (lock, owner) = (scene.lock(), locks.owner());
+    let guard = lock.acquire().owner(&owner).await.unwrap();
+    assert_eq!(scene.acquired("acquired"), 1);
+    let inner = lock.acquire().owner(&owner).await.unwrap();
+    assert_eq!(scene.acquired("reentered"), 1);
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    assert_eq!(scene.acquired("busy"), 1);
+    let waiting = tokio::spawn(lock.acquire().wait(secs(1)).into_future());
+    world.pass(secs(1)).await;
+    assert!(waiting.await.unwrap().is_err());
+    assert_eq!(scene.acquired("timeout"), 1);
+    assert!(poll_once(lock.acquire().into_future().as_mut()).is_pending());
+    assert_eq!(scene.acquired("cancelled"), 1);
+    locks.force_release(NAME).await.unwrap();
+    assert!(lock.acquire().owner(&owner).await.is_err());
+    assert_eq!(scene.acquired("lost"), 1);
+    world.store.inject(Rule::new(Fault::Fail(config())).on(CommandKind::Acquire));
+    assert!(lock.acquire().await.is_err());
+    assert_eq!(scene.acquired("error"), 1);
+    drop((guard, inner));
+    let _ = locks.shutdown(secs(1)).await;
+    assert!(lock.acquire().await.is_err());
+    assert_eq!((scene.acquired("error"), scene.acquired("acquired")), (2, 1));
+}
+
+#[tokio::test]
+async fn waits_are_measured_and_waiters_shown() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let guard = lock.acquire().await.unwrap();
+    assert_eq!(scene.of_class(names::ACQUIRE_WAIT_SECONDS).values, [0.0]);
+    assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 0);
+    let waiting = tokio::spawn(lock.acquire().into_future());
+    world.pass(secs(1)).await;
+    assert_eq!(scene.of_class(names::WAITERS).level, 1);
+    assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 1);
+    let woken = "leasehold_wakeups_total{class=orders,source=poll}";
+    assert!(scene.seen.count(woken) >= 4);
+    guard.release().await.unwrap();
+    world.pass(secs(1)).await;
+    let next = waiting.await.unwrap().unwrap();
+    assert_eq!(scene.of_class(names::WAITERS).level, 0);
+    let waited = scene.of_class(names::ACQUIRE_WAIT_SECONDS).values;
+    assert!(waited.len() == 2 && (1.0..1.3).contains(&waited[1]), "{waited:?}");
+    next.release().await.unwrap();
+    // A waiter that is dropped is one no more.
+    let guard = lock.acquire().await;
+    let mut waiting = lock.acquire().into_future();
+    assert!(poll_once(waiting.as_mut()).is_pending());
+    assert_eq!(scene.of_class(names::WAITERS).level, 1);
+    drop(waiting);
+    assert_eq!(scene.of_class(names::WAITERS).level, 0);
+    drop(guard);
+}
+
+#[tokio::test]
+async fn holds_are_measured_by_their_end_and_held_leases_shown() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let hold = |end: &str| {
+        let series = format!("leasehold_hold_seconds{{class=orders,end={end}}}");
+        scene.seen.get(&series).unwrap_or_default().values
+    };
+    for end in ["released", "dropped", "lost"] {
+        let guard = lock.acquire().await.unwrap();
+        let inner = guard.reenter().await.unwrap();
+        assert_eq!(scene.of_class(names::HELD).level, 1, "holds of one lease are one");
+        world.pass(secs(20)).await;
+        match end {
+            "released" => {
+                inner.release().await.unwrap();
+                guard.release().await.unwrap();
+            }
+            "dropped" => drop((guard, inner)),
+            _ => {
+                let _ = scene.locks.force_release(NAME).await.unwrap();
+                assert!(guard.reenter().await.is_err());
+            }
+        }
+        world.settle().await;
+        assert_eq!(hold(end), [20.0]);
+        assert_eq!(scene.of_class(names::HELD).level, 0);
+    }
+}
+
+#[tokio::test]
+async fn renewals_are_counted_by_outcome_and_measured() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let renewals = |outcome: &str| {
+        scene.seen.count(&format!("leasehold_renewals_total{{class=orders,outcome={outcome}}}"))
+    };
+    let guard = lock.acquire().await.unwrap();
+    world.pass(secs(10)).await;
+    let renewed = renewals("renewed");
+    assert!((3..=4).contains(&renewed), "{renewed}");
+    let margins = scene.of_class(names::RENEWAL_MARGIN_SECONDS).values;
+    assert!(margins.len() as u64 == renewed && margins.iter().all(|m| (6.5..9.9).contains(m)));
+    for name in [names::RENEWAL_SECONDS, names::RENEWAL_LAG_SECONDS] {
+        assert_eq!(scene.seen.get(name).unwrap().values, vec![0.0; margins.len()], "{name}");
+    }
+    let faults = [("held", Fault::Fail(definite())), ("unknown", Fault::Fail(indeterminate()))];
+    for (outcome, fault) in faults {
+        world.store.inject(Rule::new(fault).on(CommandKind::Renew));
+        world.pass(millis(3_400)).await;
+        assert_eq!(renewals(outcome), 1);
+    }
+    let _ = scene.locks.force_release(NAME).await.unwrap();
+    world.pass(millis(3_400)).await;
+    assert_eq!(renewals("lost"), 1);
+    assert!(!guard.is_held());
+}
+
+/// A slow answer shows in the round trip, a late send in the lag.
+#[tokio::test]
+async fn slow_and_late_renewals_show() {
+    let scene = Scene::new();
+    let world = &scene.world;
+    let guard = scene.lock().acquire().await.unwrap();
+    let gate = Gate::new();
+    world.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(CommandKind::Renew));
+    while gate.arrived() == 0 {
+        world.pass(millis(1)).await;
+    }
+    world.pass(millis(500)).await;
+    gate.open();
+    world.settle().await;
+    let took = scene.seen.get(names::RENEWAL_SECONDS).unwrap().values;
+    assert!(took.len() == 1 && (0.5..0.502).contains(&took[0]), "{took:?}");
+    // The whole process stands still for 5 s, over the next renewal.
+    world.clock().advance(secs(5));
+    world.settle().await;
+    let lags = scene.seen.get(names::RENEWAL_LAG_SECONDS).unwrap().values;
+    assert!(lags.len() == 2 && (2.1..2.6).contains(&lags[1]), "{lags:?}");
+    assert!(guard.is_held());
+}
+
+#[tokio::test]
+async fn losses_are_counted_by_reason() {
+    let scene = Scene::new();
+    let Scene { world, locks, .. } = &scene;
+    let lock = scene.lock();
+    let fixed = lock.acquire().renew(false).await.unwrap();
+    world.pass(secs(10)).await;
+    assert_eq!(scene.lost("expired"), 1, "also when nobody looks at the guard");
+    drop(fixed);
+    let guard = lock.acquire().max_hold(secs(1)).await.unwrap();
+    world.pass(secs(1)).await;
+    assert_eq!((scene.lost("max_hold"), scene.released("released", "max_hold")), (1, 1));
+    drop(guard);
+    let guard = lock.acquire().await.unwrap();
+    let _ = locks.force_release(NAME).await.unwrap();
+    assert!(guard.release().await.is_err());
+    assert_eq!((scene.lost("gone"), scene.released("gone", "explicit")), (1, 1));
+    let guard = lock.acquire().await.unwrap();
+    let _ = locks.shutdown(secs(1)).await;
+    assert_eq!((scene.lost("shutdown"), scene.released("released", "shutdown")), (1, 1));
+    drop(guard);
+    assert_eq!(scene.of_class(names::HELD).level, 0);
+}
+
+#[test]
+fn the_watchdogs_end_is_counted_as_a_loss() {
+    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (scene, guard) = tokio.block_on(async {
+        let scene = Scene::new();
+        let guard = scene.lock().acquire().await.unwrap();
+        scene.world.settle().await;
+        (scene, guard)
+    });
+    drop(tokio);
+    assert_eq!(scene.lost("watchdog_stopped"), 1);
+    drop(guard);
+    assert_eq!(scene.released("unconfirmed", "drop"), 1);
+}
+
+#[tokio::test]
+async fn releases_are_counted_by_outcome_and_way() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    lock.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(scene.released("released", "explicit"), 1);
+    drop(lock.acquire().await.unwrap());
+    world.settle().await;
+    assert_eq!(scene.released("released", "drop"), 1);
+    world.store.inject(Rule::new(Fault::Fail(config())).on(CommandKind::Release));
+    assert!(lock.acquire().await.unwrap().release().await.is_err());
+    assert_eq!(scene.released("unconfirmed", "explicit"), 1);
+    world.pass(secs(10)).await;
+    world.store.inject(Rule::new(Fault::Hang { executed: true }).on(CommandKind::Acquire));
+    assert!(at_most_polls(1, lock.acquire().into_future()).await.is_none());
+    world.settle().await;
+    assert_eq!(scene.released("released", "withdraw"), 1);
+    // An inner hold is no release.
+    let outer = lock.acquire().await.unwrap();
+    outer.reenter().await.unwrap().release().await.unwrap();
+    assert_eq!(scene.released("released", "explicit"), 1);
+    drop(outer);
+}
+
+#[tokio::test]
+async fn store_errors_are_counted_by_kind() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let errors =
+        |kind: &str| scene.seen.count(&format!("leasehold_store_errors_total{{kind={kind}}}"));
+    for (kind, error) in
+        [("definite", definite()), ("indeterminate", indeterminate()), ("config", config())]
+    {
+        world.store.inject(Rule::new(Fault::Fail(error)).on(CommandKind::Acquire));
+        assert!(lock.try_acquire().await.is_err());
+        assert_eq!(errors(kind), 1, "{kind}");
+    }
+    // Those of the watchdog and of the reaper count too.
+    let guard = lock.acquire().await.unwrap();
+    world.store.inject(Rule::new(Fault::Fail(definite())).on(CommandKind::Renew));
+    world.pass(millis(3_400)).await;
+    assert_eq!(errors("definite"), 2);
+    world.store.inject(Rule::new(Fault::Fail(definite())).on(CommandKind::Release));
+    drop(guard);
+    world.pass(millis(100)).await;
+    assert_eq!(errors("definite"), 3);
+}
+
+#[tokio::test]
+async fn fences_refused_and_lost_are_counted() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let gate = MemoryGate::default();
+    let old = lock.acquire().await.unwrap().stamp();
+    world.settle().await;
+    // The counter is lost, and the clock stands still: the watermark shows it.
+    assert_eq!(scene.seen.count(names::FENCE_REGRESSION_TOTAL), 0);
+    world.memory().clear();
+    let new = lock.acquire().await.unwrap().stamp();
+    assert!(new.fence > old.fence);
+    assert_eq!(scene.seen.count(names::FENCE_REGRESSION_TOTAL), 1);
+    gate.admit("row 42", new).await.unwrap();
+    assert!(gate.admit("row 42", old).await.is_err());
+    assert_eq!(scene.seen.count("leasehold_fence_rejected_total{gate=memory}"), 1);
+}
+
+/// An alert on the first loss needs to have seen a 0 before the 1.
+#[tokio::test]
+async fn every_series_of_a_class_is_shown_before_it_counts() {
+    let scene = Scene::new();
+    drop(scene.lock());
+    scene.world.pass(secs(5)).await;
+    let all = scene.seen.all();
+    let of_class = |name: &str| {
+        all.keys().filter(|key| key.starts_with(name) && key.contains("{class=orders")).count()
+    };
+    let expected = [
+        (names::ACQUIRE_TOTAL, 7),
+        (names::CONTENDED_TOTAL, 1),
+        (names::WAITERS, 1),
+        (names::HELD, 1),
+        (names::WAKEUPS_TOTAL, 1),
+        (names::RENEWALS_TOTAL, 4),
+        (names::LOST_TOTAL, 5),
+        (names::RELEASE_TOTAL, 15),
+    ];
+    for (name, series) in expected {
+        assert_eq!(of_class(name), series, "{name}");
+    }
+    assert_eq!(all.keys().filter(|key| key.starts_with(names::STORE_ERRORS_TOTAL)).count(), 4);
+    assert!(all.contains_key(names::FENCE_REGRESSION_TOTAL));
+    assert!(all.values().all(|value| value.count == 0 && value.level == 0));
+    // A locks' class that comes later is shown at the next tick.
+    drop(scene.locks.lock("b").unwrap().class("invoices").unwrap());
+    scene.world.pass(secs(5)).await;
+    assert!(scene.seen.get("leasehold_lost_total{class=invoices,reason=gone}").is_some());
+}
+
+/// The tick sets gauges as they stand, whatever the recorder made of them.
+#[tokio::test]
+async fn gauges_are_absolute() {
+    let scene = Scene::new();
+    let guards = [
+        scene.lock().acquire().await.unwrap(),
+        scene.locks.lock("b").unwrap().class("orders").unwrap().acquire().await.unwrap(),
+    ];
+    assert_eq!(scene.of_class(names::HELD).level, 2);
+    // The recorder forgot it: a look sets its gauges to zero.
+    assert_eq!(scene.of_class(names::HELD).level, 0);
+    scene.world.pass(secs(5)).await;
+    assert_eq!(scene.of_class(names::HELD).level, 2);
+    drop(guards);
+    assert_eq!(scene.of_class(names::HELD).level, 0);
+}
+
+#[tokio::test]
+async fn names_never_become_labels_and_every_series_is_described() {
+    let scene = Scene::new();
+    let world = &scene.world;
+    for n in 0..200 {
+        let lock = scene.locks.lock(format!("secret-{n}")).unwrap();
+        let guard = lock.acquire().await.unwrap();
+        assert!(lock.try_acquire().await.unwrap().is_none());
+        drop(guard);
+    }
+    // Classes are bounded: what is too many is counted together.
+    for n in 0..200 {
+        drop(scene.locks.lock(NAME).unwrap().class(format!("class-{n}")).unwrap());
+    }
+    world.pass(secs(5)).await;
+    let all = scene.seen.all();
+    assert!(all.keys().all(|series| !series.contains("secret")), "{:?}", all.keys());
+    assert!(all.values().all(|value| value.described));
+    let classes = |series: &&String| series.starts_with("leasehold_held{");
+    assert!(all.keys().filter(classes).count() <= 129);
+    assert!(all.contains_key("leasehold_held{class=other}"));
+}

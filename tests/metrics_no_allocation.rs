@@ -1,0 +1,67 @@
+//! Without a recorder no metric allocates; alone in its process, because the counting allocator is
+//! the global one, and no other test may install a recorder.
+
+use std::time::Duration;
+
+use allocation_counter::measure;
+use leasehold::{Class, LossReason, StoreErrorKind};
+use leasehold_core::metric::{
+    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, Metrics, ReleaseOutcome, ReleaseVia,
+    RenewalOutcome, StoreMetrics,
+};
+
+#[test]
+fn metrics_do_not_allocate_without_a_recorder() {
+    let class = ClassMetrics::new(Class::new("orders").unwrap());
+    let (store, gate) = (StoreMetrics::new(), GateMetrics::new("memory"));
+    let time = Duration::from_millis(7);
+    let counted = measure(|| {
+        for _ in 0..100 {
+            class.acquire(AcquireOutcome::Acquired);
+            class.waited(time);
+            class.contended();
+            class.waiters(1);
+            class.waiters(-1);
+            class.held(1);
+            class.held(-1);
+            class.hold(HoldEnd::Released, time);
+            class.wakeup();
+            class.renewal(RenewalOutcome::Renewed);
+            class.renewal_margin(time);
+            class.lost(LossReason::Expired);
+            class.release(ReleaseOutcome::Released, ReleaseVia::Drop);
+            class.show();
+            store.error(StoreErrorKind::Definite);
+            store.regression();
+            store.renewal(time);
+            store.renewal_lag(time);
+            store.show();
+            gate.rejected();
+            gate.show();
+        }
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+}
+
+/// A class that was seen before costs nothing to find again, and nothing to show.
+#[test]
+fn a_known_class_is_found_without_allocation() {
+    let metrics = Metrics::default();
+    let class = Class::new("orders").unwrap();
+    let known = metrics.class(&class);
+    let counted = measure(|| {
+        for _ in 0..100 {
+            metrics.class(&class).contended();
+            metrics.show();
+        }
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    assert_eq!(known.class(), &class);
+}
+
+/// The control: building the keys of a class allocates, and is seen to.
+#[test]
+fn the_counter_sees_allocations() {
+    let counted = measure(|| drop(ClassMetrics::new(Class::default())));
+    assert!(counted.count_total > 30, "{counted:?}");
+}

@@ -1,0 +1,185 @@
+//! P6, unknown is not lost: an error or a timeout is retried until the local deadline; only "gone"
+//! or the deadline is loss.
+
+mod virtual_support;
+
+use leasehold::{LeaseState, LossReason, StoreError, StoreErrorKind};
+use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
+use virtual_support::{
+    World, config, definite, indeterminate, just_before, millis, nanos, on_every_store, secs,
+};
+
+const NAME: &str = World::NAME;
+
+/// Everything that can become of a renewal but an answer.
+fn failures() -> Vec<Fault> {
+    let corrupt = StoreError::new(StoreErrorKind::Corrupt, "an answer without sense", "look there");
+    vec![
+        Fault::Fail(definite()),
+        Fault::Fail(indeterminate()),
+        Fault::Fail(config()),
+        Fault::Fail(corrupt),
+        Fault::LoseRequest,
+        Fault::LoseReply,
+        Fault::LateRequest,
+        Fault::Delay(Gate::new()),
+        Fault::DelayReply(Gate::new()),
+    ]
+}
+
+#[tokio::test]
+async fn a_failed_renewal_is_tried_again_until_the_deadline() {
+    for fault in failures() {
+        let world = World::new();
+        let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
+        world.store.inject(Rule::new(fault.clone()).on(CommandKind::Renew).always());
+        world.pass(just_before(millis(9_900))).await;
+        assert!(guard.is_held(), "{fault:?}");
+        // Every third of the ttl at first, and soon again: each try has a sixth of the ttl.
+        let tries = world.store.sent(CommandKind::Renew);
+        assert!((3..=16).contains(&tries), "{fault:?}: {tries} tries");
+        world.pass(nanos(1)).await;
+        assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Expired), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_recovers_with_its_store() {
+    for fault in failures() {
+        let world = World::new();
+        let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
+        world.store.inject(Rule::new(fault.clone()).on(CommandKind::Renew).always());
+        world.pass(millis(8_000)).await;
+        world.store.heal();
+        // A try that is still on its way has a sixth of the ttl, the next comes within a twelfth.
+        world.pass(millis(1_850)).await;
+        world.pass(secs(60)).await;
+        assert!(guard.is_held(), "{fault:?}");
+        assert_eq!(world.holder(NAME).await.unwrap().fence, guard.fence());
+        world.store.deliver_late().await;
+        assert!(guard.is_held(), "{fault:?}");
+    }
+}
+
+/// Two failures in a row, in every place, cost nothing.
+#[tokio::test]
+async fn a_lease_survives_failures_that_come_and_go() {
+    for fault in failures() {
+        let world = World::new();
+        let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
+        for n in 0..10 {
+            let rule = Rule::new(fault.clone()).on(CommandKind::Renew).nth(1 + 4 * n).times(2);
+            world.store.inject(rule);
+        }
+        world.pass(secs(100)).await;
+        assert!(guard.is_held(), "{fault:?}");
+        assert!(world.store.sent(CommandKind::Renew) >= 30);
+    }
+}
+
+/// The control: "gone" is no error, and is a loss at once.
+#[tokio::test]
+async fn gone_is_a_loss_at_once() {
+    let world = World::new();
+    let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
+    world.memory().clear();
+    world.pass(millis(3_334)).await;
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
+}
+
+#[tokio::test]
+async fn a_fixed_lease_is_not_renewed_and_ends_with_its_ttl() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let guard = locks.lock(NAME).unwrap().acquire().renew(false).await.unwrap();
+    world.pass(just_before(millis(9_900))).await;
+    assert!(guard.is_held());
+    world.pass(nanos(1)).await;
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Expired));
+    world.pass(millis(100)).await;
+    assert!(world.holder(NAME).await.is_none());
+    assert_eq!(world.store.sent(CommandKind::Renew), 0);
+}
+
+/// Leases travel in one command; what is wrong with one of them stays with it.
+#[tokio::test]
+async fn a_sick_name_in_a_batch_does_not_hurt_the_others() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let mut guards = Vec::new();
+    for n in 0..300 {
+        guards.push(locks.lock(format!("n{n}")).unwrap().acquire().await.unwrap());
+    }
+    let sick = world.another_line().runtime(2);
+    for n in [0, 7, 128, 299] {
+        sick.force_release(format!("n{n}")).await.unwrap();
+    }
+    world.pass(secs(60)).await;
+    for (n, guard) in guards.iter().enumerate() {
+        let expected = if [0, 7, 128, 299].contains(&n) {
+            LeaseState::Lost(LossReason::Gone)
+        } else {
+            assert!(guard.is_held(), "n{n}");
+            continue;
+        };
+        assert_eq!(guard.lease().state(), expected, "n{n}");
+    }
+    // They did travel together: 300 leases for 18 thirds of a ttl are 5,400 renewals.
+    let commands = world.store.sent(CommandKind::Renew);
+    assert!(commands < 1_500, "{commands} commands");
+}
+
+#[tokio::test]
+async fn leases_of_different_ttls_renew_side_by_side() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let mut guards = Vec::new();
+    for (n, ttl) in [millis(100), millis(250), secs(1), secs(30), secs(3_600)].iter().enumerate() {
+        let lock = locks.lock(format!("n{n}")).unwrap();
+        guards.push(lock.acquire().ttl(*ttl).await.unwrap());
+    }
+    world.pass(secs(40)).await;
+    assert!(guards.iter().all(leasehold::Guard::is_held));
+}
+
+on_every_store! {
+    /// A release is retried too: what is unknown is asked again.
+    async fn a_release_is_retried_until_it_is_known(world: World) {
+        let locks = world.start(world.builder(1).command_timeout(millis(50)));
+        for fault in [Fault::Fail(definite()), Fault::LoseRequest, Fault::LoseReply] {
+            let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+            world.store.inject(Rule::new(fault).on(CommandKind::Release).times(2));
+            let release = tokio::spawn(guard.release());
+            world.until("it is done", async || release.is_finished()).await;
+            assert_eq!(release.await.unwrap().unwrap(), leasehold::Released::Ended);
+            assert!(world.holder(NAME).await.is_none());
+            world.store.heal();
+        }
+    }
+
+    /// An acquire that meets failures goes on until its wait is over, and says what it met.
+    async fn an_acquire_is_retried_until_its_wait_is_over(world: World) {
+        let locks = world.start(world.builder(1).command_timeout(millis(50)));
+        for fault in [Fault::Fail(definite()), Fault::LoseRequest, Fault::LoseReply] {
+            world.store.inject(Rule::new(fault).on(CommandKind::Acquire).times(3));
+            let lock = locks.lock(NAME).unwrap();
+            let acquire = tokio::spawn(async move { lock.acquire().await });
+            world.until("it is done", async || acquire.is_finished()).await;
+            acquire.await.unwrap().unwrap().release().await.unwrap();
+        }
+        world.store.inject(Rule::new(Fault::Fail(definite())).on(CommandKind::Acquire).always());
+        let lock = locks.lock(NAME).unwrap();
+        let acquire = tokio::spawn(async move { lock.acquire().wait(millis(200)).await });
+        world.until("it is done", async || acquire.is_finished()).await;
+        let error = acquire.await.unwrap().unwrap_err();
+        let leasehold::AcquireError::Timeout(timeout) = &error else { panic!("{error}") };
+        assert!(timeout.waited >= millis(200) && timeout.holder.is_none());
+        assert_eq!(timeout.last_error.as_ref().unwrap().kind(), StoreErrorKind::Definite);
+        // What waiting does not mend ends it at once.
+        world.store.heal();
+        world.store.inject(Rule::new(Fault::Fail(config())).on(CommandKind::Acquire));
+        let error = locks.lock(NAME).unwrap().acquire().await.unwrap_err();
+        let leasehold::AcquireError::Store(error) = &error else { panic!("{error}") };
+        assert_eq!(error.lock().unwrap().as_str(), NAME);
+    }
+}

@@ -1,0 +1,110 @@
+//! P8 on a real server: what a killed process held or waited for is free again by itself.
+#![expect(clippy::disallowed_methods, reason = "killed processes take real time")]
+
+#[path = "real_support/child.rs"]
+mod child;
+#[path = "real_support/patient.rs"]
+mod patient;
+#[path = "real_support/wait.rs"]
+mod wait;
+
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime};
+use leasehold_testkit::RedisServer;
+
+const TTL: Duration = Duration::from_secs(4);
+const LEASE: &str = "leasehold:{a}:lease";
+const COUNTER: &str = "leasehold:{a}:fence";
+
+async fn runtime_at(url: &str) -> LockRuntime {
+    patient::builder().ttl(TTL).connect(url).await.expect("the server answers")
+}
+
+async fn take(locks: &LockRuntime) -> Guard {
+    let lock = locks.lock("a").expect("a name");
+    wait::soon("a lease", lock.acquire()).await.expect("a lease")
+}
+
+/// The server's time and the end of the present lease by it, in microseconds.
+fn expiry(server: &RedisServer) -> (u64, u64) {
+    let look = "local time = redis.call('TIME') \
+                return {time[1] * 1000000 + time[2], redis.call('PTTL', KEYS[1])}";
+    let (now, left): (u64, u64) = server.query(&["EVAL", look, "1", LEASE]);
+    (now, now + left * 1000)
+}
+
+#[tokio::test]
+async fn a_killed_holder_frees_within_its_ttl() {
+    let server = RedisServer::start();
+    let locks = runtime_at(&server.url()).await;
+    let mut child = child::spawn("hold", &[("url", &server.url())]);
+    child.wait_for_line("renewed", wait::CEILING);
+    child.kill();
+    let (killed_at, ends_at) = expiry(&server);
+    assert!(ends_at <= killed_at + as_micros(TTL));
+
+    let guard = take(&locks).await;
+    let granted_at: u64 = server.query(&["HGET", LEASE, "since"]);
+    // The server keeps times to live in whole milliseconds.
+    assert!(granted_at + 2_000 >= ends_at, "{} µs too early", ends_at - granted_at);
+    let late = granted_at.saturating_sub(ends_at);
+    assert!(late < as_micros(Duration::from_secs(20)), "{late} µs late");
+    guard.release().await.expect("a lease that was held to the end");
+}
+
+#[tokio::test]
+async fn a_killed_waiter_leaves_nothing() {
+    let server = RedisServer::start();
+    let locks = runtime_at(&server.url()).await;
+    let guard = take(&locks).await;
+    let mut child = child::spawn("wait", &[("url", &server.url())]);
+    child.wait_for_line("waiting", wait::CEILING);
+    child.kill();
+    let left = || server.query::<String>(&["CLIENT", "LIST"]).contains("leasehold:killed");
+    wait::until("the dead process' connections are closed", || !left()).await;
+    let mut keys: Vec<String> = server.query(&["KEYS", "*"]);
+    keys.sort();
+    assert_eq!(keys, [COUNTER, LEASE]);
+
+    guard.release().await.expect("a lease that was held to the end");
+    // At once, not after the ttl of somebody who is not there.
+    let next = locks.lock("a").expect("a name").try_acquire().await.expect("an answer");
+    assert!(next.is_some());
+}
+
+#[test]
+fn child_program() {
+    match child::role().as_deref() {
+        Some("hold") => child::run(hold()),
+        Some("wait") => child::run(wait_in_vain()),
+        _ => {}
+    }
+}
+
+/// Holds the lock, through a renewal at least, until it is killed.
+async fn hold() {
+    let locks = runtime_at(&child::arg("url")).await;
+    let guard = take(&locks).await;
+    while guard.remaining() > TTL.mul_f64(0.9) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    wait::until("a renewal", || guard.remaining() > TTL.mul_f64(0.9)).await;
+    println!("renewed");
+    let end = guard.lost().await;
+    println!("ended: {end:?}");
+}
+
+/// Waits for the lock until it is killed.
+async fn wait_in_vain() {
+    let locks = patient::builder().service("killed").connect(&child::arg("url")).await;
+    let lock = locks.expect("the server answers").lock("a").expect("a name");
+    let waiting = tokio::spawn(lock.acquire().wait_forever().into_future());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    println!("waiting");
+    println!("ended: {:?}", waiting.await);
+}
+
+fn as_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).expect("a short time")
+}

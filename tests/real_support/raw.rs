@@ -1,0 +1,11 @@
+//! A plain connection, for what a service writes without a gate.
+
+use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
+
+/// Connects; answers may take their time.
+pub(crate) async fn connect(url: &str) -> MultiplexedConnection {
+    let client = Client::open(url).expect("an address");
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    let connecting = client.get_multiplexed_async_connection_with_config(&config);
+    connecting.await.expect("the server answers")
+}

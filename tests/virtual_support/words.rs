@@ -1,0 +1,38 @@
+use std::time::Duration;
+
+use leasehold::{StoreError, StoreErrorKind};
+
+/// So many seconds.
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// So many milliseconds.
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// So many nanoseconds.
+pub(crate) fn nanos(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+/// The last moment before a time is over.
+pub(crate) fn just_before(time: Duration) -> Duration {
+    time.saturating_sub(nanos(1))
+}
+
+/// A failure of a command that was not executed.
+pub(crate) fn definite() -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, "refused", "try again")
+}
+
+/// A failure of a command that may have been executed.
+pub(crate) fn indeterminate() -> StoreError {
+    StoreError::new(StoreErrorKind::Indeterminate, "the connection broke", "try again")
+}
+
+/// A failure that waiting does not mend.
+pub(crate) fn config() -> StoreError {
+    StoreError::new(StoreErrorKind::Config, "no right to run this", "grant the right")
+}
