@@ -20,6 +20,7 @@ pub struct LeaseRules {
 impl LeaseRules {
     /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the latest.
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
+        let until = ends_at.map_or(until, |at| at.min(until));
         Self { state: LeaseState::Held { until }, ends_at }
     }
 
@@ -45,6 +46,7 @@ impl LeaseRules {
         if let LeaseState::Held { until } = self.observe(now) {
             // The later of the two: answers may arrive out of order.
             let until = until.max(believed_until(sent_at, remaining));
+            let until = self.ends_at.map_or(until, |at| at.min(until));
             self.state = LeaseState::Held { until };
         }
         self.observe(now)
@@ -70,7 +72,7 @@ impl LeaseRules {
     /// When to look again if nothing happens: the nearest deadline of a held lease.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            LeaseState::Held { until } => Some(self.ends_at.map_or(until, |at| at.min(until))),
+            LeaseState::Held { until } => Some(until),
             LeaseState::Lost(_) | LeaseState::Released => None,
         }
     }

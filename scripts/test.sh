@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+#
+# The gate: format, lints, documentation, every test, packages. Whatever it accepts may be merged.
+#
+#   scripts/test.sh             needs redis-server 6.2 or newer; says how to install it where it is missing
+#   scripts/test.sh --install   installs redis-server where it is missing; so does CI=true
+#
+# Tests start their own private servers, on unix sockets or free ports; none is assumed to run.
+
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly OLDEST_REDIS="6.2"
+readonly MOST_TEST_SECONDS=900
+readonly PUBLISHED=(leasehold-core leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold)
+
+# Run ------------------------------------------------------------------------------------------
+
+main() {
+    local install=false
+    case "${1:-}" in
+        "") [[ "${CI:-}" == "true" ]] && install=true ;;
+        --install) install=true ;;
+        -h | --help) sed -n '3,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        *) die "unknown argument '$1'; see scripts/test.sh --help" ;;
+    esac
+    if [[ "${CI:-}" == "true" ]]; then
+        # A checkout that is built once gains nothing from incremental compilation.
+        export CARGO_INCREMENTAL=0
+    fi
+
+    trap summary EXIT
+    step "redis-server" need_redis "$install"
+    step "format" cargo fmt --all --check
+    step "lints" cargo clippy --workspace --all-targets --all-features -- -D warnings
+    # What users build: the facade alone, without what the test tools switch on.
+    step "lints, no features" cargo clippy --package leasehold -- -D warnings
+    step "lints, tls" cargo clippy --package leasehold --features tls -- -D warnings
+    step "lints, serde" cargo clippy --package leasehold --features serde -- -D warnings
+    step "documentation" env RUSTDOCFLAGS="-D warnings" \
+        cargo doc --workspace --all-features --no-deps
+    step "build of the tests" cargo test --workspace --all-features --no-run
+    step "tests" within "$MOST_TEST_SECONDS" \
+        cargo test --workspace --all-features --no-fail-fast
+    step "packages" packages
+    if cargo deny --version >/dev/null 2>&1; then
+        step "dependencies" cargo deny check bans licenses sources
+    else
+        skip "dependencies" "cargo-deny is not installed"
+    fi
+}
+
+# Steps ----------------------------------------------------------------------------------------
+
+need_redis() {
+    local install="$1" command
+    if ! command -v redis-server >/dev/null; then
+        command="$(install_command)" || die \
+            "redis-server is missing, and this script knows no package manager here;" \
+            "install Redis $OLDEST_REDIS or newer so that redis-server is in the PATH"
+        if [[ "$install" != true ]]; then
+            die "redis-server is missing; install it with" "" "    $command" "" \
+                "or let this script do it: scripts/test.sh --install"
+        fi
+        say "installing: $command"
+        bash -c "$command"
+        hash -r
+        command -v redis-server >/dev/null \
+            || die "'$command' brought no redis-server; install Redis $OLDEST_REDIS or newer"
+    fi
+
+    local version
+    version="$(redis-server --version | sed -n 's/.*[ ]v=\([0-9][0-9.]*\).*/\1/p')"
+    [[ "$(printf '%s\n' "$OLDEST_REDIS" "$version" | sort -V | head -n 1)" == "$OLDEST_REDIS" ]] \
+        || die "redis-server is version '$version'; the tests need $OLDEST_REDIS or newer"
+    say "redis-server $version"
+}
+
+# The one command that installs redis-server here.
+install_command() {
+    local become=""
+    if [[ "$(id -u)" -ne 0 ]] && command -v sudo >/dev/null; then
+        become="sudo "
+    fi
+    if command -v apt-get >/dev/null; then
+        echo "${become}sh -c 'apt-get update && apt-get install -y --no-install-recommends redis-server'"
+    elif command -v dnf >/dev/null; then
+        echo "${become}dnf install -y redis"
+    elif command -v brew >/dev/null; then
+        echo "brew install redis"
+    else
+        return 1
+    fi
+}
+
+# Every published member packs, with its README, its scripts and all of its sources.
+packages() {
+    cargo package --workspace --exclude leasehold-testkit --no-verify --allow-dirty
+    local name folder file listed
+    for name in "${PUBLISHED[@]}"; do
+        folder="crates/${name#leasehold-}"
+        [[ "$name" == leasehold ]] && folder="."
+        listed="$(cargo package --package "$name" --allow-dirty --list 2>/dev/null)"
+        while IFS= read -r file; do
+            grep -qxF "$file" <<<"$listed" || die "the package $name lacks $file"
+        done < <(cd "$folder" && echo README.md && find src -name '*.rs' -o -name '*.lua')
+        say "$name: $(wc -l <<<"$listed") files"
+    done
+}
+
+# Runs a command, for at most some seconds where the system can limit that.
+within() {
+    local seconds="$1"
+    shift
+    if command -v timeout >/dev/null; then
+        # In a terminal, in the foreground: Ctrl-C reaches the tests.
+        local where=""
+        [[ -t 0 ]] && where="--foreground"
+        timeout $where "$seconds" "$@" || {
+            local status=$?
+            [[ $status -eq 124 ]] && say "the tests ran for more than $seconds s"
+            return "$status"
+        }
+    else
+        "$@"
+    fi
+}
+
+# Reporting ------------------------------------------------------------------------------------
+
+rows=()
+current=""
+current_since=0
+
+step() {
+    current="$1"
+    current_since=$SECONDS
+    shift
+    printf '\n==> %s\n' "$current"
+    # Not in a condition, which would switch `set -e` off within the step.
+    "$@"
+    printf '==> %s: ok (%s s)\n' "$current" "$((SECONDS - current_since))"
+    rows+=("ok|$((SECONDS - current_since))|$current")
+    current=""
+}
+
+skip() {
+    printf '\n==> %s: skipped, %s\n' "$1" "$2"
+    rows+=("skipped|0|$1 ($2)")
+}
+
+summary() {
+    local status=$? row state seconds name
+    if [[ -n "$current" ]]; then
+        rows+=("FAILED|$((SECONDS - current_since))|$current")
+        [[ $status -ne 0 ]] || status=1
+    fi
+    printf '\n%-8s %9s  %s\n' "result" "seconds" "step"
+    for row in ${rows[@]+"${rows[@]}"}; do
+        IFS='|' read -r state seconds name <<<"$row"
+        printf '%-8s %9s  %s\n' "$state" "$seconds" "$name"
+    done
+    printf '%-8s %9s  %s\n' "" "$SECONDS" "in all"
+    if [[ $status -ne 0 ]]; then
+        printf '\nscripts/test.sh FAILED\n' >&2
+    else
+        printf '\nscripts/test.sh passed\n'
+    fi
+    exit "$status"
+}
+
+say() {
+    printf '%s\n' "$*"
+}
+
+die() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+main "$@"
