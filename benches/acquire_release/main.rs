@@ -21,10 +21,13 @@ use tokio::runtime::{Builder, Runtime};
 const LOADS: [(usize, usize); 4] = [(1, 6_000), (16, 60_000), (64, 100_000), (256, 100_000)];
 
 /// The kinds of tokio runtime, and what the rows of each are called.
-const KINDS: [(&str, fn() -> io::Result<Runtime>); 2] = [
+const KINDS: [(&str, Kind); 2] = [
     ("multi-thread", || Builder::new_multi_thread().enable_all().build()),
     ("current-thread", || Builder::new_current_thread().enable_all().build()),
 ];
+
+/// Builds a tokio runtime of some kind.
+type Kind = fn() -> io::Result<Runtime>;
 
 /// How many rounds of each; odd, so that the median is one that was seen.
 const ROUNDS: usize = 7;

@@ -4,7 +4,10 @@ use crate::round::Round;
 
 /// Rounds of the floor and of Leasehold, by kind of runtime and number of tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Report(BTreeMap<(Reverse<&'static str>, usize), Vec<(Round, Round)>>);
+pub(crate) struct Report(BTreeMap<Load, Vec<(Round, Round)>>);
+
+/// The kind of runtime, multi-threaded first, and the number of tasks.
+type Load = (Reverse<&'static str>, usize);
 
 impl Report {
     /// Adds a round of the floor and the round of Leasehold that followed it.

@@ -47,7 +47,8 @@ where
     while let Some(done) = workers.join_next().await {
         done??;
     }
-    let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu::time_used() - cpu_before);
+    let (seconds, cpu) =
+        (started.elapsed().as_secs_f64(), cpu::time_used().saturating_sub(cpu_before));
     #[expect(clippy::cast_precision_loss, reason = "a count of pairs is small")]
     let done = (share * tasks) as f64;
     Ok(Round {
