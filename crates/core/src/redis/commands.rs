@@ -20,7 +20,7 @@ impl LockStore for RedisStore {
             let write = |to: &mut Cmd| {
                 to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
                 to.arg(self.keys.withdrawn(name, id));
-                to.arg(id.to_string()).arg(ttl.as_millis());
+                to.arg(id.to_text()).arg(ttl.as_millis());
                 to.arg(watermark.map_or(0, FenceToken::get));
                 to.arg(self.retention_millis()).arg(label.as_str());
             };
@@ -33,7 +33,7 @@ impl LockStore for RedisStore {
         let Hold { name, id, fence, update, ttl, deadline } = command;
         Box::pin(async move {
             let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(id.to_string()).arg(fence.get());
+                to.arg(self.keys.lease(name)).arg(id.to_text()).arg(fence.get());
                 to.arg(update.count.get()).arg(update.number).arg(ttl.as_millis());
             };
             let call = Call { script: &scripts::HOLD, keys: 1, with_body: false, write: &write };
@@ -46,7 +46,7 @@ impl LockStore for RedisStore {
         Box::pin(async move {
             let keep = keep.map_or(0, |keep| millis(keep).clamp(1, millis(Ttl::MAX)));
             let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(id.to_string()).arg(fence.get()).arg(keep);
+                to.arg(self.keys.lease(name)).arg(id.to_text()).arg(fence.get()).arg(keep);
             };
             let call = Call { script: &scripts::RELEASE, keys: 1, with_body: false, write: &write };
             self.run(name, call, deadline, decode::release).await
@@ -64,7 +64,7 @@ impl LockStore for RedisStore {
                     to.arg(self.keys.lease(&one.name));
                 }
                 for one in batch {
-                    to.arg(one.id.to_string()).arg(one.fence.get()).arg(one.ttl.as_millis());
+                    to.arg(one.id.to_text()).arg(one.fence.get()).arg(one.ttl.as_millis());
                 }
             };
             let call = Call {
@@ -83,7 +83,7 @@ impl LockStore for RedisStore {
         Box::pin(async move {
             let write = |to: &mut Cmd| {
                 to.arg(self.keys.lease(name)).arg(self.keys.withdrawn(name, id));
-                to.arg(id.to_string()).arg(millis(WITHDRAWAL_MARK));
+                to.arg(id.to_text()).arg(millis(WITHDRAWAL_MARK));
             };
             let call =
                 Call { script: &scripts::WITHDRAW, keys: 2, with_body: false, write: &write };
@@ -110,7 +110,7 @@ impl LockStore for RedisStore {
             let message = format!("force-released {id} {fence} {name}");
             let write = |to: &mut Cmd| {
                 to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
-                to.arg(id.to_string()).arg(fence.get()).arg(self.retention_millis());
+                to.arg(id.to_text()).arg(fence.get()).arg(self.retention_millis());
                 to.arg(self.keys.channel(id.runtime())).arg(&message);
             };
             let call =

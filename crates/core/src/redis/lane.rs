@@ -1,4 +1,6 @@
 use std::{
+    ops::DerefMut,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -63,11 +65,17 @@ impl Lane {
     }
 
     async fn exchange(&self, call: Call<'_>, deadline: Instant) -> Result<Value, StoreError> {
-        let (mut connection, generation) = match self.present() {
-            Some(present) => present,
-            None => self.within(deadline, self.connect()).await.unwrap_or_else(not_connected)?,
+        let (mut connection, generation) = if let Some(present) = self.present() {
+            present
+        } else {
+            // Boxed, as the other rare ways are: it would make every call's future large.
+            let connecting = Box::pin(self.connect());
+            self.within(deadline, connecting).await.unwrap_or_else(not_connected)?
         };
-        let answer = self.within(deadline, evaluate(&mut connection, call)).await;
+        let answer = {
+            let evaluating = pin!(evaluate(&mut connection, call));
+            self.within(deadline, evaluating).await
+        };
         match answer {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => {
@@ -100,7 +108,7 @@ impl Lane {
         // lives on the runtime that the lane belongs to.
         let dial = self.0.runtime.spawn(async move {
             let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout();
-            let dialed = lane.within(deadline, lane.0.dialer.dial()).await;
+            let dialed = lane.within(deadline, Box::pin(lane.0.dialer.dial())).await;
             let dialed = dialed.unwrap_or_else(not_connected);
             let outcome = lane.install(dialed);
             drop(turn);
@@ -144,7 +152,11 @@ impl Lane {
         }
     }
 
-    async fn within<T>(&self, deadline: Instant, work: impl Future<Output = T>) -> Option<T> {
+    async fn within<T>(
+        &self,
+        deadline: Instant,
+        work: Pin<impl DerefMut<Target: Future<Output = T>>>,
+    ) -> Option<T> {
         select! {
             biased;
             done = work => Some(done),
@@ -162,17 +174,15 @@ pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
     call: Call<'_>,
 ) -> Result<Value, RedisError> {
-    if call.with_body {
-        let answer = connection.send_packed_command(&call.by_body()).await;
-        return answer.and_then(Value::extract_error);
-    }
-    let answer = connection.send_packed_command(&call.by_digest()).await;
-    match answer.and_then(Value::extract_error) {
-        Err(error) if error.code() == Some("NOSCRIPT") => {
-            connection.send_packed_command(&call.by_body()).await.and_then(Value::extract_error)
+    if !call.with_body {
+        let answer = connection.send_packed_command(&call.by_digest()).await;
+        match answer.and_then(Value::extract_error) {
+            Err(error) if error.code() == Some("NOSCRIPT") => {}
+            answer => return answer,
         }
-        answer => answer,
     }
+    let answer = Box::pin(async { connection.send_packed_command(&call.by_body()).await }).await;
+    answer.and_then(Value::extract_error)
 }
 
 /// Sent, perhaps executed, and not answered by the deadline.

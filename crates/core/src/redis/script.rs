@@ -1,4 +1,7 @@
-use redis::{Cmd, cmd};
+use redis::Cmd;
+
+const USUAL_ARGS: usize = 12;
+const USUAL_BYTES: usize = 400;
 
 /// A Lua script and its digest.
 #[derive(Debug)]
@@ -40,8 +43,9 @@ impl Call<'_> {
     }
 
     fn command(&self, verb: &str, script: &str) -> Cmd {
-        let mut command = cmd(verb);
-        command.arg(script).arg(self.keys);
+        // Room for what all scripts of one lease take, so that writing does not grow it.
+        let mut command = Cmd::with_capacity(USUAL_ARGS, script.len() + USUAL_BYTES);
+        command.arg(verb).arg(script).arg(self.keys);
         (self.write)(&mut command);
         command
     }

@@ -1,5 +1,3 @@
-use std::fmt::Write;
-
 use crate::words::{AcquisitionId, LockName, Namespace, RuntimeId};
 
 /// The names of all keys and channels, made in this one place.
@@ -42,8 +40,9 @@ impl KeyScheme {
     /// The mark that keeps a withdrawn acquisition from coming back.
     pub fn withdrawn(&self, name: &LockName, id: AcquisitionId) -> String {
         let mut key = self.tagged(name, "withdrawn");
-        // Writing to a String never fails.
-        let _ = write!(key, ":{id}");
+        key.reserve(60);
+        key.push(':');
+        key.push_str(&id.to_text());
         key
     }
 

@@ -51,6 +51,15 @@ impl AcquisitionId {
         self.runtime
     }
 
+    /// The id as text, without the detour of a formatter.
+    pub(crate) fn to_text(self) -> String {
+        let mut text = String::with_capacity(60);
+        text.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+        text.push(':');
+        text.push_str(&self.number.to_string());
+        text
+    }
+
     /// The number within the runtime.
     pub fn number(&self) -> u64 {
         self.number
@@ -97,6 +106,7 @@ mod tests {
         let id = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), 42);
         assert_eq!(id.to_string(), "00000000-0000-0000-0000-000000000007:42");
         assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(id.to_text(), id.to_string());
         assert!("7:42".parse::<AcquisitionId>().is_err());
         assert!("00000000-0000-0000-0000-000000000007".parse::<AcquisitionId>().is_err());
     }
