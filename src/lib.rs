@@ -14,7 +14,7 @@ pub use leasehold_core::{
     store::{Inspection, LeaseRecord},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireError, Guard, HolderInfo, Lease, OptionsError, Owner, ReenterError,
+    Acquire, AcquireError, Footprint, Guard, HolderInfo, Lease, OptionsError, Owner, ReenterError,
     ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout, WithError,
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};

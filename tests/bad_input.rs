@@ -86,7 +86,7 @@ on_every_store! {
         ];
         for (with, is_expected, words) in cases {
             let error = with(lock.acquire()).await.unwrap_err();
-            let AcquireError::Options { lock: name, source } = &error else { panic!("{error}") };
+            let AcquireError::Options { lock: name, option: source } = &error else { panic!("{error}") };
             assert!(name.as_str() == NAME && is_expected(source), "{error:?}");
             assert_says(&error, &[&["\"orders/42\""], words].concat());
             let body = async |_| Ok::<(), ()>(());
@@ -240,7 +240,8 @@ async fn a_timeout_says_who_holds_the_lock() {
         let info = timeout.holder.as_ref().expect("the store can tell");
         assert_eq!((info.lease, info.fence), (guard.id(), guard.fence()));
         assert_eq!((info.held_for, info.this_runtime), (secs(2), mine));
-        assert_says(&*timeout, &["\"orders/42\"", "2s", "wait longer", &guard.id().to_string()]);
+        let remedy = if mine { "owner.scope()" } else { "wait longer" };
+        assert_says(&*timeout, &["\"orders/42\"", "2s", remedy, &guard.id().to_string()]);
         assert_eq!(timeout.to_string().contains("this very runtime"), mine);
         assert_eq!(timeout.to_string().contains("/billing"), !mine);
         guard.release().await.unwrap();

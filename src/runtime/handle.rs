@@ -4,7 +4,7 @@ use leasehold_core::{
     AcquisitionId, FenceToken, LockName, NameError, RuntimeId,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
-use leasehold_reentrant_lock::{Engine, Owner, ReentrantLock, ShutdownReport};
+use leasehold_reentrant_lock::{Engine, Footprint, Owner, ReentrantLock, ShutdownReport};
 
 use super::{
     builder::LockRuntimeBuilder,
@@ -85,6 +85,11 @@ impl LockRuntime {
         self.engine.runtime_id()
     }
 
+    /// Counts what the runtime keeps in memory.
+    pub fn footprint(&self) -> Footprint {
+        self.engine.footprint()
+    }
+
     /// Tells who holds a lock.
     ///
     /// # Errors
@@ -101,8 +106,9 @@ impl LockRuntime {
 
     /// Looks who holds a lock, and ends that lease.
     ///
-    /// For operators: the holder learns of it at its next renewal, and what it writes until then
-    /// is refused only where the storage checks fences.
+    /// For operators: the holder learns of it at its next renewal, or at once if it is a lease of
+    /// this very runtime. What it writes until then is refused only where the storage checks
+    /// fences.
     ///
     /// # Errors
     ///

@@ -154,3 +154,12 @@ async fn max_hold_is_told_without_the_server() {
     world.pass(secs(10)).await;
     assert!(world.holder(NAME).await.is_none());
 }
+
+/// The holder need not wait for a renewal to learn what its own process did.
+#[tokio::test]
+async fn a_runtime_that_ends_its_own_lease_tells_the_holder_at_once() {
+    let locks = leasehold::LockRuntime::embedded().unwrap();
+    let guard = locks.lock("one").unwrap().acquire().await.unwrap();
+    let _ = locks.force_release("one").await.unwrap();
+    assert!(!guard.is_held());
+}

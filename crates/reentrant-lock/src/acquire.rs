@@ -120,8 +120,8 @@ impl Acquire {
     }
 }
 
-fn refused(lock: LockName, source: OptionsError) -> AcquireError {
-    AcquireError::Options { lock, source }
+fn refused(lock: LockName, option: OptionsError) -> AcquireError {
+    AcquireError::Options { lock, option }
 }
 
 impl IntoFuture for Acquire {

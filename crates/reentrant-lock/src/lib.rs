@@ -19,7 +19,7 @@ mod wait;
 mod with;
 
 pub use acquire::Acquire;
-pub use engine::{Engine, EngineParts, Executor, ShutdownReport, Timing, TimingError};
+pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport, Timing, TimingError};
 pub use error::{
     AcquireError, HolderInfo, OptionsError, ReenterError, ReleaseError, WaitTimeout, WithError,
 };

@@ -21,7 +21,8 @@ pub struct ReentrantLock {
 }
 
 impl ReentrantLock {
-    /// A lock of a runtime.
+    /// A lock of a runtime; services ask their `LockRuntime` for one.
+    #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         let metrics = engine.metrics.class(&Class::default());
         Self { engine, name, metrics }

@@ -53,6 +53,10 @@ impl<T> DueQueue<T> {
         self.order.first().map(|(at, _)| *at)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.values().map(|(_, item)| item)
     }

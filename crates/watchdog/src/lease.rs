@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -17,7 +18,6 @@ use crate::signal::{EndSignal, Lost};
 ///
 /// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
 /// before it does anything else. Lost never turns back into held.
-#[derive(Debug)]
 pub struct HeldLease {
     name: LockName,
     id: AcquisitionId,
@@ -183,5 +183,16 @@ impl HeldLease {
 
     fn rules(&self) -> MutexGuard<'_, LeaseRules> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for HeldLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldLease")
+            .field("name", &self.name)
+            .field("id", &self.id)
+            .field("fence", &self.fence)
+            .field("state", &self.rules().present())
+            .finish_non_exhaustive()
     }
 }

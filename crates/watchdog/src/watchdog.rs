@@ -112,6 +112,11 @@ impl Watchdog {
         self.shared.state().stopped
     }
 
+    /// How many leases and claims are watched at present.
+    pub fn watched(&self) -> usize {
+        self.shared.state().queue.len()
+    }
+
     /// The leases that are watched at present.
     pub fn leases(&self) -> Vec<Arc<HeldLease>> {
         let state = self.shared.state();

@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     sync::atomic::{AtomicI64, Ordering},
     time::Duration,
 };
@@ -107,7 +108,6 @@ label! {
 }
 
 /// The series of one class of locks, with keys that are built once.
-#[derive(Debug)]
 pub struct ClassMetrics {
     class: Class,
     acquire: Vec<Key>,
@@ -235,6 +235,12 @@ impl ClassMetrics {
         count(&self.wakeups, 0);
         adjust(&self.waiters, 0);
         adjust(&self.held, 0);
+    }
+}
+
+impl fmt::Debug for ClassMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClassMetrics").field("class", &self.class).finish_non_exhaustive()
     }
 }
 

@@ -20,6 +20,11 @@ impl RedisAddress {
     /// [`AddressError`] when it is not understood, or needs a feature that is not enabled.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let refuse = |reason: String| AddressError { url: without_credentials(url), reason };
+        if has_unescaped_password(url) {
+            return Err(refuse(
+                "special characters of user and password need percent-encoding".into(),
+            ));
+        }
         let info = url.into_connection_info().map_err(|error| {
             // The detail of an error may repeat parts of the URL, so only its category is told.
             refuse(if url.starts_with("rediss://") && cfg!(not(feature = "tls")) {
@@ -66,16 +71,21 @@ impl fmt::Debug for RedisAddress {
 
 /// A URL cut down to what may be shown: scheme, host, port and path.
 fn without_credentials(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = url.split_once("://") else {
-        // Without a scheme it is not known which part is a password.
-        return rest_after_at(url).into();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let shown = if has_unescaped_password(url) {
+        "…"
+    } else {
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        rest.rsplit_once('@').map_or(rest, |(_, host)| host)
     };
-    format!("{scheme}://{}", rest_after_at(rest))
+    // Without a scheme it is not known which part is a password.
+    if scheme.is_empty() { shown.into() } else { format!("{scheme}://{shown}") }
 }
 
-fn rest_after_at(text: &str) -> &str {
-    text.rsplit_once('@').map_or(text, |(_, rest)| rest)
+/// Whether a `#` or `?` comes before the end of what looks like credentials.
+fn has_unescaped_password(url: &str) -> bool {
+    let in_query = url.contains("unix://");
+    !in_query && url.find(['?', '#']).is_some_and(|cut| url[cut..].contains('@'))
 }
 
 /// A text that is not the address of a Redis server.
@@ -112,6 +122,9 @@ mod tests {
             "redis://bob:secret@h/x",
             "bob:secret@h",
             "redis://bob:se/cret@h:1:2",
+            "redis://:cret#x@h:1",
+            "redis://:cret?x@h",
+            "redis://cret#@h",
         ] {
             let error = RedisAddress::parse(bad).unwrap_err().to_string();
             assert!(!error.contains("cret"), "{error}");

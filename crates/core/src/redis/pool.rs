@@ -1,16 +1,20 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::{Hook, Manager, Pool, PoolError, Runtime, Timeouts};
 use redis::Value;
+use tokio::select;
 
 use super::{
     classify::{classify, classify_dial, spoils_connection},
     config::RedisConfig,
     dial::{Dialer, connection_config, name_connection},
-    lane::evaluate,
+    lane::{evaluate, unanswered},
     script::{Call, Script},
 };
-use crate::store::{StoreError, StoreErrorKind};
+use crate::{
+    clock::{Clock, SystemClock},
+    store::{StoreError, StoreErrorKind},
+};
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
 ///
@@ -20,6 +24,7 @@ use crate::store::{StoreError, StoreErrorKind};
 pub struct RedisPool {
     pool: Pool,
     endpoint: Arc<str>,
+    timeout: Duration,
 }
 
 impl RedisPool {
@@ -60,10 +65,12 @@ impl RedisPool {
             .post_create(naming)
             .build()
             .map_err(|error| refuse(error.to_string()))?;
-        Ok(Self { pool, endpoint: Arc::clone(dialer.endpoint()) })
+        let (endpoint, timeout) = (Arc::clone(dialer.endpoint()), config.command_timeout);
+        Ok(Self { pool, endpoint, timeout })
     }
 
-    /// Calls a script with keys and arguments on a connection of its own.
+    /// Calls a script with keys and arguments on a connection of its own, within the
+    /// configuration's command timeout.
     ///
     /// # Errors
     ///
@@ -84,10 +91,15 @@ impl RedisPool {
         let write = |command: &mut redis::Cmd| {
             command.arg(&keys).arg(&args);
         };
-        // Boxed: the client library's futures are large, and would be part of every caller's.
-        Box::pin(self.exchange(Call { script, keys: keys.len(), with_body: false, write: &write }))
-            .await
-            .map_err(|error| error.from_endpoint(self.endpoint.to_string()))
+        let call = Call { script, keys: keys.len(), with_body: false, write: &write };
+        let deadline = SystemClock.now() + self.timeout;
+        let answer = select! {
+            biased;
+            // Boxed: the client library's futures are large, and would be part of every caller's.
+            answer = Box::pin(self.exchange(call)) => answer,
+            () = SystemClock.sleep_until(deadline) => Err(unanswered()),
+        };
+        answer.map_err(|error| error.from_endpoint(self.endpoint.to_string()))
     }
 
     pub(super) async fn exchange(&self, call: Call<'_>) -> Result<Value, StoreError> {

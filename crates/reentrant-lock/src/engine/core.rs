@@ -1,11 +1,15 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use leasehold_core::{
     AcquisitionId, Clock, Entropy, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
     StoreError,
+    lease::LossReason,
     metric::Metrics,
     store::{ForceRelease, ForceReleaseAnswer, Inspection},
 };
@@ -36,7 +40,6 @@ pub struct EngineParts {
 }
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
-#[derive(Debug)]
 pub struct Engine {
     pub(crate) store: Arc<dyn LockStore>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -132,7 +135,18 @@ impl Engine {
         let deadline = self.command_deadline();
         let command = ForceRelease { name, id, fence, deadline };
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
-        self.counted(self.store.force_release(command).await)
+        let answer = self.counted(self.store.force_release(command).await)?;
+        if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id {
+            self.lose(id);
+        }
+        Ok(answer)
+    }
+
+    /// A lease of this very runtime was ended: its holder need not wait for a renewal to learn it.
+    fn lose(&self, id: AcquisitionId) {
+        for lease in self.watchdog.leases().iter().filter(|lease| lease.id() == id) {
+            let _ = lease.lose(LossReason::Gone);
+        }
     }
 
     /// An id that was never used.
@@ -148,5 +162,15 @@ impl Engine {
 
     fn command_deadline(&self) -> Instant {
         self.clock.now() + self.timing.command_timeout
+    }
+}
+
+/// Short on purpose: it is part of every lock's.
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("runtime_id", &self.runtime_id)
+            .field("label", &self.label)
+            .finish_non_exhaustive()
     }
 }

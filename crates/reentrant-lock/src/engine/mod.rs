@@ -5,6 +5,7 @@ mod backoff;
 mod cleanup;
 mod core;
 mod executor;
+mod footprint;
 mod job;
 mod reaper;
 mod shutdown;
@@ -17,5 +18,6 @@ pub(crate) use job::{Job, Task};
 
 pub use self::core::{Engine, EngineParts};
 pub use executor::Executor;
+pub use footprint::Footprint;
 pub use shutdown::ShutdownReport;
 pub use timing::{Timing, TimingError};

@@ -77,6 +77,11 @@ impl Reaper {
         }
     }
 
+    /// How many jobs are not done.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.lock().closed.len()
+    }
+
     /// From now on the locks are remembered whose server could not be told.
     pub(crate) fn remember_failures(&self) {
         self.pending.lock().failed.get_or_insert_default();

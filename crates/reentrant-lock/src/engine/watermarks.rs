@@ -31,6 +31,12 @@ impl Watermarks {
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
     }
 
+    /// How many names are remembered.
+    pub(crate) fn len(&self) -> usize {
+        let generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.recent.len() + generations.older.len()
+    }
+
     /// A token of a name was seen.
     pub(crate) fn saw(&self, now: Instant, name: &LockName, fence: FenceToken) {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,14 +85,10 @@ mod tests {
         for i in 0..3 * Watermarks::MOST {
             marks.saw(Instant::default(), &name(i), token);
         }
-        let size = || {
-            let generations = marks.0.lock().unwrap();
-            generations.recent.len() + generations.older.len()
-        };
-        assert!(size() <= 2 * Watermarks::MOST);
+        assert!(marks.len() <= 2 * Watermarks::MOST);
         let later = Instant::default() + Watermarks::GENERATION;
         assert_eq!(marks.of(later, &name(0)), None);
         assert_eq!(marks.of(later + Watermarks::GENERATION, &name(0)), None);
-        assert_eq!(size(), 0);
+        assert_eq!(marks.len(), 0);
     }
 }

@@ -25,12 +25,12 @@ pub enum AcquireError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An option is out of range.
-    #[error("lock {lock:?}: {source}")]
+    #[error("lock {lock:?}: {option}")]
     Options {
         /// The lock.
         lock: LockName,
         /// The option.
-        source: OptionsError,
+        option: OptionsError,
     },
     /// The owner was made by another runtime.
     #[error(

@@ -18,14 +18,20 @@ pub struct WaitTimeout {
 
 impl fmt::Display for WaitTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock {:?}: not free within {:?}", self.lock, self.waited)?;
-        if let Some(holder) = &self.holder {
-            write!(f, "; {holder}")?;
-        }
+        let (lock, waited) = (&self.lock, whole_millis(self.waited));
         if let Some(error) = &self.last_error {
-            write!(f, "; the last attempt failed: {error}")?;
+            return write!(f, "could not ask for lock {lock:?} within {waited:?}: {error}");
         }
-        f.write_str("; wait longer, or find out why the holder keeps it")
+        write!(f, "lock {lock:?}: not free within {waited:?}")?;
+        let Some(holder) = &self.holder else {
+            return f.write_str("; wait longer, or find out who keeps it");
+        };
+        write!(f, "; {holder}")?;
+        f.write_str(if holder.this_runtime {
+            "; nested code re-enters only with the same owner: pass it on, or use owner.scope()"
+        } else {
+            "; wait longer, or find out why the holder keeps it"
+        })
     }
 }
 
@@ -53,8 +59,14 @@ pub struct HolderInfo {
 
 impl fmt::Display for HolderInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { label, lease, fence, held_for, this_runtime } = self;
+        let Self { label, lease, fence, this_runtime, .. } = self;
+        let held_for = whole_millis(self.held_for);
         write!(f, "held for {held_for:?} by {label} (lease {lease}, fence {fence}")?;
         f.write_str(if *this_runtime { ", this very runtime)" } else { ")" })
     }
+}
+
+/// Fractions of a millisecond tell a reader nothing.
+fn whole_millis(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,9 +1,14 @@
+use std::fmt;
+
 use leasehold_core::{FenceToken, LockName, lease::LossReason};
 
 use super::{AcquireError, ReleaseError};
 
 /// Why a closure under a lock did not run to a clean end.
-#[derive(Debug, thiserror::Error)]
+///
+/// It passes on the closure's error as it is, whatever its type; [`into_body`](Self::into_body)
+/// takes it out again.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum WithError<T, E> {
     /// The lock was not acquired; the closure was not called.
@@ -25,11 +30,44 @@ pub enum WithError<T, E> {
     #[error("{0}")]
     Body(E),
     /// The closure succeeded, but the release did not.
-    #[error("the work was done, but: {source}")]
+    #[error("the work was done, but its lock was not released as it should be")]
     Release {
         /// What the closure returned.
         value: T,
         /// What went wrong afterwards.
         source: ReleaseError,
     },
+}
+
+impl<T, E> WithError<T, E> {
+    /// The closure's own error, if it is one.
+    ///
+    /// # Errors
+    ///
+    /// Any other error, unchanged.
+    pub fn into_body(self) -> Result<E, Self> {
+        match self {
+            Self::Body(error) => Ok(error),
+            other => Err(other),
+        }
+    }
+}
+
+/// Without the value, which need not be `Debug`.
+impl<T, E: fmt::Debug> fmt::Debug for WithError<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acquire(error) => f.debug_tuple("Acquire").field(error).finish(),
+            Self::Lost { lock, fence, reason } => f
+                .debug_struct("Lost")
+                .field("lock", lock)
+                .field("fence", fence)
+                .field("reason", reason)
+                .finish(),
+            Self::Body(error) => f.debug_tuple("Body").field(error).finish(),
+            Self::Release { value: _, source } => {
+                f.debug_struct("Release").field("source", source).finish_non_exhaustive()
+            }
+        }
+    }
 }
