@@ -8,8 +8,9 @@ mod runtime;
 pub use leasehold_core::{
     AcquisitionId, AddressError, Class, ClassError, Clock, Entropy, FencePolicy, FenceSettings,
     FenceToken, FenceTokenError, Instant, LockName, LockStore, MemoryStore, NameError, Namespace,
-    NamespaceError, RedisConfig, RedisPool, RedisStore, RuntimeId, RuntimeLabel, Script, Stamp,
-    StampError, StoreError, StoreErrorKind, SystemClock, SystemEntropy, Ttl, TtlError,
+    NamespaceError, RedisConfig, RedisPool, RedisStore, RetentionError, RuntimeId, RuntimeLabel,
+    Script, Stamp, StampError, StoreError, StoreErrorKind, SystemClock, SystemEntropy, Ttl,
+    TtlError,
     lease::{LeaseState, LossReason},
     store::{Inspection, LeaseRecord},
 };

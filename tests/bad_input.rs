@@ -5,11 +5,11 @@
 
 mod virtual_support;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    Acquire, AcquireError, Class, ConnectError, InspectError, LockRuntime, NameError, Namespace,
-    OptionsError, Ttl, WithError,
+    Acquire, AcquireError, Class, ConnectError, FencePolicy, FenceSettings, InspectError,
+    LockRuntime, NameError, Namespace, OptionsError, Ttl, WithError,
 };
 use leasehold_testkit::CommandKind;
 use virtual_support::{World, just_before, millis, nanos, on_every_store, secs};
@@ -187,6 +187,32 @@ async fn settings_out_of_range_are_refused() {
     let long = builder().claim_window(Duration::MAX).command_timeout(Duration::MAX);
     let locks = long.embedded().unwrap();
     assert!(locks.lock(NAME).unwrap().try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_retention_out_of_range_is_refused_before_anything_is_sent() {
+    let (least, most) = (FenceSettings::MIN_RETENTION, FenceSettings::MAX_RETENTION);
+    let kept = |retention, policy| {
+        LockRuntime::builder().fencing(FenceSettings::default().policy(policy).retention(retention))
+    };
+    for retention in [Duration::ZERO, just_before(least), most + nanos(1), Duration::MAX] {
+        let world = World::new();
+        let builder = || kept(retention, FencePolicy::TimeFloor);
+        for error in [
+            builder().embedded().unwrap_err(),
+            builder().on_store(Arc::new(world.store.clone())).unwrap_err(),
+            builder().connect("redis://127.0.0.1:1").await.unwrap_err(),
+        ] {
+            assert!(matches!(error, ConnectError::Retention(_)), "{error:?}");
+            assert_says(&error, &["retention", "choose one between an hour and 3650 days"]);
+        }
+        nothing_was_sent(&world);
+        // A plain counter is kept for ever, whatever the retention.
+        kept(retention, FencePolicy::Counter).embedded().unwrap();
+    }
+    for retention in [least, most] {
+        kept(retention, FencePolicy::TimeFloor).embedded().unwrap();
+    }
 }
 
 /// A default wait that overflows is refused at the latest when it would be waited for.

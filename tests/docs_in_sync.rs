@@ -139,6 +139,17 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn the_package_has_what_the_readme_links_to() {
+    let (manifest, readme) = (read("Cargo.toml"), read("README.md"));
+    let excluded = after(&manifest, "\nexclude = [").next().unwrap().split(']').next().unwrap();
+    for link in after(&readme, "](").map(|rest| rest.split([')', '#']).next().unwrap()) {
+        for left_out in excluded.split('"').filter(|path| path.starts_with('/')) {
+            assert!(!format!("/{link}").starts_with(left_out), "the package lacks {link}");
+        }
+    }
+}
+
+#[test]
 fn files_and_commands_that_pages_name_exist() {
     for page in pages() {
         let text = read(&page);
@@ -195,8 +206,10 @@ fn every_script_is_included_and_states_its_contract() {
         let included = |source: &String| endings.iter().any(|ending| source.contains(ending));
         assert!(sources.iter().any(included), "no source includes {}", script.display());
         assert!(architecture.contains(name), "docs/architecture.md does not name {name}");
+    }
+    for script in files(&["crates", "examples"], "lua") {
         let text = read(&script);
-        let title = format!("-- {}: ", name.trim_end_matches(".lua"));
+        let title = format!("-- {}: ", script.file_stem().unwrap().to_str().unwrap());
         for head in [title.as_str(), "\n-- KEYS ", "\n-- ARGV ", "\n-- Returns ", "\n-- Why: "] {
             assert!(text.contains(head), "{} has no {head:?}", script.display());
         }

@@ -17,7 +17,7 @@ const COUNTER: &str = "leasehold:{a}:fence";
 
 /// A runtime without memory of earlier tokens.
 async fn runtime_at(server: &RedisServer, policy: FencePolicy) -> LockRuntime {
-    let fencing = FenceSettings { policy, ..FenceSettings::default() };
+    let fencing = FenceSettings::default().policy(policy);
     patient::builder().fencing(fencing).connect(&server.url()).await.expect("the server answers")
 }
 

@@ -59,8 +59,8 @@ impl LockRuntimeBuilder {
         Self { service: service.into(), ..self }
     }
 
-    /// How fence tokens are minted: the same for all who share locks.
-    /// Default: [`FenceSettings::default`].
+    /// How fence tokens are minted, and for how long counters are kept, an hour to 3650 days: the
+    /// same for all who share locks. Default: [`FenceSettings::default`].
     pub fn fencing(self, fencing: FenceSettings) -> Self {
         Self { fencing, ..self }
     }
@@ -91,6 +91,9 @@ impl LockRuntimeBuilder {
 
     /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
     /// Default: on the tokio runtime that it is made in.
+    ///
+    /// Only this background work needs no tokio runtime of yours. Futures that wait, such as an
+    /// acquire of a taken lock or `lost()`, have to be polled inside of one with time enabled.
     pub fn own_thread(self) -> Self {
         Self { own_thread: true, ..self }
     }
@@ -139,10 +142,10 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`] and
-    ///   [`ConnectError::Timing`] for bad settings.
+    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`],
+    ///   [`ConnectError::Timing`] and [`ConnectError::Retention`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
-    ///   command, or is too old.
+    ///   command, is too old, or is a node of a Cluster.
     /// - [`ConnectError::NoTokio`] and [`ConnectError::Thread`] when there is nothing to run on.
     ///
     /// # Cancel safety
@@ -158,12 +161,14 @@ impl LockRuntimeBuilder {
 
     /// Keeps the leases in the memory of this process, under the same rules.
     ///
-    /// Outside of a tokio runtime it gets a thread of its own.
+    /// Outside of a tokio runtime it gets a thread of its own for its background work. Futures
+    /// that wait, such as an acquire of a taken lock or `lost()`, have to be polled inside of a
+    /// tokio runtime with time enabled nevertheless.
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Namespace`], [`ConnectError::Ttl`] and [`ConnectError::Timing`] for bad
-    ///   settings.
+    /// - [`ConnectError::Namespace`], [`ConnectError::Ttl`], [`ConnectError::Timing`] and
+    ///   [`ConnectError::Retention`] for bad settings.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
@@ -177,6 +182,7 @@ impl LockRuntimeBuilder {
     /// As [`embedded`](Self::embedded).
     pub fn on_store(mut self, store: Arc<dyn LockStore>) -> Result<LockRuntime, ConnectError> {
         self.checked_namespace()?;
+        self.fencing.validated()?;
         self.own_thread |= Executor::current().is_none();
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         Ok(self.start(store, executor, timing, id))
@@ -221,7 +227,7 @@ impl LockRuntimeBuilder {
 
     fn redis_config(&self, url: &str, timing: Timing) -> Result<RedisConfig, ConnectError> {
         let mut config = RedisConfig::new(url)?
-            .fencing(self.fencing)
+            .fencing(self.fencing.validated()?)
             .command_timeout(timing.command_timeout)
             .client_name(&format!("leasehold:{}", self.service));
         if let Some(namespace) = self.checked_namespace()? {

@@ -1,6 +1,8 @@
 use std::io;
 
-use leasehold_core::{AddressError, NameError, NamespaceError, StoreError, TtlError};
+use leasehold_core::{
+    AddressError, NameError, NamespaceError, RetentionError, StoreError, TtlError,
+};
 use leasehold_reentrant_lock::TimingError;
 
 /// Why a lock runtime was not made.
@@ -19,7 +21,11 @@ pub enum ConnectError {
     /// A default time is out of range.
     #[error(transparent)]
     Timing(#[from] TimingError),
-    /// The server is out of reach, refuses the login, denies a command, or is too old.
+    /// The retention of fence counters is out of range.
+    #[error(transparent)]
+    Retention(#[from] RetentionError),
+    /// The server is out of reach, refuses the login, denies a command, is too old, or is a node
+    /// of a Cluster.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no tokio runtime to live on, and no thread of its own was asked for.

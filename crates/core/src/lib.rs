@@ -21,7 +21,9 @@ pub use clock::{Clock, Instant, Sleep, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;
 pub use redis::{AddressError, RedisAddress, RedisConfig, RedisPool, RedisStore, Script};
-pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
+pub use store::{
+    FencePolicy, FenceSettings, LockStore, RetentionError, StoreError, StoreErrorKind,
+};
 pub use words::{
     AcquisitionId, AcquisitionIdError, Class, ClassError, FenceToken, FenceTokenError, LockName,
     NameError, Namespace, NamespaceError, RuntimeId, RuntimeLabel, Stamp, StampError, Ttl,

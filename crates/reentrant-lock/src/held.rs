@@ -119,7 +119,8 @@ impl Held {
     fn cleanup(&self, task: Task, expires: Instant) -> Cleanup {
         let (name, id) = (self.lease.name().clone(), self.lease.id());
         let metrics = Arc::clone(self.lease.metrics());
-        let job = Job { name, id, task, expires, metrics };
+        let timeout = self.engine.timing.command_deadline(self.lease.ttl());
+        let job = Job { name, id, task, expires, timeout, metrics };
         Cleanup::armed(&self.engine, job)
     }
 

@@ -67,7 +67,7 @@ impl Wait {
 
     async fn wait(&self, tally: &mut Tally) -> Result<Guard, AcquireError> {
         let started = self.engine.clock.now();
-        let (mut attempt, mut first) = (self.attempt(), true);
+        let mut attempt = self.attempt();
         let mut pauses = self.engine.backoff();
         loop {
             if self.engine.closed.is_cancelled() {
@@ -79,10 +79,10 @@ impl Wait {
                 tally.reentered = true;
                 return Ok(guard);
             }
-            let deadline = self.command_deadline(started, std::mem::take(&mut first));
+            let deadline = self.engine.clock.now() + self.engine.timing.command_deadline(self.ttl);
             let (free_in, error) = match attempt.try_once(deadline).await {
                 Tried::Granted { grant, at, claim, uncertain } => {
-                    let guard = self.take_over(&grant, at, claim, uncertain);
+                    let guard = self.take_over(grant, at, claim, uncertain);
                     // After the lease is watched: a shutdown from now on finds it there.
                     if self.engine.closed.is_cancelled() {
                         return Err(AcquireError::ShutDown { lock: self.name.clone() });
@@ -143,7 +143,7 @@ impl Wait {
     }
 
     /// Makes a grant a lease under watch. No await from here to the guard: it cannot leak.
-    fn take_over(&self, grant: &Grant, at: Instant, claim: ClaimWatch, uncertain: bool) -> Guard {
+    fn take_over(&self, grant: Grant, at: Instant, claim: ClaimWatch, uncertain: bool) -> Guard {
         let Self { engine, .. } = self;
         let (clock, metrics) = (Arc::clone(&engine.clock), Arc::clone(&self.metrics));
         let lease = HeldLease::new(grant, at, self.max_hold, clock, metrics);
@@ -161,17 +161,6 @@ impl Wait {
             owner.gain(&held);
         }
         Guard::new(held)
-    }
-
-    /// The first command has its full time; later ones end with the wait, or shortly after.
-    fn command_deadline(&self, started: Instant, first: bool) -> Instant {
-        let now = self.engine.clock.now();
-        let full = self.engine.timing.command_deadline(self.ttl);
-        if first {
-            return now + full;
-        }
-        let left = self.patience.left(now.saturating_since(started)).unwrap_or_default();
-        now + full.min(left.max(SHORTEST_COMMAND))
     }
 
     async fn timeout(&self, waited: Duration, last_error: Option<StoreError>) -> AcquireError {
@@ -225,8 +214,6 @@ fn too_late() -> StoreError {
 
 /// Redis tells times to live in whole milliseconds.
 const A_TICK: Duration = Duration::from_millis(1);
-/// A command near the end of a wait still gets the time of a round trip.
-const SHORTEST_COMMAND: Duration = Duration::from_millis(50);
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 
@@ -271,7 +258,8 @@ impl Tally {
         self.outcome = match outcome {
             Ok(_) if self.reentered => AcquireOutcome::Reentered,
             Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) => match self.patience {
+            Err(AcquireError::Timeout(timeout)) => match self.patience {
+                Patience::Try if timeout.last_error.is_some() => AcquireOutcome::Error,
                 Patience::Try => AcquireOutcome::Busy,
                 Patience::For(_) | Patience::Forever => AcquireOutcome::Timeout,
             },

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Clock, Instant, LockStore, StoreError, StoreErrorKind, Ttl,
+    Instant, LockStore, StoreError, StoreErrorKind, Ttl,
     metric::RenewalOutcome,
     store::{RenewAnswer, Renewal},
 };
 
-use crate::{lease::HeldLease, plan::Attempt};
+use crate::{lease::HeldLease, plan::Attempt, watchlist::Watchlist};
 
 /// Leases of one ttl whose renewals travel in one command.
 #[derive(Debug)]
@@ -30,11 +30,33 @@ impl Batch {
     }
 
     /// Renews the leases; the command has a sixth of their ttl.
-    pub(crate) async fn renew(self, store: Arc<dyn LockStore>, clock: Arc<dyn Clock>) -> Renewed {
+    pub(crate) async fn renew(
+        self,
+        store: Arc<dyn LockStore>,
+        watchlist: Arc<Watchlist>,
+    ) -> Renewed {
         let renewals: Vec<Renewal> = self.leases.iter().map(|(_, lease)| lease.renewal()).collect();
-        let sent_at = clock.now();
+        let sent_at = watchlist.clock.now();
+        let mut unsettled = Unsettled { watchlist, sent_at, leases: self.leases };
         let answers = store.renew(&renewals, sent_at + self.ttl.get() / 6).await;
-        Renewed { leases: self.leases, sent_at, answers }
+        Renewed { leases: std::mem::take(&mut unsettled.leases), sent_at, answers }
+    }
+}
+
+/// Renewals on their way: a store that panics leaves them unconfirmed, to be tried again.
+#[derive(Debug)]
+struct Unsettled {
+    watchlist: Arc<Watchlist>,
+    sent_at: Instant,
+    leases: Vec<(u64, Arc<HeldLease>)>,
+}
+
+impl Drop for Unsettled {
+    fn drop(&mut self) {
+        for (key, lease) in &self.leases {
+            lease.metrics().renewal(RenewalOutcome::Unknown);
+            self.watchlist.answered(*key, lease, self.sent_at, Attempt::Unconfirmed);
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::fmt;
 /// watches the claim, and lets it go when the future was not polled in time: a future that
 /// nobody polls holds nothing for long.
 pub trait Claim: fmt::Debug + Send + Sync {
-    /// The claim window is over: take the acquisition back, unless its answer was taken.
+    /// The claim window is over: take the acquisition back, unless its answer was taken; tells
+    /// whether it was taken back.
     ///
-    /// Called from the watchdog's task; must not block.
-    fn expire(&self);
+    /// Must not block.
+    fn expire(&self) -> bool;
 }

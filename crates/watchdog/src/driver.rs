@@ -7,16 +7,12 @@ use leasehold_core::{
 };
 use tokio::{select, task::JoinSet};
 
-use crate::{
-    batch::Renewed,
-    lease::HeldLease,
-    watchdog::{Shared, Work},
-};
+use crate::{batch::Renewed, lease::HeldLease, watchlist::Watchlist, work::Work};
 
 /// The watchdog's task: sleeps until something is due, sends it, and applies what comes back.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    shared: Arc<Shared>,
+    watchlist: Arc<Watchlist>,
     store: Arc<dyn LockStore>,
     metrics: Arc<Metrics>,
     // Aborted with the driver: nothing outlives it.
@@ -36,29 +32,29 @@ impl Driver {
     const TICK: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        watchlist: Arc<Watchlist>,
         store: Arc<dyn LockStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let shown_at = Instant::default();
-        Self { shared, store, metrics, in_flight: JoinSet::new(), shown_at }
+        Self { watchlist, store, metrics, in_flight: JoinSet::new(), shown_at }
     }
 
     pub(crate) async fn run(mut self) {
-        while let Some(work) = self.shared.take_due(self.shared.clock.now()) {
+        while let Some(work) = self.watchlist.take_due(self.watchlist.clock.now()) {
             self.send(work);
             self.show_metrics();
-            let until = self.shared.sleep_until(self.shown_at + Self::TICK);
+            let until = self.watchlist.sleep_until(self.shown_at + Self::TICK);
             select! {
                 biased;
                 Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {
-                    // A command that panicked is one whose outcome is unknown.
+                    // A command that panicked has reported itself as unconfirmed.
                     if let Ok(done) = done {
                         self.apply(done);
                     }
                 }
-                () = self.shared.wake.notified() => {}
-                () = self.shared.clock.sleep_until(until) => {}
+                () = self.watchlist.wake.notified() => {}
+                () = self.watchlist.clock.sleep_until(until) => {}
             }
         }
     }
@@ -71,7 +67,7 @@ impl Driver {
             self.metrics.store().renewal_lag(lag);
         }
         for batch in work.batches {
-            let renewing = batch.renew(Arc::clone(&self.store), Arc::clone(&self.shared.clock));
+            let renewing = batch.renew(Arc::clone(&self.store), Arc::clone(&self.watchlist));
             self.in_flight.spawn(async { Done::Renewed(renewing.await) });
         }
         for lease in work.overdue {
@@ -97,7 +93,7 @@ impl Driver {
     }
 
     fn apply_renewed(&self, renewed: Renewed) {
-        let (now, sent_at) = (self.shared.clock.now(), renewed.sent_at);
+        let (now, sent_at) = (self.watchlist.clock.now(), renewed.sent_at);
         match &renewed.answers {
             Ok(_) => self.metrics.store().renewal(now.saturating_since(sent_at)),
             Err(error) => {
@@ -106,13 +102,13 @@ impl Driver {
             }
         }
         for (key, lease, attempt) in renewed.settle(now) {
-            self.shared.answered(key, &lease, sent_at, attempt);
+            self.watchlist.answered(key, &lease, sent_at, attempt);
         }
     }
 
     /// Describes and zeroes series anew, for a recorder that may have come meanwhile.
     fn show_metrics(&mut self) {
-        let now = self.shared.clock.now();
+        let now = self.watchlist.clock.now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
             self.metrics.show();
             self.shown_at = now;
@@ -123,7 +119,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         // Also when the task panics or its tokio runtime stops.
-        self.shared.abandon();
+        self.watchlist.abandon();
     }
 }
 

@@ -57,8 +57,8 @@ impl<T> DueQueue<T> {
         self.items.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.items.values().map(|(_, item)| item)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.items.iter().map(|(key, (_, item))| (*key, item))
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {

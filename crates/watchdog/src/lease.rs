@@ -19,10 +19,7 @@ use crate::signal::{EndSignal, Lost};
 /// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
 /// before it does anything else. Lost never turns back into held.
 pub struct HeldLease {
-    name: LockName,
-    id: AcquisitionId,
-    fence: FenceToken,
-    ttl: Ttl,
+    grant: Grant,
     since: Instant,
     clock: Arc<dyn Clock>,
     metrics: Arc<ClassMetrics>,
@@ -33,7 +30,7 @@ pub struct HeldLease {
 impl HeldLease {
     /// Takes over a grant at `now`; with a `max_hold` the lease ends that long after.
     pub fn new(
-        grant: &Grant,
+        grant: Grant,
         now: Instant,
         max_hold: Option<Duration>,
         clock: Arc<dyn Clock>,
@@ -42,10 +39,7 @@ impl HeldLease {
         let rules = LeaseRules::new(grant.believed_until(), max_hold.map(|hold| now + hold));
         metrics.held(1);
         Arc::new(Self {
-            name: grant.name().clone(),
-            id: grant.id(),
-            fence: grant.fence(),
-            ttl: grant.ttl(),
+            grant,
             since: now,
             clock,
             metrics,
@@ -56,22 +50,22 @@ impl HeldLease {
 
     /// The lock that is held.
     pub fn name(&self) -> &LockName {
-        &self.name
+        self.grant.name()
     }
 
     /// The acquisition that holds it.
     pub fn id(&self) -> AcquisitionId {
-        self.id
+        self.grant.id()
     }
 
     /// The fence token of the lease.
     pub fn fence(&self) -> FenceToken {
-        self.fence
+        self.grant.fence()
     }
 
     /// The ttl to which renewals extend it.
     pub fn ttl(&self) -> Ttl {
-        self.ttl
+        self.grant.ttl()
     }
 
     /// When the holder took the lease over.
@@ -145,7 +139,7 @@ impl HeldLease {
 
     /// The renewal that this lease asks for.
     pub(crate) fn renewal(&self) -> Renewal {
-        Renewal { name: self.name.clone(), id: self.id, fence: self.fence, ttl: self.ttl }
+        Renewal { name: self.name().clone(), id: self.id(), fence: self.fence(), ttl: self.ttl() }
     }
 
     /// When the lease ends if nothing happens; long past when it is over.
@@ -175,7 +169,7 @@ impl HeldLease {
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
         tracing::warn!(
-            lock = %self.name, lease = %self.id, fence = %self.fence, ?held_for,
+            lock = %self.name(), lease = %self.id(), fence = %self.fence(), ?held_for,
             "lease lost: {reason}"
         );
         self.ended.raise();
@@ -189,9 +183,9 @@ impl HeldLease {
 impl fmt::Debug for HeldLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeldLease")
-            .field("name", &self.name)
-            .field("id", &self.id)
-            .field("fence", &self.fence)
+            .field("name", self.name())
+            .field("id", &self.id())
+            .field("fence", &self.fence())
             .field("state", &self.rules().present())
             .finish_non_exhaustive()
     }

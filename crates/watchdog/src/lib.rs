@@ -13,6 +13,8 @@ mod lease;
 mod plan;
 mod signal;
 mod watchdog;
+mod watchlist;
+mod work;
 
 pub use claim::Claim;
 pub use lease::HeldLease;

@@ -32,10 +32,11 @@ impl LeaseRules {
     /// The state at `now`: a deadline that has passed is a loss.
     pub fn observe(&mut self, now: Instant) -> LeaseState {
         if let LeaseState::Held { until } = self.state {
-            if self.ends_at.is_some_and(|at| now >= at) {
-                self.state = LeaseState::Lost(LossReason::MaxHold);
-            } else if now >= until {
-                self.state = LeaseState::Lost(LossReason::Expired);
+            // Belief is capped by `max_hold`: the deadline that it reached says which it was.
+            let is_max_hold = self.ends_at == Some(until);
+            if now >= until {
+                let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
+                self.state = LeaseState::Lost(reason);
             }
         }
         self.state
@@ -113,6 +114,12 @@ mod tests {
         let _ = lease.extended(at(90), at(90), Duration::from_secs(1));
         assert_eq!(lease.deadline(), Some(at(150)));
         assert_eq!(lease.observe(at(150)), LeaseState::Lost(LossReason::MaxHold));
+    }
+
+    #[test]
+    fn a_lease_that_expired_before_its_max_hold_expired() {
+        let mut lease = LeaseRules::new(at(100), Some(at(150)));
+        assert_eq!(lease.observe(at(500)), LeaseState::Lost(LossReason::Expired));
     }
 
     #[test]

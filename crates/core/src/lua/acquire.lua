@@ -6,6 +6,7 @@
 -- Returns  {'granted', first, last, ms left, 1 if the counter was behind the watermark, else 0}
 --          {'busy', ms left}   {'withdrawn'}
 --          {'no-ttl'}   {'layout', version}   {'counter', value}   {'exhausted', value}
+--          or an error for a ttl that is none
 --
 -- Why: the token is minted in the same step as the lease, so no two grants can share or reorder
 -- theirs. A repeat of a lost reply gets the same grant. Everything is read and checked before the
@@ -14,6 +15,7 @@
 -- then proves the right to set a TTL before there is a key.
 local lease, counter, mark = KEYS[1], KEYS[2], KEYS[3]
 local id, ttl, seen, retention = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+if not ttl or ttl <= 0 then return redis.error_reply('ERR a lease needs a ttl above 0 ms') end
 
 local left = redis.call('PTTL', lease)
 if left ~= -2 then

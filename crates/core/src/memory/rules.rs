@@ -10,7 +10,7 @@ use crate::{
     store::{
         Acquire, AcquireAnswer, FencePolicy, FenceSettings, ForceRelease, ForceReleaseAnswer,
         Granted, Hold, HoldAnswer, Inspection, LeaseRecord, Release, ReleaseAnswer, RenewAnswer,
-        Renewal, StoreError, StoreErrorKind, Withdraw, WithdrawAnswer,
+        Renewal, StoreError, StoreErrorKind, Withdraw, WithdrawAnswer, whole_millis,
     },
     words::FenceToken,
 };
@@ -86,7 +86,7 @@ pub(super) fn release(row: &mut Row, now: ServerTime, command: &Release<'_>) -> 
     if lease.kept {
         return ReleaseAnswer::Kept { remaining: whole_millis(now.until(lease.ends)) };
     }
-    let Some(keep) = command.keep else {
+    let Some(keep) = command.keep_in_range() else {
         row.set_lease(None);
         return ReleaseAnswer::Released;
     };
@@ -164,11 +164,6 @@ fn counter(fence: FenceToken, now: ServerTime, settings: FenceSettings) -> Count
         FencePolicy::Counter => None,
     };
     CounterRow { last: fence.get(), ends }
-}
-
-/// Time to live as Redis tells it.
-fn whole_millis(duration: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// No token is left above the last one.

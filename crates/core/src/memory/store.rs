@@ -30,8 +30,12 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store on a clock.
+    ///
+    /// A retention outside of its range is moved to the nearer end; see
+    /// [`FenceSettings::validated`].
     pub fn new(clock: Arc<dyn Clock>, settings: FenceSettings) -> Self {
         let (started_at, started_unix) = (clock.now(), clock.unix_time());
+        let settings = settings.clamped();
         Self { clock, settings, started_at, started_unix, keyspace: Mutex::default() }
     }
 

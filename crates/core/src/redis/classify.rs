@@ -63,6 +63,8 @@ fn words_of(error: &RedisError) -> String {
 }
 
 const LOG_IN: &str = "give the address a user and password that the server accepts";
+const LET_IN: &str =
+    "set a password, or correct `bind` and `protected-mode` in the server's configuration";
 const CERTIFICATE: &str = "trust the server's certificate authority, or correct the host name";
 const GRANT_RIGHTS: &str =
     "grant the Redis user the commands, keys and channels that docs/operations.md lists";
@@ -79,6 +81,7 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         ("can't access at least one of the keys", Config, GRANT_RIGHTS),
         ("can't publish to the channel", Config, GRANT_RIGHTS),
         ("NOAUTH", Config, LOG_IN),
+        ("protected mode", Config, LET_IN),
         ("WRONGPASS", Config, LOG_IN),
         ("unknown command", Config, "use Redis 6.2 or newer, with scripts enabled"),
         ("CROSSSLOT", Config, "connect to a server that is not part of a Cluster"),
@@ -116,6 +119,8 @@ mod tests {
             ("ERR", "The user executing the script can't publish to the channel", Config),
             ("ERR", "The user executing the script can't run this command", Config),
             ("NOAUTH", "Authentication required.", Config),
+            ("DENIED", "Redis is running in protected mode because protected mode is", Config),
+            ("DENIED", "Running in protected mode because protected mode is enabled", Config),
             ("BUSY", "Redis is busy running a script.", Definite),
             ("OOM", "command not allowed when used memory > 'maxmemory'.", Definite),
             ("NOREPLICAS", "Not enough good replicas to write.", Definite),

@@ -9,7 +9,7 @@ use crate::{
         LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw,
         WithdrawAnswer,
     },
-    words::{FenceToken, LockName, Ttl},
+    words::{FenceToken, LockName},
 };
 
 /// Each command writes down its keys, then its arguments, in the order of the script's header.
@@ -42,9 +42,9 @@ impl LockStore for RedisStore {
     }
 
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        let Release { name, id, fence, keep, deadline } = command;
+        let Release { name, id, fence, deadline, .. } = command;
         Box::pin(async move {
-            let keep = keep.map_or(0, |keep| millis(keep).clamp(1, millis(Ttl::MAX)));
+            let keep = command.keep_in_range().map_or(0, millis);
             let write = |to: &mut Cmd| {
                 to.arg(self.keys.lease(name)).arg(id.to_text()).arg(fence.get()).arg(keep);
             };

@@ -51,10 +51,10 @@ impl RedisConfig {
 
     /// How fence tokens are minted. Default: [`FenceSettings::default`].
     ///
-    /// A retention below a minute is raised to a minute.
+    /// A retention outside of its range is moved to the nearer end; see
+    /// [`FenceSettings::validated`].
     pub fn fencing(mut self, fencing: FenceSettings) -> Self {
-        let retention = fencing.retention.max(Duration::from_secs(60));
-        self.fencing = FenceSettings { retention, ..fencing };
+        self.fencing = fencing.clamped();
         self
     }
 

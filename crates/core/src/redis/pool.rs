@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use deadpool_redis::{Hook, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::Value;
+use deadpool_redis::{Connection, Hook, Manager, Pool, PoolError, Runtime, Timeouts};
+use redis::{ErrorKind, RedisError, Value};
 use tokio::select;
 
 use super::{
@@ -103,16 +103,36 @@ impl RedisPool {
     }
 
     pub(super) async fn exchange(&self, call: Call<'_>) -> Result<Value, StoreError> {
-        let mut connection = self.pool.get().await.map_err(|error| unavailable(&error))?;
-        match evaluate(&mut connection, call).await {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                if spoils_connection(&error) {
-                    drop(deadpool_redis::Connection::take(connection));
-                }
-                Err(classify(&error))
-            }
+        let connection = self.pool.get().await.map_err(|error| unavailable(&error))?;
+        let mut borrowed = Borrowed(Some(connection));
+        let answer = borrowed.evaluate(call).await;
+        if !answer.as_ref().is_err_and(spoils_connection) {
+            borrowed.give_back();
         }
+        answer.map_err(|error| classify(&error))
+    }
+}
+
+/// A connection out of the pool: thrown away unless it is given back, so that one with a command
+/// on its way, left by a deadline or a dropped future, is not used again.
+struct Borrowed(Option<Connection>);
+
+impl Borrowed {
+    async fn evaluate(&mut self, call: Call<'_>) -> Result<Value, RedisError> {
+        match &mut self.0 {
+            Some(connection) => evaluate(connection, call).await,
+            None => Err((ErrorKind::Client, "the connection was given back").into()),
+        }
+    }
+
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Connection::take));
     }
 }
 

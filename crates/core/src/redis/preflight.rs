@@ -6,7 +6,8 @@ use crate::store::{StoreError, StoreErrorKind};
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Checks the version that a server tells in answer to `HELLO`.
+/// Checks what a server tells of itself in answer to `HELLO`: its version, and that it is no node
+/// of a Cluster, where one command could not renew leases of several slots.
 ///
 /// `INFO` would tell it too, but may be denied; `HELLO` is allowed before anything else.
 pub(super) fn check_version(hello: Result<Value, RedisError>) -> Result<(), StoreError> {
@@ -16,7 +17,7 @@ pub(super) fn check_version(hello: Result<Value, RedisError>) -> Result<(), Stor
         Err(error) if is_too_old(&error) => return Err(too_old("older than 6.2")),
         Err(error) => return Err(classify_dial(&error)),
     };
-    let Some(version) = version_of(&hello) else {
+    let Some(version) = told(&hello, "version") else {
         return Err(StoreError::new(
             StoreErrorKind::Config,
             "the server does not tell its version in answer to HELLO",
@@ -25,7 +26,17 @@ pub(super) fn check_version(hello: Result<Value, RedisError>) -> Result<(), Stor
     };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    if found < OLDEST { Err(too_old(&version)) } else { Ok(()) }
+    if found < OLDEST {
+        return Err(too_old(&version));
+    }
+    if told(&hello, "mode").as_deref() == Some("cluster") {
+        return Err(StoreError::new(
+            StoreErrorKind::Config,
+            "the server is a node of a Redis Cluster, which this version does not support",
+            "connect to a server of its own, one without `cluster-enabled`",
+        ));
+    }
+    Ok(())
 }
 
 fn is_too_old(error: &RedisError) -> bool {
@@ -41,17 +52,15 @@ fn too_old(version: &str) -> StoreError {
     )
 }
 
-/// The version in a map, or in the flat array that stands for one in RESP2.
-fn version_of(hello: &Value) -> Option<String> {
-    let is_version = |key: &Value| text(key).as_deref() == Some("version");
+/// A field of a map, or of the flat array that stands for one in RESP2.
+fn told(hello: &Value, field: &str) -> Option<String> {
+    let is_asked = |key: &Value| text(key).as_deref() == Some(field);
     match hello {
         Value::Array(parts) => {
-            let field = parts.iter().position(is_version)?;
-            text(parts.get(field + 1)?)
+            let mut fields = parts.chunks_exact(2);
+            fields.find(|pair| is_asked(&pair[0])).and_then(|pair| text(&pair[1]))
         }
-        Value::Map(pairs) => {
-            pairs.iter().find(|(key, _)| is_version(key)).and_then(|(_, v)| text(v))
-        }
+        Value::Map(pairs) => pairs.iter().find(|(key, _)| is_asked(key)).and_then(|(_, v)| text(v)),
         _ => None,
     }
 }

@@ -49,11 +49,25 @@ pub struct Release<'a> {
     pub id: AcquisitionId,
     /// The fence of the lease.
     pub fence: FenceToken,
-    /// Instead of ending it, keep the lease closed for exactly this long, once; 1 ms to
-    /// [`Ttl::MAX`].
+    /// Instead of ending it, keep the lease closed for exactly this long, once; stores take it
+    /// from [`Release::keep_in_range`].
     pub keep: Option<Duration>,
     /// When the answer is no longer of use.
     pub deadline: Instant,
+}
+
+impl Release<'_> {
+    /// How long to keep the lease closed: in whole milliseconds, and moved to the nearer end of
+    /// the range from 1 ms to [`Ttl::MAX`], so that every store keeps it equally long.
+    pub fn keep_in_range(&self) -> Option<Duration> {
+        let range = |keep: Duration| keep.clamp(Duration::from_millis(1), Ttl::MAX);
+        self.keep.map(|keep| whole_millis(range(keep)))
+    }
+}
+
+/// A time without its fraction of a millisecond, as Redis counts it.
+pub(crate) fn whole_millis(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Extends one lease of a batch.

@@ -12,9 +12,10 @@ pub use answers::{
     AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, ReleaseAnswer, RenewAnswer,
     WithdrawAnswer,
 };
+pub(crate) use commands::whole_millis;
 pub use commands::{Acquire, ForceRelease, Hold, Release, Renewal, Withdraw};
 pub use error::{StoreError, StoreErrorKind};
 pub use keys::KeyScheme;
 pub use lock_store::{LockStore, StoreFuture};
 pub use record::{Inspection, LeaseRecord};
-pub use settings::{FencePolicy, FenceSettings};
+pub use settings::{FencePolicy, FenceSettings, RetentionError};

@@ -13,8 +13,21 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
+    /// The shortest step.
     const SHORTEST: Duration = Duration::from_millis(2);
-    const LONGEST: Duration = Duration::from_millis(250);
+    /// The longest step.
+    pub(crate) const LONGEST: Duration = Duration::from_millis(250);
+
+    /// A fresh series.
+    pub(crate) fn new(entropy: Arc<dyn Entropy>) -> Self {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(Self::SHORTEST)
+            .with_max_delay(Self::LONGEST)
+            .with_factor(2.0)
+            .without_max_times()
+            .build();
+        Self { pauses, entropy }
+    }
 
     /// The next pause, between half and all of the present step.
     pub(crate) fn next_pause(&mut self) -> Duration {
@@ -26,12 +39,6 @@ impl Backoff {
 impl Engine {
     /// A fresh series of pauses.
     pub(crate) fn backoff(&self) -> Backoff {
-        let pauses = ExponentialBuilder::default()
-            .with_min_delay(Backoff::SHORTEST)
-            .with_max_delay(Backoff::LONGEST)
-            .with_factor(2.0)
-            .without_max_times()
-            .build();
-        Backoff { pauses, entropy: Arc::clone(&self.entropy) }
+        Backoff::new(Arc::clone(&self.entropy))
     }
 }

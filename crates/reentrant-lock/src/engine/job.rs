@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, LockStore, StoreError, Ttl,
@@ -15,6 +15,8 @@ pub(crate) struct Job {
     pub(crate) task: Task,
     /// When the server forgets it by itself, so that there is nothing left to do.
     pub(crate) expires: Instant,
+    /// How long one attempt may take.
+    pub(crate) timeout: Duration,
     pub(crate) metrics: Arc<ClassMetrics>,
 }
 

@@ -2,7 +2,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use leasehold_core::{
@@ -15,7 +14,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{executor::Executor, job::Job};
+use super::{backoff::Backoff, executor::Executor, job::Job};
 
 /// The way to hand work to the reaper's task: never blocks, never panics, works outside of tokio.
 ///
@@ -214,10 +213,6 @@ impl Drop for Settling {
 }
 
 impl Context {
-    const FIRST_PAUSE: Duration = Duration::from_millis(10);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-    const COMMAND: Duration = Duration::from_secs(2);
-
     async fn run(self: Arc<Self>, job: Job, mut settling: Settling) {
         settling.outcome = self.finish(&job).await;
         job.done(settling.outcome);
@@ -225,14 +220,13 @@ impl Context {
 
     /// Tries until the server has answered, or has forgotten by itself what the job is about.
     async fn finish(&self, job: &Job) -> ReleaseOutcome {
-        let mut pause = Self::FIRST_PAUSE;
+        let mut pauses = Backoff::new(Arc::clone(&self.entropy));
         loop {
             let now = self.clock.now();
             if now >= job.expires {
                 return ReleaseOutcome::Unconfirmed;
             }
-            let deadline = job.expires.min(now + Self::COMMAND);
-            match job.attempt(&*self.store, deadline).await {
+            match job.attempt(&*self.store, job.expires.min(now + job.timeout)).await {
                 Ok(outcome) => return outcome,
                 Err(error) => {
                     self.metrics.store().error(error.kind());
@@ -241,9 +235,8 @@ impl Context {
                     }
                 }
             }
-            let jittered = pause.mul_f64(0.5 + self.entropy.fraction() / 2.0);
-            self.clock.sleep_until((self.clock.now() + jittered).min(job.expires)).await;
-            pause = (pause * 2).min(Self::LONGEST_PAUSE);
+            let pause = self.clock.now() + pauses.next_pause();
+            self.clock.sleep_until(pause.min(job.expires)).await;
         }
     }
 }

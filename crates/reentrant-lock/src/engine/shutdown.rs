@@ -35,8 +35,11 @@ impl Engine {
         let deadline = self.clock.now() + time;
         self.closed.cancel();
         self.reaper.remember_failures();
-        // An acquire on its way gets nothing any more.
-        self.watchdog.expire_claims();
+        // An acquire on its way gets nothing any more. One whose answer is being taken at this
+        // moment, on another thread, becomes a lease without another await: it is waited for.
+        while self.watchdog.close_claims() > 0 && self.clock.now() < deadline {
+            tokio::task::yield_now().await;
+        }
         let mut held = 0;
         for lease in self.watchdog.leases() {
             if !lease.state().is_held()
@@ -50,6 +53,7 @@ impl Engine {
                 id: lease.id(),
                 task: Task::Release { fence: lease.fence(), via: ReleaseVia::Shutdown },
                 expires: self.clock.now() + lease.ttl().get(),
+                timeout: self.timing.command_deadline(lease.ttl()),
                 metrics: lease.metrics().clone(),
             });
         }

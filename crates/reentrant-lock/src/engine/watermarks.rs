@@ -9,7 +9,8 @@ use leasehold_core::{FenceToken, Instant, LockName};
 /// The largest token this runtime has seen of each name, for names in recent use.
 ///
 /// Sent along with every acquire, it heals a counter that the server has lost. Two generations
-/// bound the memory: a name that is not used while a whole generation passes is forgotten.
+/// bound the memory: a name that is not used for two of them, 20 minutes, is forgotten for certain,
+/// long before the server's counter may expire: a counter behind a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 
@@ -53,6 +54,10 @@ impl Watermarks {
 impl Generations {
     fn turn(&mut self, now: Instant) {
         let age = now.saturating_since(self.turned_at);
+        if age >= 2 * Watermarks::GENERATION {
+            // Nobody looked for so long that both are old.
+            self.recent.clear();
+        }
         if self.recent.len() >= Watermarks::MOST || age >= Watermarks::GENERATION {
             self.older = std::mem::take(&mut self.recent);
             self.turned_at = now;

@@ -39,7 +39,7 @@ impl fmt::Debug for Case {
 }
 
 /// How long the subjects of the suite remember a counter.
-pub const RETENTION: Duration = Duration::from_secs(600);
+pub const RETENTION: Duration = FenceSettings::MIN_RETENTION;
 
 /// Plays a case with a subject of its own, then expects that nothing stays for ever.
 ///
@@ -51,7 +51,7 @@ pub const RETENTION: Duration = Duration::from_secs(600);
 pub async fn run<S: StoreUnderTest>(name: &str) {
     let case = CASES.iter().find(|case| case.name == name);
     let case = case.unwrap_or_else(|| panic!("there is no case {name}"));
-    let fencing = FenceSettings { policy: case.policy, retention: RETENTION };
+    let fencing = FenceSettings::default().policy(case.policy).retention(RETENTION);
     let scene = Scene::new(S::start(fencing).await);
     if case.is_for(scene.subject().capabilities()) {
         (case.play)(&scene).await;
@@ -91,6 +91,7 @@ macro_rules! contract_cases {
             a_lease_is_kept_once [TimeFloor Time Snapshot],
             a_kept_lock_is_closed_to_its_own_id [TimeFloor],
             a_kept_lock_yields_to_an_operator [TimeFloor],
+            a_keep_is_moved_into_its_range [TimeFloor],
             renew:
             a_renewal_extends_to_the_greater [TimeFloor Time],
             a_batch_answers_each_lease [TimeFloor],

@@ -55,6 +55,21 @@ impl Reply {
         Self::Array(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect())
     }
 
+    /// The same answer to `HELLO`, from a server in another mode than `standalone`.
+    #[must_use]
+    pub fn in_mode(mut self, mode: &str) -> Self {
+        let standalone = Self::bulk("standalone");
+        let parts: Vec<&mut Self> = match &mut self {
+            Self::Array(parts) => parts.iter_mut().collect(),
+            Self::Map(pairs) => pairs.iter_mut().map(|(_, value)| value).collect(),
+            _ => Vec::new(),
+        };
+        for part in parts.into_iter().filter(|part| **part == standalone) {
+            *part = Self::bulk(mode);
+        }
+        self
+    }
+
     /// The reply as it is sent; nothing for [`Reply::Silence`] and [`Reply::Close`].
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let line = match self {

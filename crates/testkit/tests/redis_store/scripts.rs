@@ -8,6 +8,8 @@ use leasehold_testkit::{
     contract::{alice, ttl},
 };
 
+use redis::Value;
+
 use crate::support::{calls, granted, store_on};
 
 #[tokio::test]
@@ -38,6 +40,20 @@ async fn every_command_survives_a_script_flush() {
     forget();
     let forced = calls.force_release(alice(3), fence).await.expect("force_release");
     assert!(matches!(forced, ForceReleaseAnswer::Ended { .. }), "{forced:?}");
+}
+
+#[test]
+fn an_acquire_without_a_ttl_writes_nothing() {
+    let script = include_str!("../../../core/src/lua/acquire.lua");
+    let server = RedisServer::start();
+    for ttl in ["0", "-1", "x", ""] {
+        let keys = ["3", "{a}:lease", "{a}:fence", "{a}:withdrawn"];
+        let words = ["EVAL", script].into_iter().chain(keys).chain(["id", ttl, "0", "60000", "me"]);
+        let answer = server.try_query::<Value>(&words.collect::<Vec<_>>());
+        let error = answer.expect_err("a lease needs a ttl");
+        assert!(error.to_string().contains("ttl above 0 ms"), "{error}");
+        assert_eq!(server.query::<u64>(&["DBSIZE"]), 0, "{ttl:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Servers that are too old, played by a peer, for they cannot be had here.
+//! Servers that cannot be used: too old, played by a peer, for they cannot be had here; or nodes
+//! of a Cluster; or closed to strangers.
 
 use leasehold_core::{StoreError, StoreErrorKind::Config};
 use leasehold_testkit::{RedisServer, Reply, ScriptedPeer, contract::alice};
@@ -52,6 +53,35 @@ async fn the_oldest_and_newer_servers_are_taken() {
 async fn a_server_that_tells_no_version_is_refused() {
     let error = connecting_to(Reply::Array(Vec::new())).await.expect_err("no version");
     assert_says(&error, Config, "does not tell its version", "6.2 or newer");
+}
+
+#[tokio::test]
+async fn a_node_of_a_cluster_is_refused_before_anything_is_sent() {
+    let what = "a node of a Redis Cluster";
+    for protocol in [2, 3] {
+        let hello = Reply::hello("7.0.15", protocol).in_mode("cluster");
+        let error = connecting_to(hello).await.expect_err(what);
+        assert_says(&error, Config, what, "a server of its own");
+    }
+    let server = RedisServer::builder().tcp().arg("cluster-enabled", "yes").start();
+    for protocol in ["resp2", "resp3"] {
+        let url = format!("{}/?protocol={protocol}", server.url());
+        let error = connect(&url).await.expect_err(what);
+        assert_says(&error, Config, what, "a server of its own");
+        assert!(error.to_string().contains("redis://127.0.0.1:"), "{error}");
+    }
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    assert!(!stats.contains("cmdstat_eval"), "{stats}");
+}
+
+#[tokio::test]
+async fn a_server_in_protected_mode_says_what_to_set() {
+    let denied = Reply::error(
+        "DENIED Redis is running in protected mode because protected mode is enabled and no \
+         password is set for the default user.",
+    );
+    let error = connecting_to(denied).await.expect_err("protected");
+    assert_says(&error, Config, "protected mode", "set a password");
 }
 
 #[tokio::test]

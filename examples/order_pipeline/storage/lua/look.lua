@@ -1,6 +1,7 @@
 -- look: read a shelf.
 --
 -- KEYS  1 shelf
+-- ARGV  none
 -- Returns  {orders done, stock}
 --
 -- Why: behind the gate, so that whoever reads has shut out the holders before.

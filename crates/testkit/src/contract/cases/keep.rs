@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    FenceToken,
+    FenceToken, Ttl,
     store::{ForceReleaseAnswer, HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
 
@@ -68,4 +68,20 @@ pub(crate) async fn a_kept_lock_yields_to_an_operator(scene: &Scene) {
     let answer = scene.force_release(alice(1), fence).await;
     assert!(matches!(answer, ForceReleaseAnswer::Ended { .. }), "{answer:?}");
     scene.granted(bob(1)).await;
+}
+
+/// A lock is kept for whole milliseconds, at least one and at most the longest ttl.
+pub(crate) async fn a_keep_is_moved_into_its_range(scene: &Scene) {
+    let day = Ttl::MAX;
+    let asked = [(Duration::from_nanos(3_600_000_999_999), secs(3600)), (day + secs(1), day)];
+    for (number, (asked, kept)) in (1..).zip(asked.into_iter().chain([(Duration::MAX, day)])) {
+        let fence = scene.granted(alice(number)).await.first;
+        let answer = scene.keep(alice(number), fence, asked).await;
+        assert_eq!(answer, ReleaseAnswer::Kept { remaining: kept });
+        scene.assert_left(scene.busy(bob(1)).await, kept);
+        scene.force_release(alice(number), fence).await;
+    }
+    let fence = scene.granted(alice(9)).await.first;
+    let answer = scene.keep(alice(9), fence, Duration::ZERO).await;
+    assert_eq!(answer, ReleaseAnswer::Kept { remaining: Duration::from_millis(1) });
 }

@@ -1,0 +1,170 @@
+//! Corners where a hold could outlive its welcome: unanswered tries, short ttls, panics, shutdown.
+
+mod virtual_support;
+
+use std::{
+    future::IntoFuture,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use leasehold::{AcquireError, Inspection, LockRuntime};
+use leasehold_testkit::{CommandKind, Fault, Rule};
+use virtual_support::{World, millis, poll_once, secs};
+
+const NAME: &str = World::NAME;
+
+/// P8: after a try whose answer was lost, a future that nobody polls is watched all the same.
+#[tokio::test]
+async fn an_unanswered_try_that_nobody_polls_again_is_withdrawn() {
+    let world = World::new();
+    let locks = world.start(world.builder(1).ttl(secs(30)));
+    world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire));
+    let mut acquire = locks.lock(NAME).unwrap().acquire().into_future();
+    assert!(poll_once(acquire.as_mut()).is_pending());
+    // The answer is given up after 2 s; polled once there, and never again.
+    world.pass(secs(2)).await;
+    assert!(poll_once(acquire.as_mut()).is_pending());
+    assert!(world.holder(NAME).await.is_some(), "the command was executed");
+    world.pass(secs(3) + millis(250)).await;
+    assert!(world.holder(NAME).await.is_none(), "the claim window is over");
+    assert_eq!(world.store.executed(CommandKind::Withdraw), 1);
+    // Polled at last, it starts anew.
+    let (guard, ()) = tokio::join!(biased; acquire, world.pass(secs(1)));
+    let guard = guard.unwrap();
+    assert_eq!(guard.id().number(), 2);
+}
+
+/// A release that was lost is tried again within the ttl, however short that is.
+#[tokio::test]
+async fn the_reaper_tries_again_before_a_short_ttl_is_over() {
+    for ttl in [millis(500), secs(2)] {
+        let world = World::new();
+        let locks = world.start(world.builder(1).ttl(ttl));
+        let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+        world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release));
+        drop(guard);
+        world.pass(ttl / 2 + millis(10)).await;
+        assert_eq!(world.store.executed(CommandKind::Release), 1, "{ttl:?}");
+        assert!(world.holder(NAME).await.is_none(), "{ttl:?}");
+    }
+}
+
+/// P6: a store that panics says nothing about the lease.
+#[tokio::test]
+async fn a_renewal_that_panics_is_tried_again() {
+    let world = World::new();
+    let panics = Arc::new(AtomicBool::new(true));
+    let store = panicking::Store::new(world.store.clone(), Arc::clone(&panics));
+    let locks = world.builder(1).on_store(Arc::new(store)).unwrap();
+    let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+    world.pass(secs(5)).await;
+    assert!(!panics.load(Ordering::Relaxed), "a renewal was due");
+    world.pass(secs(60)).await;
+    assert!(guard.is_held());
+}
+
+/// What a shutdown does not report as unreleased is free, also when acquires race with it.
+#[test]
+fn a_shutdown_that_reports_nothing_leaves_nothing() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let tokio = builder.worker_threads(2).enable_all().build().unwrap();
+    for _ in 0..5_000 {
+        tokio.block_on(async {
+            let world = World::new();
+            let locks = world.runtime(1);
+            let racing: Vec<_> = (0..4).map(|n| tokio::spawn(take(locks.clone(), n))).collect();
+            let report = locks.shutdown(secs(5)).await;
+            assert!(report.unreleased.is_empty(), "{report:?}");
+            for n in 0..4 {
+                let found = locks.inspect(format!("race/{n}")).await.unwrap();
+                assert!(matches!(found, Inspection::Free { .. }), "{found:?}");
+            }
+            for one in racing {
+                assert!(matches!(one.await.unwrap(), None | Some(false)));
+            }
+        });
+    }
+}
+
+/// Acquires a lock; whether it is held, and `None` if the runtime was shut down before.
+async fn take(locks: LockRuntime, n: usize) -> Option<bool> {
+    match locks.lock(format!("race/{n}")).unwrap().acquire().await {
+        Ok(guard) => Some(guard.lost().await == leasehold::LeaseEnd::Released),
+        Err(AcquireError::ShutDown { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A store whose first renewal panics.
+mod panicking {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use leasehold::{Instant, LockName, LockStore};
+    use leasehold_core::store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw, WithdrawAnswer,
+    };
+    use leasehold_testkit::FaultyStore;
+
+    #[derive(Debug)]
+    pub(super) struct Store {
+        inner: FaultyStore,
+        panics: Arc<AtomicBool>,
+    }
+
+    impl Store {
+        pub(super) fn new(inner: FaultyStore, panics: Arc<AtomicBool>) -> Self {
+            Self { inner, panics }
+        }
+    }
+
+    impl LockStore for Store {
+        fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+            self.inner.acquire(command)
+        }
+
+        fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+            self.inner.hold(command)
+        }
+
+        fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+            self.inner.release(command)
+        }
+
+        fn renew<'a>(
+            &'a self,
+            batch: &'a [Renewal],
+            deadline: Instant,
+        ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+            Box::pin(async move {
+                assert!(!self.panics.swap(false, Ordering::Relaxed), "the store panics, once");
+                self.inner.renew(batch, deadline).await
+            })
+        }
+
+        fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
+            self.inner.withdraw(command)
+        }
+
+        fn inspect<'a>(
+            &'a self,
+            name: &'a LockName,
+            deadline: Instant,
+        ) -> StoreFuture<'a, Inspection> {
+            self.inner.inspect(name, deadline)
+        }
+
+        fn force_release<'a>(
+            &'a self,
+            command: ForceRelease<'a>,
+        ) -> StoreFuture<'a, ForceReleaseAnswer> {
+            self.inner.force_release(command)
+        }
+    }
+}
