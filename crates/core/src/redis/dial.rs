@@ -1,33 +1,29 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, RedisError, Value,
+    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, Value,
     aio::MultiplexedConnection,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
-use super::{classify::classify_dial, config::RedisConfig, preflight::check_version};
+use super::{classify::classify_dial, config::RedisConfig, login::Login, preflight::check_version};
 use crate::store::StoreError;
 
 /// Makes connections to one server, each set up alike.
 pub(super) struct Dialer {
     client: Client,
+    login: Login,
     connect_timeout: Duration,
-    client_name: String,
     endpoint: Arc<str>,
 }
 
 impl Dialer {
     pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
         let endpoint: Arc<str> = config.address.to_string().into();
-        let client = client(config)
+        let (login, info) = Login::split_off(config.address.info(), &config.client_name);
+        let client = client(config, info)
             .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
-        Ok(Self {
-            client,
-            connect_timeout: config.connect_timeout,
-            client_name: config.client_name.clone(),
-            endpoint,
-        })
+        Ok(Self { client, login, connect_timeout: config.connect_timeout, endpoint })
     }
 
     /// The server's address without credentials.
@@ -36,8 +32,13 @@ impl Dialer {
     }
 
     /// How connections are to be made, for the pool.
-    pub(super) fn connection_info(&self) -> &redis::ConnectionInfo {
+    pub(super) fn connection_info(&self) -> &ConnectionInfo {
         self.client.get_connection_info()
+    }
+
+    /// How connections are to be set up once they are made, for the pool.
+    pub(super) fn login(&self) -> &Login {
+        &self.login
     }
 
     /// How long a dial may take; the caller sees to it.
@@ -45,23 +46,19 @@ impl Dialer {
         self.connect_timeout
     }
 
-    /// Connects, checks the server's version, and gives the connection a name.
+    /// Connects, logs in, and checks the server's version.
     ///
     /// The connection has no timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(&self) -> Result<MultiplexedConnection, StoreError> {
         let config = connection_config(self.connect_timeout, None);
         let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
         let mut connection = connecting.await.map_err(|error| classify_dial(&error))?;
+        let set_up = self.login.set_up(&mut connection).await;
+        set_up.map_err(|error| classify_dial(&error))?;
         let hello = redis::cmd("HELLO").query_async::<Value>(&mut connection).await;
         check_version(hello)?;
-        name_connection(&mut connection, &self.client_name).await;
         Ok(connection)
     }
-}
-
-/// Tells the server a name for its list of clients; a refusal does not matter.
-pub(super) async fn name_connection(connection: &mut MultiplexedConnection, name: &str) {
-    let _ = redis::cmd("CLIENT").arg("SETNAME").arg(name).query_async::<Value>(connection).await;
 }
 
 /// Timeouts of a connection; the client library's own are too short for a busy server.
@@ -74,10 +71,9 @@ pub(super) fn connection_config(
         .set_response_timeout(response)
 }
 
-fn client(config: &RedisConfig) -> Result<Client, RedisError> {
-    let info = config.address.info().clone();
-    let settings = info.redis_settings().clone().set_skip_set_lib_name();
-    let info = info.set_redis_settings(settings).set_tcp_settings(tcp_settings());
+#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "settings of TLS"))]
+fn client(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
+    let info = info.set_tcp_settings(tcp_settings());
     #[cfg(feature = "tls")]
     if config.address.is_tls() {
         return config.tls.client(info);

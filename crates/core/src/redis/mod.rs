@@ -7,6 +7,7 @@ mod config;
 mod decode;
 mod dial;
 mod lane;
+mod login;
 mod pool;
 mod preflight;
 mod script;

@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use deadpool_redis::{Connection, Hook, Manager, Pool, PoolError, Runtime, Timeouts};
+use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
 use redis::{ErrorKind, RedisError, Value};
 use tokio::select;
 
 use super::{
     classify::{classify, classify_dial, spoils_connection},
     config::RedisConfig,
-    dial::{Dialer, connection_config, name_connection},
+    dial::{Dialer, connection_config},
     lane::{evaluate, unanswered},
     script::{Call, Script},
 };
@@ -46,13 +46,10 @@ impl RedisPool {
         let timeouts = connection_config(config.connect_timeout, Some(config.command_timeout));
         let manager = Manager::new_with_config(dialer.connection_info().clone(), timeouts)
             .map_err(|error| classify_dial(&error))?;
-        let name = config.client_name.clone();
-        let naming = Hook::async_fn(move |connection, _| {
-            let name = name.clone();
-            Box::pin(async move {
-                name_connection(connection, &name).await;
-                Ok(())
-            })
+        let login = dialer.login().clone();
+        let setting_up = Hook::async_fn(move |connection, _| {
+            let login = login.clone();
+            Box::pin(async move { login.set_up(connection).await.map_err(HookError::Backend) })
         });
         let pool = Pool::builder(manager)
             .max_size(config.pool_size)
@@ -62,7 +59,7 @@ impl RedisPool {
                 recycle: Some(config.command_timeout),
             })
             .runtime(Runtime::Tokio1)
-            .post_create(naming)
+            .post_create(setting_up)
             .build()
             .map_err(|error| refuse(error.to_string()))?;
         let (endpoint, timeout) = (Arc::clone(dialer.endpoint()), config.command_timeout);
@@ -144,7 +141,9 @@ impl std::fmt::Debug for RedisPool {
 
 fn unavailable(error: &PoolError) -> StoreError {
     match error {
-        PoolError::Backend(error) => classify_dial(error),
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+            classify_dial(error)
+        }
         PoolError::Timeout(_) => StoreError::new(
             StoreErrorKind::Definite,
             "no pooled connection became free in time",

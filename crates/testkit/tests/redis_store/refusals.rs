@@ -151,17 +151,24 @@ async fn a_server_that_loads_its_data_refuses_for_now() {
 
 #[tokio::test]
 async fn a_server_with_too_many_clients_refuses_for_now() {
-    let server = RedisServer::builder().arg("maxclients", "4").start();
+    let builder = || RedisServer::builder().arg("maxclients", "4");
+    refuses_for_now(&builder().start(), "").await;
+    // Also to those who log in: it is not the login that is refused.
+    refuses_for_now(&builder().password("geheim").start(), "geheim").await;
+}
+
+async fn refuses_for_now(server: &RedisServer, password: &str) {
+    let url = server.url_with("", password, 0);
     let crowd = || UnixStream::connect(server.socket()).expect("the socket takes connections");
     let crowd: Vec<_> = (0..8).map(|_| crowd()).collect();
-    let error = connect(&server.url()).await.expect_err("four are there");
+    let error = connect(&url).await.expect_err("four are there");
     // The server closes behind its words, so that they may be lost on the way.
     let told = error.what().contains("max number of clients");
     assert!(told || error.what().contains("cannot connect"), "{error}");
     assert_eq!(error.kind(), Definite, "{error}");
     drop(crowd);
     let connected = || async {
-        match connect(&server.url()).await {
+        match connect(&url).await {
             Ok(store) => Some(store),
             Err(error) if error.kind() == Definite => None,
             Err(error) => panic!("{error}"),
