@@ -163,10 +163,14 @@ impl Drop for Guard {
             drop(held.hold_job(update));
             return;
         }
+        // Announced before the lease leaves the watchdog: a shutdown sees the one or the other.
+        let (late_copies, rest) = (held.withdraw_job(), held.release_job(ReleaseVia::Drop));
         if worth_releasing(held.end(HoldEnd::Dropped)) {
-            drop(held.release_job(ReleaseVia::Drop));
+            drop(rest);
+        } else {
+            rest.disarm();
         }
-        drop(held.withdraw_job());
+        drop(late_copies);
     }
 }
 
@@ -199,10 +203,11 @@ async fn leave(held: &Arc<Held>, update: HoldUpdate) -> Result<Released, Release
 
 /// Ends a lease in memory, then on the server.
 async fn end(held: &Arc<Held>) -> Result<Released, ReleaseError> {
-    let before = held.end(HoldEnd::Released);
-    // Follows the release, however that ends.
+    // Follows the release, however that ends. Both are announced before the lease leaves the
+    // watchdog: a shutdown sees the one or the other.
     let _late_copies = held.withdraw_job();
     let rest = held.release_job(ReleaseVia::Explicit);
+    let before = held.end(HoldEnd::Released);
     let outcome = match before {
         LeaseState::Held { until } => confirm(held, until).await,
         LeaseState::Lost(reason) => {
@@ -257,9 +262,13 @@ async fn confirm(held: &Arc<Held>, until: Instant) -> Result<Released, ReleaseEr
     }
 }
 
-/// Whether the server may still have the lease.
+/// Whether the server may still have the lease, and nobody else ends it there.
 fn worth_releasing(before: LeaseState) -> bool {
-    !matches!(before, LeaseState::Lost(LossReason::Gone) | LeaseState::Released)
+    match before {
+        // A shutdown has handed the release over itself.
+        LeaseState::Lost(LossReason::Gone | LossReason::Shutdown) | LeaseState::Released => false,
+        LeaseState::Held { .. } | LeaseState::Lost(_) => true,
+    }
 }
 
 fn lost(held: &Held, reason: LossReason) -> ReleaseError {

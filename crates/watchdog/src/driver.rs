@@ -60,8 +60,10 @@ impl Driver {
     }
 
     fn send(&mut self, work: Work) {
-        for claim in work.expired {
+        for (key, claim) in work.expired {
+            // Expired first: a shutdown sees the claim or its withdrawal.
             claim.expire();
+            self.watchlist.remove(key);
         }
         for lag in work.lags {
             self.metrics.store().renewal_lag(lag);

@@ -224,11 +224,7 @@ impl State {
                     self.take_over(key, state, work);
                 }
             }
-            Some(Watched::Claim(_)) if at <= now => {
-                if let Some(Watched::Claim(claim)) = self.queue.remove(key) {
-                    work.expired.push(claim);
-                }
-            }
+            Some(Watched::Claim(claim)) if at <= now => work.expired.push((key, Arc::clone(claim))),
             _ => {}
         }
     }

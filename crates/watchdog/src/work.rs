@@ -12,5 +12,5 @@ pub(crate) struct Work {
     /// Leases that were held for too long and are to be ended on the server.
     pub(crate) overdue: Vec<Arc<HeldLease>>,
     /// Claims whose future was not polled in time.
-    pub(crate) expired: Vec<Arc<dyn Claim>>,
+    pub(crate) expired: Vec<(u64, Arc<dyn Claim>)>,
 }

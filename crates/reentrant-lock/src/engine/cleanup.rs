@@ -1,32 +1,36 @@
 use std::sync::Arc;
 
-use super::{core::Engine, job::Job};
+use super::{core::Engine, job::Job, reaper::Announced};
 
 /// A job that goes to the reaper when this is dropped, unless it is disarmed before.
 ///
-/// Made before an await, it makes sure that a cancelled future leaves nothing undone.
+/// Made before an await, it makes sure that a cancelled future leaves nothing undone. From then on
+/// the job counts as pending, so that a shutdown waits for it, whoever does it in the end.
 #[derive(Debug)]
 #[must_use = "dropped at once, it hands its job to the reaper at once"]
 pub(crate) struct Cleanup {
     engine: Arc<Engine>,
-    job: Option<Job>,
+    job: Option<(Announced, Job)>,
 }
 
 impl Cleanup {
     pub(crate) fn armed(engine: &Arc<Engine>, job: Job) -> Self {
-        Self { engine: Arc::clone(engine), job: Some(job) }
+        let announced = engine.reaper.announce(&job);
+        Self { engine: Arc::clone(engine), job: Some((announced, job)) }
     }
 
     /// The work was done in another way.
     pub(crate) fn disarm(mut self) {
-        self.job = None;
+        if let Some((announced, _)) = self.job.take() {
+            self.engine.reaper.retract(announced);
+        }
     }
 }
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        if let Some(job) = self.job.take() {
-            self.engine.reaper.take(job);
+        if let Some((announced, job)) = self.job.take() {
+            self.engine.reaper.take_announced(announced, job);
         }
     }
 }

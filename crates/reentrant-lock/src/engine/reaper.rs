@@ -25,6 +25,11 @@ pub(crate) struct Reaper {
     pending: Arc<Pending>,
 }
 
+/// The number of a pending job; `None` when there are too many to be remembered.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "an announced job is to be handed over or retracted"]
+pub(crate) struct Announced(Option<u64>);
+
 /// The jobs that are not done, and the locks that stay closed until they are.
 #[derive(Debug, Default)]
 struct Pending {
@@ -66,7 +71,25 @@ impl Reaper {
 
     /// Hands a job over.
     pub(crate) fn take(&self, job: Job) {
-        let Some(number) = self.pending.add(&job) else {
+        self.take_announced(self.announce(&job), job);
+    }
+
+    /// Counts a job as pending that may be handed over later.
+    pub(crate) fn announce(&self, job: &Job) -> Announced {
+        Announced(self.pending.add(job))
+    }
+
+    /// An announced job was done in another way.
+    pub(crate) fn retract(&self, announced: Announced) {
+        if let Some(number) = announced.0 {
+            self.pending.settle(number, ReleaseOutcome::Released);
+        }
+    }
+
+    /// Hands an announced job over.
+    pub(crate) fn take_announced(&self, announced: Announced, job: Job) {
+        let Some(number) = announced.0 else {
+            self.pending.lock().failed(job.keeps_closed());
             return job.done(ReleaseOutcome::Unconfirmed);
         };
         if let Err(mpsc::error::SendError((number, job))) = self.jobs.send((number, job)) {
@@ -92,8 +115,8 @@ impl Reaper {
             let mut changed = pin!(self.pending.changed.notified());
             // Registered before the look, so that no change is missed in between.
             changed.as_mut().enable();
-            if self.pending.all_done() || clock.now() >= deadline {
-                return self.pending.closed_locks();
+            if let Some(left) = self.pending.left(clock.now() >= deadline) {
+                return left;
             }
             select! {
                 biased;
@@ -108,7 +131,6 @@ impl Pending {
     fn add(&self, job: &Job) -> Option<u64> {
         let mut jobs = self.lock();
         if jobs.closed.len() >= Reaper::MOST {
-            jobs.failed(job.keeps_closed());
             return None;
         }
         jobs.last += 1;
@@ -127,15 +149,15 @@ impl Pending {
         self.changed.notify_waiters();
     }
 
-    fn all_done(&self) -> bool {
-        self.lock().closed.is_empty()
-    }
-
-    fn closed_locks(&self) -> Vec<LockName> {
+    /// The locks that stay closed, once every job is done or when it is `time` to say so.
+    fn left(&self, time: bool) -> Option<Vec<LockName>> {
         let jobs = self.lock();
+        if !jobs.closed.is_empty() && !time {
+            return None;
+        }
         let failed = jobs.failed.iter().flatten();
         let closed: BTreeSet<_> = jobs.closed.values().flatten().chain(failed).cloned().collect();
-        closed.into_iter().collect()
+        Some(closed.into_iter().collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, Numbered> {
