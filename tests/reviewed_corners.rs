@@ -66,6 +66,20 @@ async fn a_renewal_that_panics_is_tried_again() {
     assert!(guard.is_held());
 }
 
+/// A release that somebody else awaits counts as well: it is waited for, and reported if it fails.
+#[tokio::test]
+async fn a_shutdown_reports_an_explicit_release_that_fails() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
+    let (released, report, ()) =
+        tokio::join!(biased; guard.release(), locks.shutdown(secs(20)), world.pass(secs(15)));
+    assert!(released.is_err());
+    let unreleased: Vec<_> = report.unreleased.iter().map(ToString::to_string).collect();
+    assert_eq!((report.held, unreleased), (0, vec![NAME.to_owned()]));
+}
+
 /// What a shutdown does not report as unreleased is free, also when acquires race with it.
 #[test]
 fn a_shutdown_that_reports_nothing_leaves_nothing() {

@@ -218,12 +218,12 @@ async fn end(held: &Arc<Held>) -> Result<Released, ReleaseError> {
         }
         LeaseState::Released => Ok(Released::Ended),
     };
-    rest.disarm();
     let label = match &outcome {
         Ok(_) => ReleaseOutcome::Released,
         Err(ReleaseError::Lost { .. }) => ReleaseOutcome::Gone,
         Err(ReleaseError::Unconfirmed { .. }) => ReleaseOutcome::Unconfirmed,
     };
+    rest.settle(label);
     held.lease.metrics().release(label, ReleaseVia::Explicit);
     outcome
 }

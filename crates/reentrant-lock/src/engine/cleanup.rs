@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use leasehold_core::metric::ReleaseOutcome;
+
 use super::{core::Engine, job::Job, reaper::Announced};
 
 /// A job that goes to the reaper when this is dropped, unless it is disarmed before.
@@ -20,9 +22,14 @@ impl Cleanup {
     }
 
     /// The work was done in another way.
-    pub(crate) fn disarm(mut self) {
-        if let Some((announced, _)) = self.job.take() {
-            self.engine.reaper.retract(announced);
+    pub(crate) fn disarm(self) {
+        self.settle(ReleaseOutcome::Released);
+    }
+
+    /// The work was tried in another way, and came to `outcome`: a shutdown reports what failed.
+    pub(crate) fn settle(mut self, outcome: ReleaseOutcome) {
+        if let Some((announced, job)) = self.job.take() {
+            self.engine.reaper.retract(announced, &job, outcome);
         }
     }
 }

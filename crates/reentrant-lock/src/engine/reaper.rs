@@ -79,10 +79,14 @@ impl Reaper {
         Announced(self.pending.add(job))
     }
 
-    /// An announced job was done in another way.
-    pub(crate) fn retract(&self, announced: Announced) {
-        if let Some(number) = announced.0 {
-            self.pending.settle(number, ReleaseOutcome::Released);
+    /// An announced job was tried in another way, and came to `outcome`.
+    pub(crate) fn retract(&self, announced: Announced, job: &Job, outcome: ReleaseOutcome) {
+        match announced.0 {
+            Some(number) => self.pending.settle(number, outcome),
+            None if outcome == ReleaseOutcome::Unconfirmed => {
+                self.pending.lock().failed(job.keeps_closed());
+            }
+            None => {}
         }
     }
 
