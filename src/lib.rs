@@ -12,11 +12,12 @@ pub use leasehold_core::{
     Script, Stamp, StampError, StoreError, StoreErrorKind, SystemClock, SystemEntropy, Ttl,
     TtlError,
     lease::{LeaseState, LossReason},
-    store::{Inspection, LeaseRecord},
+    store::{Inspection, LeaseRecord, WaiterRecord},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireError, Footprint, Guard, HolderInfo, Lease, OptionsError, Owner, ReenterError,
-    ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout, WithError,
+    Acquire, AcquireError, Footprint, Guard, HolderInfo, Lease, OptionsError, Owner, QueuePosition,
+    ReenterError, ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout,
+    WithError,
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};

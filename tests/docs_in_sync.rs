@@ -16,13 +16,18 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Folders that git ignores: what tools build and download.
+const IGNORED: [&str; 3] = ["target", "node_modules", "__pycache__"];
+
 /// Every file with an extension below some folders, relative to the workspace, in order.
 fn files(folders: &[&str], extension: &str) -> Vec<PathBuf> {
     fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                walk(&path, extension, found);
+                if !IGNORED.iter().any(|ignored| path.ends_with(ignored)) {
+                    walk(&path, extension, found);
+                }
             } else if path.extension().is_some_and(|found| found == extension) {
                 found.push(path.strip_prefix(root()).unwrap().to_owned());
             }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use leasehold::{
-    Clock, ForceReleased, LockRuntime, RedisConfig, RedisPool, SystemClock,
+    Clock, ForceReleased, Inspection, LockRuntime, RedisConfig, RedisPool, SystemClock,
     fencing::{FenceGate, RedisGate},
 };
 use leasehold_testkit::RedisServer;
@@ -23,6 +23,14 @@ fn documented() -> Vec<Vec<String>> {
 fn set_user(server: &RedisServer, rights: &[String]) {
     let words: Vec<&str> = rights.iter().map(String::as_str).collect();
     server.command(&words);
+}
+
+/// How many processes stand in the queue.
+async fn waiting(runtime: &LockRuntime) -> usize {
+    match runtime.inspect("orders/42").await.unwrap() {
+        Inspection::Held(lease) => lease.waiters.len(),
+        Inspection::Free { .. } => 0,
+    }
 }
 
 #[tokio::test]
@@ -51,6 +59,17 @@ async fn the_documented_rights_suffice() {
     guard.release().await.unwrap_err();
     lock.acquire().await.unwrap().release().await.unwrap();
 
+    let guard = lock.acquire().await.unwrap();
+    let other = LockRuntime::connect(&url).await.unwrap();
+    let waits = other.lock("orders/42").unwrap();
+    let waiter = tokio::spawn(async move { waits.acquire().await });
+    while waiting(&runtime).await == 0 {
+        SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(5)).await;
+    }
+    guard.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    assert!(other.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
+
     let gate = RedisGate::new(RedisPool::new(&RedisConfig::new(&url).unwrap()).unwrap());
     let guard = lock.acquire().await.unwrap();
     gate.set("orders:{42}", "paid", guard.stamp()).await.expect_err("rights of locks alone");
@@ -76,7 +95,8 @@ fn the_documented_rights_are_those_of_the_scripts() {
     }
     // What the client sends by itself.
     used.extend(
-        ["eval", "evalsha", "ping", "unwatch", "select", "client|setname"].map(str::to_owned),
+        ["eval", "evalsha", "ping", "unwatch", "select", "subscribe", "client|setname"]
+            .map(str::to_owned),
     );
 
     let rights = documented().remove(0);

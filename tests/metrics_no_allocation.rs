@@ -7,7 +7,7 @@ use allocation_counter::measure;
 use leasehold::{Class, LossReason, StoreErrorKind};
 use leasehold_core::metric::{
     AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, Metrics, ReleaseOutcome, ReleaseVia,
-    RenewalOutcome, StoreMetrics,
+    RenewalOutcome, StoreMetrics, WakeSource,
 };
 
 #[test]
@@ -25,7 +25,9 @@ fn metrics_do_not_allocate_without_a_recorder() {
             class.held(1);
             class.held(-1);
             class.hold(HoldEnd::Released, time);
-            class.wakeup();
+            class.wakeup(WakeSource::Local, time);
+            class.queued(3);
+            class.turn(8);
             class.renewal(RenewalOutcome::Renewed);
             class.renewal_margin(time);
             class.lost(LossReason::Expired);

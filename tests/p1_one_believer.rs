@@ -5,9 +5,15 @@
 mod rivals;
 mod virtual_support;
 
-use std::{future::IntoFuture, pin::pin, task::Poll, time::Duration};
+use std::{
+    future::IntoFuture,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
 
-use leasehold::{LeaseState, LossReason};
+use leasehold::{AcquireError, Guard, LeaseRecord, LeaseState, LossReason};
+use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use virtual_support::{World, just_before, millis, nanos, poll_once, secs};
 
@@ -104,34 +110,80 @@ async fn the_margin_is_one_percent_and_never_below_two_milliseconds() {
     }
 }
 
-/// The answer is there in time, but nobody looks at it until belief would be over.
-#[tokio::test]
-async fn a_late_grant_is_not_believed() {
-    let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);
-    let (world, locks) = (&scene.world, scene.world.runtime(1));
-    let lock = locks.lock(NAME).unwrap();
-    let mut acquire = pin!(lock.acquire().ttl(secs(1)).renew(false).into_future());
-    assert!(poll_once(acquire.as_mut()).is_pending());
-    let late = world.holder(NAME).await.unwrap();
-    scene.gate.open();
-    // Just the end of belief: the server's lease has 10 ms left.
-    world.clock().advance(millis(990));
-    assert!(poll_once(acquire.as_mut()).is_pending());
-    assert_eq!(world.holder(NAME).await.unwrap().id, late.id);
-    // It was taken back, and the call goes on under an id of its own.
-    let Poll::Ready(guard) = ({
-        world.pass(millis(5)).await;
-        poll_once(acquire.as_mut())
-    }) else {
-        panic!("the lock is free again");
-    };
-    let guard = guard.unwrap();
-    assert_ne!(guard.id(), late.id);
-    assert!(guard.fence() > late.fence);
-    assert_eq!(guard.remaining(), millis(990));
+/// An answer that is there in time, and that nobody looks at until belief would be over.
+struct Late {
+    scene: Delayed,
+    acquire: Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>,
+    granted: LeaseRecord,
 }
 
-/// The control of the test before: a nanosecond earlier it is believed.
+impl Late {
+    /// Polled for the first time; the answer has come since.
+    async fn new(rules: Rules) -> Self {
+        let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);
+        let locks = scene.world.start(scene.world.builder(1).seam(rules));
+        let lock = locks.lock(NAME).unwrap();
+        let mut acquire = lock.acquire().ttl(secs(1)).renew(false).into_future();
+        assert!(poll_once(acquire.as_mut()).is_pending());
+        let granted = scene.world.holder(NAME).await.unwrap();
+        scene.gate.open();
+        Self { scene, acquire, granted }
+    }
+
+    fn poll(&mut self) -> Poll<Guard> {
+        poll_once(self.acquire.as_mut()).map(Result::unwrap)
+    }
+}
+
+/// Just when belief would be over, the server's lease has 10 ms left: one renewal has to say that
+/// it is still there, and belief counts from that.
+#[tokio::test]
+async fn a_late_grant_is_not_believed_before_it_is_confirmed() {
+    let mut late = Late::new(Rules::default()).await;
+    let world = late.scene.world.clone();
+    world.clock().advance(millis(990));
+    assert!(late.poll().is_pending());
+    assert_eq!(world.store.sent(CommandKind::Renew), 0);
+    world.settle().await;
+    world.clock().advance(millis(100));
+    let Poll::Ready(guard) = late.poll() else { panic!("it is confirmed") };
+    assert_eq!((guard.id(), guard.fence()), (late.granted.id, late.granted.fence));
+    assert_eq!(world.store.sent(CommandKind::Renew), 1);
+    assert_eq!(guard.remaining(), millis(890));
+    assert_eq!(world.holder(NAME).await.unwrap().remaining, millis(900));
+}
+
+/// Meanwhile somebody else has the lock.
+#[tokio::test]
+async fn a_late_grant_that_is_gone_is_never_believed() {
+    let mut late = Late::new(Rules::default()).await;
+    let world = late.scene.world.clone();
+    world.clock().advance(secs(1));
+    let theirs = world.another_line().runtime(2).lock(NAME).unwrap().acquire().await.unwrap();
+    for _ in 0..40 {
+        assert!(late.poll().is_pending() && theirs.is_held());
+        world.pass(millis(100)).await;
+    }
+    let theirs_was = theirs.fence();
+    theirs.release().await.unwrap();
+    world.settle().await;
+    let Poll::Ready(guard) = late.poll() else { panic!("the lock is free") };
+    assert!(guard.fence() > theirs_was && theirs_was > late.granted.fence && guard.is_held());
+}
+
+/// The control: counted from its arrival, the late grant makes a believer beside the other.
+#[tokio::test]
+async fn control_a_late_grant_counted_from_its_arrival_makes_two_believers() {
+    let rules = Rules { answer_counts_from: |_, arrived_at| arrived_at, ..Rules::default() };
+    let mut late = Late::new(rules).await;
+    let world = late.scene.world.clone();
+    world.clock().advance(secs(1));
+    let theirs = world.another_line().runtime(2).lock(NAME).unwrap().acquire().await.unwrap();
+    let Poll::Ready(guard) = late.poll() else { panic!("it believes what it hears") };
+    assert!(guard.is_held() && theirs.is_held());
+}
+
+/// The other side of the edge: a nanosecond earlier it is believed as it is.
 #[tokio::test]
 async fn a_grant_that_is_just_in_time_is_believed() {
     let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);

@@ -157,17 +157,25 @@ on_every_store! {
         }
     }
 
-    /// An acquire that meets failures goes on until its wait is over, and says what it met.
+    /// An acquire that meets failures goes on until its wait is over, and says what it met. After
+    /// the first command, the runtime asks by heartbeats.
     async fn an_acquire_is_retried_until_its_wait_is_over(world: World) {
         let locks = world.start(world.builder(1).command_timeout(millis(50)));
         for fault in [Fault::Fail(definite()), Fault::LoseRequest, Fault::LoseReply] {
-            world.store.inject(Rule::new(fault).on(CommandKind::Acquire).times(3));
+            world.store.inject(Rule::new(fault.clone()).on(CommandKind::Acquire));
+            world.store.inject(Rule::new(fault).on(CommandKind::Heartbeat).times(3));
+            world.store.clear_log();
             let lock = locks.lock(NAME).unwrap();
             let acquire = tokio::spawn(async move { lock.acquire().await });
             world.until("it is done", async || acquire.is_finished()).await;
             acquire.await.unwrap().unwrap().release().await.unwrap();
+            assert_eq!(world.store.sent(CommandKind::Acquire), 1);
+            assert!(world.store.sent(CommandKind::Heartbeat) >= 4, "three of them fail");
+            world.store.heal();
         }
-        world.store.inject(Rule::new(Fault::Fail(definite())).on(CommandKind::Acquire).always());
+        for kind in [CommandKind::Acquire, CommandKind::Heartbeat] {
+            world.store.inject(Rule::new(Fault::Fail(definite())).on(kind).always());
+        }
         let lock = locks.lock(NAME).unwrap();
         let acquire = tokio::spawn(async move { lock.acquire().wait(millis(200)).await });
         world.until("it is done", async || acquire.is_finished()).await;
@@ -175,11 +183,20 @@ on_every_store! {
         let leasehold::AcquireError::Timeout(timeout) = &error else { panic!("{error}") };
         assert!(timeout.waited >= millis(200) && timeout.holder.is_none());
         assert_eq!(timeout.last_error.as_ref().unwrap().kind(), StoreErrorKind::Definite);
-        // What waiting does not mend ends it at once.
-        world.store.heal();
-        world.store.inject(Rule::new(Fault::Fail(config())).on(CommandKind::Acquire));
-        let error = locks.lock(NAME).unwrap().acquire().await.unwrap_err();
-        let leasehold::AcquireError::Store(error) = &error else { panic!("{error}") };
-        assert_eq!(error.lock().unwrap().as_str(), NAME);
+        // What waiting does not mend ends it at once, whichever command meets it.
+        for kinds in [&[CommandKind::Acquire][..], &[CommandKind::Acquire, CommandKind::Heartbeat]] {
+            world.store.heal();
+            let (last, before) = kinds.split_last().unwrap();
+            world.store.inject(Rule::new(Fault::Fail(config())).on(*last));
+            for kind in before {
+                world.store.inject(Rule::new(Fault::Fail(definite())).on(*kind));
+            }
+            let lock = locks.lock(NAME).unwrap();
+            let acquire = tokio::spawn(async move { lock.acquire().await });
+            world.until("it is done", async || acquire.is_finished()).await;
+            let error = acquire.await.unwrap().unwrap_err();
+            let leasehold::AcquireError::Store(error) = &error else { panic!("{error}") };
+            assert_eq!(error.lock().unwrap().as_str(), NAME);
+        }
     }
 }

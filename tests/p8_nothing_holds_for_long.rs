@@ -1,6 +1,15 @@
-//! P8, a dead holder frees in at most the ttl from its last executed renewal, a future that nobody
-//! polls in at most the claim window.
+//! P8, a dead holder frees in at most the ttl from its last executed renewal, a dead waiter delays
+//! by at most the claim window, a lost wake-up by at most one heartbeat, and a future that nobody
+//! polls by at most the claim window.
 
+#[path = "p8_nothing_holds_for_long/dead_waiter.rs"]
+mod dead_waiter;
+#[path = "p8_nothing_holds_for_long/lost_push.rs"]
+mod lost_push;
+#[path = "p8_nothing_holds_for_long/stale_push.rs"]
+mod stale_push;
+#[path = "p8_nothing_holds_for_long/unpolled.rs"]
+mod unpolled;
 mod virtual_support;
 
 use std::{future::IntoFuture, task::Poll};

@@ -184,8 +184,23 @@ async fn a_restart_without_data_is_told_at_the_next_renewal() {
     all_say_lost(guard, LossReason::Gone).await;
 }
 
+/// By a message: the next renewal would come after minutes.
 #[tokio::test]
-async fn a_force_release_is_told_at_the_next_renewal_and_moves_the_fence_on() {
+async fn a_force_release_is_told_at_once() {
+    let server = RedisServer::start();
+    let builder = || patient::builder().ttl(Duration::from_secs(24 * 3600));
+    let locks = builder().connect(&server.url()).await.expect("the server answers");
+    let guard = take(&locks).await;
+    let channels = || server.query::<Vec<String>>(&["PUBSUB", "CHANNELS"]).len();
+    wait::until("it listens", || channels() == 1).await;
+    let operator = builder().connect(&server.url()).await.expect("the server answers");
+    operator.force_release("a").await.expect("an answer");
+    assert_eq!(wait::soon("the message", guard.lost()).await, GONE);
+    all_say_lost(guard, LossReason::Gone).await;
+}
+
+#[tokio::test]
+async fn a_force_release_is_told_and_moves_the_fence_on() {
     let server = RedisServer::start();
     let (locks, others) = (runtime_at(&server).await, runtime_at(&server).await);
     let guard = take(&locks).await;
@@ -198,7 +213,7 @@ async fn a_force_release_is_told_at_the_next_renewal_and_moves_the_fence_on() {
     assert_eq!((lease.id, lease.fence), (guard.id(), guard.fence()));
     let (next, _others) = waiter.await.expect("a waiter");
     assert!(guard.fence() < moved_on && moved_on < next.fence());
-    assert_eq!(wait::soon("the next renewal", guard.lost()).await, GONE);
+    assert_eq!(wait::soon("the message", guard.lost()).await, GONE);
     all_say_lost(guard, LossReason::Gone).await;
     assert!(next.is_held());
     assert_eq!(operator.force_release("b").await.expect("an answer"), ForceReleased::NotHeld);

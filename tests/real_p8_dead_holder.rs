@@ -16,6 +16,10 @@ use leasehold_testkit::RedisServer;
 const TTL: Duration = Duration::from_secs(4);
 const LEASE: &str = "leasehold:{a}:lease";
 const COUNTER: &str = "leasehold:{a}:fence";
+const QUEUE: &str = "leasehold:{a}:queue";
+const WAITERS: &str = "leasehold:{a}:waiters";
+/// As it is by default.
+const CLAIM_WINDOW: Duration = Duration::from_secs(3);
 
 async fn runtime_at(url: &str) -> LockRuntime {
     patient::builder().ttl(TTL).connect(url).await.expect("the server answers")
@@ -53,24 +57,64 @@ async fn a_killed_holder_frees_within_its_ttl() {
     guard.release().await.expect("a lease that was held to the end");
 }
 
-#[tokio::test]
-async fn a_killed_waiter_leaves_nothing() {
-    let server = RedisServer::start();
-    let locks = runtime_at(&server.url()).await;
-    let guard = take(&locks).await;
+/// Holds the lock while a process that waits for it is killed.
+async fn beside_a_killed_waiter(server: &RedisServer, locks: &LockRuntime) -> Guard {
+    let guard = take(locks).await;
     let mut child = child::spawn("wait", &[("url", &server.url())]);
     child.wait_for_line("waiting", wait::CEILING);
     child.kill();
     let left = || server.query::<String>(&["CLIENT", "LIST"]).contains("leasehold:killed");
     wait::until("the dead process' connections are closed", || !left()).await;
+    assert_eq!(keys(server), [COUNTER, LEASE, QUEUE, WAITERS]);
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+    guard
+}
+
+fn keys(server: &RedisServer) -> Vec<String> {
     let mut keys: Vec<String> = server.query(&["KEYS", "*"]);
     keys.sort();
-    assert_eq!(keys, [COUNTER, LEASE]);
+    keys
+}
 
+fn time(server: &RedisServer) -> u64 {
+    let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
+    seconds * 1_000_000 + micros
+}
+
+#[tokio::test]
+async fn a_killed_waiter_delays_by_its_claim_window_at_most() {
+    let server = RedisServer::start();
+    let locks = runtime_at(&server.url()).await;
+    let guard = beside_a_killed_waiter(&server, &locks).await;
+    let dead = server.query::<Vec<String>>(&["ZRANGE", QUEUE, "0", "-1"]).remove(0);
     guard.release().await.expect("a lease that was held to the end");
-    // At once, not after the ttl of somebody who is not there.
+    // It is its turn, although nobody is there to take it.
+    let fields: Vec<String> = server.query(&["HKEYS", LEASE]);
+    assert!(fields.iter().any(|field| field.starts_with(&dead)), "{fields:?}");
+    let (now, ends_at) = expiry(&server);
+    assert!(ends_at <= now + as_micros(CLAIM_WINDOW));
+    let next = take(&locks).await;
+    let granted_at: u64 = server.query(&["HGET", LEASE, "since"]);
+    assert!(granted_at + 2_000 >= ends_at, "{} µs too early", ends_at - granted_at);
+    let late = granted_at.saturating_sub(ends_at);
+    assert!(late < as_micros(Duration::from_secs(20)), "{late} µs late");
+    next.release().await.expect("a lease that was held to the end");
+    assert_eq!(keys(&server), [COUNTER]);
+}
+
+#[tokio::test]
+async fn a_waiter_that_was_killed_long_ago_delays_nobody() {
+    let server = RedisServer::start();
+    let locks = runtime_at(&server.url()).await;
+    let guard = beside_a_killed_waiter(&server, &locks).await;
+    let killed_at = time(&server);
+    wait::until("its claim window is over", || time(&server) > killed_at + as_micros(CLAIM_WINDOW))
+        .await;
+    guard.release().await.expect("a lease that was held to the end");
+    // At once.
     let next = locks.lock("a").expect("a name").try_acquire().await.expect("an answer");
-    assert!(next.is_some());
+    next.expect("nobody is there").release().await.expect("a lease that was held to the end");
+    assert_eq!(keys(&server), [COUNTER]);
 }
 
 #[test]

@@ -83,6 +83,10 @@ fn connections(server: &RedisServer) -> usize {
     list.lines().filter(|line| line.contains("name=leasehold:storm")).count()
 }
 
+fn channels(server: &RedisServer) -> Vec<String> {
+    server.query(&["PUBSUB", "CHANNELS"])
+}
+
 async fn nothing_is_left(own_thread: bool) {
     let server = RedisServer::start();
     let locks = connect(&server, own_thread).await;
@@ -101,10 +105,12 @@ async fn nothing_is_left(own_thread: bool) {
     let marks = all.iter().filter(|key| key.contains(":withdrawn:")).count();
     assert_eq!(all.len(), counters.len() + marks, "{all:#?}");
     assert_eq!(server.keys_without_ttl(), [""; 0]);
-    assert_eq!(server.query::<Vec<String>>(&["PUBSUB", "CHANNELS"]), [""; 0]);
+    // One subscription, however many names there were; it goes with its runtime.
+    assert_eq!(channels(&server), [format!("leasehold:runtime:{}", locks.id())]);
 
     drop((locks, held));
     wait::until("the connections are closed", || connections(&server) == 0).await;
+    assert_eq!(channels(&server), [""; 0]);
 }
 
 #[tokio::test]

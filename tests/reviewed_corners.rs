@@ -12,7 +12,7 @@ use std::{
 
 use leasehold::{AcquireError, Inspection, LockRuntime};
 use leasehold_testkit::{CommandKind, Fault, Rule};
-use virtual_support::{World, millis, poll_once, secs};
+use virtual_support::{BrokenClock, World, millis, poll_once, secs};
 
 const NAME: &str = World::NAME;
 
@@ -50,6 +50,37 @@ async fn the_reaper_tries_again_before_a_short_ttl_is_over() {
         assert_eq!(world.store.executed(CommandKind::Release), 1, "{ttl:?}");
         assert!(world.holder(NAME).await.is_none(), "{ttl:?}");
     }
+}
+
+/// A panic of the task that asks for those who wait: they hear of it, and nobody spins.
+#[test]
+fn the_end_of_the_heartbeats_is_told_to_those_who_wait() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        done.send(tokio.block_on(wait_for_dead_heartbeats())).unwrap();
+    });
+    let error = leasehold_testkit::Patience::of(secs(20)).until(|| ended.try_recv().ok());
+    let error = error.expect("it hears of it");
+    assert!(matches!(&error, AcquireError::Store(_)), "{error}");
+}
+
+async fn wait_for_dead_heartbeats() -> AcquireError {
+    let clock = BrokenClock::default();
+    let shown = clock.clone();
+    let world = World::on_clock(&clock.manual, move |_| Arc::new(shown.clone()));
+    let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
+    let _held = other.lock(NAME).unwrap().acquire().await.unwrap();
+    let mut waiting = locks.lock(NAME).unwrap().acquire().wait_forever().into_future();
+    // The watchdog is asleep by now; the heartbeats' task is woken for the new waiter.
+    world.settle().await;
+    assert!(poll_once(waiting.as_mut()).is_pending());
+    clock.broken.store(true, Ordering::Relaxed);
+    for _ in 0..16 {
+        tokio::task::yield_now().await;
+    }
+    clock.broken.store(false, Ordering::Relaxed);
+    waiting.await.unwrap_err()
 }
 
 /// P6: a store that panics says nothing about the lease.
@@ -115,14 +146,15 @@ async fn take(locks: LockRuntime, n: usize) -> Option<bool> {
 /// A store whose first renewal panics.
 mod panicking {
     use std::sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     };
 
-    use leasehold::{Instant, LockName, LockStore};
+    use leasehold::{Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError};
     use leasehold_core::store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw, WithdrawAnswer,
+        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
+        WithdrawAnswer,
     };
     use leasehold_testkit::FaultyStore;
 
@@ -141,6 +173,19 @@ mod panicking {
     impl LockStore for Store {
         fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
             self.inner.acquire(command)
+        }
+
+        fn heartbeat<'a>(
+            &'a self,
+            batch: &'a [Waiter],
+            label: &'a RuntimeLabel,
+            deadline: Instant,
+        ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+            self.inner.heartbeat(batch, label, deadline)
+        }
+
+        fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+            self.inner.listen(runtime, listener);
         }
 
         fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {

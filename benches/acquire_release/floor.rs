@@ -1,3 +1,6 @@
+#[path = "../contention/library.rs"]
+mod library;
+
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
@@ -11,12 +14,15 @@ use crate::round::Share;
 #[derive(Debug)]
 pub(crate) struct Floor {
     connections: Vec<MultiplexedConnection>,
-    acquire: Script,
-    release: Script,
+    acquire: &'static Script,
+    release: &'static Script,
 }
 
 /// As many connections as the library uses by default.
 const CONNECTIONS: usize = 2;
+
+/// For how long the counter of a name stays, in milliseconds; as long as the library's.
+const RETENTION: u64 = 604_800_000;
 
 /// Connects with small packets sent at once, as the library does.
 pub(crate) async fn connect(url: &str) -> Result<Arc<Floor>, redis::RedisError> {
@@ -28,11 +34,7 @@ pub(crate) async fn connect(url: &str) -> Result<Arc<Floor>, redis::RedisError> 
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         connections.push(client.get_multiplexed_async_connection_with_config(&config).await?);
     }
-    Ok(Arc::new(Floor {
-        connections,
-        acquire: Script::new(include_str!("../../crates/core/src/lua/acquire.lua")),
-        release: Script::new(include_str!("../../crates/core/src/lua/release.lua")),
-    }))
+    Ok(Arc::new(Floor { connections, acquire: library::acquire(), release: library::release() }))
 }
 
 /// Acquires and releases each name in turn, one script call each.
@@ -52,6 +54,7 @@ fn lane(name: &str) -> usize {
     usize::try_from(hasher.finish() % CONNECTIONS as u64).unwrap_or(0)
 }
 
+/// With the keys and arguments that the library sends.
 async fn pair_of(
     floor: &Floor,
     connection: &mut MultiplexedConnection,
@@ -59,20 +62,19 @@ async fn pair_of(
     number: usize,
 ) -> Result<(), redis::RedisError> {
     let id = format!("00000000-0000-4000-8000-000000000000:{number}");
-    let lease = format!("floor:{{{name}}}:lease");
-    let granted: (String, String, String, u64, u64) = floor
-        .acquire
-        .key(&lease)
-        .key(format!("floor:{{{name}}}:fence"))
-        .key(format!("floor:{{{name}}}:withdrawn:{id}"))
-        .arg(&id)
-        .arg(30_000)
-        .arg(0)
-        .arg(604_800_000)
-        .arg("host/1/bench")
-        .invoke_async(connection)
-        .await?;
-    let mut release = floor.release.key(&lease);
-    let _: Value = release.arg(&id).arg(granted.1).arg(0).invoke_async(connection).await?;
+    let (keys, channels) = (library::keys("floor", name), "floor:runtime:");
+    let mut acquire = floor.acquire.prepare_invoke();
+    for key in &keys {
+        acquire.key(key);
+    }
+    acquire.key(library::withdrawn("floor", name, &id));
+    acquire.arg(&id).arg(30_000).arg(0).arg(RETENTION).arg("host/1/bench").arg(channels).arg(name);
+    let granted: (String, String, String, u64, u64, u64) = acquire.invoke_async(connection).await?;
+    let mut release = floor.release.prepare_invoke();
+    for key in &keys {
+        release.key(key);
+    }
+    release.arg(&id).arg(granted.1).arg(0).arg(RETENTION).arg(channels).arg(name);
+    let _: Value = release.invoke_async(connection).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use leasehold_core::{
     Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, RedisConfig, RedisStore,
     RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
 };
-use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing};
+use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
 use super::{error::ConnectError, handle::LockRuntime};
 
@@ -21,6 +21,7 @@ pub struct LockRuntimeBuilder {
     redis: Vec<RedisSetting>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    rules: Rules,
 }
 
 /// A setting that only a Redis server needs, kept until there is an address.
@@ -46,6 +47,7 @@ impl LockRuntimeBuilder {
             redis: Vec::new(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy::new()),
+            rules: Rules::default(),
         }
     }
 
@@ -76,8 +78,8 @@ impl LockRuntimeBuilder {
         self
     }
 
-    /// For how long an acquire's future may stay unpolled before its grant is taken back, at
-    /// least 50 ms, at most the ttl. Default: 3 s.
+    /// For how long a grant waits to be taken by an acquire's future, and others wait for this
+    /// runtime when it is not heard of; at least 50 ms, at most the ttl. Default: 3 s.
     pub fn claim_window(mut self, window: Duration) -> Self {
         self.timing.claim_window = window;
         self
@@ -132,6 +134,12 @@ impl LockRuntimeBuilder {
     /// Another source of identities and jitter, for tests that replay. Default: the system's.
     pub fn entropy(self, entropy: Arc<dyn Entropy>) -> Self {
         Self { entropy, ..self }
+    }
+
+    /// Other decisions than the right ones, for tests that show what comes of them.
+    #[doc(hidden)]
+    pub fn seam(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
     /// Connects to a Redis server, version 6.2 or newer.
@@ -196,8 +204,9 @@ impl LockRuntimeBuilder {
         runtime_id: RuntimeId,
     ) -> LockRuntime {
         let label = RuntimeLabel::of_process(&self.service);
-        let Self { clock, entropy, .. } = self;
-        let parts = EngineParts { store, clock, entropy, executor, runtime_id, label, timing };
+        let Self { clock, entropy, rules, .. } = self;
+        let parts =
+            EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules };
         LockRuntime::new(Engine::start(parts))
     }
 

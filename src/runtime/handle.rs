@@ -90,7 +90,7 @@ impl LockRuntime {
         self.engine.footprint()
     }
 
-    /// Tells who holds a lock.
+    /// Tells who holds a lock, and who waits for it.
     ///
     /// # Errors
     ///
@@ -106,9 +106,9 @@ impl LockRuntime {
 
     /// Looks who holds a lock, and ends that lease.
     ///
-    /// For operators: the holder learns of it at its next renewal, or at once if it is a lease of
-    /// this very runtime. What it writes until then is refused only where the storage checks
-    /// fences.
+    /// For operators: the holder's runtime is told at once, and learns of it at its next renewal
+    /// if the message is lost. What it writes until then is refused only where the storage checks
+    /// fences. The lock goes on to the next who waits.
     ///
     /// # Errors
     ///

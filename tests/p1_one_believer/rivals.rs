@@ -3,6 +3,7 @@ use std::time::Duration;
 use leasehold::{AcquireError, Clock, Entropy, Instant, LeaseState, LockRuntime};
 use leasehold_testkit::{
     CommandKind, Event, Fault, FaultyStore, Gate, History, ManualClock, Rule, SeededEntropy,
+    faulty::{PushFault, PushRule},
 };
 
 use super::virtual_support::{Process, World, millis, secs, step};
@@ -28,6 +29,7 @@ pub(crate) fn run(seed: u64) -> Run {
     let mut troubles = Vec::new();
     let mut workers = Vec::new();
     for (number, (line, process)) in lines.iter().zip(&processes).enumerate() {
+        inject_push(&chaos, &line.store);
         troubles.extend((0..6).map(|_| Trouble::inject(&chaos, &line.store)));
         let number = u64::try_from(number).unwrap();
         let locks = process.within(|| line.runtime(seed * 2 + number + 1));
@@ -61,6 +63,7 @@ pub(crate) fn run(seed: u64) -> Run {
         }
         if stop % 32 == 0 {
             for line in &lines {
+                line.store.deliver_pushes();
                 let store = line.store.clone();
                 drop(courier.spawn(async move { drop(store.deliver_late().await) }));
             }
@@ -69,6 +72,13 @@ pub(crate) fn run(seed: u64) -> Run {
         step(world.clock(), &processes, millis(20));
     }
     panic!("seed {seed} does not come to an end");
+}
+
+/// What goes wrong with the grants that a process is told of.
+fn inject_push(chaos: &SeededEntropy, store: &FaultyStore) {
+    for fault in [PushFault::Lose, PushFault::Delay, PushFault::Duplicate] {
+        store.inject_push(PushRule::new(fault).nth(1 + chaos.bits() % 4));
+    }
 }
 
 fn between(entropy: &SeededEntropy, least: u64, most: u64) -> Duration {
@@ -92,10 +102,11 @@ impl Trouble {
             4 => Fault::Delay(gate.clone()),
             _ => Fault::DelayReply(gate.clone()),
         };
-        let kind = match chaos.bits() % 6 {
+        let kind = match chaos.bits() % 8 {
             0 => CommandKind::Renew,
             1 => CommandKind::Release,
             2 => CommandKind::Withdraw,
+            3 | 4 => CommandKind::Heartbeat,
             _ => CommandKind::Acquire,
         };
         store.inject(Rule::new(fault).on(kind).nth(1 + chaos.bits() % 6));

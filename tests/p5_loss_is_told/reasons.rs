@@ -1,9 +1,18 @@
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    future::IntoFuture,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+};
 
 use leasehold::{Clock, LeaseEnd, LeaseState, LossReason, ReenterError, ReleaseError};
-use leasehold_testkit::{CommandKind, Fault, ManualClock, Rule};
+use leasehold_testkit::{
+    CommandKind, Fault, ManualClock, Rule,
+    faulty::{PushFault, PushRule},
+};
 
-use super::virtual_support::{BrokenClock, World, config, just_before, millis, nanos, secs};
+use super::virtual_support::{
+    BrokenClock, World, config, just_before, lock, millis, nanos, poll_once, secs, warm_up,
+};
 
 const NAME: &str = World::NAME;
 
@@ -110,9 +119,73 @@ async fn a_panic_of_the_watchdog_loses_every_lease() {
 }
 
 #[tokio::test]
+async fn a_forced_release_is_told_at_once() {
+    let world = World::new();
+    let (locks, admin) = (world.runtime(1), world.another_line().runtime(2));
+    let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+    let lost = tokio::spawn(guard.lost());
+    world.settle().await;
+    admin.force_release(NAME).await.unwrap();
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
+    world.settle().await;
+    assert_eq!(lost.await.unwrap(), LeaseEnd::Lost(LossReason::Gone));
+    world.pass(secs(30)).await;
+    assert_eq!(world.store.sent(CommandKind::Renew), 0, "a lost lease is not renewed");
+}
+
+/// A task of the turn is offered the lock, and has not taken it: it does not take it any more.
+#[tokio::test]
+async fn a_forced_release_ends_an_open_offer_too() {
+    for from_queue in [false, true] {
+        let world = World::new();
+        let (locks, admin) = (world.runtime(1), world.another_line().runtime(2));
+        warm_up(&world, &locks).await;
+        let holder = lock(if from_queue { &admin } else { &locks }).acquire().await.unwrap();
+        let mut offered = lock(&locks).acquire().wait_forever().into_future();
+        for _ in 0..3 {
+            assert!(poll_once(offered.as_mut()).is_pending());
+            world.settle().await;
+        }
+        world.pass(millis(1)).await;
+        holder.release().await.unwrap();
+        assert_eq!(world.holder(NAME).await.unwrap().id.runtime(), locks.id());
+        admin.force_release(NAME).await.unwrap();
+        let theirs = lock(&admin).acquire().await.unwrap();
+        for _ in 0..10 {
+            assert!(poll_once(offered.as_mut()).is_pending(), "from the queue: {from_queue}");
+            assert!(theirs.is_held());
+            world.pass(secs(1)).await;
+        }
+        theirs.release().await.unwrap();
+        world.settle().await;
+        let Poll::Ready(guard) = poll_once(offered.as_mut()) else { panic!("it is free") };
+        assert!(guard.unwrap().is_held());
+    }
+}
+
+/// A late copy of the message, or one about a lease that is over, ends nothing.
+#[tokio::test]
+async fn an_old_message_of_a_forced_release_ends_no_other_lease() {
+    let world = World::new();
+    let (locks, admin) = (world.runtime(1), world.another_line().runtime(2));
+    let lock = locks.lock(NAME).unwrap();
+    let first = lock.acquire().await.unwrap();
+    world.store.inject_push(PushRule::new(PushFault::Delay));
+    admin.force_release(NAME).await.unwrap();
+    assert!(first.is_held(), "it does not know yet");
+    drop(first);
+    let second = lock.acquire().await.unwrap();
+    assert_eq!(world.store.deliver_pushes(), 1);
+    world.pass(secs(30)).await;
+    assert!(second.is_held());
+}
+
+/// The message is lost: a renewal finds out.
+#[tokio::test]
 async fn a_forced_release_is_learnt_at_the_next_renewal() {
     let world = World::new();
     let (locks, admin) = (world.runtime(1), world.another_line().runtime(2));
+    world.store.inject_push(PushRule::new(PushFault::Lose));
     let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
     let lost = tokio::spawn(guard.lost());
     world.settle().await;

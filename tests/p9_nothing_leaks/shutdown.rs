@@ -1,10 +1,10 @@
-use std::future::IntoFuture;
+use std::{future::IntoFuture, task::Poll};
 
 use leasehold::{AcquireError, LeaseEnd, LeaseState, LossReason, ReleaseError};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use super::virtual_support::{
-    World, at_most_polls, config, definite, millis, on_every_store, secs,
+    World, at_most_polls, config, definite, millis, on_every_store, poll_once, secs,
 };
 
 const NAME: &str = World::NAME;
@@ -118,6 +118,37 @@ async fn shutdown_reports_what_it_could_not_release() {
         // By the ttl they are free all the same.
         world.pass(secs(10)).await;
         assert!(world.holder(NAME).await.is_none() && world.holder("orders/43").await.is_none());
+    }
+}
+
+/// A turn that ends as the shutdown comes: its release is on the way, and not confirmed yet.
+#[tokio::test]
+async fn shutdown_waits_for_the_end_of_a_turn() {
+    for offered in [true, false] {
+        let world = World::new();
+        let locks = world.runtime(1);
+        let lock = locks.lock(NAME).unwrap();
+        lock.acquire().await.unwrap().release().await.unwrap();
+        world.pass(millis(20)).await;
+        let guard = lock.acquire().await.unwrap();
+        let mut next = lock.acquire().into_future();
+        assert!(poll_once(next.as_mut()).is_pending());
+        let gate = Gate::new();
+        world.store.inject(Rule::new(Fault::Delay(gate.clone())).on(CommandKind::Release));
+        // Its time is over, and the runtime queues anew; or the next task is offered the lock.
+        world.pass(if offered { millis(1) } else { millis(10) }).await;
+        guard.release().await.unwrap();
+        world.settle().await;
+        assert_eq!(gate.arrived(), usize::from(!offered));
+        let unreleased = |report: leasehold::ShutdownReport| report.unreleased.len();
+        let early = async { unreleased(locks.shutdown(millis(100)).await) };
+        let (early, ()) = tokio::join!(biased; early, world.pass(millis(100)));
+        assert_eq!((early, gate.arrived()), (1, 1), "offered: {offered}");
+        gate.open();
+        assert_eq!(unreleased(locks.shutdown(secs(1)).await), 0, "offered: {offered}");
+        assert!(world.holder(NAME).await.is_none(), "offered: {offered}");
+        let ended = poll_once(next.as_mut());
+        assert!(matches!(ended, Poll::Ready(Err(AcquireError::ShutDown { .. }))), "{ended:?}");
     }
 }
 

@@ -11,8 +11,11 @@ use leasehold_testkit::ChildProcess;
 /// The name of the test that is the child's program.
 const PROGRAM: &str = "child_program";
 
-/// How long a child lives at most, should its parent be gone.
+/// How long a child lives at most, should its parent be gone and nothing else be said.
 const LIFE: Duration = Duration::from_secs(60);
+
+/// The argument that says how many seconds it lives at most.
+pub(crate) const LIFE_SECONDS: &str = "life";
 
 /// Runs this binary again, in a role and with named arguments.
 pub(crate) fn spawn(role: &str, args: &[(&str, &str)]) -> ChildProcess {
@@ -29,8 +32,10 @@ pub(crate) fn spawn(role: &str, args: &[(&str, &str)]) -> ChildProcess {
 /// The role of this process, if it is a child.
 pub(crate) fn role() -> Option<String> {
     let role = env::var("LEASEHOLD_CHILD").ok()?;
-    thread::spawn(|| {
-        thread::sleep(LIFE);
+    let life = env::var(variable(LIFE_SECONDS)).ok().and_then(|seconds| seconds.parse().ok());
+    let life = life.map_or(LIFE, Duration::from_secs);
+    thread::spawn(move || {
+        thread::sleep(life);
         process::exit(3);
     });
     // The test runner has begun a line.

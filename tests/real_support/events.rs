@@ -33,6 +33,7 @@ fn line(event: Event) -> String {
         Event::CounterRead { value } => format!("counter {value}"),
         Event::Released { lease, at } => format!("released {lease} {}", nanos(at)),
         Event::Lost { lease, at } => format!("lost {lease} {}", nanos(at)),
+        other => panic!("{other:?} is told by no process"),
     }
 }
 

@@ -6,6 +6,7 @@ mod clocks;
 mod futures;
 mod processes;
 mod seen;
+mod waiters;
 mod words;
 mod world;
 
@@ -13,6 +14,7 @@ pub(crate) use clocks::{BrokenClock, TickingClock, TimerlessClock};
 pub(crate) use futures::{at_most_polls, poll_once};
 pub(crate) use processes::{Process, step};
 pub(crate) use seen::{Seen, Value};
+pub(crate) use waiters::{Waiting, lock, warm_up};
 pub(crate) use words::{config, definite, indeterminate, just_before, millis, nanos, secs};
 pub(crate) use world::World;
 

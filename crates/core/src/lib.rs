@@ -12,6 +12,8 @@ pub mod lease;
 mod memory;
 pub mod metric;
 mod redis;
+#[doc(hidden)]
+pub mod seam;
 pub mod store;
 mod words;
 

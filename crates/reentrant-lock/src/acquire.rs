@@ -8,6 +8,7 @@ use std::{
 use leasehold_core::{LockName, Ttl, metric::ClassMetrics};
 
 use crate::{
+    driver::Wish,
     engine::Engine,
     error::{AcquireError, OptionsError},
     guard::Guard,
@@ -77,7 +78,7 @@ impl Acquire {
         Self { owner: Some(owner.clone()), ..self }
     }
 
-    /// Acquires the lock if it is free; `None` means that somebody else holds it.
+    /// Acquires the lock if it is free; `None` means that somebody else holds it or waits for it.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ impl Acquire {
     ///
     /// As awaiting the acquire.
     pub async fn try_now(self) -> Result<Option<Guard>, AcquireError> {
-        match self.validated(Patience::Try)?.run().await {
+        match Box::pin(self.validated(Patience::Try)?.run()).await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(timeout)) => timeout
                 .last_error
@@ -115,8 +116,9 @@ impl Acquire {
             (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
             _ => {}
         }
-        let owner = owner.or_else(|| Owner::of_scope(runtime));
-        Ok(Wait { engine, name, metrics, patience, ttl, max_hold, renews, owner })
+        let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
+        let wish = Wish { ttl, tries, renews, max_hold, metrics };
+        Ok(Wait { engine, name, wish, patience, owner })
     }
 }
 
@@ -144,9 +146,10 @@ impl IntoFuture for Acquire {
     /// Dropping the future at any point takes back whatever came of it; a waiter that comes
     /// back queues anew.
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let patience = self.wait.map_or(Patience::Forever, Patience::For);
-            self.validated(patience)?.run().await
-        })
+        let patience = self.wait.map_or(Patience::Forever, Patience::For);
+        match self.validated(patience) {
+            Ok(wait) => Box::pin(wait.run()),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 }

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreErrorKind,
@@ -10,6 +10,7 @@ use leasehold_watchdog::Lost;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    driver::GivenBack,
     engine::Cleanup,
     error::{ReenterError, ReleaseError},
     held::Held,
@@ -19,9 +20,9 @@ use crate::{
 
 /// One hold of a lease.
 ///
-/// Releasing the last guard of a lease ends it. Dropping it does too: in memory at once, on the
-/// server as soon as the runtime's reaper gets to it; nothing blocks, nothing panics, in or
-/// outside of a tokio runtime.
+/// Releasing the last guard of a lease ends it. Dropping it does too: in memory at once, and on the
+/// server as soon as the runtime's reaper gets to it, unless another task of this process goes on
+/// with the lock. Nothing blocks, nothing panics, in or outside of a tokio runtime.
 ///
 /// A guard cannot be used after its release, which consumes it:
 ///
@@ -131,7 +132,9 @@ impl Guard {
 
     /// Gives the hold back, and says what came of it.
     ///
-    /// The last release is retried until the server confirms it or the lease's ttl is over.
+    /// The last release ends the lease. Where other tasks of this process wait for the lock it
+    /// goes on to the next of them in memory; otherwise the release is retried until the server
+    /// confirms it or the lease's ttl is over.
     ///
     /// # Errors
     ///
@@ -142,11 +145,24 @@ impl Guard {
     ///
     /// The hold is off in memory from the first poll on; dropping the future, polled or not,
     /// leaves the rest to the reaper.
-    pub async fn release(mut self) -> Result<Released, ReleaseError> {
-        let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-        match held.leave() {
-            Some(update) => leave(&held, update).await,
-            None => end(&held).await,
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "it would keep itself twice, in every task that waits"
+    )]
+    pub fn release(
+        mut self,
+    ) -> impl Future<Output = Result<Released, ReleaseError>> + Send + use<> {
+        async move {
+            let Some(held) = self.held.take() else { return Ok(Released::Ended) };
+            // Boxed where the server is told: a task that waits for a lock keeps room all the while for
+            // what it will do with it.
+            match held.leave() {
+                Some(update) => Box::pin(leave(held, update)).await,
+                None => match end(held) {
+                    Ended::Here(outcome) => outcome,
+                    Ended::There(told) => told.await,
+                },
+            }
         }
     }
 
@@ -163,14 +179,15 @@ impl Drop for Guard {
             drop(held.hold_job(update));
             return;
         }
-        // Announced before the lease leaves the watchdog: a shutdown sees the one or the other.
-        let (late_copies, rest) = (held.withdraw_job(), held.release_job(ReleaseVia::Drop));
-        if worth_releasing(held.end(HoldEnd::Dropped)) {
-            drop(rest);
-        } else {
-            rest.disarm();
+        let (before, back) = held.end(HoldEnd::Dropped, ReleaseVia::Drop);
+        match back {
+            GivenBack::Settled => held.tell_settled(ReleaseVia::Drop),
+            GivenBack::Ends(rest) => drop(rest),
+            GivenBack::WasOver if worth_releasing(before) => {
+                drop(held.release_job(ReleaseVia::Drop, None));
+            }
+            GivenBack::WasOver => {}
         }
-        drop(late_copies);
     }
 }
 
@@ -186,7 +203,7 @@ impl fmt::Debug for Guard {
 }
 
 /// Tells the server that a lease has fewer holds.
-async fn leave(held: &Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
+async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
     let rest = held.hold_job(update);
     let told = held.tell(update).await;
     // Otherwise the reaper tells the server later: the count in memory is what matters.
@@ -201,23 +218,42 @@ async fn leave(held: &Arc<Held>, update: HoldUpdate) -> Result<Released, Release
     }
 }
 
-/// Ends a lease in memory, then on the server.
-async fn end(held: &Arc<Held>) -> Result<Released, ReleaseError> {
-    // Follows the release, however that ends. Both are announced before the lease leaves the
-    // watchdog: a shutdown sees the one or the other.
-    let _late_copies = held.withdraw_job();
-    let rest = held.release_job(ReleaseVia::Explicit);
-    let before = held.end(HoldEnd::Released);
-    let outcome = match before {
-        LeaseState::Held { until } => confirm(held, until).await,
-        LeaseState::Lost(reason) => {
-            if !worth_releasing(before) {
-                rest.disarm();
-            }
-            return Err(lost(held, reason));
+/// Where a lease ends.
+enum Ended {
+    /// In memory; another task or the runtime goes on.
+    Here(Result<Released, ReleaseError>),
+    /// On the server, which is to be told.
+    There(Pin<Box<dyn Future<Output = Result<Released, ReleaseError>> + Send>>),
+}
+
+/// Ends a lease in memory.
+fn end(held: Arc<Held>) -> Ended {
+    let (before, back) = held.end(HoldEnd::Released, ReleaseVia::Explicit);
+    Ended::Here(match (before, back) {
+        (_, GivenBack::Ends(rest)) => {
+            return Ended::There(Box::pin(end_turn(held, before, rest)));
         }
-        LeaseState::Released => Ok(Released::Ended),
-    };
+        (LeaseState::Lost(reason), _) => {
+            if worth_releasing(before) {
+                drop(held.release_job(ReleaseVia::Explicit, None));
+            }
+            Err(lost(&held, reason))
+        }
+        (_, GivenBack::Settled | GivenBack::WasOver) => {
+            held.tell_settled(ReleaseVia::Explicit);
+            Ok(Released::Ended)
+        }
+    })
+}
+
+/// Ends a turn on the server that nobody here goes on with.
+async fn end_turn(
+    held: Arc<Held>,
+    before: LeaseState,
+    rest: Cleanup,
+) -> Result<Released, ReleaseError> {
+    let LeaseState::Held { until } = before else { return Ok(Released::Ended) };
+    let outcome = confirm(&held, until).await;
     let label = match &outcome {
         Ok(_) => ReleaseOutcome::Released,
         Err(ReleaseError::Lost { .. }) => ReleaseOutcome::Gone,
@@ -234,22 +270,26 @@ async fn end(held: &Arc<Held>) -> Result<Released, ReleaseError> {
 async fn confirm(held: &Arc<Held>, until: Instant) -> Result<Released, ReleaseError> {
     let Held { engine, lease, .. } = &**held;
     let (expires, mut doubtful) = (held.expires(), false);
+    let unattended_at = engine.clock.now() + engine.timing.claim_window(lease.ttl());
     let mut pauses = engine.backoff();
     loop {
         let now = engine.clock.now();
         let deadline = expires.min(now + engine.timing.command_deadline(lease.ttl()));
-        let (name, id, fence) = (lease.name(), lease.id(), lease.fence());
-        let command = Release { name, id, fence, keep: None, deadline };
+        let (name, id, fence) = (lease.name(), lease.turn().id(), lease.turn().first());
+        let command = Release { name, id, fence, keep: None, next: None, deadline };
         let error = match engine.counted(engine.store.release(command).await) {
-            Ok(ReleaseAnswer::Released | ReleaseAnswer::Kept { .. }) => return Ok(Released::Ended),
-            // A copy that was not answered did it: nobody else could have before the deadline.
-            Ok(ReleaseAnswer::Gone) if doubtful && engine.clock.now() < until => {
+            // A copy that was not answered, or the runtime's own, did it: nobody else could have before the deadline.
+            Ok(ReleaseAnswer::Gone)
+                if (doubtful || engine.clock.now() >= unattended_at)
+                    && engine.clock.now() < until =>
+            {
                 return Ok(Released::Ended);
             }
             Ok(ReleaseAnswer::Gone) => {
                 lease.metrics().lost(LossReason::Gone);
                 return Err(lost(held, LossReason::Gone));
             }
+            Ok(_) => return Ok(Released::Ended),
             Err(error) => error,
         };
         doubtful |= error.kind() == StoreErrorKind::Indeterminate;

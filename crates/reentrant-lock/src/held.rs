@@ -3,13 +3,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leasehold_core::{
     Instant,
     lease::{HoldUpdate, Holds, HoldsError, LeaseState, LossReason},
-    metric::{HoldEnd, ReleaseVia},
+    metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
     store::{Hold, HoldAnswer},
 };
-use leasehold_watchdog::{HeldLease, Watch};
+use leasehold_watchdog::{HeldLease, TurnKeeper};
 
 use crate::{
-    engine::{Cleanup, Engine, Job, Task},
+    cohort::End,
+    driver::GivenBack,
+    engine::{Cleanup, Engine, Job, Task, TurnEnd},
     error::ReenterError,
     owner::Owner,
 };
@@ -20,16 +22,13 @@ pub(crate) struct Held {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<HeldLease>,
     pub(crate) owner: Option<Owner>,
-    pub(crate) watch: Watch,
-    /// A copy of the acquire may still be executed, after the lease is over.
-    pub(crate) uncertain: bool,
     pub(crate) holds: Mutex<Holds>,
 }
 
 impl Held {
     /// Counts another hold, the caller's to take off again; `None` when the last one is off.
     pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
-        match self.holds().enter() {
+        match self.holds().enter(self.engine.change_number()) {
             Ok(update) => Ok(Some(update)),
             Err(HoldsError::Ended) => Ok(None),
             Err(HoldsError::TooMany) => Err(self.too_many()),
@@ -53,7 +52,7 @@ impl Held {
 
     /// Takes a hold off; `None` means that it was the last one.
     pub(crate) fn leave(&self) -> Option<HoldUpdate> {
-        self.holds().leave()
+        self.holds().leave(self.engine.change_number())
     }
 
     /// Tells the server the holds.
@@ -65,8 +64,8 @@ impl Held {
         let sent_at = engine.clock.now();
         let answer = engine.store.hold(Hold {
             name: lease.name(),
-            id: lease.id(),
-            fence: lease.fence(),
+            id: lease.turn().id(),
+            fence: lease.turn().first(),
             update,
             ttl: lease.ttl(),
             deadline: sent_at + engine.timing.command_deadline(lease.ttl()),
@@ -74,7 +73,11 @@ impl Held {
         let answer = engine.counted(answer.await).map_err(|error| error.for_lock(lease.name()))?;
         let state = match answer {
             HoldAnswer::Held { remaining } => lease.extended(sent_at, remaining),
-            HoldAnswer::Gone => lease.lose(LossReason::Gone),
+            HoldAnswer::Gone => {
+                let state = lease.lose(LossReason::Gone);
+                engine.cohorts.lost(lease.turn(), LossReason::Gone);
+                state
+            }
         };
         match state {
             LeaseState::Lost(reason) => Err(self.lost(reason)),
@@ -82,19 +85,26 @@ impl Held {
         }
     }
 
-    /// Ends the lease in memory; the answer is the state that it had until then.
-    pub(crate) fn end(&self, end: HoldEnd) -> LeaseState {
-        let before = self.lease.release(end);
-        self.engine.watchdog.forget(self.watch);
+    /// Ends the lease in memory; tells the state that it had until then, and what there is to do.
+    pub(crate) fn end(&self, end: HoldEnd, via: ReleaseVia) -> (LeaseState, GivenBack<Cleanup>) {
+        let prepare = |turn: &End| self.release_job(via, Some(*turn));
+        let ended = self.engine.cohorts.give_back(&self.lease, end, prepare);
         if let Some(owner) = &self.owner {
             owner.forget(&self.lease);
         }
-        before
+        ended
     }
 
-    /// What ends the lease on the server if nobody else does.
-    pub(crate) fn release_job(&self, via: ReleaseVia) -> Cleanup {
-        let task = Task::Release { fence: self.lease.fence(), via };
+    /// The lease is over, and another task or the runtime itself does the rest.
+    pub(crate) fn tell_settled(&self, via: ReleaseVia) {
+        self.lease.metrics().release(ReleaseOutcome::Released, via);
+    }
+
+    /// What ends the lease on the server if nobody else does, and with it its turn.
+    pub(crate) fn release_job(&self, via: ReleaseVia, turn: Option<End>) -> Cleanup {
+        let cohorts = Arc::downgrade(&self.engine.cohorts);
+        let turn = turn.map(|end| TurnEnd { cohorts, end });
+        let task = Task::Release { fence: self.lease.turn().first(), via, turn };
         self.cleanup(task, self.expires())
     }
 
@@ -102,13 +112,8 @@ impl Held {
     /// a hold extends, and nothing may extend a lease that was lost.
     pub(crate) fn hold_job(&self, update: HoldUpdate) -> Option<Cleanup> {
         let LeaseState::Held { until } = self.lease.state() else { return None };
-        let (fence, ttl) = (self.lease.fence(), self.lease.ttl());
+        let (fence, ttl) = (self.lease.turn().first(), self.lease.ttl());
         Some(self.cleanup(Task::Hold { fence, update, ttl }, until))
-    }
-
-    /// What keeps a late copy of the acquire from coming back as a lease that nobody knows of.
-    pub(crate) fn withdraw_job(&self) -> Option<Cleanup> {
-        self.uncertain.then(|| self.cleanup(Task::Withdraw, self.expires()))
     }
 
     /// When the server has forgotten the lease by itself.
@@ -117,7 +122,7 @@ impl Held {
     }
 
     fn cleanup(&self, task: Task, expires: Instant) -> Cleanup {
-        let (name, id) = (self.lease.name().clone(), self.lease.id());
+        let (name, id) = (self.lease.name().clone(), self.lease.turn().id());
         let metrics = Arc::clone(self.lease.metrics());
         let timeout = self.engine.timing.command_deadline(self.lease.ttl());
         let job = Job { name, id, task, expires, timeout, metrics };

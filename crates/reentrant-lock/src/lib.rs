@@ -7,6 +7,8 @@
 //! - [`Engine`] is what the locks of one runtime share.
 
 mod acquire;
+mod cohort;
+mod driver;
 mod engine;
 mod error;
 mod guard;
@@ -15,13 +17,16 @@ mod lease;
 mod lock;
 mod owner;
 mod released;
+#[doc(hidden)]
+pub mod seam;
 mod wait;
 mod with;
 
 pub use acquire::Acquire;
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport, Timing, TimingError};
 pub use error::{
-    AcquireError, HolderInfo, OptionsError, ReenterError, ReleaseError, WaitTimeout, WithError,
+    AcquireError, HolderInfo, OptionsError, QueuePosition, ReenterError, ReleaseError, WaitTimeout,
+    WithError,
 };
 pub use guard::Guard;
 pub use lease::Lease;

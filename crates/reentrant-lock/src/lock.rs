@@ -48,7 +48,7 @@ impl ReentrantLock {
         Acquire::new(&self.engine, &self.name, &self.metrics)
     }
 
-    /// Acquires the lock if it is free; `None` means that somebody else holds it.
+    /// Acquires the lock if it is free; `None` means that somebody else holds it or waits for it.
     ///
     /// # Errors
     ///

@@ -1,21 +1,24 @@
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
+    pin::Pin,
     sync::{Arc, Mutex},
+    task::{Context, Poll},
     time::Duration,
 };
 
 use leasehold_core::{
-    Instant, LockName, StoreError, StoreErrorKind, Ttl,
-    lease::{Grant, Holds, LeaseState},
+    Instant, LockName, StoreError, StoreErrorKind,
+    lease::{Holds, LeaseState},
     metric::{AcquireOutcome, ClassMetrics},
-    store::Inspection,
+    store::{Acquire as AcquireCommand, AcquireAnswer, Inspection, StoreFuture},
 };
 use leasehold_watchdog::HeldLease;
-use tokio::select;
 
 use crate::{
-    engine::{Attempt, ClaimWatch, Engine, Tried},
-    error::{AcquireError, HolderInfo, ReenterError, WaitTimeout},
+    cohort::Lead,
+    driver::{Entered, Found, InLine, Led, Wish},
+    engine::Engine,
+    error::{AcquireError, HolderInfo, QueuePosition, ReenterError, WaitTimeout},
     guard::Guard,
     held::Held,
     owner::Owner,
@@ -26,12 +29,19 @@ use crate::{
 pub(crate) struct Wait {
     pub(crate) engine: Arc<Engine>,
     pub(crate) name: LockName,
-    pub(crate) metrics: Arc<ClassMetrics>,
+    pub(crate) wish: Wish,
     pub(crate) patience: Patience,
-    pub(crate) ttl: Ttl,
-    pub(crate) max_hold: Option<Duration>,
-    pub(crate) renews: bool,
     pub(crate) owner: Option<Owner>,
+}
+
+/// What a wait in line came to.
+enum Turned {
+    /// Something was found there.
+    Found(Found),
+    /// The owner holds the lock by now.
+    Holds,
+    /// Patience is over.
+    TimeOver,
 }
 
 /// For how long to wait.
@@ -46,130 +56,205 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// What is left of it after waiting for some time.
-    fn left(self, waited: Duration) -> Option<Duration> {
+    /// When it ends for a wait that began at `started`; `None` for never.
+    fn ends(self, started: Instant) -> Option<Instant> {
         match self {
-            Self::Try => None,
-            Self::For(wait) => wait.checked_sub(waited).filter(|left| !left.is_zero()),
-            Self::Forever => Some(Duration::MAX),
+            Self::Try => Some(started),
+            Self::For(wait) => Some(started + wait),
+            Self::Forever => None,
         }
     }
 }
 
 impl Wait {
     /// Acquires, or gives up.
-    pub(crate) async fn run(self) -> Result<Guard, AcquireError> {
-        let mut tally = Tally::new(&self.metrics, self.patience);
-        let outcome = self.wait(&mut tally).await;
-        tally.finish(&outcome);
-        outcome
+    ///
+    /// Not an `async fn`, which would keep itself twice: many tasks may wait for long.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "it would keep itself twice, in every task that waits"
+    )]
+    pub(crate) fn run(mut self) -> impl Future<Output = Result<Guard, AcquireError>> + Send {
+        async move {
+            let mut tally = Tally::new(&self.wish.metrics, self.patience);
+            if self.owner.is_none() {
+                self.owner = Owner::of_scope(self.engine.runtime_id());
+            }
+            let outcome = self.wait(&mut tally).await;
+            tally.finish(&outcome);
+            outcome
+        }
     }
 
     async fn wait(&self, tally: &mut Tally) -> Result<Guard, AcquireError> {
         let started = self.engine.clock.now();
-        let mut attempt = self.attempt();
-        let mut pauses = self.engine.backoff();
         loop {
-            if self.engine.closed.is_cancelled() {
-                return Err(AcquireError::ShutDown { lock: self.name.clone() });
+            if self.engine.has_stopped() || self.engine.closed.is_cancelled() {
+                return Err(self.closed());
             }
             // Made before the look, so that a lease gained meanwhile is not missed.
-            let gained = self.owner.as_ref().map(Owner::gained);
-            if let Some(guard) = self.reenter().await? {
+            let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
+            if let Some(held) = self.held()
+                && let Some(guard) = Box::pin(reenter(held)).await?
+            {
                 tally.reentered = true;
                 return Ok(guard);
             }
-            let deadline = self.engine.clock.now() + self.engine.timing.command_deadline(self.ttl);
-            let (free_in, error) = match attempt.try_once(deadline).await {
-                Tried::Granted { grant, at, claim, uncertain } => {
-                    let guard = self.take_over(grant, at, claim, uncertain);
-                    // After the lease is watched: a shutdown from now on finds it there.
-                    if self.engine.closed.is_cancelled() {
-                        return Err(AcquireError::ShutDown { lock: self.name.clone() });
+            // Nothing of this match outlives it: a task that waits keeps all that awaits keep.
+            let (in_line, lead) = match self.engine.cohorts.enter(&self.name, &self.wish) {
+                Entered::Closed => return Err(self.closed()),
+                Entered::Taken => (None, None),
+                Entered::Leads(in_line, lead) => (Some(in_line), Some(lead)),
+                Entered::Waits(in_line) => (Some(in_line), None),
+            };
+            let Some(in_line) = in_line else {
+                tally.finds_taken(None);
+                return Err(Box::pin(self.timeout(started, None)).await);
+            };
+            if let Some(lead) = lead {
+                let sent_at = self.engine.clock.now();
+                let answer = self.engine.counted(self.ask(sent_at, lead).await);
+                match in_line.asked(&self.wish, sent_at, answer) {
+                    Led::Lease(lease) => return self.take_over(lease, started),
+                    Led::Failed(error) => return Err(self.failed(started, error)),
+                    Led::Waits => {}
+                    Led::Busy => {
+                        tally.finds_taken(None);
+                        return Err(Box::pin(self.timeout(started, Some(in_line))).await);
                     }
-                    self.metrics.waited(at.saturating_since(started));
-                    return Ok(guard);
                 }
-                Tried::Void if self.engine.watchdog.has_stopped() => {
-                    return Err(runtime_stopped().for_lock(&self.name).into());
+            }
+            tally.finds_taken(Some(&in_line));
+            match self.in_line(&in_line, holds, started).await {
+                Turned::Found(Found::Lease(lease)) => return self.take_over(lease, started),
+                Turned::Found(Found::Failed(error)) => {
+                    return Err(error.for_lock(&self.name).into());
                 }
-                Tried::Void => {
-                    attempt = self.attempt();
-                    (Duration::ZERO, Some(too_late()))
+                Turned::Found(Found::Dropped) | Turned::Holds => {}
+                Turned::TimeOver => {
+                    return Err(Box::pin(self.timeout(started, Some(in_line))).await);
                 }
-                Tried::Busy { remaining } => {
-                    tally.finds_taken();
-                    (remaining, None)
-                }
-                Tried::Failed(error) if error.kind().is_transient() => (Duration::MAX, Some(error)),
-                Tried::Failed(error) => return Err(error.for_lock(&self.name).into()),
-            };
-            let now = self.engine.clock.now();
-            let Some(left) = self.patience.left(now.saturating_since(started)) else {
-                return Err(self.timeout(now.saturating_since(started), error).await);
-            };
-            tally.waits();
-            let pause = pauses.next_pause().min(free_in.saturating_add(A_TICK)).min(left);
-            select! {
-                biased;
-                () = self.engine.closed.cancelled() => {}
-                () = or_never(gained) => {}
-                () = self.engine.clock.sleep_until(now + pause) => self.metrics.wakeup(),
             }
         }
     }
 
-    fn attempt(&self) -> Attempt {
-        Attempt::new(&self.engine, &self.name, self.ttl, &self.metrics)
+    /// Asks for all who come after it, as the first.
+    fn ask(&self, sent_at: Instant, lead: Lead) -> StoreFuture<'_, AcquireAnswer> {
+        let Self { engine, name, wish, .. } = self;
+        engine.store.acquire(AcquireCommand {
+            name,
+            id: lead.id,
+            ttl: wish.ttl,
+            watermark: engine.cohorts.shared.watermarks.of(sent_at, name),
+            label: &engine.label,
+            wait: lead.heartbeat,
+            deadline: sent_at + engine.timing.command_deadline(wish.ttl),
+        })
     }
 
-    /// Enters the lease that the owner has already, if it has one.
-    async fn reenter(&self) -> Result<Option<Guard>, AcquireError> {
-        let Some(held) = self.owner.as_ref().and_then(|owner| owner.held(&self.name)) else {
-            return Ok(None);
-        };
+    /// Waits in line, until it is this task's turn or something else comes first.
+    fn in_line<'a>(
+        &'a self,
+        in_line: &'a InLine,
+        mut holds: Option<Soon<'a>>,
+        started: Instant,
+    ) -> impl Future<Output = Turned> + Send + 'a {
+        let ends = self.patience.ends(started);
+        let mut ends = ends.map(|at| self.engine.clock.sleep_until(at));
+        poll_fn(move |cx| match in_line.poll(&self.wish, cx.waker()) {
+            Poll::Ready(found) => Poll::Ready(Turned::Found(found)),
+            Poll::Pending if is_over(holds.as_mut(), cx) => Poll::Ready(Turned::Holds),
+            Poll::Pending if is_over(ends.as_mut(), cx) => Poll::Ready(Turned::TimeOver),
+            Poll::Pending => Poll::Pending,
+        })
+    }
+
+    /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.
+    fn holds_by<'a>(
+        &'a self,
+        owner: &'a Owner,
+        gained: impl Future<Output = ()> + Send + 'a,
+    ) -> Soon<'a> {
+        Box::pin(async move {
+            gained.await;
+            loop {
+                // Made before the look, so that a lease gained meanwhile is not missed.
+                let gained = owner.gained();
+                if owner.held(&self.name).is_some() {
+                    return;
+                }
+                gained.await;
+            }
+        })
+    }
+
+    /// Nobody is let in any more.
+    fn closed(&self) -> AcquireError {
+        if self.engine.closed.is_cancelled() {
+            return AcquireError::ShutDown { lock: self.name.clone() };
+        }
+        runtime_stopped().for_lock(&self.name).into()
+    }
+
+    /// The lease that the owner has already, if it has one.
+    fn held(&self) -> Option<Arc<Held>> {
+        let held = self.owner.as_ref().and_then(|owner| owner.held(&self.name));
         // A lease that its last guard is just releasing is nobody's to enter.
-        if held.lease.state() == LeaseState::Released {
-            return Ok(None);
-        }
-        match Guard::enter(&held).await {
-            Ok(entered) => Ok(entered),
-            Err(ReenterError::Lost { lock, fence, reason }) => {
-                Err(AcquireError::Lost { lock, fence, reason })
-            }
-            Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
-            Err(ReenterError::Store(error)) => Err(error.into()),
-        }
+        held.filter(|held| held.lease.state() != LeaseState::Released)
     }
 
-    /// Makes a grant a lease under watch. No await from here to the guard: it cannot leak.
-    fn take_over(&self, grant: Grant, at: Instant, claim: ClaimWatch, uncertain: bool) -> Guard {
-        let Self { engine, .. } = self;
-        let (clock, metrics) = (Arc::clone(&engine.clock), Arc::clone(&self.metrics));
-        let lease = HeldLease::new(grant, at, self.max_hold, clock, metrics);
-        let watch = claim.become_lease(&lease, self.renews);
+    /// Makes a guard of a lease.
+    fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
+        let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
-        let held = Arc::new(Held {
-            engine: Arc::clone(engine),
-            lease,
-            owner: self.owner.clone(),
-            watch,
-            uncertain,
-            holds: Mutex::new(Holds::first()),
-        });
-        if let Some(owner) = &self.owner {
+        self.wish.metrics.waited(lease.since().saturating_since(started));
+        let holds = Mutex::new(Holds::first());
+        let held =
+            Arc::new(Held { engine: Arc::clone(engine), lease, owner: owner.clone(), holds });
+        if let Some(owner) = owner {
             owner.gain(&held);
         }
-        Guard::new(held)
+        let guard = Guard::new(held);
+        // After the lease is watched: a shutdown from now on finds it there.
+        if engine.closed.is_cancelled() {
+            return Err(AcquireError::ShutDown { lock: self.name.clone() });
+        }
+        Ok(guard)
     }
 
-    async fn timeout(&self, waited: Duration, last_error: Option<StoreError>) -> AcquireError {
+    /// The store failed: at once for who does not wait.
+    fn failed(&self, started: Instant, error: StoreError) -> AcquireError {
+        if !error.kind().is_transient() {
+            return error.for_lock(&self.name).into();
+        }
+        let waited = self.engine.clock.now().saturating_since(started);
+        let (lock, last_error) = (self.name.clone(), Some(error));
+        AcquireError::Timeout(Box::new(WaitTimeout {
+            lock,
+            waited,
+            position: None,
+            holder: None,
+            last_error,
+        }))
+    }
+
+    async fn timeout(&self, started: Instant, in_line: Option<InLine>) -> AcquireError {
+        let waited = self.engine.clock.now().saturating_since(started);
+        let (position, last_error) = match &in_line {
+            Some(in_line) if !self.wish.tries => {
+                let (tasks, runtimes) = in_line.position();
+                (Some(QueuePosition { runtimes, tasks }), in_line.last_error())
+            }
+            _ => (None, None),
+        };
+        // Nobody waits for the lock any more while it is found out who has it.
+        drop(in_line);
         let holder = match (self.patience, &last_error) {
             (Patience::Try, _) | (_, Some(_)) => None,
             _ => self.holder().await,
         };
         let lock = self.name.clone();
-        AcquireError::Timeout(Box::new(WaitTimeout { lock, waited, holder, last_error }))
+        AcquireError::Timeout(Box::new(WaitTimeout { lock, waited, position, holder, last_error }))
     }
 
     async fn holder(&self) -> Option<HolderInfo> {
@@ -187,12 +272,24 @@ impl Wait {
     }
 }
 
-async fn or_never(future: Option<impl Future<Output = ()>>) {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
+/// Enters the lease that the owner has already.
+async fn reenter(held: Arc<Held>) -> Result<Option<Guard>, AcquireError> {
+    match Guard::enter(&held).await {
+        Ok(entered) => Ok(entered),
+        Err(ReenterError::Lost { lock, fence, reason }) => {
+            Err(AcquireError::Lost { lock, fence, reason })
+        }
+        Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
+        Err(ReenterError::Store(error)) => Err(error.into()),
     }
 }
+
+fn is_over(soon: Option<&mut Soon<'_>>, cx: &mut Context<'_>) -> bool {
+    soon.is_some_and(|soon| soon.as_mut().poll(cx).is_ready())
+}
+
+/// Boxed, as few who wait need it.
+type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Nobody is left who would renew a lease.
 fn runtime_stopped() -> StoreError {
@@ -203,17 +300,6 @@ fn runtime_stopped() -> StoreError {
     )
 }
 
-/// A grant whose answer was taken too late; it is withdrawn.
-fn too_late() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Indeterminate,
-        "an answer was taken too late to be believed",
-        "poll the acquiring future in time: look for blocking code on its executor",
-    )
-}
-
-/// Redis tells times to live in whole milliseconds.
-const A_TICK: Duration = Duration::from_millis(1);
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 
@@ -240,17 +326,16 @@ impl Tally {
         }
     }
 
-    fn finds_taken(&mut self) {
+    /// The lock is taken; whoever waits stands in line.
+    fn finds_taken(&mut self, in_line: Option<&InLine>) {
         if !self.contended {
             self.contended = true;
             self.metrics.contended();
         }
-    }
-
-    fn waits(&mut self) {
-        if !self.waiting {
+        if let Some(in_line) = in_line.filter(|_| !self.waiting) {
             self.waiting = true;
             self.metrics.waiters(1);
+            self.metrics.queued(in_line.arrived_behind());
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod child;
 mod clock;
+pub mod cluster;
 pub mod contract;
 mod entropy;
 pub mod faulty;
@@ -18,9 +19,11 @@ mod patience;
 pub mod peer;
 mod process;
 pub mod server;
+pub mod sim;
 
 pub use child::ChildProcess;
 pub use clock::ManualClock;
+pub use cluster::RedisCluster;
 pub use entropy::SeededEntropy;
 pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
 pub use history::{Event, History, Violation};

@@ -22,10 +22,10 @@ async fn scenes(retention: Duration) -> [Scene; 2] {
 async fn grants(scene: &Scene) {
     let mut last = None;
     for number in 1..3 {
-        let fence = scene.granted(alice(number)).await.first;
-        assert!(Some(fence) > last, "{fence} after {last:?}");
-        assert_eq!(scene.release(alice(number), fence).await, ReleaseAnswer::Released);
-        last = Some(fence);
+        let granted = scene.granted(alice(number)).await;
+        assert!(Some(granted.first) > last, "{granted:?} after {last:?}");
+        assert_eq!(scene.release(alice(number), granted.first).await, ReleaseAnswer::Released);
+        last = Some(granted.last);
     }
     assert_eq!(scene.inspect().await, Inspection::Free { last_fence: last });
 }

@@ -2,45 +2,50 @@ use std::sync::Arc;
 
 use leasehold_core::{
     Instant, LockStore, StoreError, StoreErrorKind, Ttl,
+    lease::{Grant, LossReason},
     metric::RenewalOutcome,
     store::{RenewAnswer, Renewal},
 };
 
 use crate::{lease::HeldLease, plan::Attempt, watchlist::Watchlist};
 
-/// Leases of one ttl whose renewals travel in one command.
+/// Turns of one ttl whose renewals travel in one command.
 #[derive(Debug)]
 pub(crate) struct Batch {
     ttl: Ttl,
-    leases: Vec<(u64, Arc<HeldLease>)>,
+    turns: Vec<(u64, Arc<Grant>)>,
 }
 
 impl Batch {
-    /// The most leases of one command.
+    /// The most turns of one command.
     const MAX: usize = 128;
 
-    /// Adds a lease to the last batch of its ttl, or begins a new one.
-    pub(crate) fn collect(batches: &mut Vec<Self>, key: u64, lease: Arc<HeldLease>) {
-        let ttl = lease.ttl();
+    /// Adds a turn to the last batch of its ttl, or begins a new one.
+    pub(crate) fn collect(batches: &mut Vec<Self>, key: u64, turn: &Arc<Grant>) {
+        let (ttl, turn) = (turn.ttl(), (key, Arc::clone(turn)));
         let open = batches.iter_mut().rev().find(|batch| batch.ttl == ttl);
-        match open.filter(|batch| batch.leases.len() < Self::MAX) {
-            Some(batch) => batch.leases.push((key, lease)),
-            None => batches.push(Self { ttl, leases: vec![(key, lease)] }),
+        match open.filter(|batch| batch.turns.len() < Self::MAX) {
+            Some(batch) => batch.turns.push(turn),
+            None => batches.push(Self { ttl, turns: vec![turn] }),
         }
     }
 
-    /// Renews the leases; the command has a sixth of their ttl.
+    /// Renews the turns; the command has a sixth of their ttl.
     pub(crate) async fn renew(
         self,
         store: Arc<dyn LockStore>,
         watchlist: Arc<Watchlist>,
     ) -> Renewed {
-        let renewals: Vec<Renewal> = self.leases.iter().map(|(_, lease)| lease.renewal()).collect();
-        let sent_at = watchlist.clock.now();
-        let mut unsettled = Unsettled { watchlist, sent_at, leases: self.leases };
+        let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
+        let sent_at = watchlist.clock().now();
+        let mut unsettled = Unsettled { watchlist, sent_at, turns: self.turns };
         let answers = store.renew(&renewals, sent_at + self.ttl.get() / 6).await;
-        Renewed { leases: std::mem::take(&mut unsettled.leases), sent_at, answers }
+        Renewed { turns: std::mem::take(&mut unsettled.turns), sent_at, answers }
     }
+}
+
+fn renewal(turn: &Grant) -> Renewal {
+    Renewal { name: turn.name().clone(), id: turn.id(), fence: turn.first(), ttl: turn.ttl() }
 }
 
 /// Renewals on their way: a store that panics leaves them unconfirmed, to be tried again.
@@ -48,14 +53,16 @@ impl Batch {
 struct Unsettled {
     watchlist: Arc<Watchlist>,
     sent_at: Instant,
-    leases: Vec<(u64, Arc<HeldLease>)>,
+    turns: Vec<(u64, Arc<Grant>)>,
 }
 
 impl Drop for Unsettled {
     fn drop(&mut self) {
-        for (key, lease) in &self.leases {
-            lease.metrics().renewal(RenewalOutcome::Unknown);
-            self.watchlist.answered(*key, lease, self.sent_at, Attempt::Unconfirmed);
+        for (key, _) in &self.turns {
+            if let Some(lease) = self.watchlist.holder(*key) {
+                lease.metrics().renewal(RenewalOutcome::Unknown);
+            }
+            self.watchlist.answered(*key, self.sent_at, Attempt::Unconfirmed);
         }
     }
 }
@@ -63,53 +70,68 @@ impl Drop for Unsettled {
 /// What came of a batch.
 #[derive(Debug)]
 pub(crate) struct Renewed {
-    leases: Vec<(u64, Arc<HeldLease>)>,
+    turns: Vec<(u64, Arc<Grant>)>,
     pub(crate) sent_at: Instant,
     pub(crate) answers: Result<Vec<RenewAnswer>, StoreError>,
 }
 
 impl Renewed {
-    /// Tells every lease its answer; yields what is still to be renewed, and how it went.
-    pub(crate) fn settle(self, now: Instant) -> Vec<(u64, Arc<HeldLease>, Attempt)> {
-        let Self { leases, sent_at, answers } = self;
-        let answers = match answers {
-            Ok(answers) => answers.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error.kind()); leases.len()],
+    /// Tells every turn its answer; yields the turns that are lost.
+    pub(crate) fn settle(self, watchlist: &Watchlist) -> Vec<Arc<Grant>> {
+        let Self { turns, sent_at, answers } = self;
+        let (mut answers, kind) = match answers {
+            Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
+            Err(error) => (Vec::new().into_iter(), error.kind()),
         };
-        let settled = leases.into_iter().zip(answers);
-        settled
-            .filter_map(|((key, lease), answer)| {
-                let (outcome, attempt) = settle_one(&lease, now, sent_at, &answer);
-                lease.metrics().renewal(outcome);
-                attempt.map(|attempt| (key, lease, attempt))
-            })
-            .collect()
+        let mut lost = Vec::new();
+        for (key, turn) in turns {
+            let answer = answers.next().ok_or(kind);
+            // Whoever holds a lease of the turn by now: the answer is about the turn.
+            if !watchlist.watches(key) {
+                continue;
+            }
+            let lease = watchlist.holder(key);
+            if let Some(attempt) = settle_one(lease.as_deref(), sent_at, &answer) {
+                watchlist.answered(key, sent_at, attempt);
+            } else {
+                // Whoever has taken a lease of the turn meanwhile has lost it too.
+                if let Some(lease) = watchlist.remove(key) {
+                    let _ = lease.lose(LossReason::Gone);
+                }
+                lost.push(turn);
+            }
+        }
+        lost
     }
 }
 
 /// Applies one answer; `None` means that there is nothing left to renew.
 fn settle_one(
-    lease: &HeldLease,
-    now: Instant,
+    lease: Option<&HeldLease>,
     sent_at: Instant,
     answer: &Result<RenewAnswer, StoreErrorKind>,
-) -> (RenewalOutcome, Option<Attempt>) {
-    match answer {
-        Ok(RenewAnswer::Renewed { remaining }) => {
-            // The margin is what was left of the belief that this answer extends.
-            let margin = lease.deadline().saturating_since(now);
-            if !lease.extended(sent_at, *remaining).is_held() {
-                return (RenewalOutcome::Lost, None);
+) -> Option<Attempt> {
+    let (outcome, attempt) = match answer {
+        Ok(RenewAnswer::Renewed { remaining }) => match lease {
+            Some(lease) if lease.renewed(sent_at, *remaining) => {
+                (RenewalOutcome::Renewed, Some(Attempt::Confirmed))
             }
-            lease.metrics().renewal_margin(margin);
-            (RenewalOutcome::Renewed, Some(Attempt::Confirmed))
-        }
+            Some(_) => (RenewalOutcome::Lost, Some(Attempt::Unconfirmed)),
+            // Whoever takes the next lease does not know of it: it is renewed again.
+            None => (RenewalOutcome::Renewed, Some(Attempt::Unconfirmed)),
+        },
         Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {
-            let _ = lease.lose(leasehold_core::lease::LossReason::Gone);
+            if let Some(lease) = lease {
+                let _ = lease.lose(LossReason::Gone);
+            }
             (RenewalOutcome::Lost, None)
         }
         // An error is not a loss: the lease stands until its deadline.
         Err(StoreErrorKind::Indeterminate) => (RenewalOutcome::Unknown, Some(Attempt::Unconfirmed)),
         Err(_) => (RenewalOutcome::Held, Some(Attempt::Unconfirmed)),
+    };
+    if let Some(lease) = lease {
+        lease.metrics().renewal(outcome);
     }
+    attempt
 }

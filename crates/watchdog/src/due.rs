@@ -4,19 +4,26 @@ use leasehold_core::Instant;
 
 /// Things that each fall due at some instant, which may change; every step costs O(log n).
 #[derive(Debug)]
-pub(crate) struct DueQueue<T> {
+pub struct DueQueue<T> {
     items: BTreeMap<u64, (Instant, T)>,
     order: BTreeSet<(Instant, u64)>,
     next_key: u64,
 }
 
+impl<T> Default for DueQueue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> DueQueue<T> {
-    pub(crate) fn new() -> Self {
+    /// Nothing is due.
+    pub fn new() -> Self {
         Self { items: BTreeMap::new(), order: BTreeSet::new(), next_key: 0 }
     }
 
     /// Adds a thing that falls due at `at`.
-    pub(crate) fn insert(&mut self, at: Instant, item: T) -> u64 {
+    pub fn insert(&mut self, at: Instant, item: T) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
         self.items.insert(key, (at, item));
@@ -24,14 +31,15 @@ impl<T> DueQueue<T> {
         key
     }
 
-    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
+    /// Takes a thing out.
+    pub fn remove(&mut self, key: u64) -> Option<T> {
         let (at, item) = self.items.remove(&key)?;
         self.order.remove(&(at, key));
         Some(item)
     }
 
     /// Moves a thing to another instant.
-    pub(crate) fn reschedule(&mut self, key: u64, at: Instant) {
+    pub fn reschedule(&mut self, key: u64, at: Instant) {
         if let Some((old, _)) = self.items.get_mut(&key) {
             self.order.remove(&(*old, key));
             *old = at;
@@ -39,29 +47,43 @@ impl<T> DueQueue<T> {
         }
     }
 
-    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+    /// A thing by its key.
+    pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         self.items.get_mut(&key).map(|(_, item)| item)
     }
 
     /// When the things that fall due until `until` do so, and their keys, earliest first.
-    pub(crate) fn due(&self, until: Instant) -> impl Iterator<Item = (Instant, u64)> {
+    pub fn due(&self, until: Instant) -> impl Iterator<Item = (Instant, u64)> {
         self.order.range(..=(until, u64::MAX)).copied()
     }
 
     /// When the earliest thing falls due.
-    pub(crate) fn earliest(&self) -> Option<Instant> {
+    pub fn earliest(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// When a thing falls due.
+    pub fn at(&self, key: u64) -> Option<Instant> {
+        self.items.get(&key).map(|(at, _)| *at)
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many things there are.
+    pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+    /// Every thing, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.items.iter().map(|(key, (_, item))| (*key, item))
     }
 
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
+    /// Takes everything out.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.order.clear();
         std::mem::take(&mut self.items).into_values().map(|(_, item)| item)
     }

@@ -8,64 +8,120 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Ttl,
     lease::{Grant, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
-    store::Renewal,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::signal::{EndSignal, Lost};
+use crate::{
+    plan::Renewing,
+    seam::Rules,
+    signal::{EndSignal, Lost},
+};
+
+/// What all leases of a runtime share.
+#[derive(Debug)]
+pub struct Common {
+    clock: Arc<dyn Clock>,
+    rules: Rules,
+}
+
+impl Common {
+    /// A clock, and the decisions to make.
+    pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Arc<Self> {
+        Arc::new(Self { clock, rules })
+    }
+
+    /// What time it is.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules
+    }
+}
+
+/// What a task takes over: one token of a turn.
+#[derive(Debug, Clone)]
+pub struct Share {
+    /// The turn's grant.
+    pub turn: Arc<Grant>,
+    /// The id of the lease, never used for another.
+    pub id: AcquisitionId,
+    /// The token of the lease, one of the grant's.
+    pub fence: FenceToken,
+    /// Until when the turn may be believed in.
+    pub until: Instant,
+    /// Whether the turn is renewed for this lease.
+    pub renewing: Renewing,
+    /// The lease ends this long after it was taken, released or not.
+    pub max_hold: Option<Duration>,
+}
 
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
 ///
 /// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
 /// before it does anything else. Lost never turns back into held.
 pub struct HeldLease {
-    grant: Grant,
+    share: Share,
     since: Instant,
-    clock: Arc<dyn Clock>,
+    common: Arc<Common>,
     metrics: Arc<ClassMetrics>,
     rules: Mutex<LeaseRules>,
     ended: EndSignal,
 }
 
 impl HeldLease {
-    /// Takes over a grant at `now`; with a `max_hold` the lease ends that long after.
+    /// Takes over a share of a turn at `now`; [`taken`](Self::taken) follows outside of every lock.
     pub fn new(
-        grant: Grant,
+        share: Share,
         now: Instant,
-        max_hold: Option<Duration>,
-        clock: Arc<dyn Clock>,
+        common: &Arc<Common>,
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
-        let rules = LeaseRules::new(grant.believed_until(), max_hold.map(|hold| now + hold));
-        metrics.held(1);
+        let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
         Arc::new(Self {
-            grant,
+            share,
             since: now,
-            clock,
+            common: Arc::clone(common),
             metrics,
             rules: Mutex::new(rules),
             ended: EndSignal::default(),
         })
     }
 
-    /// The lock that is held.
-    pub fn name(&self) -> &LockName {
-        self.grant.name()
+    /// Counts the lease as held.
+    pub fn taken(&self) {
+        self.metrics.held(1);
     }
 
-    /// The acquisition that holds it.
+    /// The lock that is held.
+    pub fn name(&self) -> &LockName {
+        self.share.turn.name()
+    }
+
+    /// The id of the lease, never used for another.
     pub fn id(&self) -> AcquisitionId {
-        self.grant.id()
+        self.share.id
+    }
+
+    /// The turn's grant, by which commands name the lease.
+    pub fn turn(&self) -> &Arc<Grant> {
+        &self.share.turn
+    }
+
+    /// Whether the turn is renewed for this lease.
+    pub fn renewing(&self) -> Renewing {
+        self.share.renewing
     }
 
     /// The fence token of the lease.
     pub fn fence(&self) -> FenceToken {
-        self.grant.fence()
+        self.share.fence
     }
 
     /// The ttl to which renewals extend it.
     pub fn ttl(&self) -> Ttl {
-        self.grant.ttl()
+        self.share.turn.ttl()
     }
 
     /// When the holder took the lease over.
@@ -75,7 +131,7 @@ impl HeldLease {
 
     /// The clock that the lease is measured on.
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
+        &self.common.clock
     }
 
     /// The series of the lock's class.
@@ -85,13 +141,15 @@ impl HeldLease {
 
     /// What the holder may believe now.
     pub fn state(&self) -> LeaseState {
-        self.change(LeaseRules::observe).1
+        let now = self.common.clock.now();
+        let own = self.change_at(now, LeaseRules::observe).1;
+        (self.common.rules.shows)(own, self.share.until, now)
     }
 
     /// For how long the lease may be believed without a renewal; zero when it is over.
     pub fn remaining(&self) -> Duration {
         match self.state() {
-            LeaseState::Held { until } => until.saturating_since(self.clock.now()),
+            LeaseState::Held { until } => until.saturating_since(self.common.clock.now()),
             LeaseState::Lost(_) | LeaseState::Released => Duration::ZERO,
         }
     }
@@ -101,25 +159,31 @@ impl HeldLease {
         self.change(|rules, now| rules.extended(now, sent_at, remaining)).1
     }
 
+    /// A renewal was confirmed; whether the lease is still held.
+    pub(crate) fn renewed(&self, sent_at: Instant, remaining: Duration) -> bool {
+        // The margin is what was left of the belief that this answer extends.
+        let margin = self.deadline().saturating_since(self.common.clock.now());
+        let held = self.extended(sent_at, remaining).is_held();
+        if held {
+            self.metrics.renewal_margin(margin);
+        }
+        held
+    }
+
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&self, reason: LossReason) -> LeaseState {
         self.change(|rules, now| rules.lose(now, reason)).1
     }
 
-    /// The holder gives the lease back; the answer is the state that it had until then.
-    pub fn release(&self, end: HoldEnd) -> LeaseState {
-        let mut released_at = self.since;
-        let (before, answer) = self.change(|rules, now| {
-            released_at = now;
-            rules.release(now)
-        });
-        if before.is_held() && answer.is_held() {
-            let held_for = released_at.saturating_since(self.since);
-            self.metrics.held(-1);
-            self.metrics.hold(end, held_for);
-            self.ended.raise();
-        }
-        answer
+    /// The holder gives the lease back at `now`: it is over in memory, and nobody is told yet.
+    ///
+    /// For callers inside of a lock; [`Farewell::tell`] follows outside of it.
+    pub fn release(self: &Arc<Self>, now: Instant) -> Farewell {
+        let mut rules = self.rules();
+        let (before, state) = (rules.present(), rules.release(now));
+        let (ended, belief) = (before.is_held(), rules.belief());
+        drop(rules);
+        Farewell { lease: Arc::clone(self), state, belief, ended, at: now }
     }
 
     /// A future that resolves when the lease is over.
@@ -137,11 +201,6 @@ impl HeldLease {
         token
     }
 
-    /// The renewal that this lease asks for.
-    pub(crate) fn renewal(&self) -> Renewal {
-        Renewal { name: self.name().clone(), id: self.id(), fence: self.fence(), ttl: self.ttl() }
-    }
-
     /// When the lease ends if nothing happens; long past when it is over.
     pub(crate) fn deadline(&self) -> Instant {
         self.rules().deadline().unwrap_or_default()
@@ -152,7 +211,14 @@ impl HeldLease {
         &self,
         rule: impl FnOnce(&mut LeaseRules, Instant) -> LeaseState,
     ) -> (LeaseState, LeaseState) {
-        let now = self.clock.now();
+        self.change_at(self.common.clock.now(), rule)
+    }
+
+    fn change_at(
+        &self,
+        now: Instant,
+        rule: impl FnOnce(&mut LeaseRules, Instant) -> LeaseState,
+    ) -> (LeaseState, LeaseState) {
         let (before, answer) = {
             let mut rules = self.rules();
             (rules.present(), rule(&mut rules, now))
@@ -177,6 +243,43 @@ impl HeldLease {
 
     fn rules(&self) -> MutexGuard<'_, LeaseRules> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lease that its holder gave back, before anybody was told.
+#[derive(Debug)]
+#[must_use = "whoever watches the lease is to be told"]
+pub struct Farewell {
+    lease: Arc<HeldLease>,
+    state: LeaseState,
+    belief: Instant,
+    ended: bool,
+    at: Instant,
+}
+
+impl Farewell {
+    /// What the holder could believe until it gave the lease back.
+    pub fn state(&self) -> LeaseState {
+        self.state
+    }
+
+    /// Until when whoever takes the next lease of the turn may believe.
+    pub fn belief(&self) -> Instant {
+        self.belief
+    }
+
+    /// Tells everybody who watches the lease, and the metrics.
+    pub fn tell(self, end: HoldEnd) {
+        let Self { lease, state, ended, at, .. } = self;
+        match state {
+            _ if !ended => {}
+            LeaseState::Lost(reason) => lease.tell_loss(at, reason),
+            LeaseState::Held { .. } | LeaseState::Released => {
+                lease.metrics.held(-1);
+                lease.metrics.hold(end, at.saturating_since(lease.since));
+                lease.ended.raise();
+            }
+        }
     }
 }
 

@@ -1,41 +1,66 @@
+use std::time::Duration;
+
 use leasehold_core::{Instant, Ttl};
 
-/// When one lease is due for renewal: a pure function of its ttl, jitter and what came of attempts.
+/// When one turn is due for renewal: a pure function of its ttl, jitter and what came of attempts.
 ///
-/// Ask [`wake_at`](Self::wake_at), and when that time has come call [`sent`](Self::sent) before a
-/// renewal goes out and [`answered`](Self::answered) when its outcome is known. While one is on
-/// its way no other is due.
+/// Tell it of every holder with [`occupied`](Self::occupied). Ask [`wake_at`](Self::wake_at), and
+/// when that time has come call [`sent`](Self::sent) before a renewal goes out and
+/// [`answered`](Self::answered) when its outcome is known. While one is on its way no other is due.
 #[derive(Debug, Clone)]
 pub struct RenewalPlan {
     ttl: Ttl,
+    renewing: Renewing,
     next: Option<Instant>,
     in_flight: bool,
+}
+
+/// Whether a turn is renewed for a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewing {
+    /// For as long as it is held.
+    Always,
+    /// Once, at the beginning: what was left of the turn is less than the lease is to have.
+    Once,
+    /// Never.
+    Never,
 }
 
 /// What a renewal attempt came to, as far as the plan is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// The lease was extended.
+    /// The turn was extended.
     Confirmed,
     /// It may or may not have been extended: try again soon, until the deadline.
     Unconfirmed,
 }
 
 impl RenewalPlan {
-    /// A plan whose first renewal falls evenly into the first third of the ttl.
+    /// A plan for a turn that nobody holds yet.
+    pub fn new(ttl: Ttl) -> Self {
+        Self { ttl, renewing: Renewing::Never, next: None, in_flight: false }
+    }
+
+    /// A holder took over at `now`, who may believe until `until`.
     ///
-    /// `fraction` lies in `[0, 1)`. Leases that were acquired together so part company.
-    pub fn new(now: Instant, ttl: Ttl, fraction: f64) -> Self {
-        let next = now + (ttl.get() / 3).mul_f64(1.0 - fraction);
-        Self { ttl, next: Some(next), in_flight: false }
+    /// The first renewal falls evenly into the first third of the ttl, or the first half of the
+    /// time that is left if that is less. `fraction` lies in `[0, 1)`. Leases that were acquired
+    /// together so part company.
+    pub fn occupied(&mut self, renewing: Renewing, now: Instant, until: Instant, fraction: f64) {
+        self.renewing = renewing;
+        let latest = (self.ttl.get() / 3).min(until.saturating_since(now) / 2);
+        self.next = match renewing {
+            Renewing::Never => None,
+            Renewing::Once => Some(now),
+            Renewing::Always => Some(match self.next {
+                // The turn goes on, and so does its plan.
+                Some(next) if next <= now + latest => next,
+                _ => now + latest.mul_f64(1.0 - fraction),
+            }),
+        };
     }
 
-    /// A plan for a lease that is not renewed.
-    pub fn never(ttl: Ttl) -> Self {
-        Self { ttl, next: None, in_flight: false }
-    }
-
-    /// When to look at the lease again, if it ends at `deadline` otherwise.
+    /// When to look at the turn again, if it ends at `deadline` otherwise.
     pub fn wake_at(&self, deadline: Instant) -> Instant {
         match self.next {
             Some(next) if !self.in_flight => next.min(deadline),
@@ -46,7 +71,7 @@ impl RenewalPlan {
     /// How long ago a renewal was due, if one is due or nearly so.
     ///
     /// A hundredth of the ttl ahead counts, so that neighbours travel in one command.
-    pub fn due_for(&self, now: Instant) -> Option<std::time::Duration> {
+    pub fn due_for(&self, now: Instant) -> Option<Duration> {
         let next = self.next.filter(|_| !self.in_flight)?;
         (next <= now + self.ttl.get() / 100).then(|| now.saturating_since(next))
     }
@@ -63,48 +88,65 @@ impl RenewalPlan {
     pub fn answered(&mut self, now: Instant, sent_at: Instant, attempt: Attempt, fraction: f64) {
         let ttl = self.ttl.get();
         self.in_flight = false;
-        self.next = Some(match attempt {
-            Attempt::Confirmed => sent_at + (ttl / 3).mul_f64(1.0 - fraction / 10.0),
-            Attempt::Unconfirmed => now + (ttl / 12).mul_f64(1.0 - fraction / 2.0),
-        });
+        self.next = match (attempt, self.renewing) {
+            (_, Renewing::Never) | (Attempt::Confirmed, Renewing::Once) => None,
+            (Attempt::Confirmed, Renewing::Always) => {
+                Some(sent_at + (ttl / 3).mul_f64(1.0 - fraction / 10.0))
+            }
+            (Attempt::Unconfirmed, _) => Some(now + (ttl / 12).mul_f64(1.0 - fraction / 2.0)),
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn at(millis: u64) -> Instant {
         Instant::at(Duration::from_millis(millis))
     }
 
-    fn ttl() -> Ttl {
-        Ttl::new(Duration::from_secs(3)).unwrap()
+    fn plan(renewing: Renewing, left: u64, fraction: f64) -> RenewalPlan {
+        let mut plan = RenewalPlan::new(Ttl::new(Duration::from_secs(3)).unwrap());
+        plan.occupied(renewing, at(0), at(left), fraction);
+        plan
     }
 
     #[test]
     fn the_first_renewal_falls_into_the_first_third() {
-        assert_eq!(RenewalPlan::new(at(0), ttl(), 0.0).wake_at(at(2970)), at(1000));
-        assert_eq!(RenewalPlan::new(at(0), ttl(), 0.75).wake_at(at(2970)), at(250));
-        assert_eq!(RenewalPlan::never(ttl()).wake_at(at(2970)), at(2970));
+        assert_eq!(plan(Renewing::Always, 2970, 0.0).wake_at(at(2970)), at(1000));
+        assert_eq!(plan(Renewing::Always, 2970, 0.75).wake_at(at(2970)), at(250));
     }
 
     #[test]
-    fn nothing_is_due_while_one_is_on_its_way() {
-        let mut plan = RenewalPlan::new(at(0), ttl(), 0.0);
-        assert_eq!(plan.due_for(at(900)), None);
-        assert_eq!(plan.due_for(at(970)), Some(Duration::ZERO));
-        assert_eq!(plan.due_for(at(1005)), Some(Duration::from_millis(5)));
+    fn a_grant_with_little_left_is_renewed_earlier() {
+        assert_eq!(plan(Renewing::Always, 400, 0.0).wake_at(at(400)), at(200));
+    }
+
+    #[test]
+    fn the_next_holder_goes_on_with_the_plan() {
+        let mut plan = plan(Renewing::Always, 2970, 0.0);
+        plan.occupied(Renewing::Always, at(100), at(2970), 0.9);
+        assert_eq!(plan.wake_at(at(2970)), at(1000));
+        plan.occupied(Renewing::Never, at(200), at(2970), 0.9);
+        assert_eq!(plan.wake_at(at(2970)), at(2970));
+        plan.occupied(Renewing::Always, at(300), at(900), 0.0);
+        assert_eq!(plan.wake_at(at(900)), at(600));
+    }
+
+    #[test]
+    fn a_fixed_lease_is_renewed_once_where_it_has_to_be() {
+        assert_eq!(plan(Renewing::Never, 2970, 0.5).wake_at(at(2970)), at(2970));
+        let mut plan = plan(Renewing::Once, 400, 0.5);
+        assert_eq!(plan.due_for(at(0)), Some(Duration::ZERO));
         plan.sent();
-        assert_eq!(plan.due_for(at(1500)), None);
+        plan.answered(at(1), at(0), Attempt::Confirmed, 0.5);
         assert_eq!(plan.wake_at(at(2970)), at(2970));
     }
 
     #[test]
     fn an_unconfirmed_renewal_is_tried_again_before_the_deadline() {
-        let mut plan = RenewalPlan::new(at(0), ttl(), 0.0);
+        let mut plan = plan(Renewing::Always, 2970, 0.0);
         let (mut now, mut tries) = (1000, 0);
         // Every attempt takes its whole deadline, a sixth of the ttl, and fails.
         while now < 2970 {
@@ -118,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_confirmed_renewal_counts_from_its_send_time() {
-        let mut plan = RenewalPlan::new(at(0), ttl(), 0.0);
+        let mut plan = plan(Renewing::Always, 2970, 0.0);
         plan.sent();
         plan.answered(at(1300), at(1000), Attempt::Confirmed, 0.0);
         assert_eq!(plan.wake_at(at(9999)), at(2000));

@@ -1,6 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
-use crate::{batch::Batch, claim::Claim, lease::HeldLease};
+use leasehold_core::lease::{Grant, LossReason};
+
+use crate::batch::Batch;
 
 /// What is to be done at one instant.
 #[derive(Debug, Default)]
@@ -9,8 +11,6 @@ pub(crate) struct Work {
     pub(crate) batches: Vec<Batch>,
     /// How late the renewals are.
     pub(crate) lags: Vec<Duration>,
-    /// Leases that were held for too long and are to be ended on the server.
-    pub(crate) overdue: Vec<Arc<HeldLease>>,
-    /// Claims whose future was not polled in time.
-    pub(crate) expired: Vec<(u64, Arc<dyn Claim>)>,
+    /// Turns that are over before their time.
+    pub(crate) lost: Vec<(Arc<Grant>, LossReason)>,
 }

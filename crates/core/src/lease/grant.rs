@@ -3,31 +3,53 @@ use std::time::Duration;
 use super::belief::believed_until;
 use crate::{
     clock::Instant,
-    store::{Acquire, Granted},
+    store::Granted,
     words::{AcquisitionId, FenceToken, LockName, Ttl},
 };
 
-/// Proof that a store granted a lease: only an answer to an acquire makes one.
+/// Proof that a store granted a lock to an acquisition; only what a store tells makes one.
 #[derive(Debug, Clone)]
-#[must_use = "a grant that nobody takes over stands until its ttl ends"]
+#[must_use = "a grant that nobody takes over stands until its time to live ends"]
 pub struct Grant {
     name: LockName,
     id: AcquisitionId,
-    fence: FenceToken,
+    first: FenceToken,
+    last: FenceToken,
     ttl: Ttl,
     believed_until: Instant,
 }
 
 impl Grant {
-    /// Believes an answer to a command that was sent at `sent_at`.
-    pub fn from_answer(command: &Acquire<'_>, sent_at: Instant, answer: &Granted) -> Self {
+    /// Believes what a store told of an acquisition that asks for leases of `ttl`.
+    ///
+    /// What is left of the grant counts from `sent_at`: from before the command that was
+    /// answered was sent, or, for a grant that came without being asked for, from before the last
+    /// sign of life was sent that the store had heard of. The server counts from later on.
+    pub fn told(
+        name: &LockName,
+        id: AcquisitionId,
+        ttl: Ttl,
+        sent_at: Instant,
+        granted: &Granted,
+    ) -> Self {
         Self {
-            name: command.name.clone(),
-            id: command.id,
-            fence: answer.first,
-            ttl: command.ttl,
-            believed_until: believed_until(sent_at, answer.remaining),
+            name: name.clone(),
+            id,
+            first: granted.first,
+            last: granted.last,
+            ttl,
+            believed_until: believed_until(sent_at, granted.remaining),
         }
+    }
+
+    /// The same grant, of which a renewal that was sent at `sent_at` told what is left.
+    pub fn renewed(self, sent_at: Instant, remaining: Duration) -> Self {
+        Self { believed_until: believed_until(sent_at, remaining), ..self }
+    }
+
+    /// The same grant for a holder who wants another ttl.
+    pub fn for_ttl(self, ttl: Ttl) -> Self {
+        Self { ttl, ..self }
     }
 
     /// The lock that was granted.
@@ -40,9 +62,14 @@ impl Grant {
         self.id
     }
 
-    /// The fence token of the lease.
-    pub fn fence(&self) -> FenceToken {
-        self.fence
+    /// The first token of the grant, by which commands name it.
+    pub fn first(&self) -> FenceToken {
+        self.first
+    }
+
+    /// The last token of the grant.
+    pub fn last(&self) -> FenceToken {
+        self.last
     }
 
     /// The ttl to which renewals extend it.

@@ -3,12 +3,11 @@ use std::num::NonZeroU32;
 /// How many nested uses a lease has, and the number of the last change that Redis was told of.
 ///
 /// Holds are counted here first; Redis mirrors the *absolute* count. Every change carries a
-/// number that grows within the lease, so that two changes whose commands swap on the way leave
+/// number that grows within the runtime, so that two changes whose commands swap on the way leave
 /// the later one standing, and a repeat changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holds {
     count: u32,
-    number: u64,
 }
 
 /// What the store is to be told after a change of holds.
@@ -26,7 +25,7 @@ impl Holds {
 
     /// One hold, as every grant begins.
     pub fn first() -> Self {
-        Self { count: 1, number: 0 }
+        Self { count: 1 }
     }
 
     /// The number of holds.
@@ -34,33 +33,33 @@ impl Holds {
         self.count
     }
 
-    /// Adds a hold for a re-entry.
+    /// Adds a hold for a re-entry; `number` is above that of every change before.
     ///
     /// # Errors
     ///
     /// - [`HoldsError::Ended`] when the last hold was released already.
     /// - [`HoldsError::TooMany`] at [`Holds::MAX`].
-    pub fn enter(&mut self) -> Result<HoldUpdate, HoldsError> {
+    pub fn enter(&mut self, number: u64) -> Result<HoldUpdate, HoldsError> {
         match self.count {
             0 => Err(HoldsError::Ended),
             Self::MAX => Err(HoldsError::TooMany),
             _ => {
                 self.count += 1;
-                self.update().ok_or(HoldsError::Ended)
+                self.update(number).ok_or(HoldsError::Ended)
             }
         }
     }
 
-    /// Takes a hold off; `None` means that it was the last one and the lease ends.
-    pub fn leave(&mut self) -> Option<HoldUpdate> {
+    /// Takes a hold off; `None` means that it was the last one and the lease ends. `number` is
+    /// above that of every change before.
+    pub fn leave(&mut self, number: u64) -> Option<HoldUpdate> {
         self.count = self.count.saturating_sub(1);
-        self.update()
+        self.update(number)
     }
 
-    fn update(&mut self) -> Option<HoldUpdate> {
+    fn update(&self, number: u64) -> Option<HoldUpdate> {
         let count = NonZeroU32::new(self.count)?;
-        self.number += 1;
-        Some(HoldUpdate { count, number: self.number })
+        Some(HoldUpdate { count, number })
     }
 }
 
@@ -82,20 +81,20 @@ mod tests {
     #[test]
     fn changes_are_absolute_and_numbered() {
         let mut holds = Holds::first();
-        let two = holds.enter().unwrap();
+        let two = holds.enter(1).unwrap();
         assert_eq!((two.count.get(), two.number), (2, 1));
-        let one = holds.leave().unwrap();
+        let one = holds.leave(2).unwrap();
         assert_eq!((one.count.get(), one.number), (1, 2));
-        assert_eq!(holds.leave(), None);
-        assert_eq!(holds.enter(), Err(HoldsError::Ended));
-        assert_eq!(holds.leave(), None);
+        assert_eq!(holds.leave(3), None);
+        assert_eq!(holds.enter(4), Err(HoldsError::Ended));
+        assert_eq!(holds.leave(5), None);
         assert_eq!(holds.count(), 0);
     }
 
     #[test]
     fn holds_do_not_overflow() {
-        let mut holds = Holds { count: Holds::MAX, number: 0 };
-        assert_eq!(holds.enter(), Err(HoldsError::TooMany));
+        let mut holds = Holds { count: Holds::MAX };
+        assert_eq!(holds.enter(1), Err(HoldsError::TooMany));
         assert_eq!(holds.count(), Holds::MAX);
     }
 }

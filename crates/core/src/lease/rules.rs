@@ -14,14 +14,23 @@ use crate::clock::Instant;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRules {
     state: LeaseState,
+    /// The end of belief, whatever `max_hold` says.
+    belief: Instant,
     ends_at: Option<Instant>,
 }
 
 impl LeaseRules {
     /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the latest.
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
+        let belief = until;
         let until = ends_at.map_or(until, |at| at.min(until));
-        Self { state: LeaseState::Held { until }, ends_at }
+        Self { state: LeaseState::Held { until }, belief, ends_at }
+    }
+
+    /// Until when the server has what the lease is a part of, whatever `max_hold` says: whoever
+    /// comes after the holder may believe so long.
+    pub fn belief(&self) -> Instant {
+        self.belief
     }
 
     /// The state as it was last seen, without a look at the clock.
@@ -46,7 +55,8 @@ impl LeaseRules {
     pub fn extended(&mut self, now: Instant, sent_at: Instant, remaining: Duration) -> LeaseState {
         if let LeaseState::Held { until } = self.observe(now) {
             // The later of the two: answers may arrive out of order.
-            let until = until.max(believed_until(sent_at, remaining));
+            self.belief = self.belief.max(believed_until(sent_at, remaining));
+            let until = until.max(self.belief);
             let until = self.ends_at.map_or(until, |at| at.min(until));
             self.state = LeaseState::Held { until };
         }

@@ -1,34 +1,44 @@
--- force_release: end the lease that was inspected and no other, and move the fence on.
+-- force_release: end the lease that was inspected and no other, move the fence on, and grant the
+-- lock to the next waiter. Follows queue.lua.
 --
--- KEYS  1 lease   2 fence counter
+-- KEYS  1 lease   2 fence counter   3 queue   4 waiters
 -- ARGV  1 acquisition   2 fence   3 retention of the counter, ms (0: plain counter without TTL)
---       4 channel of the holder's runtime   5 message for it
+--       4 what runtimes' channels begin with   5 name
 -- Returns  {'ended', token above the ended lease's, or ''}   {'changed'}
 --
 -- Why: acquisition and fence are those that the operator saw, so a late copy ends nobody else.
--- The new token lets gates shut out the old holder at once. PUBLISH comes last and through
--- pcall: it can be denied by rights after the writes.
-local row = redis.call('HMGET', KEYS[1], ARGV[1], 'fence')
+-- The new token lets gates shut out the old holder at once; it is above the whole block of the
+-- lease, and the next grant begins above it.
+lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+retention, channels, name = ARGV[3], ARGV[4], ARGV[5]
+local row = redis.call('HMGET', lease, ARGV[1], 'fence', 'last')
 if not row[1] or row[2] ~= ARGV[2] then return {'changed'} end
-local counted = redis.pcall('GET', KEYS[2])
-local retention = tonumber(ARGV[3])
-local token = ''
+
+local counted = redis.pcall('GET', counter)
+local token
 if type(counted) ~= 'table' then
-  local fence = math.max(tonumber(counted or '0') or 9007199254740991, tonumber(row[2])) + 1
-  if retention > 0 then
-    local time = redis.call('TIME')
-    fence = math.max(fence, time[1] * 1000000 + time[2])
-  end
+  local ended = math.max(tonumber(row[2]), tonumber(row[3] or '0') or 0)
+  local fence = math.max(tonumber(counted or '0') or 9007199254740991, ended) + 1
+  if retention ~= '0' then fence = math.max(fence, clock()) end
   if fence <= 9007199254740991 then token = string.format('%.0f', fence) end
 end
 
-redis.call('DEL', KEYS[1])
-if token ~= '' then
-  if retention > 0 then
-    redis.call('SET', KEYS[2], token, 'PX', retention)
+local function plan()
+  local line = survey('')
+  if token then choose(line, nil, token) end
+  return line
+end
+
+local line = unless_foreign(plan)
+redis.call('DEL', lease)
+if line then settle(line) end
+if token and not (line and line.block) then
+  if retention ~= '0' then
+    redis.call('SET', counter, token, 'PX', retention)
   else
-    redis.call('SET', KEYS[2], token)
+    redis.call('SET', counter, token)
   end
 end
-redis.pcall('PUBLISH', ARGV[4], ARGV[5])
-return {'ended', token}
+tell(string.sub(ARGV[1], 1, 36), table.concat({'force-released', ARGV[1], ARGV[2], name}, ' '))
+if line and line.block then tell_grant(line) end
+return {'ended', token or ''}

@@ -1,19 +1,37 @@
--- inspect: tell who holds a lock. Writes nothing.
+-- inspect: tell who holds a lock, and who waits for it. Writes nothing. Follows queue.lua.
 --
--- KEYS  1 lease   2 fence counter
+-- KEYS  1 lease   2 fence counter   3 queue   4 waiters
 -- ARGV  none
--- Returns  {'free', counter or ''}   {'held', ms left, server time in µs, field, value, ...}
+-- Returns  {'free', counter or ''}
+--          {'held', ms left, server time in µs, {acquisition, heard in µs, label, ...} of those who
+--           wait, field of the lease, value, ...}
 --          {'no-ttl'}   {'layout', version}
 --
--- Why: one step, so that fields, time to live and clock belong together.
-local left = redis.call('PTTL', KEYS[1])
+-- Why: one step, so that fields, time to live, queue and clock belong together. Only the first 128
+-- of those who wait are told; the dead among the first are stepped over, not removed.
+lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local left = redis.call('PTTL', lease)
 if left == -2 then
-  return {'free', redis.call('GET', KEYS[2]) or ''}
+  return {'free', redis.call('GET', counter) or ''}
 end
-local version = redis.call('HGET', KEYS[1], 'v')
+local version = redis.call('HGET', lease, 'v')
 if version ~= '1' then return {'layout', version or ''} end
 if left == -1 then return {'no-ttl'} end
-local time = redis.call('TIME')
-local answer = {'held', left, string.format('%.0f', time[1] * 1000000 + time[2])}
-for _, part in ipairs(redis.call('HGETALL', KEYS[1])) do answer[#answer + 1] = part end
+
+local waiting, from = {}, 0
+repeat
+  local page = redis.call('ZRANGE', queue, from, from + 127)
+  for _, runtime in ipairs(page) do
+    local place = place_of(redis.call('HGET', waiters, runtime))
+    if #waiting < 3 * 128 and is_live(place) then
+      waiting[#waiting + 1] = runtime .. ':' .. place.number
+      waiting[#waiting + 1] = string.format('%.0f', place.heard)
+      waiting[#waiting + 1] = place.label
+    end
+  end
+  from = from + 128
+until #page < 128 or #waiting == 3 * 128
+
+local answer = {'held', left, string.format('%.0f', clock()), waiting}
+for _, part in ipairs(redis.call('HGETALL', lease)) do answer[#answer + 1] = part end
 return answer

@@ -1,20 +1,35 @@
--- release: end a lease, or keep the lock closed for exactly a given time.
+-- release: end a lease and grant the lock to the next waiter, or keep it closed for exactly a
+-- given time. Precedes grant.lua, queue.lua and pass_on.lua.
 --
--- KEYS  1 lease
+-- KEYS  1 lease   2 fence counter   3 queue   4 waiters
+--       and with a next acquisition: 5 its withdrawal mark
 -- ARGV  1 acquisition   2 fence   3 ms to keep it closed, or 0 to end it
+--       4 retention of the counter, ms (0: plain counter without TTL)
+--       5 what runtimes' channels begin with   6 name
+--       and with a next acquisition of the same runtime, which is to queue behind the others:
+--       7 acquisition   8 ttl, ms   9 watermark   10 label   11 number of its heartbeat
+--       12 claim window, ms, at most the ttl
 -- Returns  {'released'}   {'kept', ms left}   {'gone'}
+--          or goes on to pass_on.lua
 --
--- Why: acquisition and fence must match, so a late copy ends nobody else's lease. A kept lease is
--- neither ended nor kept again: a late copy of either changes nothing.
+-- Why: acquisition and fence must match, so a late copy ends nobody else's lease, and only tells
+-- what became of the next acquisition. A kept lease is neither ended nor kept again. Where nobody
+-- waits, nothing is read of what passing on needs.
 local row = redis.call('HMGET', KEYS[1], ARGV[1], 'fence', 'kept')
-if not row[1] or row[2] ~= ARGV[2] then return {'gone'} end
-if row[3] then return {'kept', redis.call('PTTL', KEYS[1])} end
-local keep = tonumber(ARGV[3])
-
-if keep == 0 then
-  redis.call('DEL', KEYS[1])
-  return {'released'}
+local matches = row[1] and row[2] == ARGV[2]
+if matches then
+  if row[3] then return {'kept', redis.call('PTTL', KEYS[1])} end
+  local keep = tonumber(ARGV[3])
+  if keep > 0 then
+    redis.call('PEXPIRE', KEYS[1], keep)
+    redis.call('HSET', KEYS[1], ARGV[1], '0', 'kept', '1')
+    return {'kept', keep}
+  end
 end
-redis.call('PEXPIRE', KEYS[1], keep)
-redis.call('HSET', KEYS[1], ARGV[1], '0', 'kept', '1')
-return {'kept', keep}
+if not ARGV[7] then
+  if not matches then return {'gone'} end
+  if redis.call('EXISTS', KEYS[3]) == 0 then
+    redis.call('DEL', KEYS[1])
+    return {'released'}
+  end
+end

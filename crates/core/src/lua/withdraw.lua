@@ -1,17 +1,33 @@
--- withdraw: take an acquisition back, whatever came of it.
+-- withdraw: take an acquisition back, whatever came of it: its place, or its grant, which the next
+-- waiter gets. Follows queue.lua.
 --
--- KEYS  1 lease   2 withdrawal mark of this acquisition
+-- KEYS  1 lease   2 fence counter   3 queue   4 waiters   5 withdrawal mark of this acquisition
 -- ARGV  1 acquisition   2 life of the mark, ms
+--       3 retention of the counter, ms (0: plain counter without TTL)
+--       4 what runtimes' channels begin with   5 name
 -- Returns  {'withdrawn', 1 if a grant was ended, else 0}
 --
--- Why: the acquire may be granted, refused, lost, or still on its way on a connection that was
--- given up. The mark keeps such a late copy from coming back as a lease that nobody knows of. It
--- is written last and through pcall: a full server refuses it, but must not refuse the ending.
-local row = redis.call('HMGET', KEYS[1], ARGV[1], 'kept')
-local ended = 0
-if row[1] and not row[2] then
-  redis.call('DEL', KEYS[1])
-  ended = 1
+-- Why: the acquire may be granted, queued, refused, lost, or still on its way on a connection that
+-- was given up. The mark keeps such a late copy from coming back as a lease that nobody knows of.
+-- It is written late and through pcall: a full server refuses it, but must not refuse the ending.
+lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+retention, channels, name = ARGV[3], ARGV[4], ARGV[5]
+local row = redis.call('HMGET', lease, ARGV[1], 'kept')
+local ended = row[1] and not row[2]
+
+local function plan()
+  local line = survey(string.sub(ARGV[1], 1, 36))
+  if line.own and line.own.number == string.sub(ARGV[1], 38) then
+    line.skip, line.rank, line.own = line.runtime, nil, nil
+    line.dead[1] = line.runtime
+  end
+  if ended then choose(line) end
+  return line
 end
-redis.pcall('SET', KEYS[2], '1', 'PX', ARGV[2])
-return {'withdrawn', ended}
+
+local line = redis.call('EXISTS', queue) == 1 and unless_foreign(plan)
+if ended then redis.call('DEL', lease) end
+if line then settle(line) end
+redis.pcall('SET', KEYS[5], '1', 'PX', ARGV[2])
+if line and line.block then tell_grant(line) end
+return {'withdrawn', ended and 1 or 0}

@@ -1,6 +1,8 @@
 //! The embedded store: the rules of the scripts, in the memory of this process.
 
 mod keyspace;
+mod mail;
+mod queue;
 mod row;
 mod rules;
 mod store;

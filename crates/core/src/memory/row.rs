@@ -1,11 +1,15 @@
-use super::time::ServerTime;
-use crate::words::{AcquisitionId, FenceToken, RuntimeLabel};
+use super::{queue::Queue, time::ServerTime};
+use crate::{
+    seam::Named,
+    words::{AcquisitionId, FenceToken, RuntimeLabel},
+};
 
 /// What the embedded store knows of one name; parts past their time count as absent.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     lease: Option<LeaseRow>,
     counter: Option<CounterRow>,
+    queue: Queue,
     withdrawn: Vec<(AcquisitionId, ServerTime)>,
 }
 
@@ -14,12 +18,20 @@ pub(crate) struct Row {
 pub(crate) struct LeaseRow {
     pub(crate) id: AcquisitionId,
     pub(crate) fence: FenceToken,
+    pub(crate) last: FenceToken,
     pub(crate) holds: u32,
     pub(crate) hold_number: u64,
     pub(crate) label: RuntimeLabel,
     pub(crate) since: ServerTime,
     pub(crate) kept: bool,
     pub(crate) ends: ServerTime,
+}
+
+impl LeaseRow {
+    /// The lease as commands name it.
+    pub(crate) fn named(&self) -> Named {
+        Named { id: self.id, fence: self.fence }
+    }
 }
 
 /// A fence counter; without an end under [`FencePolicy::Counter`](crate::FencePolicy::Counter).
@@ -38,18 +50,14 @@ impl Row {
         self.lease.as_mut()
     }
 
-    /// The lease that `id` and `fence` name, unless it is only kept closed.
-    pub(crate) fn live_lease(
-        &mut self,
-        now: ServerTime,
-        id: AcquisitionId,
-        fence: FenceToken,
-    ) -> Option<&mut LeaseRow> {
-        self.lease(now).filter(|lease| lease.id == id && lease.fence == fence && !lease.kept)
-    }
-
     pub(crate) fn set_lease(&mut self, lease: Option<LeaseRow>) {
         self.lease = lease;
+    }
+
+    /// Those who wait at `now`.
+    pub(crate) fn queue(&mut self, now: ServerTime) -> &mut Queue {
+        self.queue.expire(now);
+        &mut self.queue
     }
 
     /// The last token granted, or 0 when the counter is not known.
@@ -81,6 +89,6 @@ impl Row {
         };
         let lease = self.lease.as_ref().map(|lease| lease.ends);
         let marks = self.withdrawn.iter().map(|(_, ends)| *ends);
-        Some(marks.chain(lease).fold(counter, Ord::max))
+        Some(marks.chain(lease).chain([self.queue.ends()]).fold(counter, Ord::max))
     }
 }

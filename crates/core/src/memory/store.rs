@@ -1,18 +1,24 @@
 use std::{
     future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use super::{keyspace::Keyspace, row::Row, rules, time::ServerTime};
+use super::{
+    keyspace::Keyspace,
+    mail::{Listeners, Mail},
+    rules::{Asker, Step},
+    time::ServerTime,
+};
 use crate::{
     clock::{Clock, Instant},
+    seam::StoreRules,
     store::{
         Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-        Inspection, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw,
-        WithdrawAnswer,
+        Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
+        StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
-    words::LockName,
+    words::{LockName, RuntimeId, RuntimeLabel},
 };
 
 /// Leases in the memory of this process, under the same rules as in Redis.
@@ -23,9 +29,11 @@ use crate::{
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     settings: FenceSettings,
+    rules: StoreRules,
     started_at: Instant,
     started_unix: Duration,
     keyspace: Mutex<Keyspace>,
+    listeners: Mutex<Listeners>,
 }
 
 impl MemoryStore {
@@ -34,54 +42,94 @@ impl MemoryStore {
     /// A retention outside of its range is moved to the nearer end; see
     /// [`FenceSettings::validated`].
     pub fn new(clock: Arc<dyn Clock>, settings: FenceSettings) -> Self {
+        Self::with_rules(clock, settings, StoreRules::default())
+    }
+
+    /// A store with other rules than the real ones; for tests of the tests.
+    #[doc(hidden)]
+    pub fn with_rules(clock: Arc<dyn Clock>, settings: FenceSettings, rules: StoreRules) -> Self {
         let (started_at, started_unix) = (clock.now(), clock.unix_time());
-        let settings = settings.clamped();
-        Self { clock, settings, started_at, started_unix, keyspace: Mutex::default() }
+        Self {
+            clock,
+            settings: settings.clamped(),
+            rules,
+            started_at,
+            started_unix,
+            keyspace: Mutex::default(),
+            listeners: Mutex::default(),
+        }
     }
 
     /// How many names the store knows; idle ones are forgotten.
     pub fn known_names(&self) -> usize {
         let now = self.server_time();
-        self.keyspace().len(now)
+        lock(&self.keyspace).len(now)
     }
 
     /// Forgets everything, as `FLUSHALL` would; for tests of what a loss of data does.
     pub fn clear(&self) {
-        self.keyspace().clear();
+        lock(&self.keyspace).clear();
     }
 
-    fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Row, ServerTime) -> T) -> T {
+    /// Takes one step on the row of a name, then delivers what it sent.
+    fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let now = self.server_time();
-        self.keyspace().with(now, name, |row| rule(row, now))
+        let (answer, mail) = lock(&self.keyspace).with(now, name, |row| {
+            let mut step = Step::new(row, name, now, self.settings, &self.rules);
+            let answer = rule(&mut step);
+            (answer, step.into_mail())
+        });
+        for Mail { to, push } in mail {
+            let listener = lock(&self.listeners).of(to);
+            if let Some(listener) = listener {
+                listener.heard(push);
+            }
+        }
+        answer
     }
 
     fn server_time(&self) -> ServerTime {
         let running = self.clock.now().saturating_since(self.started_at);
         ServerTime::at(self.started_unix + running)
     }
+}
 
-    fn keyspace(&self) -> MutexGuard<'_, Keyspace> {
-        self.keyspace.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LockStore for MemoryStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+        Box::pin(async move { self.apply(command.name, |step| step.acquire(&command)) })
+    }
+
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        label: &'a RuntimeLabel,
+        _deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
         Box::pin(async move {
-            self.apply(command.name, |row, now| rules::acquire(row, now, self.settings, &command))
+            let wait = |waiter: &Waiter| {
+                self.apply(&waiter.name, |step| step.wait(&Asker::of_waiter(waiter, label)))
+            };
+            Ok(batch.iter().map(wait).collect())
         })
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        lock(&self.listeners).register(runtime, Weak::clone(&listener));
+        if let Some(listener) = listener.upgrade() {
+            listener.heard(Push::Listening);
+        }
     }
 
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        Box::pin(
-            async move { Ok(self.apply(command.name, |row, now| rules::hold(row, now, &command))) },
-        )
+        Box::pin(async move { Ok(self.apply(command.name, |step| step.hold(&command))) })
     }
 
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        Box::pin(async move {
-            Ok(self.apply(command.name, |row, now| rules::release(row, now, &command)))
-        })
+        Box::pin(async move { Ok(self.apply(command.name, |step| step.release(&command))) })
     }
 
     fn renew<'a>(
@@ -90,34 +138,31 @@ impl LockStore for MemoryStore {
         _deadline: Instant,
     ) -> StoreFuture<'a, Vec<RenewAnswer>> {
         Box::pin(async move {
-            let renew =
-                |one: &Renewal| self.apply(&one.name, |row, now| rules::renew(row, now, one));
+            let renew = |one: &Renewal| self.apply(&one.name, |step| step.renew(one));
             Ok(batch.iter().map(renew).collect())
         })
     }
 
     fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        Box::pin(async move {
-            Ok(self.apply(command.name, |row, now| rules::withdraw(row, now, &command)))
-        })
+        Box::pin(async move { Ok(self.apply(command.name, |step| step.withdraw(&command))) })
     }
 
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method by its path is one of a single lifetime"
+    )]
     fn inspect<'a>(
         &'a self,
         name: &'a LockName,
         _deadline: Instant,
     ) -> StoreFuture<'a, Inspection> {
-        Box::pin(ready(Ok(self.apply(name, rules::inspect))))
+        Box::pin(ready(Ok(self.apply(name, |step| step.inspect()))))
     }
 
     fn force_release<'a>(
         &'a self,
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        Box::pin(async move {
-            Ok(self.apply(command.name, |row, now| {
-                rules::force_release(row, now, self.settings, &command)
-            }))
-        })
+        Box::pin(async move { Ok(self.apply(command.name, |step| step.force_release(&command))) })
     }
 }

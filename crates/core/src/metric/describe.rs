@@ -21,7 +21,22 @@ pub fn describe_metrics() {
     describe_gauge!(names::WAITERS, Unit::Count, "Acquire calls that wait for a lock");
     describe_gauge!(names::HELD, Unit::Count, "Leases held by this process");
     describe_histogram!(names::HOLD_SECONDS, Unit::Seconds, "Time a lease was held, by its end");
-    describe_counter!(names::WAKEUPS_TOTAL, Unit::Count, "Times a waiter looked again, by source");
+    describe_counter!(
+        names::WAKEUPS_TOTAL,
+        Unit::Count,
+        "Times a waiter was woken because it was its turn, by source"
+    );
+    describe_histogram!(
+        names::QUEUE_POSITION,
+        Unit::Count,
+        "Tasks and runtimes before an acquire call that had to wait"
+    );
+    describe_histogram!(
+        names::HANDOVER_SECONDS,
+        Unit::Seconds,
+        "Time from offering the lock to a waiter until it took it"
+    );
+    describe_histogram!(names::TURN_LEASES, Unit::Count, "Leases of one turn of this process");
     describe_counter!(names::RENEWALS_TOTAL, Unit::Count, "Renewals by outcome");
     describe_histogram!(names::RENEWAL_SECONDS, Unit::Seconds, "Round trip of a renewal command");
     describe_histogram!(

@@ -10,10 +10,12 @@ pub mod names;
 mod registry;
 mod series;
 
-pub use buckets::{HOLD_BUCKETS, RENEWAL_BUCKETS, WAIT_BUCKETS};
+pub use buckets::{
+    HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RENEWAL_BUCKETS, TURN_BUCKETS, WAIT_BUCKETS,
+};
 pub use describe::describe_metrics;
 pub use registry::Metrics;
 pub use series::{
     AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, ReleaseOutcome, ReleaseVia, RenewalOutcome,
-    StoreMetrics,
+    StoreMetrics, WakeSource,
 };

@@ -12,8 +12,16 @@ pub const WAITERS: &str = "leasehold_waiters";
 pub const HELD: &str = "leasehold_held";
 /// Histogram of the time a lease was held, in seconds, by `class` and `end`.
 pub const HOLD_SECONDS: &str = "leasehold_hold_seconds";
-/// Counter of the times a waiter looked again, by `class` and `source`.
+/// Counter of the times a waiter was woken because it was its turn, by `class` and `source`.
 pub const WAKEUPS_TOTAL: &str = "leasehold_wakeups_total";
+/// Histogram of how many tasks and runtimes stood before an acquire call that had to wait, by
+/// `class`.
+pub const QUEUE_POSITION: &str = "leasehold_queue_position";
+/// Histogram of the time from offering the lock to a waiter until it took it, in seconds, by
+/// `class`.
+pub const HANDOVER_SECONDS: &str = "leasehold_handover_seconds";
+/// Histogram of how many leases a turn of this process had, by `class`.
+pub const TURN_LEASES: &str = "leasehold_turn_leases";
 /// Counter of renewals by `class` and `outcome`.
 pub const RENEWALS_TOTAL: &str = "leasehold_renewals_total";
 /// Histogram of a renewal command's round trip, in seconds.

@@ -107,6 +107,18 @@ label! {
     }
 }
 
+label! {
+    /// What told a waiter that it was its turn.
+    WakeSource {
+        /// A message of the store.
+        Push => "push",
+        /// The answer to a command of its runtime.
+        Heartbeat => "heartbeat",
+        /// Another task of its runtime, which had the lock before.
+        Local => "local",
+    }
+}
+
 /// The series of one class of locks, with keys that are built once.
 pub struct ClassMetrics {
     class: Class,
@@ -116,7 +128,10 @@ pub struct ClassMetrics {
     waiters: (Key, AtomicI64),
     held: (Key, AtomicI64),
     hold: Vec<Key>,
-    wakeups: Key,
+    wakeups: Vec<Key>,
+    position: Key,
+    handover: Key,
+    turn: Key,
     renewals: Vec<Key>,
     margin: Key,
     lost: Vec<Key>,
@@ -148,7 +163,13 @@ impl ClassMetrics {
                 .iter()
                 .map(|end| with(names::HOLD_SECONDS, &[("end", end.as_label())]))
                 .collect(),
-            wakeups: with(names::WAKEUPS_TOTAL, &[("source", "poll")]),
+            wakeups: WakeSource::ALL
+                .iter()
+                .map(|s| with(names::WAKEUPS_TOTAL, &[("source", s.as_label())]))
+                .collect(),
+            position: with(names::QUEUE_POSITION, &[]),
+            handover: with(names::HANDOVER_SECONDS, &[]),
+            turn: with(names::TURN_LEASES, &[]),
             renewals: RenewalOutcome::ALL
                 .iter()
                 .map(|o| with(names::RENEWALS_TOTAL, &[("outcome", o.as_label())]))
@@ -198,9 +219,21 @@ impl ClassMetrics {
         record(&self.hold[end as usize], time.as_secs_f64());
     }
 
-    /// A waiter looked again.
-    pub fn wakeup(&self) {
-        count(&self.wakeups, 1);
+    /// A waiter took the lock, this long after it was offered.
+    pub fn wakeup(&self, source: WakeSource, handover: Duration) {
+        count(&self.wakeups[source as usize], 1);
+        record(&self.handover, handover.as_secs_f64());
+    }
+
+    /// An acquire call has to wait behind this many.
+    #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
+    pub fn queued(&self, before: u64) {
+        record(&self.position, before as f64);
+    }
+
+    /// A turn ended after this many leases.
+    pub fn turn(&self, leases: u32) {
+        record(&self.turn, f64::from(leases));
     }
 
     /// A renewal was answered, or failed.
@@ -228,11 +261,11 @@ impl ClassMetrics {
     /// An alert on the first loss needs to have seen a 0 before the 1.
     pub fn show(&self) {
         let release = self.release.iter().flatten();
-        for key in self.acquire.iter().chain(&self.renewals).chain(&self.lost).chain(release) {
+        let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
+        for key in counters.chain(&self.wakeups).chain(release) {
             count(key, 0);
         }
         count(&self.contended, 0);
-        count(&self.wakeups, 0);
         adjust(&self.waiters, 0);
         adjust(&self.held, 0);
     }

@@ -25,14 +25,13 @@ impl RedisAddress {
                 "special characters of user and password need percent-encoding".into(),
             ));
         }
-        let info = url.into_connection_info().map_err(|error| {
-            // The detail of an error may repeat parts of the URL, so only its category is told.
-            refuse(if url.starts_with("rediss://") && cfg!(not(feature = "tls")) {
-                "the feature `tls` is not enabled".into()
-            } else {
-                error.category().into()
-            })
-        })?;
+        // Another crate may have enabled TLS in the client library, without what it needs here.
+        if url.starts_with("rediss://") && cfg!(not(feature = "tls")) {
+            return Err(refuse("the feature `tls` is not enabled".into()));
+        }
+        // The detail of an error may repeat parts of the URL, so only its category is told.
+        let told = url.into_connection_info();
+        let info = told.map_err(|error| refuse(error.category().into()))?;
         if url.starts_with("rediss://") && url.ends_with("#insecure") {
             return Err(refuse("TLS without verification is not supported".into()));
         }

@@ -23,13 +23,19 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
     StoreError::new(kind, text, remedy)
 }
 
+/// What a failure means that a script met and put into words.
+pub(super) fn classify_words(text: String) -> StoreError {
+    let (kind, remedy) = by_words(&text);
+    StoreError::new(kind, text, remedy)
+}
+
 /// Whether the connection that brought this error must not be used again.
 pub(super) fn spoils_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_unrecoverable_error()
         || error.kind() == ErrorKind::Parse
         // A demoted master keeps answering; the next connection may find its successor.
-        || error.code() == Some("READONLY")
+        || words_of(error).contains("READONLY")
 }
 
 /// A connection that could not be made: nothing was sent.
@@ -135,6 +141,17 @@ mod tests {
             let error = make_extension_error(code.into(), Some(detail.into()));
             assert_eq!(classify(&error).kind(), kind, "{code} {detail}");
         }
+    }
+
+    #[test]
+    fn a_demoted_master_spoils_its_connection_whatever_wraps_its_words() {
+        let readonly = "@user_script:1: -READONLY You can't write against a read only replica.";
+        for (code, detail) in [("READONLY", "You can't write"), ("ERR", readonly)] {
+            let error = make_extension_error(code.into(), Some(detail.into()));
+            assert!(spoils_connection(&error), "{code} {detail}");
+        }
+        let other = make_extension_error("ERR".into(), Some("something else".into()));
+        assert!(!spoils_connection(&other));
     }
 
     #[test]

@@ -1,32 +1,50 @@
+use std::sync::Weak;
+
 use redis::Cmd;
 
-use super::{decode, script::Call, scripts, store::RedisStore};
+use super::{decode, heartbeat, script::Call, scripts, store::RedisStore};
 use crate::{
     clock::Instant,
     memory::WITHDRAWAL_MARK,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw,
-        WithdrawAnswer,
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
+        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
+        StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
-    words::{FenceToken, LockName},
+    words::{FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// Each command writes down its keys, then its arguments, in the order of the script's header.
 impl LockStore for RedisStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        let Acquire { name, id, ttl, watermark, label, deadline } = command;
+        let Acquire { name, id, ttl, label, wait, deadline, .. } = command;
         Box::pin(async move {
             let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
+                self.write_keys(to, name);
                 to.arg(self.keys.withdrawn(name, id));
-                to.arg(id.to_text()).arg(ttl.as_millis());
-                to.arg(watermark.map_or(0, FenceToken::get));
+                to.arg(id.to_text()).arg(ttl.as_millis()).arg(watermark(command.watermark));
                 to.arg(self.retention_millis()).arg(label.as_str());
+                to.arg(self.keys.channels()).arg(name.as_str());
+                if let Some(heartbeat) = wait {
+                    to.arg(heartbeat.number).arg(window_millis(heartbeat, ttl));
+                }
             };
-            let call = Call { script: &scripts::ACQUIRE, keys: 3, with_body: false, write: &write };
+            let call = Call { script: &scripts::ACQUIRE, keys: 5, with_body: false, write: &write };
             self.run(name, call, deadline, decode::acquire).await
         })
+    }
+
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        label: &'a RuntimeLabel,
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+        Box::pin(async move { Ok(heartbeat::heartbeat(self, batch, label, deadline).await) })
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.subscriptions.listen(runtime, self.keys.channel(runtime), listener);
     }
 
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
@@ -45,10 +63,22 @@ impl LockStore for RedisStore {
         let Release { name, id, fence, deadline, .. } = command;
         Box::pin(async move {
             let keep = command.keep_in_range().map_or(0, millis);
+            let next = command.next.filter(|_| keep == 0);
             let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(id.to_text()).arg(fence.get()).arg(keep);
+                self.write_keys(to, name);
+                if let Some(next) = next {
+                    to.arg(self.keys.withdrawn(name, next.id));
+                }
+                to.arg(id.to_text()).arg(fence.get()).arg(keep).arg(self.retention_millis());
+                to.arg(self.keys.channels()).arg(name.as_str());
+                if let Some(next) = next {
+                    to.arg(next.id.to_text()).arg(next.ttl.as_millis());
+                    to.arg(watermark(next.watermark)).arg(next.label.as_str());
+                    to.arg(next.heartbeat.number).arg(window_millis(next.heartbeat, next.ttl));
+                }
             };
-            let call = Call { script: &scripts::RELEASE, keys: 1, with_body: false, write: &write };
+            let keys = if next.is_some() { 5 } else { 4 };
+            let call = Call { script: &scripts::RELEASE, keys, with_body: false, write: &write };
             self.run(name, call, deadline, decode::release).await
         })
     }
@@ -82,21 +112,21 @@ impl LockStore for RedisStore {
         let Withdraw { name, id, deadline } = command;
         Box::pin(async move {
             let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(self.keys.withdrawn(name, id));
-                to.arg(id.to_text()).arg(millis(WITHDRAWAL_MARK));
+                self.write_keys(to, name);
+                to.arg(self.keys.withdrawn(name, id));
+                to.arg(id.to_text()).arg(millis(WITHDRAWAL_MARK)).arg(self.retention_millis());
+                to.arg(self.keys.channels()).arg(name.as_str());
             };
             let call =
-                Call { script: &scripts::WITHDRAW, keys: 2, with_body: false, write: &write };
+                Call { script: &scripts::WITHDRAW, keys: 5, with_body: false, write: &write };
             self.run(name, call, deadline, decode::withdraw).await
         })
     }
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         Box::pin(async move {
-            let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
-            };
-            let call = Call { script: &scripts::INSPECT, keys: 2, with_body: false, write: &write };
+            let write = |to: &mut Cmd| self.write_keys(to, name);
+            let call = Call { script: &scripts::INSPECT, keys: 4, with_body: false, write: &write };
             self.run_apart(name, call, deadline, decode::inspect).await
         })
     }
@@ -107,14 +137,13 @@ impl LockStore for RedisStore {
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         let ForceRelease { name, id, fence, deadline } = command;
         Box::pin(async move {
-            let message = format!("force-released {id} {fence} {name}");
             let write = |to: &mut Cmd| {
-                to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
+                self.write_keys(to, name);
                 to.arg(id.to_text()).arg(fence.get()).arg(self.retention_millis());
-                to.arg(self.keys.channel(id.runtime())).arg(&message);
+                to.arg(self.keys.channels()).arg(name.as_str());
             };
             let call =
-                Call { script: &scripts::FORCE_RELEASE, keys: 2, with_body: false, write: &write };
+                Call { script: &scripts::FORCE_RELEASE, keys: 4, with_body: false, write: &write };
             self.run_apart(name, call, deadline, decode::force_release).await
         })
     }
@@ -123,4 +152,14 @@ impl LockStore for RedisStore {
 /// Milliseconds as scripts take them.
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A watermark as scripts take it: 0 for none.
+pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
+    seen.map_or(0, FenceToken::get)
+}
+
+/// A claim window as scripts take it: at most the ttl, at least a millisecond.
+pub(super) fn window_millis(heartbeat: Heartbeat, ttl: Ttl) -> u64 {
+    millis(heartbeat.claim_window.min(ttl.get())).max(1)
 }

@@ -18,6 +18,7 @@ pub struct RedisConfig {
     pub(super) connect_timeout: Duration,
     pub(super) command_timeout: Duration,
     pub(super) client_name: String,
+    pub(super) cluster_node: bool,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::TlsSettings,
 }
@@ -38,6 +39,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(2),
             command_timeout: Duration::from_secs(2),
             client_name: "leasehold".into(),
+            cluster_node: false,
             #[cfg(feature = "tls")]
             tls: super::tls::TlsSettings::default(),
         })
@@ -94,6 +96,14 @@ impl RedisConfig {
     pub fn client_name(mut self, name: &str) -> Self {
         let printable = |c: char| if c.is_ascii_graphic() { c } else { '-' };
         self.client_name = name.chars().map(printable).collect();
+        self
+    }
+
+    /// Takes the server even if it is a node of a Cluster: whoever says so sends it only names whose
+    /// slots it owns, and renews and repeats them one by one. For the testkit.
+    #[doc(hidden)]
+    pub fn allow_cluster_node(mut self) -> Self {
+        self.cluster_node = true;
         self
     }
 

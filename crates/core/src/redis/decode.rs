@@ -2,11 +2,12 @@ use std::{str::FromStr, time::Duration};
 
 use redis::Value;
 
+use super::classify::classify_words;
 use crate::{
     memory::exhausted,
     store::{
-        AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord,
-        ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WithdrawAnswer,
+        AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
+        ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
     },
     words::{AcquisitionId, FenceToken},
 };
@@ -56,6 +57,22 @@ impl Reply {
         self.number(at).map(Duration::from_millis)
     }
 
+    /// A grant, as every script that tells one writes it after the word.
+    fn granted(&self) -> Result<Granted, StoreError> {
+        Ok(Granted {
+            first: self.parsed(1)?,
+            last: self.parsed(2)?,
+            remaining: self.millis(3)?,
+            contended: self.number(4)? == 1,
+            regressed: self.number(5)? == 1,
+        })
+    }
+
+    /// A place in the queue, likewise.
+    fn place(&self) -> Result<Place, StoreError> {
+        Ok(Place { remaining: self.millis(1)?, ahead: self.number(2)? })
+    }
+
     /// The answers that mean trouble with the data, the same for every script.
     fn trouble(&self) -> StoreError {
         match self.word() {
@@ -81,6 +98,7 @@ impl Reply {
                 "find out who wrote it, then delete the key; tokens go on from the server's clock",
             ),
             b"exhausted" => exhausted(),
+            b"foreign" => classify_words(self.text(1).unwrap_or_default()),
             _ => self.not_understood(),
         }
     }
@@ -102,16 +120,24 @@ pub(super) fn text(value: &Value) -> Option<String> {
 pub(super) fn acquire(value: Value) -> Result<AcquireAnswer, StoreError> {
     let reply = Reply::new(value)?;
     match reply.word() {
-        b"granted" => Ok(AcquireAnswer::Granted(Granted {
-            first: reply.parsed(1)?,
-            last: reply.parsed(2)?,
-            remaining: reply.millis(3)?,
-            regressed: reply.number(4)? == 1,
-        })),
+        b"granted" => reply.granted().map(AcquireAnswer::Granted),
         b"busy" => Ok(AcquireAnswer::Busy { remaining: reply.millis(1)? }),
+        b"queued" => reply.place().map(AcquireAnswer::Queued),
         b"withdrawn" => Ok(AcquireAnswer::Withdrawn),
         _ => Err(reply.trouble()),
     }
+}
+
+/// One answer for each waiter of a batch.
+pub(super) fn heartbeat(
+    value: Value,
+    asked: usize,
+) -> Result<Vec<Result<AcquireAnswer, StoreError>>, StoreError> {
+    let reply = Reply::new(value)?;
+    if reply.0.len() != asked {
+        return Err(reply.not_understood());
+    }
+    Ok(reply.0.into_iter().map(acquire).collect())
 }
 
 pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
@@ -128,6 +154,8 @@ pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
     match reply.word() {
         b"released" => Ok(ReleaseAnswer::Released),
         b"kept" => Ok(ReleaseAnswer::Kept { remaining: reply.millis(1)? }),
+        b"next-granted" => reply.granted().map(ReleaseAnswer::NextGranted),
+        b"next-queued" => reply.place().map(ReleaseAnswer::NextQueued),
         b"gone" => Ok(ReleaseAnswer::Gone),
         _ => Err(reply.trouble()),
     }
@@ -170,9 +198,10 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
     let remaining = reply.millis(1)?;
     let server_micros: u64 = reply.parsed(2)?;
     let (mut id, mut holds): (Option<AcquisitionId>, u32) = (None, 0);
+    let waiters = waiter_records(reply.0.get(3), server_micros);
     let mut fence: Option<FenceToken> = None;
     let (mut label, mut since, mut kept) = (String::new(), server_micros, false);
-    for at in (3..reply.0.len()).step_by(2) {
+    for at in (4..reply.0.len()).step_by(2) {
         match reply.text(at)?.as_str() {
             "fence" => fence = Some(reply.parsed(at + 1)?),
             "label" => label = reply.text(at + 1)?,
@@ -188,7 +217,19 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
     }
     let (Some(id), Some(fence)) = (id, fence) else { return Err(reply.not_understood()) };
     let held_for = Duration::from_micros(server_micros.saturating_sub(since));
-    Ok(LeaseRecord::new(id, fence, holds, remaining, label, held_for, kept))
+    let record = LeaseRecord::new(id, fence, holds, remaining, label, held_for, kept);
+    Ok(record.waited_for_by(waiters.ok_or_else(|| reply.not_understood())?))
+}
+
+fn waiter_records(told: Option<&Value>, server_micros: u64) -> Option<Vec<WaiterRecord>> {
+    let Some(Value::Array(parts)) = told else { return None };
+    let record = |waiter: &[Value]| {
+        let id = text(&waiter[0])?.parse().ok()?;
+        let heard: u64 = text(&waiter[1])?.parse().ok()?;
+        let silent_for = Duration::from_micros(server_micros.saturating_sub(heard));
+        Some(WaiterRecord::new(id, text(&waiter[2])?, silent_for))
+    };
+    parts.chunks_exact(3).map(record).collect()
 }
 
 pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreError> {

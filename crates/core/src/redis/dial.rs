@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, Value,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, RedisError, Value,
+    aio::{AsyncPushSender, MultiplexedConnection},
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
@@ -13,17 +13,26 @@ use crate::store::StoreError;
 pub(super) struct Dialer {
     client: Client,
     login: Login,
+    /// The same in RESP3, in which messages come beside answers.
+    for_pushes: (Client, Login),
     connect_timeout: Duration,
+    cluster_node: bool,
     endpoint: Arc<str>,
 }
 
 impl Dialer {
     pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
         let endpoint: Arc<str> = config.address.to_string().into();
-        let (login, info) = Login::split_off(config.address.info(), &config.client_name);
-        let client = client(config, info)
-            .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
-        Ok(Self { client, login, connect_timeout: config.connect_timeout, endpoint })
+        let client_and_login = |info: &ConnectionInfo| {
+            let (login, info) = Login::split_off(info, &config.client_name);
+            let client = client(config, info)
+                .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
+            Ok::<_, StoreError>((client, login))
+        };
+        let (client, login) = client_and_login(config.address.info())?;
+        let for_pushes = client_and_login(&in_resp3(config.address.info()))?;
+        let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
+        Ok(Self { client, login, for_pushes, connect_timeout, cluster_node, endpoint })
     }
 
     /// The server's address without credentials.
@@ -51,12 +60,32 @@ impl Dialer {
     /// The connection has no timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(&self) -> Result<MultiplexedConnection, StoreError> {
         let config = connection_config(self.connect_timeout, None);
-        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
+        self.dial_with(&self.client, &self.login, &config).await
+    }
+
+    /// Connects likewise, to hear what the server says unasked; no database is selected, for
+    /// channels belong to none.
+    pub(super) async fn dial_for_pushes(
+        &self,
+        heard: impl AsyncPushSender,
+    ) -> Result<MultiplexedConnection, StoreError> {
+        let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
+        let (client, login) = &self.for_pushes;
+        self.dial_with(client, login, &config).await
+    }
+
+    async fn dial_with(
+        &self,
+        client: &Client,
+        login: &Login,
+        config: &AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, StoreError> {
+        let connecting = client.get_multiplexed_async_connection_with_config(config);
         let mut connection = connecting.await.map_err(|error| classify_dial(&error))?;
-        let set_up = self.login.set_up(&mut connection).await;
+        let set_up = login.set_up(&mut connection).await;
         set_up.map_err(|error| classify_dial(&error))?;
         let hello = redis::cmd("HELLO").query_async::<Value>(&mut connection).await;
-        check_version(hello)?;
+        check_version(hello, self.cluster_node)?;
         Ok(connection)
     }
 }
@@ -79,6 +108,11 @@ fn client(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisErr
         return config.tls.client(info);
     }
     Client::open(info)
+}
+
+fn in_resp3(info: &ConnectionInfo) -> ConnectionInfo {
+    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3).set_db(0);
+    info.clone().set_redis_settings(settings)
 }
 
 /// No batching of small packets, and a dead peer is noticed in seconds instead of minutes.

@@ -6,13 +6,16 @@ mod commands;
 mod config;
 mod decode;
 mod dial;
+mod heartbeat;
 mod lane;
 mod login;
+mod message;
 mod pool;
 mod preflight;
 mod script;
 mod scripts;
 mod store;
+mod subscription;
 #[cfg(feature = "tls")]
 mod tls;
 

@@ -6,11 +6,14 @@ use crate::store::{StoreError, StoreErrorKind};
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Checks what a server tells of itself in answer to `HELLO`: its version, and that it is no node
-/// of a Cluster, where one command could not renew leases of several slots.
+/// Checks what a server tells of itself in answer to `HELLO`: its version, and unless that is
+/// allowed that it is no node of a Cluster, where one command could not renew leases of several slots.
 ///
 /// `INFO` would tell it too, but may be denied; `HELLO` is allowed before anything else.
-pub(super) fn check_version(hello: Result<Value, RedisError>) -> Result<(), StoreError> {
+pub(super) fn check_version(
+    hello: Result<Value, RedisError>,
+    cluster_node: bool,
+) -> Result<(), StoreError> {
     let hello = match hello {
         Ok(hello) => hello,
         // 5 and older do not know the command, 6.0 wants an argument for it.
@@ -29,7 +32,7 @@ pub(super) fn check_version(hello: Result<Value, RedisError>) -> Result<(), Stor
     if found < OLDEST {
         return Err(too_old(&version));
     }
-    if told(&hello, "mode").as_deref() == Some("cluster") {
+    if !cluster_node && told(&hello, "mode").as_deref() == Some("cluster") {
         return Err(StoreError::new(
             StoreErrorKind::Config,
             "the server is a node of a Redis Cluster, which this version does not support",

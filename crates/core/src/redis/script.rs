@@ -1,7 +1,7 @@
 use redis::Cmd;
 
-const USUAL_ARGS: usize = 12;
-const USUAL_BYTES: usize = 400;
+const USUAL_ARGS: usize = 20;
+const USUAL_BYTES: usize = 600;
 
 /// A Lua script and its digest.
 #[derive(Debug)]

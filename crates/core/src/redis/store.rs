@@ -13,6 +13,7 @@ use super::{
     pool::RedisPool,
     script::Call,
     scripts,
+    subscription::Subscriptions,
 };
 use crate::{
     clock::{Clock, Instant},
@@ -24,7 +25,7 @@ use crate::{
 ///
 /// Acquires and releases travel on a few shared multiplexed connections, each name on always the
 /// same one; renewals on a connection of their own, so that nothing queues ahead of them;
-/// inspections on pooled ones.
+/// inspections on pooled ones; what the server tells a runtime unasked, on one more.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) keys: KeyScheme,
@@ -32,6 +33,7 @@ pub struct RedisStore {
     commands: Vec<Lane>,
     pub(super) renewals: Lane,
     pool: RedisPool,
+    pub(super) subscriptions: Subscriptions,
     clock: Arc<dyn Clock>,
 }
 
@@ -62,6 +64,11 @@ impl RedisStore {
             commands: (0..config.connections).map(|_| lane()).collect(),
             renewals: lane(),
             pool: RedisPool::on(config, &dialer)?,
+            subscriptions: Subscriptions::new(
+                Arc::clone(&dialer),
+                Arc::clone(&clock),
+                runtime.clone(),
+            ),
             clock: Arc::clone(&clock),
         };
         store.preflight(config, runtime_id).await?;
@@ -88,25 +95,36 @@ impl RedisStore {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
         })?;
         let write = |to: &mut Cmd| {
-            to.arg(self.keys.lease(&probe)).arg(self.keys.counter(&probe));
+            self.write_keys(to, &probe);
             to.arg(self.keys.channel(runtime_id));
         };
-        let call = Call { script: &scripts::PREFLIGHT, keys: 2, with_body: true, write: &write };
+        let call = Call { script: &scripts::PREFLIGHT, keys: 4, with_body: true, write: &write };
         // Both verbs: a server that knows the scripts would hide a missing right to send them.
         self.lane(&probe).call(call, deadline).await?;
         self.lane(&probe).call(Call { with_body: false, ..call }, deadline).await?;
-        Ok(())
+        self.subscriptions.check(&self.keys.channel(runtime_id)).await
     }
 
     /// The lane to which a name is pinned, so that its commands do not overtake each other.
-    fn lane(&self, name: &LockName) -> &Lane {
-        if let [only] = self.commands.as_slice() {
-            return only;
+    pub(super) fn lane(&self, name: &LockName) -> &Lane {
+        &self.commands[self.lane_number(name)]
+    }
+
+    /// The number of a name's lane.
+    pub(super) fn lane_number(&self, name: &LockName) -> usize {
+        if self.commands.len() == 1 {
+            return 0;
         }
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
         let lanes = self.commands.len() as u64;
-        &self.commands[usize::try_from(hasher.finish() % lanes).unwrap_or(0)]
+        usize::try_from(hasher.finish() % lanes).unwrap_or(0)
+    }
+
+    /// Writes down the keys of a name that the scripts which may grant it take first.
+    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
+        to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
+        to.arg(self.keys.queue(name)).arg(self.keys.waiters(name));
     }
 
     /// Runs a script on the lane of a name.

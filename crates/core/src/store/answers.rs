@@ -9,11 +9,13 @@ use crate::words::FenceToken;
 pub enum AcquireAnswer {
     /// The lease is the asker's, newly or still.
     Granted(Granted),
-    /// Somebody else holds the lock.
+    /// Somebody else holds the lock, and the asker did not want to wait.
     Busy {
         /// How long the present lease has left.
         remaining: Duration,
     },
+    /// Somebody else holds the lock, and the asker stands in the queue.
+    Queued(Place),
     /// This acquisition was withdrawn before; it will never be granted.
     Withdrawn,
 }
@@ -27,8 +29,19 @@ pub struct Granted {
     pub last: FenceToken,
     /// How long the lease has left, as the server set or found it.
     pub remaining: Duration,
+    /// Whether others stand in the queue.
+    pub contended: bool,
     /// Whether the server's counter was behind what the asker had seen: data was lost, and healed.
     pub regressed: bool,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// How long the present lease has left: when it runs out, it is worth asking again.
+    pub remaining: Duration,
+    /// How many other runtimes stand before it.
+    pub ahead: u64,
 }
 
 /// The answer to [`Hold`](super::Hold).
@@ -46,14 +59,20 @@ pub enum HoldAnswer {
 /// The answer to [`Release`](super::Release).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseAnswer {
-    /// The lease has ended.
+    /// The lease has ended; nobody was to be queued, or whoever was had been withdrawn before.
     Released,
     /// The lock stays closed for a while.
     Kept {
         /// How long it stays closed.
         remaining: Duration,
     },
-    /// No such lease: it ended before.
+    /// The [`next`](super::Release::next) acquisition has the lock: the lease has ended, now or
+    /// before, and nobody else waited.
+    NextGranted(Granted),
+    /// The [`next`](super::Release::next) acquisition stands in the queue: the lease has ended, now
+    /// or before.
+    NextQueued(Place),
+    /// No such lease: it ended before, and the next acquisition, if there is one, has nothing.
     Gone,
 }
 

@@ -19,8 +19,36 @@ pub struct Acquire<'a> {
     pub watermark: Option<FenceToken>,
     /// The asking runtime's label, kept with the lease.
     pub label: &'a RuntimeLabel,
+    /// How to stand in the queue if the lock is taken; `None` tries and does not wait.
+    pub wait: Option<Heartbeat>,
     /// When the answer is no longer of use.
     pub deadline: Instant,
+}
+
+/// A sign of life of a waiter: it keeps its place in the queue, and says what a grant is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The number of this sign of life, above all earlier ones of the runtime. The place keeps the
+    /// greatest it has heard, and the grant tells it: belief starts when that one was sent.
+    pub number: u64,
+    /// For how long a grant out of the queue lives until its first renewal, at most the ttl; the
+    /// place too lasts for so long without another sign of life.
+    pub claim_window: Duration,
+}
+
+/// One waiter of a batch: [`Acquire`] with a wait, owned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiter {
+    /// The lock.
+    pub name: LockName,
+    /// Who waits.
+    pub id: AcquisitionId,
+    /// How long the lease lives once it is renewed.
+    pub ttl: Ttl,
+    /// The largest token that the asking runtime has seen for this name.
+    pub watermark: Option<FenceToken>,
+    /// The sign of life.
+    pub heartbeat: Heartbeat,
 }
 
 /// Tells the absolute number of holds of a lease, and extends it.
@@ -40,20 +68,38 @@ pub struct Hold<'a> {
     pub deadline: Instant,
 }
 
-/// Ends a lease.
+/// Ends a lease, and grants the lock to the next waiter in the same step.
 #[derive(Debug, Clone, Copy)]
 pub struct Release<'a> {
     /// The lock.
     pub name: &'a LockName,
     /// The acquisition that holds it.
     pub id: AcquisitionId,
-    /// The fence of the lease.
+    /// The first token of its grant.
     pub fence: FenceToken,
     /// Instead of ending it, keep the lease closed for exactly this long, once; stores take it
     /// from [`Release::keep_in_range`].
     pub keep: Option<Duration>,
+    /// Who of the same runtime is to queue behind the others in the same step; `None` for nobody.
+    /// Not together with `keep`, which wins.
+    pub next: Option<Next<'a>>,
     /// When the answer is no longer of use.
     pub deadline: Instant,
+}
+
+/// The acquisition with which a runtime queues anew as it ends its turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Next<'a> {
+    /// Who queues; never used before, and the same in every repeat of the release.
+    pub id: AcquisitionId,
+    /// How long the new lease lives once it is renewed.
+    pub ttl: Ttl,
+    /// The largest token that the runtime has seen for this name.
+    pub watermark: Option<FenceToken>,
+    /// The runtime's label, kept with the lease.
+    pub label: &'a RuntimeLabel,
+    /// The sign of life under which it is queued.
+    pub heartbeat: Heartbeat,
 }
 
 impl Release<'_> {

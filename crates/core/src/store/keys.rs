@@ -6,6 +6,8 @@ use crate::words::{AcquisitionId, LockName, Namespace, RuntimeId};
 /// |---|---|
 /// | lease | `<namespace>:{<lock>}:lease` |
 /// | fence counter | `<namespace>:{<lock>}:fence` |
+/// | queue of waiting runtimes, by arrival | `<namespace>:{<lock>}:queue` |
+/// | what is known of each of them | `<namespace>:{<lock>}:waiters` |
 /// | withdrawal mark | `<namespace>:{<lock>}:withdrawn:<acquisition>` |
 /// | channel of a runtime | `<namespace>:runtime:<runtime>` |
 ///
@@ -37,6 +39,16 @@ impl KeyScheme {
         self.tagged(name, "fence")
     }
 
+    /// The sorted set of the runtimes that wait, in the order of their arrival.
+    pub fn queue(&self, name: &LockName) -> String {
+        self.tagged(name, "queue")
+    }
+
+    /// The hash of what each waiting runtime has told.
+    pub fn waiters(&self, name: &LockName) -> String {
+        self.tagged(name, "waiters")
+    }
+
     /// The mark that keeps a withdrawn acquisition from coming back.
     pub fn withdrawn(&self, name: &LockName, id: AcquisitionId) -> String {
         let mut key = self.tagged(name, "withdrawn");
@@ -48,7 +60,12 @@ impl KeyScheme {
 
     /// The channel on which a runtime hears of its leases.
     pub fn channel(&self, runtime: RuntimeId) -> String {
-        format!("{}:runtime:{runtime}", self.namespace)
+        format!("{}{runtime}", self.channels())
+    }
+
+    /// What every runtime's channel begins with; the rest is the runtime's id.
+    pub fn channels(&self) -> String {
+        format!("{}:runtime:", self.namespace)
     }
 
     fn tagged(&self, name: &LockName, what: &str) -> String {
@@ -76,7 +93,14 @@ mod tests {
         let mut all = std::collections::BTreeSet::new();
         for name in names {
             let name = LockName::new(name).unwrap();
-            for key in [keys.lease(&name), keys.counter(&name), keys.withdrawn(&name, id)] {
+            let of_name = [
+                keys.lease(&name),
+                keys.counter(&name),
+                keys.queue(&name),
+                keys.waiters(&name),
+                keys.withdrawn(&name, id),
+            ];
+            for key in of_name {
                 assert!(all.insert(key.clone()), "{key}");
             }
         }

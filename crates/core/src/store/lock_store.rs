@@ -1,10 +1,14 @@
-use std::{fmt, future::Future, pin::Pin};
+use std::{fmt, future::Future, pin::Pin, sync::Weak};
 
 use super::{
     Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-    Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, Withdraw, WithdrawAnswer,
+    Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, Waiter, Withdraw,
+    WithdrawAnswer,
 };
-use crate::{clock::Instant, words::LockName};
+use crate::{
+    clock::Instant,
+    words::{LockName, RuntimeId, RuntimeLabel},
+};
 
 /// The answer of a store, on its way.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -28,13 +32,30 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 ///
 /// Dropping a future does not take its command back: treat it as indeterminate.
 pub trait LockStore: fmt::Debug + Send + Sync + 'static {
-    /// Grants a free lock, or tells how long the present lease has left.
+    /// Grants a lock that is free and nobody's turn; otherwise queues the asker, or tells how long
+    /// the present lease has left.
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer>;
+
+    /// Repeats the acquires of many waiters; one answer for each, in order. Each is as good as an
+    /// [`acquire`](Self::acquire) of its own, and a key that is corrupt spoils only its own answer.
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        label: &'a RuntimeLabel,
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>>;
+
+    /// Tells a listener from now on whatever concerns a runtime, beginning with
+    /// [`Push::Listening`](super::Push::Listening) as soon as it can be heard; until the listener
+    /// is dropped, or another one takes its place.
+    ///
+    /// The store reconnects by itself, and says `Listening` again when it has.
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>);
 
     /// Sets the absolute number of holds of a lease and extends it; never grants.
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer>;
 
-    /// Ends a lease, or keeps it for exactly a given time.
+    /// Ends a lease and grants the lock to the next waiter, or keeps it for exactly a given time.
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer>;
 
     /// Extends leases; one answer for each, in order. Never re-creates one.
@@ -44,13 +65,15 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> StoreFuture<'a, Vec<RenewAnswer>>;
 
-    /// Takes an acquisition back, whatever came of it; a late copy of its acquire stays without effect.
+    /// Takes an acquisition back, whatever came of it: its place, or its grant, which the next waiter
+    /// gets. A late copy of its acquire stays without effect.
     fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer>;
 
-    /// Tells who holds a lock.
+    /// Tells who holds a lock, and who waits for it.
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection>;
 
-    /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime.
+    /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime, and
+    /// grants the lock to the next waiter.
     fn force_release<'a>(
         &'a self,
         command: ForceRelease<'a>,

@@ -14,13 +14,33 @@ pub enum Inspection {
     Held(LeaseRecord),
 }
 
+/// A runtime that waits for a lock, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaiterRecord {
+    /// The acquisition that waits.
+    pub id: AcquisitionId,
+    /// The label of its runtime.
+    pub label: String,
+    /// How long ago it was last heard, by the server's clock.
+    pub silent_for: Duration,
+}
+
+impl WaiterRecord {
+    /// Puts a record together; for stores.
+    #[doc(hidden)]
+    pub fn new(id: AcquisitionId, label: String, silent_for: Duration) -> Self {
+        Self { id, label, silent_for }
+    }
+}
+
 /// A lease as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseRecord {
     /// The acquisition that holds the lock.
     pub id: AcquisitionId,
-    /// The fence of the lease.
+    /// The first token of its grant; that of the present holder's lease may be greater.
     pub fence: FenceToken,
     /// The nested holds; 0 when the lease is only kept closed.
     pub holds: u32,
@@ -32,6 +52,8 @@ pub struct LeaseRecord {
     pub held_for: Duration,
     /// Whether the lease was released and is only kept closed for a while.
     pub kept: bool,
+    /// The runtimes that wait, the next one first; at most the first 128.
+    pub waiters: Vec<WaiterRecord>,
 }
 
 impl LeaseRecord {
@@ -46,6 +68,14 @@ impl LeaseRecord {
         held_for: Duration,
         kept: bool,
     ) -> Self {
-        Self { id, fence, holds, remaining, label, held_for, kept }
+        let waiters = Vec::new();
+        Self { id, fence, holds, remaining, label, held_for, kept, waiters }
+    }
+
+    /// The same record with those who wait; for stores.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn waited_for_by(self, waiters: Vec<WaiterRecord>) -> Self {
+        Self { waiters, ..self }
     }
 }

@@ -29,6 +29,7 @@ impl Cleanup {
     /// The work was tried in another way, and came to `outcome`: a shutdown reports what failed.
     pub(crate) fn settle(mut self, outcome: ReleaseOutcome) {
         if let Some((announced, job)) = self.job.take() {
+            job.settle_turn(outcome);
             self.engine.reaper.retract(announced, &job, outcome);
         }
     }

@@ -1,22 +1,20 @@
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fmt, sync::Arc};
 
 use leasehold_core::{
     AcquisitionId, Clock, Entropy, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
     StoreError,
-    lease::LossReason,
     metric::Metrics,
     store::{ForceRelease, ForceReleaseAnswer, Inspection},
 };
-use leasehold_watchdog::Watchdog;
+use leasehold_watchdog::{Common, TurnKeeper, Watchdog, Watches};
 use tokio_util::sync::CancellationToken;
 
-use crate::owner::Owner;
+use crate::{
+    cohort::Numbers,
+    driver::{Cohorts, Heartbeats, HeartbeatsTask, Shared},
+    owner::Owner,
+    seam::Rules,
+};
 
 use super::{executor::Executor, reaper::Reaper, timing::Timing, watermarks::Watermarks};
 
@@ -37,6 +35,10 @@ pub struct EngineParts {
     pub label: RuntimeLabel,
     /// The times that hold for all locks.
     pub timing: Timing,
+    /// The decisions of its rules; the real ones unless a test wants to see what else would come
+    /// of it.
+    #[doc(hidden)]
+    pub rules: Rules,
 }
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
@@ -45,29 +47,24 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) watchdog: Watchdog,
+    pub(crate) cohorts: Arc<Cohorts>,
     pub(crate) reaper: Reaper,
-    pub(crate) watermarks: Watermarks,
     pub(crate) closed: CancellationToken,
     pub(crate) label: RuntimeLabel,
     pub(crate) timing: Timing,
     runtime_id: RuntimeId,
-    acquisitions: AtomicU64,
+    // Each ends its task.
+    _watchdog: Watchdog,
+    _heartbeats: HeartbeatsTask,
     _executor: Executor,
 }
 
 impl Engine {
     /// Starts the background tasks.
     pub fn start(parts: EngineParts) -> Arc<Self> {
-        let EngineParts { store, clock, entropy, executor, runtime_id, label, timing } = parts;
+        let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
+            parts;
         let metrics = Arc::new(Metrics::default());
-        let watchdog = Watchdog::start(
-            executor.handle(),
-            Arc::clone(&store),
-            Arc::clone(&clock),
-            Arc::clone(&entropy),
-            Arc::clone(&metrics),
-        );
         let reaper = Reaper::start(
             &executor,
             Arc::clone(&store),
@@ -75,20 +72,42 @@ impl Engine {
             Arc::clone(&entropy),
             Arc::clone(&metrics),
         );
+        let common = Common::new(Arc::clone(&clock), rules.watchdog);
+        let cohorts = Cohorts::new(Shared {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            entropy: Arc::clone(&entropy),
+            metrics: Arc::clone(&metrics),
+            watches: Watches::new(common, Arc::clone(&entropy)),
+            reaper: reaper.clone(),
+            watermarks: Watermarks::default(),
+            label: label.clone(),
+            timing,
+            numbers: Numbers::new(runtime_id),
+            rules,
+            runtime: executor.handle().clone(),
+        });
+        let watchdog = Watchdog::start(
+            executor.handle(),
+            cohorts.shared.watches.clone(),
+            Arc::clone(&store),
+            Arc::clone(&cohorts) as Arc<dyn TurnKeeper>,
+            Arc::clone(&metrics),
+        );
         Arc::new(Self {
             store,
             clock,
             entropy,
             metrics,
-            watchdog,
             reaper,
-            watermarks: Watermarks::default(),
             closed: CancellationToken::new(),
             label,
             timing,
             runtime_id,
-            acquisitions: AtomicU64::new(0),
+            _watchdog: watchdog,
+            _heartbeats: Heartbeats::start(&cohorts),
             _executor: executor,
+            cohorts,
         })
     }
 
@@ -102,7 +121,7 @@ impl Engine {
         self.runtime_id
     }
 
-    /// Tells who holds a lock.
+    /// Tells who holds a lock, and who waits for it.
     ///
     /// # Errors
     ///
@@ -137,22 +156,19 @@ impl Engine {
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
         let answer = self.counted(self.store.force_release(command).await)?;
         if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id {
-            self.lose(id);
+            self.cohorts.force_released(name, id, fence);
         }
         Ok(answer)
     }
 
-    /// A lease of this very runtime was ended: its holder need not wait for a renewal to learn it.
-    fn lose(&self, id: AcquisitionId) {
-        for lease in self.watchdog.leases().iter().filter(|lease| lease.id() == id) {
-            let _ = lease.lose(LossReason::Gone);
-        }
+    /// Whether the tasks of this runtime have ended: nothing is renewed, and nobody is asked for.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.cohorts.shared.watches.have_stopped() || self.cohorts.is_closed()
     }
 
-    /// An id that was never used.
-    pub(crate) fn next_acquisition(&self) -> AcquisitionId {
-        let number = self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1;
-        AcquisitionId::new(self.runtime_id, number)
+    /// A number for a change of holds, above those before.
+    pub(crate) fn change_number(&self) -> u64 {
+        self.cohorts.shared.numbers.change()
     }
 
     /// Passes an answer on, and counts it if it is an error.

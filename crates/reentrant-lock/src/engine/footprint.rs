@@ -4,8 +4,12 @@ use super::core::Engine;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Footprint {
-    /// Leases and acquires on their way that the watchdog watches.
+    /// Turns that the watchdog watches: locks that this runtime holds.
     pub watched: usize,
+    /// Names that tasks of this runtime hold or wait for.
+    pub names: usize,
+    /// Tasks that wait for a lock.
+    pub waiting: usize,
     /// Releases and withdrawals that the server has not confirmed yet.
     pub pending: usize,
     /// Names whose last fence is remembered; idle ones are forgotten within 20 minutes of use of
@@ -16,10 +20,13 @@ pub struct Footprint {
 impl Engine {
     /// Counts what is kept.
     pub fn footprint(&self) -> Footprint {
+        let (names, waiting) = self.cohorts.count();
         Footprint {
-            watched: self.watchdog.watched(),
+            watched: self.cohorts.shared.watches.watched(),
+            names,
+            waiting,
             pending: self.reaper.pending(),
-            watermarks: self.watermarks.len(),
+            watermarks: self.cohorts.shared.watermarks.len(),
         }
     }
 }

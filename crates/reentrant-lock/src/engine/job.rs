@@ -1,10 +1,18 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, LockStore, StoreError, Ttl,
     lease::HoldUpdate,
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     store::{Hold, HoldAnswer, Release, ReleaseAnswer, Withdraw},
+};
+
+use crate::{
+    cohort::{Answer, End},
+    driver::Cohorts,
 };
 
 /// Something to be set right on the server that nobody waits for.
@@ -21,14 +29,37 @@ pub(crate) struct Job {
 }
 
 /// What is to be set right.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum Task {
-    /// End a lease.
-    Release { fence: FenceToken, via: ReleaseVia },
+    /// End a lease, and with it perhaps a turn that somebody waits for the end of.
+    Release { fence: FenceToken, via: ReleaseVia, turn: Option<TurnEnd> },
     /// Take an acquisition back, whatever came of it.
     Withdraw,
     /// Tell the holds of a lease that goes on.
     Hold { fence: FenceToken, update: HoldUpdate, ttl: Ttl },
+}
+
+/// The end of a turn that a cohort waits for.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnEnd {
+    pub(crate) cohorts: Weak<Cohorts>,
+    pub(crate) end: End,
+}
+
+impl TurnEnd {
+    /// The turn is over on the server, or nobody tries to tell it any more.
+    pub(crate) fn settle(&self, name: &LockName, outcome: ReleaseOutcome) {
+        let Some(cohorts) = self.cohorts.upgrade() else { return };
+        if outcome == ReleaseOutcome::Unconfirmed {
+            return cohorts.turn_given_up(name, &self.end);
+        }
+        let sent_at = cohorts.shared.clock.now();
+        cohorts.turn_ended(
+            name,
+            &self.end,
+            Answer { sent_at, result: Ok(ReleaseAnswer::Released) },
+        );
+    }
 }
 
 impl Job {
@@ -41,7 +72,7 @@ impl Job {
         let (name, id) = (&self.name, self.id);
         let ended = match self.task {
             Task::Release { fence, .. } => {
-                let command = Release { name, id, fence, keep: None, deadline };
+                let command = Release { name, id, fence, keep: None, next: None, deadline };
                 store.release(command).await? != ReleaseAnswer::Gone
             }
             Task::Withdraw => store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant,
@@ -55,8 +86,9 @@ impl Job {
 
     /// The job is over, one way or the other.
     pub(crate) fn done(&self, outcome: ReleaseOutcome) {
-        let via = match self.task {
-            Task::Release { via, .. } => via,
+        self.settle_turn(outcome);
+        let via = match &self.task {
+            Task::Release { via, .. } => *via,
             Task::Withdraw => ReleaseVia::Withdraw,
             Task::Hold { .. } => return,
         };
@@ -66,6 +98,13 @@ impl Job {
                 lock = %self.name, lease = %self.id,
                 "the server could not be told of a release; the lease ends with its ttl"
             );
+        }
+    }
+
+    /// Tells the cohort that waits for the end of the turn, if there is one.
+    pub(super) fn settle_turn(&self, outcome: ReleaseOutcome) {
+        if let Task::Release { turn: Some(turn), .. } = &self.task {
+            turn.settle(&self.name, outcome);
         }
     }
 

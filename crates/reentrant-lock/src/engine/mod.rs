@@ -1,6 +1,5 @@
 //! What the locks of one runtime share: the store, the watchdog, the reaper, and memory of fences.
 
-mod attempt;
 mod backoff;
 mod cleanup;
 mod core;
@@ -12,9 +11,11 @@ mod shutdown;
 mod timing;
 mod watermarks;
 
-pub(crate) use attempt::{Attempt, ClaimWatch, Tried};
+pub(crate) use backoff::Backoff;
 pub(crate) use cleanup::Cleanup;
-pub(crate) use job::{Job, Task};
+pub(crate) use job::{Job, Task, TurnEnd};
+pub(crate) use reaper::{Announced, Reaper};
+pub(crate) use watermarks::Watermarks;
 
 pub use self::core::{Engine, EngineParts};
 pub use executor::Executor;

@@ -208,8 +208,8 @@ impl Worker {
                 Some(_) = self.running.join_next(), if !self.running.is_empty() => {}
                 job = self.incoming.recv(), if self.running.len() < Self::AT_ONCE => {
                     let Some((number, job)) = job else { break };
-                    let settling = Settling::new(&self.pending, number);
-                    self.running.spawn(Arc::clone(&self.context).run(job, settling));
+                    let settling = Settling::new(&self.pending, number, job);
+                    self.running.spawn(Arc::clone(&self.context).run(settling));
                 }
             }
         }
@@ -222,26 +222,28 @@ impl Worker {
 struct Settling {
     pending: Arc<Pending>,
     number: u64,
+    job: Job,
     outcome: ReleaseOutcome,
 }
 
 impl Settling {
-    fn new(pending: &Arc<Pending>, number: u64) -> Self {
+    fn new(pending: &Arc<Pending>, number: u64, job: Job) -> Self {
         let pending = Arc::clone(pending);
-        Self { pending, number, outcome: ReleaseOutcome::Unconfirmed }
+        Self { pending, number, job, outcome: ReleaseOutcome::Unconfirmed }
     }
 }
 
 impl Drop for Settling {
     fn drop(&mut self) {
+        // First: what follows from it is pending before it is not.
+        self.job.done(self.outcome);
         self.pending.settle(self.number, self.outcome);
     }
 }
 
 impl Context {
-    async fn run(self: Arc<Self>, job: Job, mut settling: Settling) {
-        settling.outcome = self.finish(&job).await;
-        job.done(settling.outcome);
+    async fn run(self: Arc<Self>, mut settling: Settling) {
+        settling.outcome = self.finish(&settling.job).await;
     }
 
     /// Tries until the server has answered, or has forgotten by itself what the job is about.

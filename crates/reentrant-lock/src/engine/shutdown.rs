@@ -5,6 +5,7 @@ use leasehold_core::{
     lease::{LeaseState, LossReason},
     metric::ReleaseVia,
 };
+use leasehold_watchdog::TurnKeeper;
 
 use super::{
     core::Engine,
@@ -35,27 +36,26 @@ impl Engine {
         let deadline = self.clock.now() + time;
         self.closed.cancel();
         self.reaper.remember_failures();
-        // An acquire on its way gets nothing any more. One whose answer is being taken at this
-        // moment, on another thread, becomes a lease without another await: it is waited for.
-        while self.watchdog.close_claims() > 0 && self.clock.now() < deadline {
-            tokio::task::yield_now().await;
-        }
+        // Whoever waits is sent away; an acquire on its way gets nothing any more.
+        self.cohorts.close();
         let mut held = 0;
-        for lease in self.watchdog.leases() {
+        for lease in self.cohorts.shared.watches.leases() {
             if !lease.state().is_held()
                 || lease.lose(LossReason::Shutdown) != LeaseState::Lost(LossReason::Shutdown)
             {
                 continue;
             }
             held += 1;
+            let turn = lease.turn();
             self.reaper.take(Job {
-                name: lease.name().clone(),
-                id: lease.id(),
-                task: Task::Release { fence: lease.fence(), via: ReleaseVia::Shutdown },
-                expires: self.clock.now() + lease.ttl().get(),
-                timeout: self.timing.command_deadline(lease.ttl()),
+                name: turn.name().clone(),
+                id: turn.id(),
+                task: Task::Release { fence: turn.first(), via: ReleaseVia::Shutdown, turn: None },
+                expires: self.clock.now() + turn.ttl().get(),
+                timeout: self.timing.command_deadline(turn.ttl()),
                 metrics: lease.metrics().clone(),
             });
+            self.cohorts.lost(turn, LossReason::Shutdown);
         }
         let unreleased = self.reaper.drain(&*self.clock, deadline).await;
         ShutdownReport { held, unreleased }

@@ -12,7 +12,7 @@ pub struct Timing {
     pub ttl: Ttl,
     /// How long an acquire waits for a lock. Default: 30 s.
     pub wait: Duration,
-    /// For how long an acquire's future may stay unpolled before its grant is taken back; at
+    /// For how long a grant waits to be taken, and a place in the queue for a sign of life; at
     /// most the ttl. Default: 3 s, at least 50 ms.
     pub claim_window: Duration,
     /// How long one command may take, at most half the ttl. Default: 2 s, at least 10 ms.
@@ -20,6 +20,9 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// A connection is replaced when a command timed out on it: not for being a little slow.
+    const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(100);
+
     /// Checks the times against their ranges.
     ///
     /// # Errors
@@ -43,6 +46,12 @@ impl Timing {
     /// How long one command about a lease of this ttl may take.
     pub(crate) fn command_deadline(&self, ttl: Ttl) -> Duration {
         self.command_timeout.min(ttl.get() / 2)
+    }
+
+    /// How long one heartbeat may take, so that others fit into the claim window.
+    pub(crate) fn heartbeat_deadline(&self, ttl: Ttl) -> Duration {
+        let third = (self.claim_window(ttl) / 3).max(Self::SHORTEST_HEARTBEAT);
+        self.command_deadline(ttl).min(third)
     }
 
     /// How long a grant of this ttl waits to be taken over by its future.

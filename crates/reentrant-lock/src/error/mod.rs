@@ -11,5 +11,5 @@ pub use acquire::AcquireError;
 pub use options::OptionsError;
 pub use reenter::ReenterError;
 pub use release::ReleaseError;
-pub use timeout::{HolderInfo, WaitTimeout};
+pub use timeout::{HolderInfo, QueuePosition, WaitTimeout};
 pub use with::WithError;

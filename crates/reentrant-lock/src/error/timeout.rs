@@ -10,6 +10,8 @@ pub struct WaitTimeout {
     pub lock: LockName,
     /// How long the call waited.
     pub waited: Duration,
+    /// Where the call stood in line when it gave up; `None` for one that only tried.
+    pub position: Option<QueuePosition>,
     /// Who holds the lock, if that could be found out.
     pub holder: Option<HolderInfo>,
     /// The failure that the last attempt met, if it was not simply that the lock was taken.
@@ -23,6 +25,9 @@ impl fmt::Display for WaitTimeout {
             return write!(f, "could not ask for lock {lock:?} within {waited:?}: {error}");
         }
         write!(f, "lock {lock:?}: not free within {waited:?}")?;
+        if let Some(position) = &self.position {
+            write!(f, " ({position})")?;
+        }
         let Some(holder) = &self.holder else {
             return f.write_str("; wait longer, or find out who keeps it");
         };
@@ -41,17 +46,39 @@ impl std::error::Error for WaitTimeout {
     }
 }
 
+/// Where a call stood in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueuePosition {
+    /// How many other runtimes stood before this one, as last heard; `None` while this one had the
+    /// lock, or was not told.
+    pub runtimes: Option<u64>,
+    /// How many tasks of this runtime stood before the call.
+    pub tasks: usize,
+}
+
+impl fmt::Display for QueuePosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.runtimes {
+            Some(runtimes) => {
+                write!(f, "{runtimes} runtimes and {} local tasks ahead", self.tasks)
+            }
+            None => write!(f, "{} local tasks ahead", self.tasks),
+        }
+    }
+}
+
 /// Who holds a lock, as seen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderInfo {
     /// The label of the holder's runtime.
     pub label: String,
-    /// The holder's lease.
+    /// The turn of the holder's runtime; the id of its first lease.
     pub lease: AcquisitionId,
-    /// Its fence.
+    /// The first fence of the turn.
     pub fence: FenceToken,
-    /// How long it has been held.
+    /// How long the runtime has had the lock.
     pub held_for: Duration,
     /// Whether the holder is a lease of this very runtime.
     pub this_runtime: bool,

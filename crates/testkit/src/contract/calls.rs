@@ -4,8 +4,8 @@ use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Release, ReleaseAnswer, RenewAnswer, Renewal, Withdraw,
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
+        Inspection, Next, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter, Withdraw,
     },
 };
 
@@ -50,16 +50,49 @@ impl Calls {
         &self.name
     }
 
-    /// Acquires.
+    /// Acquires, without waiting.
     pub async fn acquire(
         &self,
         id: AcquisitionId,
         ttl: Ttl,
         watermark: Option<FenceToken>,
     ) -> Result<AcquireAnswer, StoreError> {
-        let (name, deadline) = (&self.name, self.deadline);
+        let (name, deadline, wait) = (&self.name, self.deadline, None);
         let label = &RuntimeLabel::new(Self::LABEL);
-        self.store.acquire(Acquire { name, id, ttl, watermark, label, deadline }).await
+        self.store.acquire(Acquire { name, id, ttl, watermark, label, wait, deadline }).await
+    }
+
+    /// Acquires, and queues if the lock is taken.
+    pub async fn wait(
+        &self,
+        id: AcquisitionId,
+        ttl: Ttl,
+        watermark: Option<FenceToken>,
+        heartbeat: Heartbeat,
+    ) -> Result<AcquireAnswer, StoreError> {
+        let (name, deadline, wait) = (&self.name, self.deadline, Some(heartbeat));
+        let label = &RuntimeLabel::new(Self::LABEL);
+        self.store.acquire(Acquire { name, id, ttl, watermark, label, wait, deadline }).await
+    }
+
+    /// One waiter for the name.
+    pub fn waiter(
+        &self,
+        id: AcquisitionId,
+        ttl: Ttl,
+        watermark: Option<FenceToken>,
+        heartbeat: Heartbeat,
+    ) -> Waiter {
+        Waiter { name: self.name.clone(), id, ttl, watermark, heartbeat }
+    }
+
+    /// Tells the signs of life of a batch, of whatever names.
+    pub async fn heartbeat(
+        &self,
+        batch: &[Waiter],
+    ) -> Result<Vec<Result<AcquireAnswer, StoreError>>, StoreError> {
+        let label = &RuntimeLabel::new(Self::LABEL);
+        self.store.heartbeat(batch, label, self.deadline).await
     }
 
     /// Tells a number of holds with the number of the change, and extends.
@@ -88,7 +121,23 @@ impl Calls {
         keep: Option<Duration>,
     ) -> Result<ReleaseAnswer, StoreError> {
         let (name, deadline) = (&self.name, self.deadline);
-        self.store.release(Release { name, id, fence, keep, deadline }).await
+        self.store.release(Release { name, id, fence, keep, next: None, deadline }).await
+    }
+
+    /// Releases, and queues the next acquisition of the waiter's runtime; its name is not looked
+    /// at.
+    pub async fn release_and_queue(
+        &self,
+        id: AcquisitionId,
+        fence: FenceToken,
+        keep: Option<Duration>,
+        next: &Waiter,
+    ) -> Result<ReleaseAnswer, StoreError> {
+        let Waiter { id: next_id, ttl, watermark, heartbeat, .. } = *next;
+        let label = &RuntimeLabel::new(Self::LABEL);
+        let next = Some(Next { id: next_id, ttl, watermark, label, heartbeat });
+        let (name, deadline) = (&self.name, self.deadline);
+        self.store.release(Release { name, id, fence, keep, next, deadline }).await
     }
 
     /// One renewal of the name.

@@ -19,10 +19,16 @@ pub enum Copied {
     Withdraw,
     /// A forced release.
     ForceRelease,
+    /// An acquire for 60 s that waits.
+    Wait,
+    /// The same, as a batch of one.
+    Heartbeat,
+    /// A release that queues the runtime's next acquisition.
+    Next,
 }
 
 impl Copied {
-    /// Every command.
+    /// Every command that queues nobody.
     pub const ALL: [Self; 7] = [
         Self::Acquire,
         Self::Hold,
@@ -31,6 +37,20 @@ impl Copied {
         Self::Keep,
         Self::Withdraw,
         Self::ForceRelease,
+    ];
+
+    /// Every command.
+    pub const WITH_QUEUE: [Self; 10] = [
+        Self::Acquire,
+        Self::Hold,
+        Self::Renew,
+        Self::Release,
+        Self::Keep,
+        Self::Withdraw,
+        Self::ForceRelease,
+        Self::Wait,
+        Self::Heartbeat,
+        Self::Next,
     ];
 
     /// Sends the command; the answer, as it shows itself.
@@ -43,6 +63,12 @@ impl Copied {
             Self::Keep => format!("{:?}", scene.keep(id, fence, secs(90)).await),
             Self::Withdraw => format!("{:?}", scene.withdraw(id).await),
             Self::ForceRelease => format!("{:?}", scene.force_release(id, fence).await),
+            Self::Wait => format!("{:?}", scene.wait(id).await),
+            Self::Heartbeat => format!("{:?}", scene.heartbeat(&[scene.waiter(id)]).await),
+            Self::Next => {
+                let next = AcquisitionId::new(id.runtime(), id.number() + 1);
+                format!("{:?}", scene.release_and_queue(id, fence, next).await)
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 use leasehold_core::{
     Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
     RuntimeLabel, Ttl,
+    seam::StoreRules,
     store::{Acquire, AcquireAnswer, Inspection, Release, Renewal},
 };
 
@@ -20,15 +21,21 @@ use crate::ManualClock;
 pub struct MemorySubject {
     clock: ManualClock,
     fencing: FenceSettings,
+    rules: StoreRules,
     store: Mutex<Arc<MemoryStore>>,
 }
 
 impl MemorySubject {
     /// An empty store on a manual clock of its own.
     pub fn new(fencing: FenceSettings) -> Self {
+        Self::with_rules(fencing, StoreRules::default())
+    }
+
+    /// The same with other rules than the real ones: a mutant.
+    pub fn with_rules(fencing: FenceSettings, rules: StoreRules) -> Self {
         let clock = ManualClock::new();
-        let store = Mutex::new(Arc::new(MemoryStore::new(Arc::new(clock.clone()), fencing)));
-        Self { clock, fencing, store }
+        let store = MemoryStore::with_rules(Arc::new(clock.clone()), fencing, rules);
+        Self { clock, fencing, rules, store: Mutex::new(Arc::new(store)) }
     }
 
     /// The store itself.
@@ -67,6 +74,12 @@ impl StoreUnderTest for MemorySubject {
         Box::pin(async move { self.clock.advance(time) })
     }
 
+    fn server_micros(&self) -> Task<'_, u64> {
+        Box::pin(async move {
+            u64::try_from(self.clock.unix_time().as_micros()).expect("before the year 586912")
+        })
+    }
+
     fn lose_all(&self) -> Task<'_> {
         Box::pin(async move {
             self.outage();
@@ -92,7 +105,8 @@ impl StoreUnderTest for MemorySubject {
     fn restart(&self) -> Task<'_> {
         Box::pin(async move {
             self.outage();
-            let anew = MemoryStore::new(Arc::new(self.clock.clone()), self.fencing);
+            let clock = Arc::new(self.clock.clone());
+            let anew = MemoryStore::with_rules(clock, self.fencing, self.rules);
             *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(anew);
         })
     }
@@ -108,12 +122,14 @@ impl StoreUnderTest for MemorySubject {
             let (id, label) = (alice(u64::MAX), RuntimeLabel::new("the last but one"));
             let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
-            let acquire = Acquire { name, id, ttl, watermark, label: &label, deadline };
+            let (label, wait) = (&label, None);
+            let acquire = Acquire { name, id, ttl, watermark, label, wait, deadline };
             let Ok(AcquireAnswer::Granted(granted)) = store.acquire(acquire).await else {
                 panic!("{name} is not free");
             };
             assert_eq!(granted.last.get(), FenceToken::MAX - 1);
-            let release = Release { name, id, fence: granted.first, keep: None, deadline };
+            let (fence, keep, next) = (granted.first, None, None);
+            let release = Release { name, id, fence, keep, next, deadline };
             store.release(release).await.expect("memory does not fail");
         })
     }

@@ -6,19 +6,25 @@
 
 mod calls;
 mod cases;
+mod cluster;
 mod copied;
+mod ear;
+mod keyspace;
 mod memory;
 mod redis;
 mod scene;
+mod scene_queue;
 mod subject;
 mod table;
 mod words;
 
 pub use calls::Calls;
+pub use cluster::ClusterSubject;
 pub use copied::Copied;
+pub use ear::Ear;
 pub use memory::MemorySubject;
 pub use redis::RedisSubject;
 pub use scene::Scene;
 pub use subject::{Capability, Snapshot, StoreUnderTest, Task};
 pub use table::{CASES, Case, RETENTION, run};
-pub use words::{alice, bob, secs, ttl};
+pub use words::{alice, bob, carol, secs, ttl};

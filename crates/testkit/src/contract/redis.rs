@@ -6,52 +6,20 @@ use leasehold_core::{
 };
 use tokio::runtime::Handle;
 
-use super::subject::{Capability, Snapshot, StoreUnderTest, Task};
+use super::{
+    keyspace::Keyspace,
+    subject::{Capability, Snapshot, StoreUnderTest, Task},
+};
 use crate::RedisServer;
 
-/// A store on a private server; time passes there by a script that shortens every life.
-#[derive(Debug)]
+/// A store on a private server; time passes there by a script that shortens every life. Clones are
+/// the same subject.
+#[derive(Debug, Clone)]
 pub struct RedisSubject {
-    server: RedisServer,
+    server: Arc<RedisServer>,
     store: Arc<RedisStore>,
     policy: FencePolicy,
 }
-
-/// Ages every key by ARGV[1] ms and every lease's beginning with it, as the clock would.
-const PASS: &str = "
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local left = redis.call('PTTL', key)
-  if left >= 0 then
-    if left <= tonumber(ARGV[1]) then
-      redis.call('DEL', key)
-    else
-      redis.call('PEXPIRE', key, left - ARGV[1])
-      if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'since') == 1 then
-        redis.call('HINCRBY', key, 'since', '-' .. ARGV[1] .. '000')
-      end
-    end
-  end
-end
-return 'passed'";
-
-/// Every key with its content, sorted, and the milliseconds that it has left.
-const SNAPSHOT: &str = "
-local all = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local parts
-  if redis.call('TYPE', key).ok == 'hash' then
-    local row, fields = redis.call('HGETALL', key), {}
-    for i = 1, #row, 2 do fields[#fields + 1] = row[i] .. '=' .. row[i + 1] end
-    table.sort(fields)
-    parts = table.concat(fields, ' ')
-  else
-    parts = redis.call('GET', key)
-  end
-  all[#all + 1] = key
-  all[#all + 1] = parts
-  all[#all + 1] = tostring(redis.call('PTTL', key))
-end
-return all";
 
 impl RedisSubject {
     /// A store on a server of its own.
@@ -64,7 +32,7 @@ impl RedisSubject {
     ///
     /// Dropping the future kills the server.
     pub async fn new(fencing: FenceSettings) -> Self {
-        let server = RedisServer::start();
+        let server = Arc::new(RedisServer::start());
         let config = RedisConfig::new(&server.url()).expect("the server's address is one");
         let store = RedisStore::connect(
             &config.fencing(fencing),
@@ -80,6 +48,10 @@ impl RedisSubject {
     /// The server.
     pub fn server(&self) -> &RedisServer {
         &self.server
+    }
+
+    fn keyspace(&self) -> Keyspace<'_> {
+        Keyspace { server: &self.server, prefix: "" }
     }
 
     /// The store itself.
@@ -110,8 +82,13 @@ impl StoreUnderTest for RedisSubject {
     }
 
     fn pass(&self, time: Duration) -> Task<'_> {
+        Box::pin(async move { self.keyspace().pass(time) })
+    }
+
+    fn server_micros(&self) -> Task<'_, u64> {
         Box::pin(async move {
-            self.server.command(&["EVAL", PASS, "0", &time.as_millis().to_string()]);
+            let (seconds, micros): (u64, u64) = self.server.query(&["TIME"]);
+            seconds * 1_000_000 + micros
         })
     }
 
@@ -139,23 +116,10 @@ impl StoreUnderTest for RedisSubject {
     }
 
     fn snapshot(&self) -> Task<'_, Snapshot> {
-        Box::pin(async move {
-            let all: Vec<String> = self.server.query(&["EVAL", SNAPSHOT, "0"]);
-            let piece = |part: &[String]| {
-                let left = part[2].parse().expect("PTTL is a number, and no key lives for ever");
-                (part[0].clone(), (part[1].clone(), Duration::from_millis(left)))
-            };
-            all.chunks(3).map(piece).collect()
-        })
+        Box::pin(async move { self.keyspace().snapshot() })
     }
 
     fn left_behind(&self) -> Task<'_, Vec<String>> {
-        Box::pin(async move {
-            let mut immortal = self.server.keys_without_ttl();
-            if self.policy == FencePolicy::Counter {
-                immortal.retain(|key| !key.ends_with(":fence"));
-            }
-            immortal
-        })
+        Box::pin(async move { self.keyspace().left_behind(self.policy) })
     }
 }

@@ -61,6 +61,10 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync {
     /// Lets time pass for everything that the subject keeps.
     fn pass(&self, time: Duration) -> Task<'_>;
 
+    /// The time by which the subject makes tokens, in microseconds; it does not move when time
+    /// is made to pass for a real server.
+    fn server_micros(&self) -> Task<'_, u64>;
+
     /// Loses all data.
     fn lose_all(&self) -> Task<'_>;
 

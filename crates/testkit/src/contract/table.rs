@@ -26,6 +26,27 @@ pub struct Case {
 }
 
 impl Case {
+    /// Plays the case with an empty subject, then expects that nothing stays for ever.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the store does not do what the case wants.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the subject.
+    pub async fn play(&self, subject: Box<dyn StoreUnderTest>) {
+        let scene = Scene::new(subject);
+        (self.play)(&scene).await;
+        let left_behind = scene.subject().left_behind().await;
+        assert!(left_behind.is_empty(), "{left_behind:?} stays for ever");
+    }
+
+    /// Where the tokens of the case come from, and how long their counters are kept.
+    pub fn fencing(&self) -> FenceSettings {
+        FenceSettings::default().policy(self.policy).retention(RETENTION)
+    }
+
     /// Whether a subject with these capabilities can play it.
     pub fn is_for(&self, capabilities: &[Capability]) -> bool {
         self.needs.iter().all(|need| capabilities.contains(need))
@@ -51,12 +72,9 @@ pub const RETENTION: Duration = FenceSettings::MIN_RETENTION;
 pub async fn run<S: StoreUnderTest>(name: &str) {
     let case = CASES.iter().find(|case| case.name == name);
     let case = case.unwrap_or_else(|| panic!("there is no case {name}"));
-    let fencing = FenceSettings::default().policy(case.policy).retention(RETENTION);
-    let scene = Scene::new(S::start(fencing).await);
-    if case.is_for(scene.subject().capabilities()) {
-        (case.play)(&scene).await;
-        let left_behind = scene.subject().left_behind().await;
-        assert!(left_behind.is_empty(), "{left_behind:?} stays for ever");
+    let subject = S::start(case.fencing()).await;
+    if case.is_for(subject.capabilities()) {
+        case.play(subject).await;
     }
 }
 
@@ -66,91 +84,148 @@ pub async fn run<S: StoreUnderTest>(name: &str) {
 macro_rules! contract_cases {
     ([$($macro:tt)+] $($given:tt)*) => {
         $($macro)+! { $($given)*
-            grant:
-            a_free_lock_is_granted [TimeFloor],
-            a_repeated_acquire_finds_the_same_grant_unrenewed [TimeFloor Time],
-            a_busy_lock_tells_how_long [TimeFloor Time],
-            an_expired_lease_frees_the_lock [TimeFloor Time],
-            names_do_not_touch_each_other [TimeFloor],
-            any_name_is_a_lock [TimeFloor],
-            the_shortest_and_the_longest_ttl_are_granted [TimeFloor],
-            hold:
-            a_hold_sets_the_absolute_count [TimeFloor],
-            swapped_holds_leave_the_later_standing [TimeFloor],
-            a_hold_extends_to_the_greater [TimeFloor Time],
-            a_hold_never_grants [TimeFloor Time],
-            a_hold_needs_id_and_fence [TimeFloor Snapshot],
-            release:
-            a_release_frees_the_lock [TimeFloor],
-            a_release_needs_id_and_fence [TimeFloor Snapshot],
-            a_second_release_is_gone_and_ends_nobody_else [TimeFloor],
-            a_release_of_an_expired_lease_is_gone [TimeFloor Time],
-            keep:
-            a_kept_lock_stays_closed_for_exactly_n [TimeFloor Time],
-            a_lock_may_be_kept_for_less_than_its_ttl [TimeFloor Time],
-            a_lease_is_kept_once [TimeFloor Time Snapshot],
-            a_kept_lock_is_closed_to_its_own_id [TimeFloor],
-            a_kept_lock_yields_to_an_operator [TimeFloor],
-            a_keep_is_moved_into_its_range [TimeFloor],
-            renew:
-            a_renewal_extends_to_the_greater [TimeFloor Time],
-            a_batch_answers_each_lease [TimeFloor],
-            a_renewal_needs_id_and_fence [TimeFloor Snapshot],
-            a_renewal_never_recreates [TimeFloor Time],
-            a_full_batch_is_one_command [TimeFloor],
-            withdraw:
-            a_withdrawn_acquisition_is_never_granted [TimeFloor],
-            a_withdrawal_ends_the_grant_that_crossed_it [TimeFloor],
-            a_withdrawal_touches_nobody_else [TimeFloor],
-            the_mark_of_a_withdrawal_expires_by_itself [TimeFloor Time],
-            inspect:
-            a_free_lock_tells_its_last_fence [TimeFloor],
-            a_held_lock_tells_its_holder [TimeFloor Time],
-            a_look_changes_nothing [TimeFloor Snapshot],
-            force_release:
-            the_inspected_lease_is_ended_and_the_fence_moves_on [TimeFloor],
-            another_lease_is_not_ended [TimeFloor Snapshot],
-            an_ended_holder_finds_its_lease_gone [TimeFloor],
-            fence:
-            every_grant_has_a_greater_fence [TimeFloor],
-            fences_grow_after_a_total_loss [TimeFloor DataLoss],
-            fences_grow_after_a_restart_without_data [TimeFloor Restart],
-            fences_grow_after_the_counter_alone_is_lost [TimeFloor CounterLoss],
-            fences_grow_after_the_counter_retired [TimeFloor Time],
-            a_watermark_is_honoured_and_the_regression_told [TimeFloor],
-            a_watermark_a_day_ahead_is_ignored [TimeFloor],
-            a_forced_release_goes_on_from_the_lease_when_the_counter_is_lost [TimeFloor CounterLoss],
-            an_exhausted_counter_refuses_grants_and_ends_leases [TimeFloor Exhaustion],
-            a_plain_counter_counts [Counter],
-            a_plain_counter_repeats_tokens_after_a_loss [Counter DataLoss],
-            a_watermark_heals_a_plain_counter [Counter DataLoss],
-            twice:
-            every_command_may_run_twice [TimeFloor DataLoss Snapshot],
-            every_command_may_run_late [TimeFloor DataLoss Snapshot],
-            only_an_acquire_leaves_anything_on_a_free_lock [TimeFloor DataLoss],
-            a_late_acquire_costs_one_unrenewed_lease [TimeFloor Time],
+            grant {
+                a_free_lock_is_granted [TimeFloor],
+                a_repeated_acquire_finds_the_same_grant_unrenewed [TimeFloor Time],
+                a_busy_lock_tells_how_long [TimeFloor Time],
+                an_expired_lease_frees_the_lock [TimeFloor Time],
+                names_do_not_touch_each_other [TimeFloor],
+                any_name_is_a_lock [TimeFloor],
+                the_shortest_and_the_longest_ttl_are_granted [TimeFloor],
+            }
+            hold {
+                a_hold_sets_the_absolute_count [TimeFloor],
+                swapped_holds_leave_the_later_standing [TimeFloor],
+                a_hold_extends_to_the_greater [TimeFloor Time],
+                a_hold_never_grants [TimeFloor Time],
+                a_hold_needs_id_and_fence [TimeFloor Snapshot],
+            }
+            release {
+                a_release_frees_the_lock [TimeFloor],
+                a_release_needs_id_and_fence [TimeFloor Snapshot],
+                a_second_release_is_gone_and_ends_nobody_else [TimeFloor],
+                a_release_of_an_expired_lease_is_gone [TimeFloor Time],
+            }
+            keep {
+                a_kept_lock_stays_closed_for_exactly_n [TimeFloor Time],
+                a_lock_may_be_kept_for_less_than_its_ttl [TimeFloor Time],
+                a_lease_is_kept_once [TimeFloor Time Snapshot],
+                a_kept_lock_is_closed_to_its_own_id [TimeFloor],
+                a_kept_lock_yields_to_an_operator [TimeFloor],
+                a_keep_is_moved_into_its_range [TimeFloor],
+            }
+            renew {
+                a_renewal_extends_to_the_greater [TimeFloor Time],
+                a_batch_answers_each_lease [TimeFloor],
+                a_renewal_needs_id_and_fence [TimeFloor Snapshot],
+                a_renewal_never_recreates [TimeFloor Time],
+                a_full_batch_is_one_command [TimeFloor],
+            }
+            withdraw {
+                a_withdrawn_acquisition_is_never_granted [TimeFloor],
+                a_withdrawal_ends_the_grant_that_crossed_it [TimeFloor],
+                a_withdrawal_touches_nobody_else [TimeFloor],
+                the_mark_of_a_withdrawal_expires_by_itself [TimeFloor Time],
+                a_withdrawn_acquisition_is_never_queued [TimeFloor],
+                a_withdrawal_gives_up_the_place [TimeFloor],
+                a_withdrawn_grant_goes_to_the_next [TimeFloor],
+            }
+            inspect {
+                a_free_lock_tells_its_last_fence [TimeFloor],
+                a_held_lock_tells_its_holder [TimeFloor Time],
+                a_look_changes_nothing [TimeFloor Snapshot],
+                a_look_shows_who_waits [TimeFloor Time],
+            }
+            force_release {
+                the_inspected_lease_is_ended_and_the_fence_moves_on [TimeFloor],
+                another_lease_is_not_ended [TimeFloor Snapshot],
+                an_ended_holder_finds_its_lease_gone [TimeFloor],
+                a_forced_release_is_told_and_grants_the_next [TimeFloor Time],
+            }
+            queue {
+                a_waiter_is_told_its_place [TimeFloor],
+                waiters_are_served_in_order [TimeFloor],
+                a_wait_on_a_free_lock_is_a_grant [TimeFloor],
+                a_runtime_has_one_place [TimeFloor],
+                a_late_copy_of_an_older_wait_is_ignored [TimeFloor Snapshot],
+                a_dead_waiter_is_passed_over [TimeFloor Time],
+                a_sign_of_life_keeps_the_place [TimeFloor Time],
+                an_expired_lease_goes_to_the_head [TimeFloor Time],
+                a_queue_of_the_dead_holds_nobody_up [TimeFloor Time],
+                a_try_passes_no_live_waiter [TimeFloor Time],
+                a_kept_lock_is_waited_for [TimeFloor Time],
+                a_claim_window_is_at_most_the_ttl [TimeFloor],
+                a_batch_of_heartbeats_is_as_good_as_single_ones [TimeFloor DataLoss],
+                a_great_batch_is_answered_in_order [TimeFloor],
+                a_queue_ends_by_itself [TimeFloor],
+            }
+            wake {
+                a_release_grants_the_first_waiter [TimeFloor],
+                a_grant_tells_its_name_and_who_waits_behind [TimeFloor],
+                a_grant_tells_the_greatest_sign_of_life [TimeFloor],
+                a_grant_lives_for_the_claim_window_until_it_is_renewed [TimeFloor],
+                an_unclaimed_grant_passes_on [TimeFloor Time],
+                a_waiters_watermark_raises_its_token [TimeFloor],
+                a_later_listener_takes_the_place_of_an_earlier [TimeFloor],
+            }
+            next {
+                the_next_queues_behind_the_others [TimeFloor],
+                who_queues_anew_counts_as_waiting [TimeFloor],
+                the_next_is_granted_where_nobody_waits [TimeFloor],
+                the_next_is_granted_where_the_dead_wait [TimeFloor Time],
+                a_repeat_is_told_the_same [TimeFloor Snapshot],
+                a_repeat_keeps_no_place_alive [TimeFloor Time],
+                a_release_of_no_lease_queues_nobody [TimeFloor Snapshot],
+                a_withdrawn_next_is_not_queued [TimeFloor],
+                a_next_is_the_newest_of_its_runtime [TimeFloor],
+                keeping_wins_over_queueing [TimeFloor],
+                the_next_is_queued_under_the_releases_sign_of_life [TimeFloor],
+            }
+            block {
+                a_grant_without_a_counter_gets_one_token [TimeFloor Time DataLoss],
+                a_grant_alone_gets_1024_tokens [TimeFloor Time],
+                a_grant_while_others_wait_gets_16_tokens [TimeFloor Time],
+                a_block_lies_between_the_counter_and_the_clock [TimeFloor Time],
+                a_plain_counters_blocks_are_single_tokens [Counter],
+            }
+            fence {
+                every_grant_has_a_greater_fence [TimeFloor],
+                fences_grow_after_a_total_loss [TimeFloor DataLoss],
+                fences_grow_after_a_restart_without_data [TimeFloor Restart],
+                fences_grow_after_the_counter_alone_is_lost [TimeFloor CounterLoss],
+                fences_grow_after_the_counter_retired [TimeFloor Time],
+                a_watermark_is_honoured_and_the_regression_told [TimeFloor],
+                a_watermark_a_day_ahead_is_ignored [TimeFloor],
+                a_forced_release_goes_on_from_the_lease_when_the_counter_is_lost [TimeFloor CounterLoss],
+                an_exhausted_counter_refuses_grants_and_ends_leases [TimeFloor Exhaustion],
+                an_exhausted_counter_keeps_the_waiters [TimeFloor Exhaustion],
+                a_plain_counter_counts [Counter],
+                a_plain_counter_repeats_tokens_after_a_loss [Counter DataLoss],
+                a_watermark_heals_a_plain_counter [Counter DataLoss],
+            }
+            twice {
+                every_command_may_run_twice [TimeFloor DataLoss Snapshot],
+                every_command_may_run_twice_while_others_wait [TimeFloor DataLoss Snapshot],
+                every_command_of_a_waiter_may_run_twice [TimeFloor DataLoss Snapshot],
+                every_command_may_run_late [TimeFloor DataLoss Snapshot],
+                only_an_acquire_leaves_anything_on_a_free_lock [TimeFloor DataLoss],
+                a_late_acquire_costs_one_unrenewed_lease [TimeFloor Time],
+                a_late_wait_costs_one_claim_window [TimeFloor Time],
+            }
         }
     };
 }
 
 macro_rules! case_table {
-    (@rows [$($done:tt)*]) => { &[$($done)*] };
-    (@rows [$($done:tt)*] $part:ident : $($rest:tt)*) => {
-        case_table!(@part $part [$($done)*] $($rest)*)
-    };
-    (@part $part:ident [$($done:tt)*] $name:ident [$policy:ident $($need:ident)*], $($rest:tt)*) => {
-        case_table!(@part $part [$($done)* Case {
+    ($($part:ident { $($name:ident [$policy:ident $($need:ident)*],)* })*) => {
+        &[$($(Case {
             name: stringify!($name),
             part: stringify!($part),
             policy: FencePolicy::$policy,
             needs: &[$($need),*],
             play: |scene| Box::pin(cases::$part::$name(scene)),
-        },] $($rest)*)
+        },)*)*]
     };
-    (@part $part:ident [$($done:tt)*] $($rest:tt)*) => {
-        case_table!(@rows [$($done)*] $($rest)*)
-    };
-    ($($rest:tt)*) => { case_table!(@rows [] $($rest)*) };
 }
 
 /// Every case.
@@ -160,16 +235,13 @@ pub const CASES: &[Case] = contract_cases!([case_table]);
 /// `contract_suite!(MemorySubject);` is a whole file of tests.
 #[macro_export]
 macro_rules! contract_suite {
-    (@tests $subject:ty ;) => {};
-    (@tests $subject:ty ; $part:ident : $($rest:tt)*) => {
-        $crate::contract_suite!(@tests $subject ; $($rest)*);
-    };
-    (@tests $subject:ty ; $name:ident [$($needs:ident)*], $($rest:tt)*) => {
-        #[tokio::test]
-        async fn $name() {
-            $crate::contract::run::<$subject>(stringify!($name)).await;
-        }
-        $crate::contract_suite!(@tests $subject ; $($rest)*);
+    (@tests $subject:ty ; $($part:ident { $($name:ident [$($needs:ident)*],)* })*) => {
+        $($(
+            #[tokio::test]
+            async fn $name() {
+                $crate::contract::run::<$subject>(stringify!($name)).await;
+            }
+        )*)*
     };
     ($subject:ident) => {
         $crate::contract_cases!([$crate::contract_suite] @tests $subject ;);

@@ -13,6 +13,11 @@ pub fn bob(number: u64) -> AcquisitionId {
     AcquisitionId::new(RuntimeId::new(Uuid::from_u128(0xb0b)), number)
 }
 
+/// An acquisition of the third runtime.
+pub fn carol(number: u64) -> AcquisitionId {
+    AcquisitionId::new(RuntimeId::new(Uuid::from_u128(0xca201)), number)
+}
+
 /// So many seconds.
 pub fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -1,6 +1,9 @@
-use leasehold_core::store::{
-    AcquireAnswer, ForceReleaseAnswer, HoldAnswer, Inspection, ReleaseAnswer, RenewAnswer,
-    WithdrawAnswer,
+use leasehold_core::{
+    StoreError,
+    store::{
+        AcquireAnswer, ForceReleaseAnswer, HoldAnswer, Inspection, ReleaseAnswer, RenewAnswer,
+        WithdrawAnswer,
+    },
 };
 
 /// The answer to a [`Command`](super::Command), of the same kind.
@@ -8,6 +11,8 @@ use leasehold_core::store::{
 pub enum Answer {
     /// The answer to an acquire.
     Acquire(AcquireAnswer),
+    /// The answers to a batch of waiters.
+    Heartbeat(Vec<Result<AcquireAnswer, StoreError>>),
     /// The answer to a hold.
     Hold(HoldAnswer),
     /// The answer to a release.

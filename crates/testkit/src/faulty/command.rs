@@ -3,10 +3,10 @@ use std::time::Duration;
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
-    store::{Acquire, ForceRelease, Hold, Release, Renewal, Withdraw},
+    store::{Acquire, ForceRelease, Heartbeat, Hold, Release, Renewal, Waiter, Withdraw},
 };
 
-use super::{answer::Answer, kind::CommandKind};
+use super::{answer::Answer, kind::CommandKind, next::OwnedNext};
 
 /// A command that owns its words, so that it can outlive its sender; without its deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +19,20 @@ pub enum Command {
         ttl: Ttl,
         watermark: Option<FenceToken>,
         label: RuntimeLabel,
+        wait: Option<Heartbeat>,
     },
+    /// A batch of waiters.
+    Heartbeat { batch: Vec<Waiter>, label: RuntimeLabel },
     /// A [`Hold`].
     Hold { name: LockName, id: AcquisitionId, fence: FenceToken, update: HoldUpdate, ttl: Ttl },
     /// A [`Release`].
-    Release { name: LockName, id: AcquisitionId, fence: FenceToken, keep: Option<Duration> },
+    Release {
+        name: LockName,
+        id: AcquisitionId,
+        fence: FenceToken,
+        keep: Option<Duration>,
+        next: Option<OwnedNext>,
+    },
     /// A batch of renewals.
     Renew { batch: Vec<Renewal> },
     /// A [`Withdraw`].
@@ -39,6 +48,7 @@ impl Command {
     pub fn kind(&self) -> CommandKind {
         match self {
             Self::Acquire { .. } => CommandKind::Acquire,
+            Self::Heartbeat { .. } => CommandKind::Heartbeat,
             Self::Hold { .. } => CommandKind::Hold,
             Self::Release { .. } => CommandKind::Release,
             Self::Renew { .. } => CommandKind::Renew,
@@ -48,9 +58,10 @@ impl Command {
         }
     }
 
-    /// The locks that the command is about; several only for renewals.
+    /// The locks that the command is about; several only for batches.
     pub fn names(&self) -> Vec<&LockName> {
         match self {
+            Self::Heartbeat { batch, .. } => batch.iter().map(|waiter| &waiter.name).collect(),
             Self::Renew { batch } => batch.iter().map(|renewal| &renewal.name).collect(),
             Self::Acquire { name, .. }
             | Self::Hold { name, .. }
@@ -64,10 +75,14 @@ impl Command {
     /// The acquisitions that the command is about; none for a look.
     pub fn ids(&self) -> Vec<AcquisitionId> {
         match self {
+            Self::Heartbeat { batch, .. } => batch.iter().map(|waiter| waiter.id).collect(),
             Self::Renew { batch } => batch.iter().map(|renewal| renewal.id).collect(),
+            Self::Release { id, next, .. } => {
+                let next = next.as_ref().map(|next| next.id);
+                [Some(*id), next].into_iter().flatten().collect()
+            }
             Self::Acquire { id, .. }
             | Self::Hold { id, .. }
-            | Self::Release { id, .. }
             | Self::Withdraw { id, .. }
             | Self::ForceRelease { id, .. } => vec![*id],
             Self::Inspect { .. } => Vec::new(),
@@ -75,25 +90,29 @@ impl Command {
     }
 
     /// Runs the command on a store.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         store: &dyn LockStore,
         deadline: Instant,
     ) -> Result<Answer, StoreError> {
         match self {
-            Self::Acquire { name, id, ttl, watermark, label } => {
-                let (id, ttl, watermark) = (*id, *ttl, *watermark);
-                let command = Acquire { name, id, ttl, watermark, label, deadline };
+            Self::Acquire { name, id, ttl, watermark, label, wait } => {
+                let (id, ttl, watermark, wait) = (*id, *ttl, *watermark, *wait);
+                let command = Acquire { name, id, ttl, watermark, label, wait, deadline };
                 store.acquire(command).await.map(Answer::Acquire)
+            }
+            Self::Heartbeat { batch, label } => {
+                store.heartbeat(batch, label, deadline).await.map(Answer::Heartbeat)
             }
             Self::Hold { name, id, fence, update, ttl } => {
                 let (id, fence, update, ttl) = (*id, *fence, *update, *ttl);
                 let command = Hold { name, id, fence, update, ttl, deadline };
                 store.hold(command).await.map(Answer::Hold)
             }
-            Self::Release { name, id, fence, keep } => {
+            Self::Release { name, id, fence, keep, next } => {
                 let (id, fence, keep) = (*id, *fence, *keep);
-                let command = Release { name, id, fence, keep, deadline };
+                let next = next.as_ref().map(OwnedNext::borrowed);
+                let command = Release { name, id, fence, keep, next, deadline };
                 store.release(command).await.map(Answer::Release)
             }
             Self::Renew { batch } => store.renew(batch, deadline).await.map(Answer::Renew),

@@ -1,20 +1,24 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     future::pending,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use leasehold_core::{Clock, Instant, LockStore, StoreError, StoreErrorKind};
+use leasehold_core::{
+    Clock, Instant, LockStore, RuntimeId, StoreError, StoreErrorKind, store::Listener,
+};
 
 use super::{
     answer::Answer,
     command::Command,
+    ears::Ears,
     fault::Fault,
     gate::Gate,
     kind::CommandKind,
     letter::Letter,
     log::{Delivery, Executed},
+    push_rule::PushRule,
     rule::Rule,
 };
 
@@ -32,6 +36,7 @@ pub(super) struct Shared {
     inner: Arc<dyn LockStore>,
     clock: Arc<dyn Clock>,
     book: Mutex<Book>,
+    ears: Arc<Ears>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +53,8 @@ impl FaultyStore {
 
     /// Stands in front of `inner`, whose clock must be the same.
     pub fn new(inner: Arc<dyn LockStore>, clock: Arc<dyn Clock>) -> Self {
-        Self { shared: Arc::new(Shared { inner, clock, book: Mutex::default() }) }
+        let (book, ears) = (Mutex::default(), Arc::default());
+        Self { shared: Arc::new(Shared { inner, clock, book, ears }) }
     }
 
     /// Adds a rule. Each counts the commands that it matches; where several strike the same one, the
@@ -57,9 +63,41 @@ impl FaultyStore {
         self.shared.book().rules.push(rule);
     }
 
+    /// Adds a rule for pushes, which counts and strikes as those for commands do.
+    pub fn inject_push(&self, rule: PushRule) {
+        self.shared.ears.inject(rule);
+    }
+
     /// Forgets all rules; what is on its way stays there.
     pub fn heal(&self) {
         self.shared.book().rules.clear();
+        self.shared.ears.heal();
+    }
+
+    /// How many pushes the store behind has sent, struck or not; without those that only say that
+    /// it can be heard.
+    pub fn pushed(&self) -> usize {
+        self.shared.ears.pushed()
+    }
+
+    /// How many pushes wait for [`deliver_pushes`](Self::deliver_pushes).
+    pub fn held_pushes(&self) -> usize {
+        self.shared.ears.held()
+    }
+
+    /// Lets the listeners hear the pushes that were held, in order; how many there were.
+    pub fn deliver_pushes(&self) -> usize {
+        self.shared.ears.deliver()
+    }
+
+    /// Tells every listener that the store can be heard again, as after a gap.
+    pub fn reconnect(&self) {
+        self.shared.ears.reconnect();
+    }
+
+    /// Listens to the store behind for a listener.
+    pub(super) fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.shared.ears.listen(&*self.shared.inner, runtime, listener);
     }
 
     /// How many commands of a kind were sent, executed or not.

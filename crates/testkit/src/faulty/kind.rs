@@ -3,6 +3,8 @@
 pub enum CommandKind {
     /// Asks for a lock.
     Acquire,
+    /// Repeats the acquires of a batch of waiters.
+    Heartbeat,
     /// Tells the number of holds.
     Hold,
     /// Ends or keeps a lease.
@@ -19,8 +21,9 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// Every kind, for tests that go through all of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Acquire,
+        Self::Heartbeat,
         Self::Hold,
         Self::Release,
         Self::Renew,

@@ -1,12 +1,15 @@
+use std::sync::Weak;
+
 use leasehold_core::{
-    Instant, LockName, LockStore,
+    Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw, WithdrawAnswer,
+        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
+        WithdrawAnswer,
     },
 };
 
-use super::{answer::Answer, command::Command, faulty_store::FaultyStore};
+use super::{answer::Answer, command::Command, faulty_store::FaultyStore, next::OwnedNext};
 
 /// Sends a command and unwraps the answer, which is of the same kind.
 macro_rules! send {
@@ -22,9 +25,24 @@ macro_rules! send {
 
 impl LockStore for FaultyStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        let Acquire { name, id, ttl, watermark, label, deadline } = command;
+        let Acquire { name, id, ttl, watermark, label, wait, deadline } = command;
         let (name, label) = (name.clone(), label.clone());
-        send!(self, Acquire, Command::Acquire { name, id, ttl, watermark, label }, deadline)
+        let command = Command::Acquire { name, id, ttl, watermark, label, wait };
+        send!(self, Acquire, command, deadline)
+    }
+
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        label: &'a RuntimeLabel,
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+        let (batch, label) = (batch.to_vec(), label.clone());
+        send!(self, Heartbeat, Command::Heartbeat { batch, label }, deadline)
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.hear(runtime, listener);
     }
 
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
@@ -34,9 +52,9 @@ impl LockStore for FaultyStore {
     }
 
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        let Release { name, id, fence, keep, deadline } = command;
-        let name = name.clone();
-        send!(self, Release, Command::Release { name, id, fence, keep }, deadline)
+        let Release { name, id, fence, keep, next, deadline } = command;
+        let (name, next) = (name.clone(), next.map(OwnedNext::from));
+        send!(self, Release, Command::Release { name, id, fence, keep, next }, deadline)
     }
 
     fn renew<'a>(

@@ -1,7 +1,9 @@
-//! A store between a test and a real one, which loses, delays, repeats and fails commands.
+//! A store between a test and a real one, which loses, delays, repeats and fails commands, and
+//! what the store tells unasked.
 
 mod answer;
 mod command;
+mod ears;
 mod fault;
 mod faulty_store;
 mod gate;
@@ -9,6 +11,8 @@ mod kind;
 mod letter;
 mod lock_store;
 mod log;
+mod next;
+mod push_rule;
 mod rule;
 
 pub use answer::Answer;
@@ -18,4 +22,6 @@ pub use faulty_store::FaultyStore;
 pub use gate::Gate;
 pub use kind::CommandKind;
 pub use log::{Delivery, Executed};
+pub use next::OwnedNext;
+pub use push_rule::{PushFault, PushRule};
 pub use rule::Rule;

@@ -2,26 +2,32 @@ use std::collections::BTreeMap;
 
 use leasehold_core::{AcquisitionId, Instant};
 
-use super::{event::Event, summary::Summary, violation::Overlap};
+use super::{blocks::Blocks, deed::Deed, event::Event, summary::Summary, violation::Overlap};
 
 /// When a lease was believed in, from its grant on.
 #[derive(Debug, Clone, Copy)]
-struct Belief {
-    from: Instant,
+pub(super) struct Belief {
+    pub(super) from: Instant,
     until: Instant,
     ended_at: Option<Instant>,
 }
 
 impl Belief {
     /// The end of belief: what was believed last, or an earlier release or loss.
-    fn end(&self) -> Instant {
+    pub(super) fn end(&self) -> Instant {
         self.ended_at.map_or(self.until, |at| at.min(self.until))
+    }
+
+    fn end_by(&mut self, at: Instant) {
+        self.ended_at = Some(self.ended_at.map_or(at, |before| before.min(at)));
     }
 }
 
+/// The times in which each lease was believed in, as far as the server stood by it.
+pub(super) type Beliefs = BTreeMap<AcquisitionId, Belief>;
+
 /// Finds the times in which two leases were believed in, and refusals of believed leases.
-pub(super) fn check(events: &[Event], summary: &mut Summary) {
-    let beliefs = gather(events, summary);
+pub(super) fn check(events: &[Event], beliefs: Beliefs, summary: &mut Summary) {
     for event in events {
         if let Event::Wrote { lease, at, accepted: false, .. } = event
             && beliefs.get(lease).is_some_and(|belief| *at < belief.end())
@@ -45,11 +51,13 @@ pub(super) fn check(events: &[Event], summary: &mut Summary) {
     }
 }
 
-fn gather(events: &[Event], summary: &mut Summary) -> BTreeMap<AcquisitionId, Belief> {
-    let mut beliefs = BTreeMap::new();
+/// Reads when each lease was believed in out of the events.
+pub(super) fn gather(events: &[Event], blocks: &Blocks, summary: &mut Summary) -> Beliefs {
+    let mut beliefs = Beliefs::new();
     for event in events {
-        if let Event::Granted { lease, granted_at: at, .. } = *event {
-            beliefs.entry(lease).or_insert(Belief { from: at, until: at, ended_at: None });
+        if let Event::Granted { lease, fence, granted_at: at, .. } = *event {
+            let void = blocks.of(lease.runtime(), fence).and_then(|block| block.void_since);
+            beliefs.entry(lease).or_insert(Belief { from: at, until: at, ended_at: void });
         }
     }
     // A second round: events of several workers need not be in the order of time.
@@ -69,10 +77,16 @@ fn gather(events: &[Event], summary: &mut Summary) -> BTreeMap<AcquisitionId, Be
                 summary.lost += 1;
                 (lease, at)
             }
+            Event::Spied { at, deed: Deed::Crashed { runtime } } => {
+                let of_runtime = |lease: &AcquisitionId| lease.runtime() == runtime;
+                let dead = beliefs.iter_mut().filter(|(lease, _)| of_runtime(lease));
+                dead.for_each(|(_, belief)| belief.end_by(at));
+                continue;
+            }
             _ => continue,
         };
         if let Some(belief) = beliefs.get_mut(&lease) {
-            belief.ended_at = Some(belief.ended_at.map_or(at, |before| before.min(at)));
+            belief.end_by(at);
         }
     }
     beliefs

@@ -1,4 +1,8 @@
+use std::time::Duration;
+
 use leasehold_core::{AcquisitionId, FenceToken, Instant};
+
+use super::deed::Deed;
 
 /// A worker of a test: a task, a runtime or a process.
 pub type Worker = u64;
@@ -73,5 +77,28 @@ pub enum Event {
         lease: AcquisitionId,
         /// When it was told.
         at: Instant,
+    },
+    /// A worker does not wait any more: it gave up, or nobody polls its future.
+    GaveUp {
+        /// Who waited.
+        worker: Worker,
+        /// When it did so last.
+        at: Instant,
+    },
+    /// Nothing goes wrong for a while: if somebody waits, somebody soon believes.
+    Calm {
+        /// From when on.
+        from: Instant,
+        /// Until when.
+        until: Instant,
+        /// For how long at most somebody waits and nobody believes.
+        patience: Duration,
+    },
+    /// A spy between the runtimes and the server saw something.
+    Spied {
+        /// When.
+        at: Instant,
+        /// What.
+        deed: Deed,
     },
 }

@@ -1,13 +1,23 @@
 //! What workers saw of one lock, and whether it could have been.
 
+mod answers;
 mod belief;
+mod blocks;
+mod deed;
 mod event;
 mod fences;
+mod order;
 mod recorder;
+mod reuse;
 mod storage;
 mod summary;
+#[cfg(test)]
+mod tests;
+mod turns;
 mod violation;
+mod waiting;
 
+pub use deed::Deed;
 pub use event::{Event, Worker};
 pub use recorder::History;
 pub use summary::Summary;

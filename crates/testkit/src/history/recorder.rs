@@ -1,6 +1,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{belief, event::Event, fences, storage, summary::Summary, violation::Violation};
+use super::{
+    answers, belief, blocks::Blocks, event::Event, fences, order, reuse, storage, summary::Summary,
+    turns, violation::Violation, waiting,
+};
 
 /// What happened to one lock, recorded by all who used it; clones are the same history.
 ///
@@ -51,9 +54,18 @@ impl History {
         let events = self.events();
         let (mut summary, mut violations) = (Summary::default(), Vec::new());
         summary.asked = events.iter().filter(|event| matches!(event, Event::Asked { .. })).count();
-        summary.leases = fences::check(&events, &mut violations);
+        let blocks = Blocks::gather(&events);
+        summary.leases = fences::check(&events, &blocks, &mut violations);
         storage::check(&events, &mut summary, &mut violations);
-        belief::check(&events, &mut summary);
+        let beliefs = belief::gather(&events, &blocks, &mut summary);
+        let times = beliefs.values().map(|belief| (belief.from, belief.end()));
+        summary.longest_gap = waiting::check(&events, times, &mut violations);
+        belief::check(&events, beliefs, &mut summary);
+        turns::check(&events, &blocks, &mut violations);
+        reuse::check(&events, &blocks, &mut violations);
+        order::check(&events, &blocks, &mut violations);
+        answers::check(&events, &mut violations);
+        summary.turns = blocks.iter().count();
         if strict {
             violations.extend(summary.overlaps.iter().cloned().map(Violation::TwoBelievers));
         }

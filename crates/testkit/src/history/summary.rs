@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::violation::Overlap;
 
 /// What a history that holds together amounts to: a checker that saw nothing shows it here.
@@ -22,4 +24,8 @@ pub struct Summary {
     pub increments: u64,
     /// The times in which two leases were believed in; each lease at most once as the second.
     pub overlaps: Vec<Overlap>,
+    /// How many grants a spy saw at the server.
+    pub turns: usize,
+    /// The longest time in which nothing went wrong, somebody waited and nobody believed.
+    pub longest_gap: Duration,
 }

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken};
+use leasehold_core::{AcquisitionId, FenceToken, Instant};
 
 /// Why a history cannot be one of a correct lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +57,98 @@ pub enum Violation {
     },
     /// Two leases were believed in at the same time; only where that must not be.
     TwoBelievers(Overlap),
+    /// The server granted a block that does not lie above the one before.
+    BlockFell {
+        /// The grant before, and its last token.
+        earlier: (AcquisitionId, FenceToken),
+        /// The grant after it, and its first token.
+        later: (AcquisitionId, FenceToken),
+    },
+    /// A lease has a token that its runtime was not granted.
+    ForeignToken {
+        /// The lease.
+        lease: AcquisitionId,
+        /// The token.
+        fence: FenceToken,
+    },
+    /// One acquisition had two turns.
+    TwoTurns {
+        /// The acquisition.
+        id: AcquisitionId,
+        /// The first token of one turn.
+        first: FenceToken,
+        /// The first token of the other.
+        second: FenceToken,
+    },
+    /// A turn was renewed of which nobody held a lease.
+    IdleRenewal {
+        /// The acquisition that had the turn.
+        id: AcquisitionId,
+        /// The first token of the turn.
+        first: FenceToken,
+        /// When the renewal was sent.
+        at: Instant,
+    },
+    /// A runtime asked under an id that it had withdrawn, or whose turn it had ended.
+    IdReused {
+        /// The id.
+        id: AcquisitionId,
+        /// When it asked again.
+        at: Instant,
+    },
+    /// The server passed over somebody live who had waited for longer.
+    PassedOver {
+        /// Who was granted the lock.
+        granted: AcquisitionId,
+        /// Who had waited for longer.
+        waiting: AcquisitionId,
+        /// When.
+        at: Instant,
+    },
+    /// A runtime asked anew while it had a live place, and so lost it.
+    PlaceGivenUp {
+        /// The acquisition that had the place.
+        id: AcquisitionId,
+        /// The new one.
+        asks: AcquisitionId,
+        /// When.
+        at: Instant,
+    },
+    /// A grant of an acquisition that its runtime had left behind was released by its first token:
+    /// a later grant to the same acquisition would stand with nobody behind it.
+    OrphanReleased {
+        /// The acquisition.
+        id: AcquisitionId,
+        /// The first token.
+        first: FenceToken,
+        /// When.
+        at: Instant,
+    },
+    /// The server changed another lease than the one that a command named.
+    WrongLease {
+        /// The acquisition that the command named.
+        id: AcquisitionId,
+        /// The first token that it named.
+        first: FenceToken,
+        /// When.
+        at: Instant,
+    },
+    /// The server queued or granted what it had withdrawn before.
+    DeadServed {
+        /// The acquisition.
+        id: AcquisitionId,
+        /// When.
+        at: Instant,
+    },
+    /// Nothing went wrong, somebody waited, and nobody believed for too long.
+    NobodyServed {
+        /// From when on.
+        from: Instant,
+        /// Until when.
+        until: Instant,
+        /// For how long that would have been all right.
+        patience: Duration,
+    },
 }
 
 /// A time in which two leases of the lock were believed in.
@@ -96,6 +188,41 @@ impl fmt::Display for Violation {
             Self::TwoBelievers(Overlap { first, second, by }) => {
                 write!(f, "leases {first} and {second} were both believed in for {by:?}")
             }
+            Self::BlockFell { earlier: (before, last), later: (after, first) } => {
+                write!(f, "{after} was granted {first}, and {before} had had {last} before")
+            }
+            Self::ForeignToken { lease, fence } => {
+                write!(f, "lease {lease} has token {fence}, which its runtime was not granted")
+            }
+            Self::TwoTurns { id, first, second } => {
+                write!(f, "{id} had two turns, from {first} and from {second}")
+            }
+            Self::IdleRenewal { id, first, at } => {
+                write!(f, "at {at:?} {id} renewed its turn {first}, of which nobody held a lease")
+            }
+            Self::IdReused { id, at } => {
+                write!(f, "at {at:?} {id} asked again after it was withdrawn or its turn ended")
+            }
+            Self::PassedOver { granted, waiting, at } => {
+                write!(f, "at {at:?} {granted} was granted the lock, {waiting} had waited longer")
+            }
+            Self::PlaceGivenUp { id, asks, at } => {
+                write!(f, "at {at:?} {asks} asked anew, although {id} had a live place")
+            }
+            Self::OrphanReleased { id, first, at } => write!(
+                f,
+                "at {at:?} {id}, long left behind, was released by its token {first} and not withdrawn"
+            ),
+            Self::WrongLease { id, first, at } => {
+                write!(f, "at {at:?} a command for {id} with {first} changed another lease")
+            }
+            Self::DeadServed { id, at } => {
+                write!(f, "at {at:?} {id} was queued or granted, and had been withdrawn")
+            }
+            Self::NobodyServed { from, until, patience } => write!(
+                f,
+                "from {from:?} to {until:?} somebody waited and nobody believed: more than {patience:?}"
+            ),
         }
     }
 }

@@ -1,15 +1,21 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, Instant, LockName, LockStore, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Clock, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
+    StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
-        AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection, Release,
-        ReleaseAnswer, RenewAnswer, Renewal, Withdraw,
+        AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer, Inspection,
+        Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter, Withdraw,
     },
 };
-use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, ManualClock, Rule, faulty::Answer};
+use leasehold_testkit::{
+    CommandKind, Fault, FaultyStore, Gate, ManualClock, Rule,
+    contract::Ear,
+    faulty::{Answer, PushFault, PushRule},
+};
 use tokio::task::yield_now;
+use uuid::Uuid;
 
 use crate::stub::{StubStore, acquire, fence, id};
 
@@ -58,11 +64,16 @@ async fn without_rules_every_command_passes() {
     let batch = vec![Renewal { name: name.clone(), id, fence, ttl }; 2];
     let renewed = store.renew(&batch, deadline).await.unwrap();
     assert!(matches!(renewed[..], [RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. }]));
+    let heartbeat = Heartbeat { number: 1, claim_window: LIMIT };
+    let waiter = Waiter { name: name.clone(), id, ttl, watermark: None, heartbeat };
+    let beaten = store.heartbeat(&[waiter], &RuntimeLabel::new("stub"), deadline).await.unwrap();
+    assert!(matches!(beaten[..], [Ok(AcquireAnswer::Busy { .. })]));
     let looked = store.inspect(name, deadline).await;
     assert_eq!(looked, Ok(Inspection::Free { last_fence: None }));
     let forced = store.force_release(ForceRelease { name, id, fence, deadline }).await;
     assert_eq!(forced, Ok(ForceReleaseAnswer::Changed));
-    let release = Release { name, id, fence, keep: None, deadline };
+    let (keep, next) = (None, None);
+    let release = Release { name, id, fence, keep, next, deadline };
     assert_eq!(store.release(release).await, Ok(ReleaseAnswer::Released));
     assert!(!store.withdraw(Withdraw { name, id, deadline }).await.unwrap().ended_grant);
     for kind in CommandKind::ALL {
@@ -201,4 +212,95 @@ async fn rules_choose_by_kind_name_and_number() {
     assert!(store.inspect(&b, clock.now()).await.is_err());
     store.heal();
     assert!(store.inspect(&b, clock.now()).await.is_ok());
+}
+
+/// A listener's store, what it heard, and the stub behind the faults.
+struct Listening {
+    store: FaultyStore,
+    stub: Arc<StubStore>,
+    ear: Arc<Ear>,
+}
+
+async fn listening() -> Listening {
+    let stub = Arc::new(StubStore::default());
+    let inner: Arc<dyn LockStore> = Arc::<StubStore>::clone(&stub);
+    let store = FaultyStore::new(inner, Arc::new(ManualClock::new()));
+    let ear = Ear::listen(&store, id(1).runtime()).await;
+    Listening { store, stub, ear }
+}
+
+impl Listening {
+    /// Lets the stub push about an acquisition with this number.
+    fn push(&self, number: u64) {
+        let (name, id, fence) = (LockName::new("a").unwrap(), id(number), fence(1));
+        self.stub.push(id.runtime(), Push::ForceReleased { name, id, fence });
+    }
+
+    /// The numbers of the acquisitions that were heard of since the last look.
+    fn heard(&self) -> Vec<u64> {
+        let number = |push: Push| match push {
+            Push::ForceReleased { id, .. } => id.number(),
+            other => panic!("{other:?}"),
+        };
+        self.ear.drain().into_iter().map(number).collect()
+    }
+}
+
+#[tokio::test]
+async fn without_rules_every_push_passes() {
+    let listening = listening().await;
+    listening.push(1);
+    listening.push(2);
+    assert_eq!(listening.heard(), [1, 2]);
+    assert_eq!((listening.store.pushed(), listening.store.held_pushes()), (2, 0));
+    listening.store.reconnect();
+    assert_eq!(listening.ear.drain(), [Push::Listening]);
+}
+
+#[tokio::test]
+async fn pushes_are_lost_delayed_and_doubled() {
+    let listening = listening().await;
+    for (number, fault) in (1..).zip([PushFault::Lose, PushFault::Delay, PushFault::Duplicate]) {
+        listening.store.inject_push(PushRule::new(fault).nth(number));
+    }
+    for number in 1..5 {
+        listening.push(number);
+    }
+    assert_eq!(listening.heard(), [3, 4]);
+    assert_eq!((listening.store.pushed(), listening.store.held_pushes()), (4, 2));
+    assert_eq!(listening.store.deliver_pushes(), 2);
+    assert_eq!(listening.heard(), [2, 3]);
+    assert_eq!(listening.store.deliver_pushes(), 0);
+}
+
+#[tokio::test]
+async fn push_rules_choose_by_runtime_and_name() {
+    let listening = listening().await;
+    let stranger = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(9)), 1).runtime();
+    let other = LockName::new("b").unwrap();
+    listening.store.inject_push(PushRule::new(PushFault::Lose).to(stranger).always());
+    listening.store.inject_push(PushRule::new(PushFault::Lose).lock(&other).always());
+    listening.push(1);
+    assert_eq!(listening.heard(), [1]);
+    let a = LockName::new("a").unwrap();
+    listening.store.inject_push(PushRule::new(PushFault::Lose).lock(&a).times(2));
+    for number in 2..5 {
+        listening.push(number);
+    }
+    assert_eq!(listening.heard(), [4]);
+    listening.store.inject_push(PushRule::new(PushFault::Lose).always());
+    listening.store.heal();
+    listening.push(5);
+    assert_eq!(listening.heard(), [5]);
+}
+
+#[tokio::test]
+async fn a_dropped_listener_hears_nothing() {
+    let Listening { store, stub, ear } = listening().await;
+    drop(ear);
+    let name = LockName::new("a").unwrap();
+    stub.push(id(1).runtime(), Push::ForceReleased { name, id: id(1), fence: fence(1) });
+    store.reconnect();
+    let ear = Ear::listen(&store, id(1).runtime()).await;
+    assert!(ear.drain().is_empty());
 }

@@ -54,7 +54,12 @@ fn corrupt(n: u64, mut change: impl FnMut(&mut Event)) -> History {
         | Event::Wrote { lease, .. }
         | Event::Released { lease, .. }
         | Event::Lost { lease, .. } => *lease == id(n),
-        Event::Asked { .. } | Event::Incremented { .. } | Event::CounterRead { .. } => false,
+        Event::Asked { .. }
+        | Event::Incremented { .. }
+        | Event::CounterRead { .. }
+        | Event::GaveUp { .. }
+        | Event::Calm { .. }
+        | Event::Spied { .. } => false,
     };
     let mut events = good();
     events.iter_mut().filter(|event| of_lease(event)).for_each(&mut change);
@@ -83,6 +88,8 @@ fn a_good_history_holds_together_in_any_order_of_recording() {
         refused_in_belief: 0,
         increments: 20,
         overlaps: Vec::new(),
+        turns: 0,
+        longest_gap: Duration::ZERO,
     };
     assert_eq!(summary, expected);
     let reversed: History = good().into_iter().rev().collect();

@@ -1,18 +1,19 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex,
+        Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, Ttl,
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
+    Ttl,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
-        Inspection, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Withdraw,
-        WithdrawAnswer,
+        Inspection, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture,
+        Waiter, Withdraw, WithdrawAnswer,
     },
 };
 use uuid::Uuid;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 pub(crate) struct StubStore {
     holders: Mutex<BTreeMap<LockName, AcquisitionId>>,
     tokens: AtomicU64,
+    listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
 }
 
 const REMAINING: Duration = Duration::from_secs(30);
@@ -39,16 +41,27 @@ pub(crate) async fn acquire(
     store: &dyn LockStore,
     number: u64,
     deadline: Instant,
-) -> Result<AcquireAnswer, leasehold_core::StoreError> {
+) -> Result<AcquireAnswer, StoreError> {
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
     let (id, ttl) = (id(number), Ttl::default());
-    let command = Acquire { name: &name, id, ttl, watermark: None, label: &label, deadline };
+    let (name, label, watermark, wait) = (&name, &label, None, None);
+    let command = Acquire { name, id, ttl, watermark, label, wait, deadline };
     store.acquire(command).await
 }
 
 impl StubStore {
     fn holds(&self, name: &LockName, id: AcquisitionId) -> bool {
         self.holders.lock().unwrap().get(name) == Some(&id)
+    }
+
+    /// Tells the listener of a runtime something, if it has one.
+    pub(crate) fn push(&self, runtime: RuntimeId, push: Push) {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = listeners.get(&runtime).and_then(Weak::upgrade);
+        drop(listeners);
+        if let Some(listener) = listener {
+            listener.heard(push);
+        }
     }
 
     fn end(&self, name: &LockName, id: AcquisitionId) -> bool {
@@ -75,9 +88,24 @@ impl LockStore for StubStore {
             }
             let token = fence(self.tokens.fetch_add(1, Ordering::Relaxed) + 1);
             let (first, last) = (token, token);
-            let granted = Granted { first, last, remaining: REMAINING, regressed: false };
+            let (contended, regressed) = (false, false);
+            let granted = Granted { first, last, remaining: REMAINING, contended, regressed };
             Ok(AcquireAnswer::Granted(granted))
         })
+    }
+
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        _: &'a RuntimeLabel,
+        _: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+        now(batch.iter().map(|_| Ok(AcquireAnswer::Busy { remaining: REMAINING })).collect())
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.listeners.lock().unwrap().insert(runtime, listener);
+        self.push(runtime, Push::Listening);
     }
 
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {

@@ -5,6 +5,8 @@ mod addresses;
 mod bad_data;
 mod connections;
 mod dialing;
+mod log;
+mod pushes;
 mod refusals;
 mod rights;
 mod scripts;

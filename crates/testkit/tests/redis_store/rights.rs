@@ -1,9 +1,12 @@
 //! Users who may not do what the scripts do: they hear it at connect, before any lock is taken.
 
-use leasehold_core::{StoreErrorKind, store::ForceReleaseAnswer};
+use leasehold_core::{
+    StoreErrorKind,
+    store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, Inspection, ReleaseAnswer},
+};
 use leasehold_testkit::{
     RedisServer,
-    contract::{alice, ttl},
+    contract::{alice, bob, secs, ttl},
 };
 
 use crate::support::{assert_says, assert_says_of_lock, calls, connect, digest, granted};
@@ -15,7 +18,7 @@ const ENOUGH: &[&str] = &["~leasehold:*", "&leasehold:*", "+@all"];
 
 /// A user with a password and these rights; the address under which to be that user.
 fn user_with(server: &RedisServer, rights: &[&str]) -> String {
-    let user = ["ACL", "SETUSER", "app", "reset", "on", ">sesame"];
+    let user = ["ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">sesame"];
     server.command(&[&user[..], rights].concat());
     server.url_with("app", "sesame", 0)
 }
@@ -40,7 +43,7 @@ async fn a_command_that_is_missing_shows_at_connect() {
     let server = RedisServer::start();
     for command in [
         "set", "get", "pexpire", "pttl", "exists", "time", "del", "hmget", "hget", "hgetall",
-        "hset", "publish",
+        "hset", "hdel", "zadd", "zrange", "zcard", "zrank", "zrem", "publish",
     ] {
         let without = format!("-{command}");
         refused(&server, &[ENOUGH, &[&without]].concat(), "can't run this command").await;
@@ -90,13 +93,44 @@ async fn rights_that_go_later_are_told_with_the_lock_and_leave_no_lease() {
 }
 
 #[tokio::test]
+async fn rights_that_go_later_leave_no_place_that_stays_for_ever() {
+    let server = RedisServer::start();
+    let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
+    granted(&calls, alice(1)).await;
+    let first = Heartbeat { number: 1, claim_window: secs(30) };
+    for command in ["pexpire", "zadd", "hmget", "hset"] {
+        server.command(&["ACL", "SETUSER", "app", &format!("-{command}")]);
+        let error = calls.wait(bob(1), ttl(60), None, first).await.expect_err(command);
+        assert_says_of_lock(&error, Config, "", "docs/operations.md");
+        assert_eq!(server.keys_without_ttl(), [""; 0], "without {command}");
+        server.command(&["ACL", "SETUSER", "app", &format!("+{command}")]);
+    }
+    let batch = [calls.waiter(bob(1), ttl(60), None, first)];
+    server.command(&["ACL", "SETUSER", "app", "-zrange"]);
+    let told = calls.heartbeat(&batch).await.expect("an answer for each name");
+    let [Err(error)] = &told[..] else { panic!("{told:?}") };
+    assert_says_of_lock(error, Config, "", "docs/operations.md");
+}
+
+#[tokio::test]
 async fn a_channel_that_goes_later_does_not_keep_a_lease_from_ending() {
     let server = RedisServer::start();
     let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
     let fence = granted(&calls, alice(1)).await;
+    let first = Heartbeat { number: 1, claim_window: secs(30) };
+    for id in [alice(2), bob(2)] {
+        let answer = calls.wait(id, ttl(60), None, first).await.expect("a wait");
+        assert!(matches!(answer, AcquireAnswer::Queued(_)), "{answer:?}");
+    }
     server.command(&["ACL", "SETUSER", "app", "resetchannels"]);
-    let answer = calls.force_release(alice(1), fence).await.expect("force_release");
+    let answer = calls.release(alice(1), fence, None).await.expect("release");
+    assert_eq!(answer, ReleaseAnswer::Released);
+    let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("it was passed on") };
+    assert_eq!(lease.id, alice(2));
+    let answer = calls.force_release(alice(2), lease.fence).await.expect("force_release");
     assert!(matches!(answer, ForceReleaseAnswer::Ended { fence: Some(_) }), "{answer:?}");
+    let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("it was passed on") };
+    assert_eq!(lease.id, bob(2));
 }
 
 #[tokio::test]

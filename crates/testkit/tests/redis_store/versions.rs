@@ -8,7 +8,13 @@ use crate::support::{assert_says, calls, connect, granted};
 
 async fn connecting_to(hello: Reply) -> Result<Vec<Vec<String>>, StoreError> {
     let ran = || Reply::bulk("ok");
-    let table = [("HELLO", hello), ("CLIENT", Reply::ok()), ("EVAL", ran()), ("EVALSHA", ran())];
+    let table = [
+        ("HELLO", hello),
+        ("CLIENT", Reply::ok()),
+        ("EVAL", ran()),
+        ("EVALSHA", ran()),
+        ("SUBSCRIBE", ran()),
+    ];
     let peer = ScriptedPeer::of_table(table).await.expect("a peer");
     connect(&peer.url()).await.map(|_| peer.commands())
 }

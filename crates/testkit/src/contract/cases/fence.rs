@@ -1,11 +1,13 @@
 //! Fences: every grant gets a token above all tokens before it (P2).
 
+use std::time::Duration;
+
 use leasehold_core::{
     FenceToken, StoreErrorKind,
-    store::{ForceReleaseAnswer, ReleaseAnswer},
+    store::{ForceReleaseAnswer, Place, ReleaseAnswer},
 };
 
-use crate::contract::{RETENTION, Scene, alice, bob, ttl};
+use crate::contract::{RETENTION, Scene, alice, bob, carol, ttl};
 
 /// A token so many hours after another, as the clock counts.
 fn hours_after(token: FenceToken, hours: u64) -> FenceToken {
@@ -127,6 +129,27 @@ pub(crate) async fn an_exhausted_counter_refuses_grants_and_ends_leases(scene: &
     let answer = scene.force_release(bob(1), granted.first).await;
     assert_eq!(answer, ForceReleaseAnswer::Ended { fence: None });
     scene.free().await;
+}
+
+/// Without a token left a lease still ends; who waits keeps its place and hears why, and who
+/// queues anew does, too.
+pub(crate) async fn an_exhausted_counter_keeps_the_waiters(scene: &Scene) {
+    scene.subject().exhaust(scene.name()).await;
+    let granted = scene.granted(alice(1)).await;
+    scene.queued(bob(1)).await;
+    let answer = scene.release_and_queue(alice(1), granted.first, alice(2)).await;
+    assert_eq!(answer, ReleaseAnswer::NextQueued(Place { remaining: Duration::ZERO, ahead: 1 }));
+    assert_eq!(scene.free().await, Some(granted.last));
+    let beat = Scene::beat(2);
+    for id in [bob(1), alice(2)] {
+        let error = scene.calls().wait(id, ttl(60), None, beat).await.expect_err("no token");
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+        assert_eq!(error.lock(), Some(scene.name()));
+    }
+    assert!(scene.calls().acquire(carol(1), ttl(60), None).await.is_err());
+    // A place is there still: the repeat of the release finds it.
+    let answer = scene.release_and_queue(alice(1), granted.first, alice(2)).await;
+    assert_eq!(answer, ReleaseAnswer::NextQueued(Place { remaining: Duration::ZERO, ahead: 1 }));
 }
 
 /// A plain counter counts from 1, by one.

@@ -39,3 +39,23 @@ pub(crate) async fn an_ended_holder_finds_its_lease_gone(scene: &Scene) {
     assert_eq!(scene.release(alice(1), fence).await, ReleaseAnswer::Gone);
     assert!(!scene.withdraw(alice(1)).await);
 }
+
+/// A forced release is told to the holder's runtime, and the next waiter gets the lock with tokens
+/// above the one that the operator is told, which is above the whole block of the ended lease.
+pub(crate) async fn a_forced_release_is_told_and_grants_the_next(scene: &Scene) {
+    let (holder, waiter) = (scene.ear(alice(2)).await, scene.ear(bob(1)).await);
+    let fence = scene.granted(alice(1)).await.first;
+    scene.release(alice(1), fence).await;
+    scene.tokens_pass(2).await;
+    let ended = scene.granted(alice(2)).await;
+    assert!(ended.last > ended.first);
+    scene.queued(bob(1)).await;
+    let answer = scene.force_release(alice(2), ended.first).await;
+    let ForceReleaseAnswer::Ended { fence: Some(fence) } = answer else { panic!("{answer:?}") };
+    assert!(fence > ended.last);
+    assert_eq!(holder.force_released().await, (alice(2), ended.first));
+    let (id, granted, _) = waiter.grant().await;
+    assert_eq!(id, bob(1));
+    assert!(granted.first > fence);
+    assert_eq!(scene.holder().await.fence, granted.first);
+}

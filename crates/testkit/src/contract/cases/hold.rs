@@ -49,11 +49,11 @@ pub(crate) async fn a_hold_never_grants(scene: &Scene) {
     scene.pass(secs(61)).await;
     assert_eq!(scene.hold(alice(1), fence, (2, 1)).await, HoldAnswer::Gone);
     assert_eq!(scene.free().await, Some(fence));
-    let newer = scene.granted(bob(1)).await.first;
+    let newer = scene.granted(bob(1)).await;
     assert_eq!(scene.hold(alice(1), fence, (2, 1)).await, HoldAnswer::Gone);
-    assert_eq!(scene.release(bob(1), newer).await, ReleaseAnswer::Released);
-    assert_eq!(scene.hold(bob(1), newer, (2, 1)).await, HoldAnswer::Gone);
-    assert_eq!(scene.free().await, Some(newer));
+    assert_eq!(scene.release(bob(1), newer.first).await, ReleaseAnswer::Released);
+    assert_eq!(scene.hold(bob(1), newer.first, (2, 1)).await, HoldAnswer::Gone);
+    assert_eq!(scene.free().await, Some(newer.last));
 }
 
 /// A hold that names another acquisition or fence changes nothing.

@@ -1,6 +1,6 @@
 //! Looking: who holds a lock, since when, for how long.
 
-use crate::contract::{Scene, alice, secs};
+use crate::contract::{Calls, Scene, alice, bob, carol, secs, ttl};
 
 /// A free lock tells the last token that was granted, if there was one.
 pub(crate) async fn a_free_lock_tells_its_last_fence(scene: &Scene) {
@@ -39,4 +39,25 @@ pub(crate) async fn a_look_changes_nothing(scene: &Scene) {
     looks_the_same("kept").await;
     scene.force_release(alice(1), fence).await;
     looks_the_same("free").await;
+}
+
+/// A look shows who waits: the next one first, with its label and how long it was silent; whoever
+/// was silent for too long is left out.
+pub(crate) async fn a_look_shows_who_waits(scene: &Scene) {
+    let fence = scene.granted(alice(1)).await.first;
+    scene.renew_for(alice(1), fence, ttl(600)).await;
+    assert!(scene.waiting().await.is_empty());
+    scene.queued(alice(2)).await;
+    scene.pass(secs(30)).await;
+    scene.queued(carol(3)).await;
+    scene.queued(bob(1)).await;
+    scene.pass(secs(15)).await;
+    let waiters = scene.holder().await.waiters;
+    let found: Vec<_> = waiters.iter().map(|waiter| waiter.id).collect();
+    assert_eq!(found, [carol(3), bob(1)]);
+    for waiter in waiters {
+        assert_eq!(waiter.label, Calls::LABEL);
+        assert!(waiter.silent_for >= secs(15));
+        assert!(waiter.silent_for <= secs(15) + scene.subject().slack());
+    }
 }

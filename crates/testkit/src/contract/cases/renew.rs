@@ -62,10 +62,10 @@ pub(crate) async fn a_renewal_never_recreates(scene: &Scene) {
     scene.pass(secs(61)).await;
     assert_eq!(scene.renew(alice(1), fence).await, RenewAnswer::Gone);
     assert_eq!(scene.free().await, Some(fence));
-    let fence = scene.granted(alice(2)).await.first;
-    scene.release(alice(2), fence).await;
-    assert_eq!(scene.renew(alice(2), fence).await, RenewAnswer::Gone);
-    assert_eq!(scene.free().await, Some(fence));
+    let granted = scene.granted(alice(2)).await;
+    scene.release(alice(2), granted.first).await;
+    assert_eq!(scene.renew(alice(2), granted.first).await, RenewAnswer::Gone);
+    assert_eq!(scene.free().await, Some(granted.last));
 }
 
 /// A batch of 128 leases is renewed as one.

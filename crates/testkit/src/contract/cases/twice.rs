@@ -2,7 +2,7 @@
 
 use leasehold_core::store::AcquireAnswer;
 
-use crate::contract::{Copied, Scene, alice, bob, secs, ttl};
+use crate::contract::{Copied, Scene, alice, bob, carol, secs, ttl};
 
 /// A second run of a command, right after the first, leaves everything as it is.
 pub(crate) async fn every_command_may_run_twice(scene: &Scene) {
@@ -12,6 +12,38 @@ pub(crate) async fn every_command_may_run_twice(scene: &Scene) {
         let before = scene.snapshot().await;
         command.send(scene, alice(1), fence).await;
         scene.assert_same(&before, &scene.snapshot().await, &format!("{command:?} twice"));
+        scene.subject().lose_all().await;
+    }
+}
+
+/// A second run of a command while others wait leaves everything as it is, too: one grant for one
+/// release, one place for one wait.
+pub(crate) async fn every_command_may_run_twice_while_others_wait(scene: &Scene) {
+    for command in Copied::WITH_QUEUE {
+        let fence = scene.granted(alice(1)).await.first;
+        scene.queued(bob(1)).await;
+        scene.queued(carol(1)).await;
+        command.send(scene, alice(1), fence).await;
+        let before = scene.snapshot().await;
+        for _ in 0..2 {
+            command.send(scene, alice(1), fence).await;
+            scene.assert_same(&before, &scene.snapshot().await, &format!("{command:?} twice"));
+        }
+        scene.subject().lose_all().await;
+    }
+}
+
+/// A second run of a waiter's command leaves everything as it is.
+pub(crate) async fn every_command_of_a_waiter_may_run_twice(scene: &Scene) {
+    for command in Copied::WITH_QUEUE {
+        let fence = scene.granted(alice(1)).await.first;
+        scene.queued(bob(1)).await;
+        scene.queued(carol(1)).await;
+        command.send(scene, bob(1), fence).await;
+        let before = scene.snapshot().await;
+        command.send(scene, bob(1), fence).await;
+        scene.assert_same(&before, &scene.snapshot().await, &format!("{command:?} of a waiter"));
+        assert_eq!(scene.holder().await.id, alice(1), "{command:?} of a waiter");
         scene.subject().lose_all().await;
     }
 }
@@ -55,4 +87,23 @@ pub(crate) async fn a_late_acquire_costs_one_unrenewed_lease(scene: &Scene) {
     assert!(matches!(scene.acquire(bob(1)).await, AcquireAnswer::Busy { .. }));
     scene.pass(secs(61)).await;
     scene.granted(bob(1)).await;
+}
+
+/// A late copy of a wait whose acquisition is over costs others one claim window, no more.
+pub(crate) async fn a_late_wait_costs_one_claim_window(scene: &Scene) {
+    let fence = scene.granted(alice(1)).await.first;
+    scene.queued(bob(1)).await;
+    scene.release(alice(1), fence).await;
+    let fence = scene.holder().await.fence;
+    scene.release(bob(1), fence).await;
+    let fence = scene.granted(alice(2)).await.first;
+    // The ghost of Bob's acquisition.
+    scene.queued(bob(1)).await;
+    scene.queued(carol(1)).await;
+    scene.release(alice(2), fence).await;
+    assert_eq!(scene.holder().await.id, bob(1));
+    scene.pass(secs(30)).await;
+    scene.queued(carol(1)).await;
+    scene.pass(secs(15)).await;
+    assert_eq!(scene.wait_granted(carol(1)).await.remaining, Scene::WINDOW);
 }

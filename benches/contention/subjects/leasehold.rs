@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime, ReentrantLock};
+
+use crate::{Failure, options::Options, worker::Contender};
+
+/// Connects with the library's default settings.
+pub(crate) async fn connect(options: &Options) -> Result<(LockRuntime, Vec<Task>), Failure> {
+    let locks = LockRuntime::connect(&options.redis).await?;
+    let lock = locks.lock(&options.name)?;
+    Ok((locks, vec![Task(lock); options.workers]))
+}
+
+/// Leaves nothing behind that the other processes would have to wait for.
+pub(crate) async fn leave(locks: &LockRuntime) {
+    // Whatever was not released is seen as a task that is stuck.
+    let _ = locks.shutdown(Duration::from_secs(2)).await;
+}
+
+/// A task that uses the library's public API.
+#[derive(Debug, Clone)]
+pub(crate) struct Task(ReentrantLock);
+
+impl Contender for Task {
+    type Held = Guard;
+
+    async fn acquire(&mut self) -> Result<Guard, Failure> {
+        Ok(self.0.acquire().await?)
+    }
+
+    async fn release(&mut self, guard: Guard) -> Result<(), Failure> {
+        guard.release().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use rslock::{LockGuard, LockManager};
+
+use crate::{Failure, options::Options, worker::Contender};
+
+/// As long as Leasehold's.
+const TTL: Duration = Duration::from_secs(30);
+
+/// The pause between two tries is random and below this.
+const RETRY: Duration = Duration::from_millis(4);
+
+/// Tasks that retry as the library does by default: every 0 to 200 ms.
+pub(crate) fn default(options: &Options) -> Vec<Task> {
+    tasks(options, LockManager::new(vec![options.redis.as_str()]))
+}
+
+/// Tasks that retry often.
+pub(crate) fn tuned(options: &Options) -> Vec<Task> {
+    let mut manager = LockManager::new(vec![options.redis.as_str()]);
+    manager.set_retry(u32::MAX, RETRY);
+    tasks(options, manager)
+}
+
+fn tasks(options: &Options, manager: LockManager) -> Vec<Task> {
+    vec![Task { manager, name: options.name.clone() }; options.workers]
+}
+
+/// A task of a process that shares one manager.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    manager: LockManager,
+    name: String,
+}
+
+impl Contender for Task {
+    type Held = LockGuard;
+
+    async fn acquire(&mut self) -> Result<LockGuard, Failure> {
+        Ok(self.manager.acquire(self.name.as_str(), TTL).await?)
+    }
+
+    async fn release(&mut self, guard: LockGuard) -> Result<(), Failure> {
+        guard.release().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+-- queue: who waits for a lock, and the grants to them. Follows grant.lua.
+--
+-- KEYS  those of the script that follows
+-- ARGV  those of the script that follows
+-- Returns  nothing: it goes on to the script that follows
+--
+-- Why: whatever ends a lease, or finds that it ran out, grants it to the next live waiter in the
+-- same step, and all of them by the same rules. `queue` has one member for each runtime, its score
+-- the number of its arrival. `waiters` has, under the same name, its place:
+-- '<number of the acquisition> <heartbeat> <heard, µs> <window, ms> <ttl, ms> <watermark> <label>'.
+-- First `survey` and `choose` read and check, then `settle` writes. What comes is written before
+-- what goes, so that no key vanishes with its time to live in between.
+
+-- Whether a number is above another; as texts, because some are too large for Lua.
+local function above(a, b)
+  return #a > #b or #a == #b and a > b
+end
+
+local function place_of(text)
+  local number, heartbeat, heard, window, seen, label =
+    string.match(text or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (%d+) (.*)$')
+  if not number then return nil end
+  return {number = number, heartbeat = heartbeat, heard = tonumber(heard),
+    window = tonumber(window), seen = seen, label = label}
+end
+
+local function is_live(place)
+  return place and clock() <= place.heard + place.window * 1000
+end
+
+-- Reads the beginning of the queue, and the place of a runtime ('' for none) with its rank.
+local function survey(runtime)
+  local rows = redis.call('ZRANGE', queue, 0, 7, 'WITHSCORES')
+  local line = {card = #rows / 2, tail = rows[#rows] or 0, dead = {}, runtime = runtime}
+  for i = 1, #rows, 2 do
+    line[#line + 1] = rows[i]
+    if rows[i] == runtime then line.rank = #line - 1 end
+  end
+  local head = line[1] or ''
+  local texts = redis.call('HMGET', waiters, runtime, head)
+  line.texts = {[head] = texts[2]}
+  if line.card == 8 then
+    line.card = redis.call('ZCARD', queue)
+    line.tail = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+    line.rank = line.rank or texts[1] and redis.call('ZRANK', queue, runtime) or nil
+  end
+  if line.rank then line.own = place_of(texts[1]) end
+  return line
+end
+
+-- Looks for the first live place; `line.skip` is the runtime whose place does not count.
+local function walk(line)
+  for at = 1, line.card do
+    if not line[at] then
+      for _, more in ipairs(redis.call('ZRANGE', queue, #line, #line + 127)) do
+        line[#line + 1] = more
+      end
+    end
+    local runtime = line[at]
+    if runtime ~= line.skip then
+      local place = runtime == line.runtime and line.own
+        or place_of(line.texts[runtime] or redis.call('HGET', waiters, runtime))
+      if is_live(place) then
+        line.head, line.place = runtime, place
+        return
+      end
+      line.dead[#line.dead + 1] = runtime
+      if runtime == line.runtime then line.rank, line.own = nil, nil end
+    end
+  end
+end
+
+-- Takes note of an asker. If it waits, it was heard now: its place is refreshed, and an older one
+-- of its runtime counts no more.
+local function hear(line, asker)
+  local own = line.own
+  line.mine = own and own.number == asker.number
+  if not asker.heartbeat then return end
+  if line.mine then
+    own.heard, own.window = clock(), tonumber(asker.window)
+    if above(own.heartbeat, asker.heartbeat) then asker.heartbeat = own.heartbeat end
+    if above(own.seen, asker.seen) then asker.seen = own.seen end
+  else
+    line.skip = line.runtime
+  end
+end
+
+-- Decides who gets the free lock, with which block: the asker (nil for none) or the first live
+-- waiter.
+local function choose(line, asker, counted)
+  walk(line)
+  line.mine = line.mine and line.own
+  line.wins = asker and (not line.head or line.mine and line.head == line.runtime)
+  local others = line.card - #line.dead
+  if line.wins then
+    if line.rank then others = others - 1 end
+    line.block, line.trouble = mint(asker.seen, others > 0, counted)
+  elseif line.head then
+    if not asker or not asker.heartbeat or line.rank then others = others - 1 end
+    line.block, line.trouble = mint(line.place.seen, others > 0, counted)
+  end
+end
+
+-- Puts an asker at the tail, or refreshes its place.
+local function enqueue(line, asker)
+  local place = table.concat({asker.number, asker.heartbeat, string.format('%.0f', clock()),
+    asker.window, asker.ttl, asker.seen, asker.label}, ' ')
+  local window = tonumber(asker.window)
+  local life = window + 60000
+  if line.card == 0 then
+    -- The first two make nothing, but are refused where the others would be: see grant.lua.
+    redis.call('ZADD', queue, 'XX', 1, asker.runtime)
+    redis.call('PEXPIRE', queue, life)
+    redis.call('ZADD', queue, 1, asker.runtime)
+    redis.call('PEXPIRE', queue, life)
+    redis.call('HSET', waiters, asker.runtime, place)
+    redis.call('PEXPIRE', waiters, life)
+    return
+  end
+  if not line.mine then redis.call('ZADD', queue, line.tail + 1, asker.runtime) end
+  redis.call('HSET', waiters, asker.runtime, place)
+  -- Both keys live equally long, unless `waiters` was lost and has just been made.
+  local left = redis.call('PTTL', queue)
+  local least = left
+  if not (line.own or line.place) then least = math.min(left, redis.call('PTTL', waiters)) end
+  if least < window then
+    life = math.max(left, life)
+    redis.call('PEXPIRE', queue, life)
+    redis.call('PEXPIRE', waiters, life)
+  end
+end
+
+-- Removes places; in parts, because Lua passes only so many arguments.
+local function leave(runtimes)
+  for from = 1, #runtimes, 1000 do
+    local to = math.min(from + 999, #runtimes)
+    redis.call('ZREM', queue, unpack(runtimes, from, to))
+    redis.call('HDEL', waiters, unpack(runtimes, from, to))
+  end
+end
+
+-- Publishes, whatever the rights: they may have gone since the writes.
+local function tell(runtime, message)
+  redis.pcall('PUBLISH', channels .. runtime, message)
+end
+
+local function tell_grant(line)
+  local place, block = line.place, line.block
+  tell(line.head, table.concat({'granted', line.head .. ':' .. place.number, block.first,
+    block.last, place.heartbeat, place.window, block.contended, block.regressed, name}, ' '))
+end
+
+-- Carries out what was chosen: `life` is that of a grant to the asker. How many stand before an
+-- asker that waits is then in `line.ahead`. Whoever was granted the lock by this is yet to be told.
+local function settle(line, asker, life)
+  local gone, place = line.dead, line.place
+  local ahead = (line.mine and line.rank or line.card) - #gone
+  if line.rank and not line.mine then ahead = ahead - 1 end
+  if line.block and line.wins then
+    give(asker.id, line.block, asker.label, life)
+    if line.rank then gone[#gone + 1] = asker.runtime end
+  elseif line.block then
+    give(line.head .. ':' .. place.number, line.block, place.label, place.window)
+    ahead = ahead - 1
+  end
+  if asker and asker.heartbeat and not (line.wins and line.block) then
+    enqueue(line, asker)
+    line.ahead = ahead
+  end
+  if line.block and not line.wins then gone[#gone + 1] = line.head end
+  leave(gone)
+end
+
+-- Runs a step that only reads; nil if a key of the queue is of another type.
+local function unless_foreign(step, ...)
+  local ok, answer = pcall(step, ...)
+  if ok then return answer end
+  local message = type(answer) == 'table' and answer.err or tostring(answer)
+  if not string.find(message, 'WRONGTYPE', 1, true) then error(answer, 0) end
+end

@@ -1,0 +1,112 @@
+use std::{collections::VecDeque, time::Duration};
+
+use super::time::ServerTime;
+use crate::words::{AcquisitionId, FenceToken, RuntimeId, RuntimeLabel};
+
+/// The runtimes that wait for a name, in the order of their arrival; one place for each.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queue {
+    places: VecDeque<PlaceRow>,
+    ends: ServerTime,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone)]
+pub(crate) struct PlaceRow {
+    pub(crate) id: AcquisitionId,
+    pub(crate) heartbeat: u64,
+    pub(crate) heard: ServerTime,
+    pub(crate) window: Duration,
+    pub(crate) watermark: Option<FenceToken>,
+    pub(crate) label: RuntimeLabel,
+}
+
+impl PlaceRow {
+    /// Whether the waiter was heard within its claim window.
+    pub(crate) fn is_live(&self, now: ServerTime) -> bool {
+        now <= self.heard.after(self.window)
+    }
+}
+
+impl Queue {
+    /// By how much a queue whose end comes near is kept longer than it must, so that its end is
+    /// rarely moved.
+    const SPARE: Duration = Duration::from_secs(60);
+
+    /// Forgets all places when the queue's time is over.
+    pub(crate) fn expire(&mut self, now: ServerTime) {
+        if self.ends <= now {
+            self.places.clear();
+        }
+    }
+
+    /// When nothing of the queue is left.
+    pub(crate) fn ends(&self) -> ServerTime {
+        if self.places.is_empty() { ServerTime::default() } else { self.ends }
+    }
+
+    /// Whether a runtime other than this one has a place, live or dead.
+    pub(crate) fn has_others(&self, runtime: RuntimeId) -> bool {
+        self.places.iter().any(|place| place.id.runtime() != runtime)
+    }
+
+    /// The place of a runtime.
+    pub(crate) fn of(&self, runtime: RuntimeId) -> Option<&PlaceRow> {
+        self.places.iter().find(|place| place.id.runtime() == runtime)
+    }
+
+    /// The place of an acquisition.
+    pub(crate) fn place(&self, id: AcquisitionId) -> Option<&PlaceRow> {
+        self.of(id.runtime()).filter(|place| place.id == id)
+    }
+
+    /// How many places stand before that of an acquisition, live or dead.
+    pub(crate) fn ahead_of(&self, id: AcquisitionId) -> u64 {
+        self.places.iter().take_while(|place| place.id != id).map(|_| 1).sum()
+    }
+
+    /// The live places, in order.
+    pub(crate) fn live(&self, now: ServerTime) -> impl Iterator<Item = &PlaceRow> {
+        self.places.iter().filter(move |place| place.is_live(now))
+    }
+
+    /// The first live place; dead ones before it are removed.
+    pub(crate) fn head(&mut self, now: ServerTime) -> Option<&PlaceRow> {
+        while self.places.front().is_some_and(|place| !place.is_live(now)) {
+            self.places.pop_front();
+        }
+        self.places.front()
+    }
+
+    /// Removes the places that match.
+    pub(crate) fn remove(&mut self, mut matches: impl FnMut(&PlaceRow) -> bool) {
+        self.places.retain(|place| !matches(place));
+    }
+
+    /// Keeps the queue for as long as a place lasts.
+    pub(crate) fn keep(&mut self, now: ServerTime, window: Duration) {
+        let needed = now.after(window);
+        if needed >= self.ends {
+            self.ends = needed.after(Self::SPARE);
+        }
+    }
+
+    /// Refreshes the place of the acquisition, or queues it at the tail in place of an older one
+    /// of its runtime; what was heard before is kept where it is greater. It is yet to be
+    /// [kept](Self::keep).
+    pub(crate) fn stand(&mut self, now: ServerTime, place: PlaceRow) {
+        let id = place.id;
+        if self.places.is_empty() {
+            self.ends = now.after(place.window);
+        }
+        self.remove(|other| other.id.runtime() == id.runtime() && other.id != id);
+        match self.places.iter_mut().find(|other| other.id == id) {
+            None => self.places.push_back(place),
+            Some(stored) => {
+                let heartbeat = place.heartbeat.max(stored.heartbeat);
+                let watermark = place.watermark.max(stored.watermark);
+                *stored = PlaceRow { heartbeat, watermark, ..place };
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use super::{Asker, Step, grant::Grantee, queue::Contest};
+use crate::{
+    store::{Acquire, AcquireAnswer, StoreError},
+    words::AcquisitionId,
+};
+
+impl Step<'_> {
+    /// Grants a lock that is free and nobody's turn; otherwise queues the asker, or tells how long
+    /// the present lease has left.
+    pub(crate) fn acquire(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
+        match command.wait {
+            Some(heartbeat) => self.wait(&Asker::of_acquire(command, heartbeat)),
+            None => self.try_once(command),
+        }
+    }
+
+    /// An acquire that waits, or a heartbeat: the two are the same.
+    pub(crate) fn wait(&mut self, asker: &Asker) -> Result<AcquireAnswer, StoreError> {
+        let id = asker.id;
+        if let Some(answer) = self.settled(id) {
+            return Ok(answer);
+        }
+        if self.lease().is_some() {
+            return Ok(AcquireAnswer::Queued(self.enqueue(asker)));
+        }
+        let had_place = self.queue().place(id).is_some();
+        let lifetime = if had_place { asker.window() } else { asker.ttl.get() };
+        self.or_nothing(|step| match step.contest(asker, lifetime)? {
+            Contest::Won(granted) => Ok(AcquireAnswer::Granted(granted)),
+            Contest::Queued(place) => Ok(AcquireAnswer::Queued(place)),
+        })
+    }
+
+    /// An acquire that does not wait: it passes no live waiter, not even of its own runtime.
+    fn try_once(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
+        let (id, now) = (command.id, self.now);
+        if let Some(answer) = self.settled(id) {
+            return Ok(answer);
+        }
+        if let Some(remaining) = self.lease_left() {
+            return Ok(AcquireAnswer::Busy { remaining });
+        }
+        let lifetime = match self.queue().head(now) {
+            None => command.ttl.get(),
+            Some(own) if own.id == id => own.window,
+            Some(_) => {
+                let granted = self.or_nothing(Self::grant_next)?;
+                return Ok(AcquireAnswer::Busy { remaining: granted.unwrap_or_default() });
+            }
+        };
+        let grantee = Grantee { id, watermark: command.watermark, label: command.label.clone() };
+        Ok(AcquireAnswer::Granted(self.grant(grantee, lifetime)?))
+    }
+
+    /// Asks for the free lock; if it cannot be granted, the queue stays as it was.
+    fn or_nothing<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let before = self.queue().clone();
+        let answer = ask(self);
+        if answer.is_err() {
+            *self.queue() = before;
+        }
+        answer
+    }
+
+    /// The answer to one who has the lease already, or can never have it.
+    fn settled(&mut self, id: AcquisitionId) -> Option<AcquireAnswer> {
+        if let Some(granted) = self.own_grant(id) {
+            self.queue().remove(|place| {
+                place.id.runtime() == id.runtime() && place.id.number() <= id.number()
+            });
+            return Some(AcquireAnswer::Granted(granted));
+        }
+        (self.is_withdrawn(id) || self.is_outrun(id)).then_some(AcquireAnswer::Withdrawn)
+    }
+}

@@ -1,0 +1,74 @@
+use super::{super::row::CounterRow, Step};
+use crate::{
+    store::{FencePolicy, StoreError, StoreErrorKind},
+    words::FenceToken,
+};
+
+/// A watermark further ahead of the clock than this is some clock's mistake.
+const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// How many tokens a grant gets at most while others wait.
+const CONTENDED: u64 = 16;
+
+/// How many tokens a grant gets at most while nobody else waits.
+const ALONE: u64 = 1024;
+
+/// The tokens of a grant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) first: FenceToken,
+    pub(super) last: FenceToken,
+    pub(super) regressed: bool,
+}
+
+impl Step<'_> {
+    /// The block above all known tokens, no longer than what lies before the clock; `None` when
+    /// no token is left.
+    pub(super) fn block(&self, watermark: Option<FenceToken>, contended: bool) -> Option<Block> {
+        let counted = self.row.counted(self.now);
+        let seen = watermark.map_or(0, FenceToken::get);
+        let seen = if seen > self.now.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
+        let floor = counted.max(seen).saturating_add(1);
+        let last = self.raised(floor);
+        // Without a counter nobody knows which of the tokens before this one are taken.
+        let length = match (counted, contended) {
+            (0, _) => 1,
+            (_, true) => CONTENDED,
+            (_, false) => ALONE,
+        };
+        let first = floor.max(last.saturating_sub(length - 1));
+        let (first, last) = (FenceToken::try_from(first).ok()?, FenceToken::try_from(last).ok()?);
+        Some(Block { first, last, regressed: seen > counted })
+    }
+
+    /// The one token after `last`.
+    pub(super) fn token_after(&self, last: u64) -> Option<FenceToken> {
+        FenceToken::try_from(self.raised(last.saturating_add(1))).ok()
+    }
+
+    /// Sets the counter, and its end anew.
+    pub(super) fn count(&mut self, last: FenceToken) {
+        let ends = match self.settings.policy {
+            FencePolicy::TimeFloor => Some(self.now.after(self.settings.retention)),
+            FencePolicy::Counter => None,
+        };
+        self.row.set_counter(Some(CounterRow { last: last.get(), ends }));
+    }
+
+    /// A token, raised to the clock where the policy says so.
+    fn raised(&self, token: u64) -> u64 {
+        match self.settings.policy {
+            FencePolicy::TimeFloor => token.max(self.now.micros()),
+            FencePolicy::Counter => token,
+        }
+    }
+}
+
+/// No token is left above the last one.
+pub(crate) fn exhausted() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        "the fence counter has reached its greatest value, so no newer token can be granted",
+        "find out who wrote the counter, delete its key, and reset the watermarks of the gates that saw its tokens",
+    )
+}

@@ -1,0 +1,37 @@
+use super::{super::queue::PlaceRow, Step};
+use crate::{
+    store::{Inspection, LeaseRecord, WaiterRecord, whole_millis},
+    words::FenceToken,
+};
+
+/// How many waiters a look shows at most.
+const SHOWN: usize = 128;
+
+impl Step<'_> {
+    /// Tells who holds the lock, and who waits for it.
+    pub(crate) fn inspect(&mut self) -> Inspection {
+        let now = self.now;
+        let last_fence = FenceToken::try_from(self.row.counted(now)).ok();
+        let waiters = self.waiters();
+        let Some(lease) = self.row.lease(now) else { return Inspection::Free { last_fence } };
+        let record = LeaseRecord::new(
+            lease.id,
+            lease.fence,
+            lease.holds,
+            whole_millis(now.until(lease.ends)),
+            lease.label.to_string(),
+            lease.since.until(now),
+            lease.kept,
+        );
+        Inspection::Held(record.waited_for_by(waiters))
+    }
+
+    /// The first live waiters, in order.
+    fn waiters(&mut self) -> Vec<WaiterRecord> {
+        let now = self.now;
+        let record = |place: &PlaceRow| {
+            WaiterRecord::new(place.id, place.label.to_string(), place.heard.until(now))
+        };
+        self.queue().live(now).take(SHOWN).map(record).collect()
+    }
+}

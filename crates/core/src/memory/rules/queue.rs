@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use super::{super::queue::PlaceRow, Step, grant::Grantee};
+use crate::{
+    store::{Acquire, Granted, Heartbeat, Next, Place, StoreError, Waiter, whole_millis},
+    words::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
+};
+
+/// Who asks for a lock and is willing to wait.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(super) id: AcquisitionId,
+    pub(super) ttl: Ttl,
+    watermark: Option<FenceToken>,
+    label: RuntimeLabel,
+    heartbeat: Heartbeat,
+}
+
+/// What comes of asking for a free lock.
+#[derive(Debug)]
+pub(super) enum Contest {
+    /// The asker has it.
+    Won(Granted),
+    /// Another had waited longer and has it; the asker stands in the queue.
+    Queued(Place),
+}
+
+impl Asker {
+    /// The asker of an acquire that waits.
+    pub(super) fn of_acquire(command: &Acquire<'_>, heartbeat: Heartbeat) -> Self {
+        let Acquire { id, ttl, watermark, .. } = *command;
+        Self { id, ttl, watermark, label: command.label.clone(), heartbeat }
+    }
+
+    /// One waiter of a batch.
+    pub(crate) fn of_waiter(waiter: &Waiter, label: &RuntimeLabel) -> Self {
+        let Waiter { id, ttl, watermark, heartbeat, .. } = *waiter;
+        Self { id, ttl, watermark, label: label.clone(), heartbeat }
+    }
+
+    /// The acquisition with which a runtime queues anew.
+    pub(super) fn of_next(next: &Next<'_>) -> Self {
+        let Next { id, ttl, watermark, heartbeat, .. } = *next;
+        Self { id, ttl, watermark, label: next.label.clone(), heartbeat }
+    }
+
+    /// For how long a grant out of the queue lives, and the place without a sign of life: at most
+    /// the ttl, in whole milliseconds, at least one.
+    pub(super) fn window(&self) -> Duration {
+        whole_millis(self.heartbeat.claim_window).clamp(Duration::from_millis(1), self.ttl.get())
+    }
+}
+
+impl Step<'_> {
+    /// The asker stands in the queue, once, and was heard now; its place.
+    pub(super) fn enqueue(&mut self, asker: &Asker) -> Place {
+        self.stand(asker);
+        self.keep(asker)
+    }
+
+    fn stand(&mut self, asker: &Asker) {
+        let now = self.now;
+        let place = PlaceRow {
+            id: asker.id,
+            heartbeat: asker.heartbeat.number,
+            heard: now,
+            window: asker.window(),
+            watermark: asker.watermark,
+            label: asker.label.clone(),
+        };
+        self.queue().stand(now, place);
+    }
+
+    fn keep(&mut self, asker: &Asker) -> Place {
+        let now = self.now;
+        self.queue().keep(now, asker.window());
+        self.place(asker.id)
+    }
+
+    /// The place of an acquisition, told to its runtime.
+    pub(super) fn place(&mut self, id: AcquisitionId) -> Place {
+        let remaining = self.lease_left().unwrap_or_default();
+        Place { remaining, ahead: self.queue().ahead_of(id) }
+    }
+
+    /// The asker queues for the free lock, which goes to the first live one, for `lifetime` if
+    /// that is the asker. Without a token it stands in the queue all the same.
+    pub(super) fn contest(
+        &mut self,
+        asker: &Asker,
+        lifetime: Duration,
+    ) -> Result<Contest, StoreError> {
+        let now = self.now;
+        self.stand(asker);
+        if self.queue().head(now).is_some_and(|head| head.id != asker.id) {
+            let granted = self.grant_next();
+            let place = self.keep(asker);
+            return granted.map(|_| Contest::Queued(place));
+        }
+        // What was heard before of this place counts, too.
+        let watermark = self.queue().place(asker.id).and_then(|place| place.watermark);
+        let winner = Grantee { id: asker.id, watermark, label: asker.label.clone() };
+        let granted = self.grant(winner, lifetime);
+        if granted.is_err() {
+            self.keep(asker);
+        }
+        granted.map(Contest::Won)
+    }
+}

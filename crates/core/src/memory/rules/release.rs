@@ -1,0 +1,61 @@
+use super::{Asker, Step, queue::Contest};
+use crate::{
+    seam::Named,
+    store::{Next, Release, ReleaseAnswer},
+};
+
+impl Step<'_> {
+    /// Ends a lease and grants the lock to the next waiter, or keeps it closed for exactly a given
+    /// time.
+    pub(crate) fn release(&mut self, command: &Release<'_>) -> ReleaseAnswer {
+        let (now, releases) = (self.now, self.rules.releases);
+        let named = Named { id: command.id, fence: command.fence };
+        let next = command.next.filter(|_| command.keep.is_none());
+        let Some(lease) = self.lease().filter(|lease| releases(lease.named(), named)) else {
+            return self.report(next.as_ref());
+        };
+        if lease.kept {
+            let ends = lease.ends;
+            return ReleaseAnswer::Kept { remaining: self.left(ends) };
+        }
+        if let Some(keep) = command.keep_in_range() {
+            lease.kept = true;
+            lease.holds = 0;
+            lease.ends = now.after(keep);
+            return ReleaseAnswer::Kept { remaining: keep };
+        }
+        match next {
+            Some(next) if !self.is_withdrawn(next.id) && !self.is_outrun(next.id) => {
+                self.end_and_queue(&Asker::of_next(&next))
+            }
+            _ => {
+                self.end_and_grant_next();
+                ReleaseAnswer::Released
+            }
+        }
+    }
+
+    /// Ends the lease and queues the next acquisition of the same runtime behind the others, or
+    /// grants it the lock when there are none.
+    fn end_and_queue(&mut self, next: &Asker) -> ReleaseAnswer {
+        self.row.set_lease(None);
+        match self.contest(next, next.window()) {
+            Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
+            Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
+            // No token is left: the lease has ended, and the next heartbeat hears why.
+            Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
+        }
+    }
+
+    /// What the next acquisition has, when the lease to be released is no more; changes nothing.
+    fn report(&mut self, next: Option<&Next<'_>>) -> ReleaseAnswer {
+        let Some(next) = next else { return ReleaseAnswer::Gone };
+        if let Some(granted) = self.own_grant(next.id) {
+            return ReleaseAnswer::NextGranted(granted);
+        }
+        if self.queue().place(next.id).is_none() {
+            return ReleaseAnswer::Gone;
+        }
+        ReleaseAnswer::NextQueued(self.place(next.id))
+    }
+}

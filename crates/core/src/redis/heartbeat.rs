@@ -1,0 +1,150 @@
+use std::{collections::BTreeMap, future::poll_fn, task::Poll};
+
+use redis::Cmd;
+
+use super::{
+    commands::{watermark, window_millis},
+    decode,
+    script::Call,
+    scripts,
+    store::RedisStore,
+};
+use crate::{
+    clock::Instant,
+    store::{AcquireAnswer, StoreError, Waiter},
+    words::RuntimeLabel,
+};
+
+/// How many names one script looks after: a batch must not keep the server from others for long.
+const MOST: usize = 128;
+
+type Answers = Vec<Result<AcquireAnswer, StoreError>>;
+
+/// Repeats the acquires of many waiters: a script for every 128 names of a lane, all at once.
+///
+/// A name stays on its lane, so that a heartbeat does not overtake its release. Where a lane
+/// fails, its names alone are told so.
+pub(super) async fn heartbeat(
+    store: &RedisStore,
+    batch: &[Waiter],
+    label: &RuntimeLabel,
+    deadline: Instant,
+) -> Answers {
+    let parts = parts(batch, |waiter| store.lane_number(&waiter.name));
+    let told = all(parts.iter().map(|part| one_script(store, part, label, deadline))).await;
+    let mut answers: Vec<_> = parts.into_iter().flatten().zip(told.into_iter().flatten()).collect();
+    answers.sort_by_key(|((at, _), _)| *at);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// A waiter with its number in the batch.
+type Numbered<'a> = (usize, &'a Waiter);
+
+/// Splits a batch by lanes, and into parts that one script may look after.
+fn parts(batch: &[Waiter], lane: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
+    let mut lanes = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
+    for (at, waiter) in batch.iter().enumerate() {
+        lanes.entry(lane(waiter)).or_default().push((at, waiter));
+    }
+    lanes.values().flat_map(|of_lane| of_lane.chunks(MOST).map(<[_]>::to_vec)).collect()
+}
+
+async fn one_script(
+    store: &RedisStore,
+    part: &[Numbered<'_>],
+    label: &RuntimeLabel,
+    deadline: Instant,
+) -> Answers {
+    let write = |to: &mut Cmd| {
+        for (_, Waiter { name, id, .. }) in part {
+            store.write_keys(to, name);
+            to.arg(store.keys.withdrawn(name, *id));
+        }
+        to.arg(store.retention_millis()).arg(label.as_str()).arg(store.keys.channels());
+        for (_, waiter) in part {
+            to.arg(waiter.id.to_text())
+                .arg(waiter.ttl.as_millis())
+                .arg(watermark(waiter.watermark));
+            let heartbeat = waiter.heartbeat;
+            to.arg(heartbeat.number).arg(window_millis(heartbeat, waiter.ttl));
+            to.arg(waiter.name.as_str());
+        }
+    };
+    let Some((_, first)) = part.first() else { return Vec::new() };
+    let keys = 5 * part.len();
+    let call = Call { script: &scripts::HEARTBEAT, keys, with_body: false, write: &write };
+    let answer = store.lane(&first.name).call(call, deadline).await;
+    let told = answer.and_then(|value| decode::heartbeat(value, part.len()));
+    let answers = told.unwrap_or_else(|error| part.iter().map(|_| Err(error.clone())).collect());
+    let named = |(answer, (_, waiter)): (Result<_, StoreError>, &Numbered<'_>)| {
+        answer.map_err(|error| error.for_lock(&waiter.name))
+    };
+    answers.into_iter().zip(part).map(named).collect()
+}
+
+/// Runs futures side by side, and returns what each resolved to, in order.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            if let Poll::Ready(resolved) = future.as_mut().poll(context) {
+                *output = Some(resolved);
+            }
+        }
+        if running.iter().any(|(_, output)| output.is_none()) {
+            return Poll::Pending;
+        }
+        Poll::Ready(running.drain(..).filter_map(|(_, output)| output).collect())
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, task::Context, time::Duration};
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        store::Heartbeat,
+        words::{AcquisitionId, LockName, RuntimeId, Ttl},
+    };
+
+    fn waiter(number: u64) -> Waiter {
+        Waiter {
+            name: LockName::new(number.to_string()).unwrap(),
+            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), number),
+            ttl: Ttl::default(),
+            watermark: None,
+            heartbeat: Heartbeat { number: 1, claim_window: Duration::from_secs(3) },
+        }
+    }
+
+    #[test]
+    fn a_batch_is_split_by_lanes_and_size() {
+        let batch: Vec<_> = (0..300).map(waiter).collect();
+        let parts = parts(&batch, |waiter| usize::from(waiter.id.number() < 10));
+        let sizes: Vec<_> = parts.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [MOST, MOST, 34, 10]);
+        let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..300));
+    }
+
+    #[test]
+    fn futures_run_side_by_side_and_answer_in_order() {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let late = |turns: u32| {
+            let mut left = turns;
+            poll_fn(move |_| {
+                left -= 1;
+                if left == 0 { Poll::Ready(turns) } else { Poll::Pending }
+            })
+        };
+        let mut running = pin!(all([late(3), late(1), late(2)].into_iter()));
+        assert!(running.as_mut().poll(&mut context).is_pending());
+        assert!(running.as_mut().poll(&mut context).is_pending());
+        assert_eq!(running.as_mut().poll(&mut context), Poll::Ready(vec![3, 1, 2]));
+    }
+}

@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+/// How long to wait before the next attempt to be heard: longer with every failure in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The longest wait after a connection that worked.
+    const FIRST: Duration = Duration::from_millis(20);
+
+    /// The longest wait after any number of failures.
+    const LONGEST: Duration = Duration::from_secs(3);
+
+    /// The longest wait after a refusal, which only an operator can lift.
+    const REFUSED: Duration = Duration::from_secs(30);
+
+    /// The wait before the next attempt; `fraction` in `[0, 1)` spreads those of many runtimes
+    /// over the second half of it.
+    pub(super) fn failed(&mut self, fraction: f64) -> Duration {
+        let full = Self::FIRST.saturating_mul(1 << self.failures.min(16)).min(Self::LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        spread(full, fraction)
+    }
+
+    /// The wait before the next attempt when the server refused this one.
+    pub(super) fn refused(&mut self, fraction: f64) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        spread(Self::REFUSED, fraction)
+    }
+
+    /// Whether no attempt has failed since the last one that succeeded.
+    pub(super) fn is_fresh(self) -> bool {
+        self == Self::default()
+    }
+}
+
+fn spread(full: Duration, fraction: f64) -> Duration {
+    full.mul_f64(0.5 + fraction.clamp(0.0, 1.0) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_their_limit_and_are_spread() {
+        let mut backoff = Backoff::default();
+        assert!(backoff.is_fresh());
+        assert_eq!(backoff.failed(0.0), Duration::from_millis(10));
+        assert_eq!(backoff.failed(0.5), Duration::from_millis(30));
+        assert!(!backoff.is_fresh());
+        for _ in 0..100 {
+            backoff.failed(0.5);
+        }
+        assert_eq!(backoff.failed(0.0), Duration::from_millis(1500));
+        assert!(backoff.failed(1.0) <= Duration::from_secs(3));
+        assert_eq!(backoff.refused(0.0), Duration::from_secs(15));
+    }
+}

@@ -1,0 +1,62 @@
+use std::task::Waker;
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, Ttl,
+    lease::{Grant, LossReason},
+    metric::ReleaseVia,
+    store::Heartbeat,
+};
+use leasehold_watchdog::Watch;
+
+/// What is to be done once a rule has been applied, outside of every lock.
+#[derive(Debug, Default)]
+#[must_use = "a rule only says what is to be done"]
+pub(crate) struct Effects {
+    /// The task to wake.
+    pub(crate) wake: Option<Waker>,
+    /// Further tasks to wake.
+    pub(crate) wake_all: Vec<Waker>,
+    /// A command that the runtime drives.
+    pub(crate) send: Option<Send>,
+    /// Acquisitions to be withdrawn, whatever came of them.
+    pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
+    /// A turn that need not be watched any more.
+    pub(crate) forget: Option<Watch>,
+    /// Why whoever holds a lease of that turn has lost it.
+    pub(crate) lost: Option<LossReason>,
+    /// How many leases the turn had that ended.
+    pub(crate) ended: Option<u32>,
+}
+
+/// A command that the runtime drives, whoever waits for what comes of it.
+#[derive(Debug)]
+pub(crate) enum Send {
+    /// End a turn.
+    End(End),
+    /// Confirm a grant before anybody believes in it.
+    Confirm(Grant),
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    pub(crate) id: AcquisitionId,
+    pub(crate) first: FenceToken,
+    pub(crate) ttl: Ttl,
+    /// Until when the server may have the lease.
+    pub(crate) until: Instant,
+    /// With what the runtime queues anew in the same step.
+    pub(crate) next: Option<NextPlace>,
+    /// As which release it counts; `None` where the holder's own release was counted before.
+    pub(crate) via: Option<ReleaseVia>,
+}
+
+/// The acquisition with which a runtime queues anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NextPlace {
+    pub(crate) id: AcquisitionId,
+    pub(crate) ttl: Ttl,
+    pub(crate) heartbeat: Heartbeat,
+    /// When the first copy of the command was sent.
+    pub(crate) sent_at: Instant,
+}

@@ -1,0 +1,116 @@
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, metric::WakeSource, store::ReleaseAnswer,
+};
+
+use super::{
+    asked::Answer,
+    beginning::told,
+    effects::Effects,
+    moment::Moment,
+    phase::{Ending, Phase},
+    place::Place,
+    state::Cohort,
+};
+
+/// Whether a command is to be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It was answered, or its answer does not matter any more.
+    No,
+    /// It was not answered.
+    Yes,
+}
+
+impl Cohort {
+    /// A release was answered with which the runtime ends a turn, and perhaps queues anew.
+    pub(crate) fn ended(
+        &mut self,
+        m: &Moment<'_>,
+        id: AcquisitionId,
+        first: FenceToken,
+        answer: Answer<ReleaseAnswer>,
+    ) -> (Again, Effects) {
+        let mut effects = Effects::default();
+        match &mut self.phase {
+            Phase::Ending(ending)
+                if ending.turn.grant.id() == id && ending.turn.grant.first() == first =>
+            {
+                // It is sent again with what it was sent with: the next id does not change.
+                if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
+                    ending.repeated = true;
+                    return (Again::Yes, effects);
+                }
+            }
+            // The next turn has begun, by a push that came before the answer.
+            _ => return (Again::No, effects),
+        }
+        let Phase::Ending(ending) = self.phase.take() else { return (Again::No, effects) };
+        if ending.turn.uncertain || (ending.repeated && ending.next.is_none()) {
+            effects.withdraw.push((id, ending.turn.grant.ttl()));
+        }
+        match answer.result {
+            Err(error) => self.fail(&error, &mut effects),
+            Ok(answered) => self.follow(m, &ending, answer.sent_at, answered, &mut effects),
+        }
+        (Again::No, effects)
+    }
+
+    /// The release was not answered for so long that the server has forgotten the lease by itself.
+    pub(crate) fn gave_up_ending(
+        &mut self,
+        m: &Moment<'_>,
+        id: AcquisitionId,
+        first: FenceToken,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        match &self.phase {
+            Phase::Ending(ending)
+                if ending.turn.grant.id() == id && ending.turn.grant.first() == first => {}
+            _ => return effects,
+        }
+        let Phase::Ending(ending) = self.phase.take() else { return effects };
+        effects.withdraw.push((id, ending.turn.grant.ttl()));
+        let sent_at = ending.turn.until;
+        self.follow(m, &ending, sent_at, ReleaseAnswer::Gone, &mut effects);
+        effects
+    }
+
+    /// Goes on after the end of a turn.
+    fn follow(
+        &mut self,
+        m: &Moment<'_>,
+        ending: &Ending,
+        sent_at: Instant,
+        answer: ReleaseAnswer,
+        effects: &mut Effects,
+    ) {
+        let Some(next) = ending.next else { return self.ask_anew(m) };
+        if self.queue.is_empty() {
+            // Everybody left while the release was on its way.
+            if answer != ReleaseAnswer::Released {
+                effects.withdraw.push((next.id, next.ttl));
+            }
+            return;
+        }
+        let mut place = Place::wanted(m, next.id, next.ttl)
+            .with_sent(next.heartbeat.number, next.sent_at)
+            .uncertain(ending.repeated);
+        match answer {
+            ReleaseAnswer::NextGranted(granted) => {
+                let grant = told(m, next.id, next.ttl, sent_at, &granted);
+                self.phase = Phase::Place(Box::new(place));
+                self.consider(m, grant, granted.contended, WakeSource::Heartbeat, effects);
+            }
+            ReleaseAnswer::NextQueued(queued) => {
+                place.told(m, sent_at, queued);
+                if ending.repeated {
+                    // A repeat tells of the place, and does not keep it: a heartbeat does.
+                    place.ask_at(m.now);
+                }
+                self.phase = Phase::Place(Box::new(place));
+            }
+            ReleaseAnswer::Gone => self.phase = Phase::Place(Box::new(place)),
+            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_anew(m),
+        }
+    }
+}

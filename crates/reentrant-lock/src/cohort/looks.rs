@@ -1,0 +1,107 @@
+use std::time::Duration;
+
+use leasehold_core::Instant;
+
+use super::{
+    effects::{Effects, End, Send},
+    moment::Moment,
+    phase::{Asking, Ending, Phase},
+    place::Beat,
+    state::Cohort,
+};
+
+/// Within which time whoever waits asks again after messages may have been lost.
+const SOON: Duration = Duration::from_millis(50);
+
+impl Cohort {
+    /// Time has come to look: a heartbeat may be due, an offer stale, a first command unattended.
+    pub(crate) fn tick(&mut self, m: &Moment<'_>) -> (Option<Beat>, Effects) {
+        let mut effects = Effects::default();
+        match &mut self.phase {
+            Phase::Place(place) if place.is_due(m.now) => {
+                // The task for whose ttl it was asked may be gone.
+                place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
+                return (Some(place.beat(m)), effects);
+            }
+            Phase::Asking(asking) if asking.is_unattended(m) => {
+                let lead = asking.lead;
+                return (None, self.leave(m, lead));
+            }
+            Phase::Turn(turn) if turn.stale_at(m).is_some_and(|at| at <= m.now) => {
+                self.pass_over(m, &mut effects);
+            }
+            Phase::Ending(ending) if ending.unattended_at(m).is_some_and(|at| at <= m.now) => {
+                // Whoever gave the lease back does not look at the answer: the runtime asks again.
+                ending.driven = true;
+                effects.send = Some(Send::End(ending.end(m)));
+            }
+            _ => {}
+        }
+        (None, effects)
+    }
+
+    /// An offer was not taken: its task is sent away, and the turn ends.
+    fn pass_over(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+        let Phase::Turn(turn) = &mut self.phase else { return };
+        let Some(offer) = turn.open_offer() else { return };
+        if (m.rules.takes_back)() {
+            effects.wake = self.queue.waker(offer.ticket);
+            self.queue.leave(offer.ticket);
+            self.end(m, effects);
+        } else if !turn.offer(m, offer.ticket + 1) {
+            self.end(m, effects);
+        }
+    }
+
+    /// Messages may have been lost: whoever waits in Redis asks again, soon.
+    pub(crate) fn missed_something(&mut self, m: &Moment<'_>) {
+        if let Phase::Place(place) = &mut self.phase {
+            let soon = m.now + SOON.mul_f64(m.jitter);
+            place.ask_at(place.next_at().min(soon));
+        }
+    }
+
+    /// The runtime shuts down: everybody is sent away, and what is not held is given up.
+    pub(crate) fn close(&mut self, m: &Moment<'_>) -> Effects {
+        let mut effects = Effects { wake_all: self.queue.dismiss(), ..Effects::default() };
+        match &self.phase {
+            Phase::Asking(asking) => {
+                effects.withdraw.push((asking.id, asking.ttl));
+                self.phase = Phase::Idle;
+            }
+            Phase::Place(place) => {
+                effects.withdraw.push((place.id, place.ttl));
+                self.phase = Phase::Idle;
+            }
+            Phase::Turn(turn) if turn.open_offer().is_some() => self.end(m, &mut effects),
+            // Its lease is told, or what follows the release is withdrawn when it is answered.
+            Phase::Turn(_) | Phase::Ending(_) | Phase::Idle => {}
+        }
+        effects
+    }
+}
+
+impl Asking {
+    /// When nobody has looked at the answer for so long that nobody will.
+    pub(super) fn unattended_at(&self, m: &Moment<'_>) -> Instant {
+        self.sent_at + m.claim_window(self.ttl)
+    }
+
+    fn is_unattended(&self, m: &Moment<'_>) -> bool {
+        self.unattended_at(m) <= m.now
+    }
+}
+
+impl Ending {
+    /// When nobody has looked at the answer to a release for so long that the runtime sees to it.
+    pub(super) fn unattended_at(&self, m: &Moment<'_>) -> Option<Instant> {
+        (!self.driven).then(|| self.since + m.claim_window(self.turn.grant.ttl()))
+    }
+
+    /// The release of the turn, once more.
+    fn end(&self, m: &Moment<'_>) -> End {
+        let grant = &self.turn.grant;
+        let (id, first, ttl) = (grant.id(), grant.first(), grant.ttl());
+        End { id, first, ttl, until: m.now + ttl.get(), next: self.next, via: None }
+    }
+}

@@ -1,0 +1,159 @@
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant,
+    lease::{Grant, LossReason},
+    metric::ReleaseVia,
+    store::Heartbeat,
+};
+
+use super::{
+    effects::{Effects, End, NextPlace, Send},
+    moment::Moment,
+    phase::{Ending, Phase},
+    place::Place,
+    state::Cohort,
+    turn::Hands,
+};
+
+/// What becomes of a turn when a lease of it is over.
+#[derive(Debug)]
+pub(crate) enum AfterLease {
+    /// Another task has it, or the runtime ends it.
+    Settled,
+    /// Nobody else wants it: whoever gave it back ends it on the server.
+    Ends(End),
+    /// It had been over before.
+    WasOver,
+}
+
+impl Cohort {
+    /// The lease with `token` is over, of a turn that could be believed in until `until`.
+    pub(crate) fn released(
+        &mut self,
+        m: &Moment<'_>,
+        token: FenceToken,
+        until: Instant,
+    ) -> (AfterLease, Effects) {
+        let mut effects = Effects::default();
+        match &mut self.phase {
+            Phase::Turn(turn) if matches!(turn.hands, Hands::Held(held) if held == token) => {
+                turn.until = until;
+            }
+            _ => return (AfterLease::WasOver, effects),
+        }
+        self.pass_on(m, &mut effects);
+        // Nobody waits: whoever gave the lease back ends the turn, and hears what comes of it.
+        let after = match effects.send.take() {
+            Some(Send::End(end)) if end.next.is_none() => {
+                if let Phase::Ending(ending) = &mut self.phase {
+                    ending.driven = false;
+                }
+                AfterLease::Ends(end)
+            }
+            send => {
+                effects.send = send;
+                AfterLease::Settled
+            }
+        };
+        (after, effects)
+    }
+
+    /// Nobody has the present token any more: the next task is offered the next one, or the turn
+    /// ends.
+    pub(super) fn pass_on(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+        let Phase::Turn(turn) = &mut self.phase else { return };
+        match self.queue.first() {
+            Some((ticket, ttl)) if !turn.ends_before(m, ttl) && turn.offer(m, ticket) => {
+                effects.wake = self.queue.waker(ticket);
+            }
+            _ => self.end(m, effects),
+        }
+    }
+
+    /// The turn ends; whoever waits here queues behind the others in the same step.
+    pub(super) fn end(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+        let Phase::Turn(turn) = self.phase.take() else { return };
+        let next = self.queue.first().map(|(_, ttl)| NextPlace {
+            id: (m.rules.next_id)(m.numbers.id(), turn.grant.id()),
+            ttl,
+            heartbeat: Heartbeat { number: m.numbers.change(), claim_window: m.claim_window(ttl) },
+            sent_at: m.now,
+        });
+        let (id, first, ttl) = (turn.grant.id(), turn.grant.first(), turn.grant.ttl());
+        effects.send =
+            Some(Send::End(End { id, first, ttl, until: m.now + ttl.get(), next, via: None }));
+        effects.forget = turn.watch;
+        effects.ended = Some(turn.leases);
+        let (since, driven) = (m.now, true);
+        self.phase = Phase::Ending(Ending { turn, next, repeated: false, since, driven });
+    }
+
+    /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
+    pub(super) fn lose(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+        let Phase::Turn(turn) = self.phase.take() else { return };
+        effects.forget = turn.watch;
+        effects.ended = Some(turn.leases);
+        if turn.uncertain {
+            effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
+        }
+        self.ask_anew(m);
+    }
+
+    /// Whoever waits asks under a fresh id.
+    pub(super) fn ask_anew(&mut self, m: &Moment<'_>) {
+        self.phase = match self.queue.first() {
+            None => Phase::Idle,
+            Some((_, ttl)) => Phase::Place(Box::new(Place::wanted(m, m.numbers.id(), ttl))),
+        };
+    }
+
+    /// The server has the turn of a grant no more.
+    pub(crate) fn turn_gone(
+        &mut self,
+        m: &Moment<'_>,
+        id: AcquisitionId,
+        first: FenceToken,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        if matches!(&self.phase, Phase::Turn(turn)
+            if turn.grant.id() == id && turn.grant.first() == first)
+        {
+            effects.lost = Some(LossReason::Gone);
+            self.lose(m, &mut effects);
+        }
+        // Told before the answer that it belongs to, the grant is no news any more.
+        self.begun = self.begun.max(Some(first));
+        effects
+    }
+
+    /// A turn was lost, for whatever reason; so has whoever holds a lease of it.
+    pub(crate) fn turn_lost(
+        &mut self,
+        m: &Moment<'_>,
+        turn: &Grant,
+        reason: LossReason,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        match &self.phase {
+            Phase::Turn(present)
+                if present.grant.id() == turn.id() && present.grant.first() == turn.first() => {}
+            _ => return effects,
+        }
+        if reason == LossReason::MaxHold {
+            // The server still has it, and its holder may never look at it again.
+            self.end(m, &mut effects);
+            if let Some(Send::End(end)) = &mut effects.send {
+                end.via = Some(ReleaseVia::MaxHold);
+            }
+            return effects;
+        }
+        effects.lost = Some(reason);
+        if reason == LossReason::Expired && !self.queue.is_empty() {
+            // The server may still have it, if its answers did not come through: nobody here is to
+            // wait for that.
+            self.end(m, &mut effects);
+        } else {
+            self.lose(m, &mut effects);
+        }
+        effects
+    }
+}

@@ -1,0 +1,48 @@
+use leasehold_core::{AcquisitionId, Instant, Ttl};
+
+use super::{effects::NextPlace, place::Place, queue::Ticket, turn::Turn};
+
+/// What a runtime has of a name in Redis: one live acquisition at most.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Nothing.
+    Idle,
+    /// The first task of all asks by itself.
+    Asking(Asking),
+    /// A place in the queue.
+    Place(Box<Place>),
+    /// The lock.
+    Turn(Turn),
+    /// The lock, which is being given back: no token is offered any more.
+    Ending(Ending),
+}
+
+/// A first command whose answer the task awaits that sent it.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(super) id: AcquisitionId,
+    pub(super) ttl: Ttl,
+    pub(super) lead: Ticket,
+    pub(super) heartbeat: Option<u64>,
+    pub(super) sent_at: Instant,
+}
+
+/// A turn whose release was sent.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(super) turn: Turn,
+    pub(super) next: Option<NextPlace>,
+    /// Whether more than one copy of the release was sent.
+    pub(super) repeated: bool,
+    /// When the release was asked for.
+    pub(super) since: Instant,
+    /// Whether the runtime sees to it, rather than whoever gave the last lease back.
+    pub(super) driven: bool,
+}
+
+impl Phase {
+    /// The phase until now, with nothing in its place.
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Idle)
+    }
+}

@@ -1,0 +1,257 @@
+use std::{task::Waker, time::Duration};
+
+use leasehold_core::{
+    FenceToken, Instant, LockName, RuntimeId, Ttl,
+    store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
+};
+use uuid::Uuid;
+
+use super::{
+    AfterLease, Again, Answer, Asked, Cohort, Effects, End, Joined, Moment, Numbers, Send,
+    Standing, Taken, Ticket,
+};
+use crate::{engine::Timing, seam::Rules};
+
+/// A cohort with what surrounds it, at some instant.
+struct Scene {
+    cohort: Cohort,
+    name: LockName,
+    numbers: Numbers,
+    timing: Timing,
+    rules: Rules,
+    now: Instant,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            cohort: Cohort::new(),
+            name: LockName::new("orders/42").unwrap(),
+            numbers: Numbers::new(RuntimeId::new(Uuid::nil())),
+            timing: Timing::default(),
+            rules: Rules::default(),
+            now: Instant::at(Duration::from_secs(1)),
+        }
+    }
+
+    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &Moment<'_>) -> T) -> T {
+        let Self { cohort, name, numbers, timing, rules, now } = self;
+        event(cohort, &Moment { name, now: *now, jitter: 0.0, numbers, timing, rules })
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now = self.now + Duration::from_millis(millis);
+    }
+
+    fn join(&mut self) -> Ticket {
+        match self.with(|cohort, m| cohort.join(m, Ttl::default(), false)).0 {
+            Joined::Leads(ticket, _) | Joined::Waits(ticket) => ticket,
+            Joined::Taken => panic!("a task that waits is let in"),
+        }
+    }
+
+    fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Asked {
+        let answer = Answer { sent_at: self.now, result: Ok(answer) };
+        self.with(|cohort, m| cohort.asked(m, lead, false, answer)).0
+    }
+
+    /// The first task's lease of a turn with tokens from `first` to `last`.
+    fn granted(&mut self, lead: Ticket, first: u64, last: u64, contended: bool) -> Taken {
+        match self.answer(lead, AcquireAnswer::Granted(grant(first, last, 30_000, contended))) {
+            Asked::Taken(taken) => taken,
+            other => panic!("granted, and yet {other:?}"),
+        }
+    }
+
+    fn queued(&mut self, lead: Ticket) {
+        let place = Place { remaining: Duration::from_secs(30), ahead: 2 };
+        assert!(matches!(self.answer(lead, AcquireAnswer::Queued(place)), Asked::Waits));
+    }
+
+    fn release(&mut self, token: u64) -> (AfterLease, Effects) {
+        let until = self.now + Duration::from_secs(20);
+        self.with(|cohort, m| cohort.released(m, fence(token), until))
+    }
+
+    fn stand(&mut self, ticket: Ticket) -> Standing {
+        self.with(|cohort, m| cohort.stand(m, ticket, Waker::noop())).0
+    }
+
+    /// The token that a task takes.
+    fn takes(&mut self, ticket: Ticket) -> u64 {
+        match self.stand(ticket) {
+            Standing::Takes(taken) => taken.token.get(),
+            other => panic!("{ticket} takes nothing: {other:?}"),
+        }
+    }
+
+    fn waits(&mut self, ticket: Ticket) {
+        assert!(matches!(self.stand(ticket), Standing::Waits));
+    }
+
+    /// A push of a grant that names heartbeat `number`.
+    fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
+        let id = self.numbers.known(id);
+        self.with(|cohort, m| cohort.pushed(m, id, granted, number))
+    }
+}
+
+fn fence(token: u64) -> FenceToken {
+    FenceToken::try_from(token).unwrap()
+}
+
+fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
+    let (first, last) = (fence(first), fence(last));
+    let remaining = Duration::from_millis(millis);
+    Granted { first, last, remaining, contended, regressed: false }
+}
+
+fn withdrawn(effects: &Effects) -> Vec<Ticket> {
+    effects.withdraw.iter().map(|(id, _)| id.number()).collect()
+}
+
+fn end_of(effects: &Effects) -> End {
+    match &effects.send {
+        Some(Send::End(end)) => *end,
+        other => panic!("the turn ends, and yet {other:?} is sent"),
+    }
+}
+
+#[test]
+fn alone_a_turn_is_one_lease_and_its_end_is_the_holders() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    let taken = scene.granted(lead, 10, 20, false);
+    assert_eq!((taken.token, taken.turn.id().number()), (fence(10), lead));
+    let (after, effects) = scene.release(10);
+    assert!(matches!(after, AfterLease::Ends(end) if end.next.is_none()));
+    assert!(effects.send.is_none());
+}
+
+#[test]
+fn a_turn_goes_from_task_to_task_in_order_with_a_token_each() {
+    let mut scene = Scene::new();
+    let [first, second, third] = [scene.join(), scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    scene.waits(second);
+    assert!(matches!(scene.release(10).0, AfterLease::Settled));
+    scene.waits(third);
+    assert_eq!(scene.takes(second), 11);
+    assert!(matches!(scene.release(11).0, AfterLease::Settled));
+    assert_eq!(scene.takes(third), 12);
+    assert!(matches!(scene.release(10).0, AfterLease::WasOver), "the first lease is long over");
+}
+
+#[test]
+fn while_others_wait_only_those_are_served_who_waited_when_the_turn_began() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 25, true);
+    let late = scene.join();
+    let _ = scene.release(10);
+    assert_eq!(scene.takes(second), 11);
+    let (_, effects) = scene.release(11);
+    let next = end_of(&effects).next.expect("the late one queues anew");
+    assert!(next.id.number() > late, "under a fresh id");
+    scene.waits(late);
+}
+
+#[test]
+fn a_turn_ends_when_its_tokens_or_its_time_are_used_up() {
+    for (last, millis) in [(10, 0), (2000, 11)] {
+        let mut scene = Scene::new();
+        let [first, second] = [scene.join(), scene.join()];
+        scene.granted(first, 10, last, false);
+        scene.pass(millis);
+        let (_, effects) = scene.release(10);
+        assert!(end_of(&effects).next.is_some());
+        scene.waits(second);
+    }
+}
+
+#[test]
+fn an_offer_that_is_cancelled_goes_to_the_next_task_and_its_token_is_spent() {
+    let mut scene = Scene::new();
+    let [first, second, third] = [scene.join(), scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    let _ = scene.release(10);
+    let _ = scene.with(|cohort, m| cohort.leave(m, second));
+    assert_eq!(scene.takes(third), 12);
+}
+
+#[test]
+fn an_offer_that_nobody_takes_ends_the_turn_and_sends_the_task_away() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    let _ = scene.release(10);
+    scene.pass(1500);
+    let (_, effects) = scene.with(Cohort::tick);
+    assert!(end_of(&effects).next.is_none());
+    assert!(matches!(scene.stand(second), Standing::Dropped));
+}
+
+#[test]
+fn whoever_leaves_a_place_last_takes_it_along_for_good() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    let effects = scene.with(|cohort, m| cohort.leave(m, lead));
+    assert_eq!(withdrawn(&effects), [lead]);
+    assert!(scene.cohort.is_done());
+    let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
+    assert_eq!(withdrawn(&effects), [lead], "a grant that crossed it");
+}
+
+#[test]
+fn a_turn_begins_once_however_often_it_is_told() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    let granted = grant(10, 20, 3000, false);
+    let _ = scene.push(lead, &granted, 1);
+    assert_eq!(scene.takes(lead), 10);
+    let again = scene.join();
+    let effects = scene.push(lead, &granted, 1);
+    assert!(effects.withdraw.is_empty() && effects.wake.is_none());
+    scene.waits(again);
+}
+
+#[test]
+fn a_push_counts_from_its_heartbeat_and_one_that_is_gone_costs_no_place() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    scene.pass(3100);
+    let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
+    let Some(Send::Confirm(doubtful)) = effects.send else { panic!("it is confirmed first") };
+    scene.waits(lead);
+    let answer = Answer { sent_at: scene.now, result: Ok(RenewAnswer::Gone) };
+    let _ = scene.with(|cohort, m| cohort.confirmed(m, doubtful, answer));
+    let beat = scene.with(Cohort::tick).0.expect("it asks again at once");
+    assert_eq!(beat.waiter.id.number(), lead, "under the same id");
+}
+
+#[test]
+fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 10, false);
+    let (_, effects) = scene.release(10);
+    let end = end_of(&effects);
+    let lost = leasehold_core::StoreError::new(
+        leasehold_core::StoreErrorKind::Indeterminate,
+        "nothing was heard",
+        "repeat it",
+    );
+    let answer = Answer { sent_at: scene.now, result: Err(lost) };
+    let (again, _) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    assert_eq!(again, Again::Yes);
+    scene.pass(100);
+    let sent_at = scene.now;
+    let granted = ReleaseAnswer::NextGranted(grant(30, 40, 3000, false));
+    let answer = Answer { sent_at, result: Ok(granted) };
+    let _ = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    let Standing::Takes(taken) = scene.stand(second) else { panic!("it is the second's turn") };
+    assert_eq!(taken.until, sent_at + Duration::from_millis(2970));
+}

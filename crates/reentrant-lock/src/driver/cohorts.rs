@@ -1,0 +1,248 @@
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use leasehold_core::{
+    Clock, Entropy, LockName, LockStore, RuntimeLabel,
+    lease::LossReason,
+    metric::{ClassMetrics, Metrics},
+    store::Listener,
+};
+use leasehold_watchdog::{Watch, Watches};
+use tokio::runtime::Handle;
+
+use crate::{
+    cohort::{Cohort, Effects, Moment, Numbers, Send},
+    engine::{Job, Reaper, Task, Timing, Watermarks},
+    seam::Rules,
+};
+
+use super::agenda::{Agenda, Appointment};
+
+/// What the cohorts of a runtime share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn LockStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) watches: Watches,
+    pub(crate) reaper: Reaper,
+    pub(crate) watermarks: Watermarks,
+    pub(crate) label: RuntimeLabel,
+    pub(crate) timing: Timing,
+    pub(crate) numbers: Numbers,
+    pub(crate) rules: Rules,
+    pub(crate) runtime: Handle,
+}
+
+/// The cohorts of all names that tasks of this runtime want; one is forgotten when it is idle.
+///
+/// An event is applied under the lock of the name's shard; whatever follows from it is done
+/// afterwards, outside of it. Inside it, only locks are taken that call nobody back.
+#[derive(Debug)]
+pub(crate) struct Cohorts {
+    pub(crate) shared: Shared,
+    shards: Vec<Mutex<HashMap<LockName, Member>>>,
+    hasher: RandomState,
+    pub(super) agenda: Agenda,
+    closed: AtomicBool,
+    listening: OnceLock<()>,
+    me: Weak<Self>,
+}
+
+/// A cohort, and what is kept beside it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) cohort: Cohort,
+    appointment: Option<Appointment>,
+    metrics: Arc<ClassMetrics>,
+}
+
+impl Cohorts {
+    /// How many locks the names are spread over.
+    const SHARDS: usize = 16;
+
+    pub(crate) fn new(shared: Shared) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            shared,
+            shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            agenda: Agenda::default(),
+            closed: AtomicBool::new(false),
+            listening: OnceLock::new(),
+            me: Weak::clone(me),
+        })
+    }
+
+    /// Listens to what the store tells this runtime, from the first call on.
+    pub(crate) fn listen(&self) {
+        self.listening.get_or_init(|| {
+            let me: Weak<dyn Listener> = Weak::clone(&self.me) as _;
+            self.shared.store.listen(self.shared.numbers.runtime(), me);
+        });
+    }
+
+    /// Nobody is let in any more, once the present events are over.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        for name in self.names() {
+            self.with(&name, |member, m| ((), member.cohort.close(m)));
+        }
+    }
+
+    /// Whether nobody is let in any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// How many names are known, and how many tasks wait for them.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let names = self.names();
+        let waiting = |name: &LockName| self.look(name, Cohort::waiting).unwrap_or(0);
+        (names.len(), names.iter().map(waiting).sum())
+    }
+
+    /// Looks at a cohort, if there is one.
+    pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {
+        self.shard(name).get(name).map(|member| look(&member.cohort))
+    }
+
+    /// Applies an event to a cohort, if there is one.
+    pub(super) fn with<T>(
+        &self,
+        name: &LockName,
+        event: impl FnOnce(&mut Member, &Moment<'_>) -> (T, Effects),
+    ) -> Option<T> {
+        let mut shard = self.shard(name);
+        let member = shard.get_mut(name)?;
+        let moment = self.moment(name);
+        let (answer, effects) = event(member, &moment);
+        let metrics = Arc::clone(&member.metrics);
+        if self.settle(member, &moment) {
+            shard.remove(name);
+        }
+        drop(shard);
+        self.perform(name, &metrics, effects);
+        Some(answer)
+    }
+
+    /// Applies an event to a cohort that is made if there is none; `None` after the end.
+    pub(super) fn with_new<T>(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        event: impl FnOnce(&mut Member, &Moment<'_>) -> (T, Effects),
+    ) -> Option<T> {
+        let mut shard = self.shard(name);
+        // Under the lock: whoever closes looks at the shard afterwards.
+        if self.closed.load(Ordering::SeqCst) {
+            return None;
+        }
+        let member = match shard.entry(name.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
+                vacant.insert(Member { cohort, appointment: None, metrics })
+            }
+        };
+        let moment = self.moment(name);
+        let (answer, effects) = event(member, &moment);
+        let metrics = Arc::clone(&member.metrics);
+        if self.settle(member, &moment) {
+            shard.remove(name);
+        }
+        drop(shard);
+        self.perform(name, &metrics, effects);
+        Some(answer)
+    }
+
+    /// Sees to it that a cohort is looked at in time; whether it is idle, and to be forgotten.
+    fn settle(&self, member: &mut Member, m: &Moment<'_>) -> bool {
+        let done = member.cohort.is_done();
+        if done {
+            self.agenda.cancel(member.appointment);
+        } else if let Some(at) = member.cohort.look_at(m) {
+            self.agenda.set(&mut member.appointment, at, m.name);
+        }
+        done
+    }
+
+    fn perform(&self, name: &LockName, metrics: &Arc<ClassMetrics>, effects: Effects) {
+        let Effects { wake, wake_all, send, withdraw, forget, lost, ended } = effects;
+        if let Some(watch) = forget {
+            self.shared.forget(watch, lost);
+        }
+        for waker in wake.into_iter().chain(wake_all) {
+            waker.wake();
+        }
+        if let Some(leases) = ended {
+            metrics.turn(leases);
+        }
+        match send {
+            Some(Send::End(end)) => self.drive_end(name, metrics, end),
+            Some(Send::Confirm(grant)) => self.drive_confirm(grant),
+            None => {}
+        }
+        for (id, ttl) in withdraw {
+            let shared = &self.shared;
+            shared.reaper.take(Job {
+                name: name.clone(),
+                id,
+                task: Task::Withdraw,
+                expires: shared.clock.now() + ttl.get(),
+                timeout: shared.timing.command_deadline(ttl),
+                metrics: Arc::clone(metrics),
+            });
+        }
+    }
+
+    pub(super) fn moment<'a>(&'a self, name: &'a LockName) -> Moment<'a> {
+        let Shared { clock, entropy, numbers, timing, rules, .. } = &self.shared;
+        let (now, jitter) = (clock.now(), entropy.fraction());
+        Moment { name, now, jitter, numbers, timing, rules }
+    }
+
+    /// The names that are known, in their order.
+    fn names(&self) -> Vec<LockName> {
+        let mut names: Vec<LockName> = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            names.extend(shard.keys().cloned());
+        }
+        // No order of a hash map gets out.
+        names.sort_unstable();
+        names
+    }
+
+    fn shard(&self, name: &LockName) -> MutexGuard<'_, HashMap<LockName, Member>> {
+        let hash = usize::try_from(self.hasher.hash_one(name) % Self::SHARDS as u64).unwrap_or(0);
+        self.shards[hash].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn myself(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
+    }
+}
+
+impl Shared {
+    /// Watches a turn no longer; whoever holds a lease of it is told why it is lost.
+    fn forget(&self, watch: Watch, lost: Option<LossReason>) {
+        if let Some(lease) = lost.and_then(|_| self.watches.holder(watch)) {
+            let _ = lost.map(|reason| lease.lose(reason));
+        }
+        self.watches.forget(watch);
+    }
+}
+
+impl Member {
+    /// The driver looks at it, as the entry of a key said.
+    pub(super) fn keeps_appointment(&mut self, key: u64) {
+        self.appointment = self.appointment.filter(|present| !present.is(key));
+    }
+}

@@ -1,0 +1,202 @@
+use std::sync::Arc;
+
+use leasehold_core::{
+    LockName, StoreError, StoreErrorKind,
+    lease::Grant,
+    metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
+    store::{Next, Release, ReleaseAnswer, RenewAnswer, Renewal},
+};
+
+use crate::{
+    cohort::{Again, Answer, Effects, End},
+    engine::{Announced, Backoff, Job, Task},
+};
+
+use super::cohorts::Cohorts;
+
+impl Cohorts {
+    /// Ends a turn, until the store has answered or has forgotten it by itself.
+    pub(super) fn drive_end(&self, name: &LockName, metrics: &Arc<ClassMetrics>, end: End) {
+        let Some(cohorts) = self.myself() else { return };
+        let via = end.via.unwrap_or(ReleaseVia::Explicit);
+        let job = Job {
+            name: name.clone(),
+            id: end.id,
+            task: Task::Release { fence: end.first, via, turn: None },
+            expires: end.until,
+            timeout: self.shared.timing.command_deadline(end.ttl),
+            metrics: Arc::clone(metrics),
+        };
+        let announced = self.shared.reaper.announce(&job);
+        let outcome = ReleaseOutcome::Unconfirmed;
+        let ending = EndingTurn { cohorts, end, job, announced, outcome };
+        drop(self.shared.runtime.spawn(ending.drive()));
+    }
+
+    /// Confirms a grant by a renewal.
+    pub(super) fn drive_confirm(&self, grant: Grant) {
+        let Some(cohorts) = self.myself() else { return };
+        let confirming = Confirming { cohorts, grant: Some(grant) };
+        drop(self.shared.runtime.spawn(confirming.drive()));
+    }
+
+    /// A turn's end was answered, whoever sent it.
+    pub(crate) fn turn_ended(
+        &self,
+        name: &LockName,
+        end: &End,
+        answer: Answer<ReleaseAnswer>,
+    ) -> Again {
+        let granted = match &answer.result {
+            Ok(ReleaseAnswer::NextGranted(granted)) => Some(granted.clone()),
+            _ => None,
+        };
+        if let Some(granted) = granted {
+            self.saw(name, &granted);
+        }
+        let ended = self.with(name, |member, m| member.cohort.ended(m, end.id, end.first, answer));
+        ended.unwrap_or(Again::No)
+    }
+
+    /// A turn's end was never answered, and nobody tries any more.
+    pub(crate) fn turn_given_up(&self, name: &LockName, end: &End) {
+        self.with(name, |member, m| ((), member.cohort.gave_up_ending(m, end.id, end.first)));
+    }
+}
+
+/// The end of a turn on its way; dropped before it was answered, it counts as given up.
+#[derive(Debug)]
+struct EndingTurn {
+    cohorts: Arc<Cohorts>,
+    end: End,
+    /// What it counts as for a shutdown, which waits for it.
+    job: Job,
+    announced: Announced,
+    outcome: ReleaseOutcome,
+}
+
+impl EndingTurn {
+    async fn drive(mut self) {
+        let cohorts = Arc::clone(&self.cohorts);
+        let shared = &cohorts.shared;
+        let mut pauses = Backoff::new(Arc::clone(&shared.entropy));
+        let mut sent_before = false;
+        loop {
+            let sent_at = shared.clock.now();
+            if sent_at >= self.end.until {
+                return;
+            }
+            let (id, first) = (self.end.id, self.end.first);
+            let is_ending = cohorts.look(&self.job.name, |cohort| cohort.is_ending(id, first));
+            if sent_before && is_ending != Some(true) {
+                // The next turn has begun by a push, so this one has ended.
+                self.outcome = ReleaseOutcome::Released;
+                return;
+            }
+            sent_before = true;
+            let result = self.send_once().await;
+            if let Err(error) = &result {
+                shared.metrics.store().error(error.kind());
+            }
+            let outcome = outcome(&result);
+            let answer = Answer { sent_at, result };
+            if cohorts.turn_ended(&self.job.name, &self.end, answer) == Again::No {
+                self.outcome = outcome;
+                return;
+            }
+            let pause = shared.clock.now() + pauses.next_pause();
+            shared.clock.sleep_until(pause.min(self.end.until)).await;
+        }
+    }
+
+    async fn send_once(&self) -> Result<ReleaseAnswer, StoreError> {
+        let (shared, name, end) = (&self.cohorts.shared, &self.job.name, &self.end);
+        let now = shared.clock.now();
+        let next = end.next.map(|next| Next {
+            id: next.id,
+            ttl: next.ttl,
+            watermark: shared.watermarks.of(now, name),
+            label: &shared.label,
+            heartbeat: next.heartbeat,
+        });
+        let deadline = end.until.min(now + shared.timing.command_deadline(end.ttl));
+        let (id, fence) = (end.id, end.first);
+        shared.store.release(Release { name, id, fence, keep: None, next, deadline }).await
+    }
+}
+
+impl Drop for EndingTurn {
+    fn drop(&mut self) {
+        // Without effect when it was answered.
+        self.cohorts.turn_given_up(&self.job.name, &self.end);
+        if let Some(via) = self.end.via {
+            self.job.metrics.release(self.outcome, via);
+        }
+        // Last: what follows from the end is pending by now.
+        self.cohorts.shared.reaper.retract(self.announced, &self.job, self.outcome);
+    }
+}
+
+/// What a release came to that is not sent again.
+fn outcome(result: &Result<ReleaseAnswer, StoreError>) -> ReleaseOutcome {
+    match result {
+        Ok(ReleaseAnswer::Gone) => ReleaseOutcome::Gone,
+        Ok(_) => ReleaseOutcome::Released,
+        // The next turn has begun, so this one has ended.
+        Err(error) if error.kind().is_transient() => ReleaseOutcome::Released,
+        Err(_) => ReleaseOutcome::Unconfirmed,
+    }
+}
+
+/// A renewal on its way that confirms a grant; dropped before, it counts as unanswered.
+#[derive(Debug)]
+struct Confirming {
+    cohorts: Arc<Cohorts>,
+    grant: Option<Grant>,
+}
+
+impl Confirming {
+    async fn drive(mut self) {
+        let Some(grant) = self.grant.clone() else { return };
+        let shared = &self.cohorts.shared;
+        let sent_at = shared.clock.now();
+        let (id, fence, ttl) = (grant.id(), grant.first(), grant.ttl());
+        let renewal = [Renewal { name: grant.name().clone(), id, fence, ttl }];
+        let deadline = sent_at + shared.timing.command_deadline(ttl);
+        let answers = shared.store.renew(&renewal, deadline).await;
+        if let Err(error) = &answers {
+            shared.metrics.store().error(error.kind());
+        }
+        let result = answers.map(|answers| answers.into_iter().next().unwrap_or(RenewAnswer::Gone));
+        self.grant = None;
+        self.settle(grant, Answer { sent_at, result });
+    }
+
+    fn settle(&self, grant: Grant, answer: Answer<RenewAnswer>) {
+        let name = grant.name().clone();
+        self.cohorts.with(&name, |member, m| ((), member.cohort.confirmed(m, grant, answer)));
+    }
+}
+
+impl Drop for Confirming {
+    fn drop(&mut self) {
+        if let Some(grant) = self.grant.take() {
+            let sent_at = self.cohorts.shared.clock.now();
+            self.settle(grant, Answer { sent_at, result: Err(unanswered()) });
+        }
+    }
+}
+
+/// A command whose task ended before it was answered.
+pub(super) fn unanswered() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Indeterminate,
+        "the task that awaited an answer has ended",
+        "look for a panic, or a tokio runtime that was stopped",
+    )
+}
+
+/// Nothing is to be done.
+pub(super) fn nothing() -> Effects {
+    Effects::default()
+}

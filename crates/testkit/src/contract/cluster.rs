@@ -1,0 +1,145 @@
+use std::{
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, Namespace,
+    SystemClock,
+};
+
+use super::{
+    keyspace::Keyspace,
+    subject::{Capability, Snapshot, StoreUnderTest, Task},
+};
+use crate::{
+    RedisServer,
+    cluster::{ClusterStore, RedisCluster},
+};
+
+/// A store on the Cluster that all cases share, each under a namespace of its own.
+///
+/// It cannot be [restarted](Capability::Restart), for the others' sake.
+#[derive(Debug)]
+pub struct ClusterSubject {
+    cluster: &'static RedisCluster,
+    store: Arc<ClusterStore>,
+    prefix: String,
+    policy: FencePolicy,
+}
+
+impl ClusterSubject {
+    /// A store under a namespace of its own.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the Cluster does not start or lets nobody in.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes its connections; the Cluster stays.
+    pub async fn new(fencing: FenceSettings) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let cluster = RedisCluster::shared();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("case-{}-{number}", process::id());
+        let prefix = format!("{namespace}:");
+        let namespace = Namespace::new(namespace).expect("letters, digits and dashes");
+        let settings = |config: leasehold_core::RedisConfig| {
+            config.namespace(namespace.clone()).fencing(fencing)
+        };
+        let store = ClusterStore::connect(cluster, settings).await;
+        let store = Arc::new(store.expect("a private Cluster lets everybody in"));
+        Self { cluster, store, prefix, policy: fencing.policy }
+    }
+
+    fn keyspaces(&self) -> impl Iterator<Item = Keyspace<'_>> {
+        let masters = self.cluster.masters().iter();
+        masters.map(|server| Keyspace { server, prefix: &self.prefix })
+    }
+
+    /// The counter of a name, and the master that keeps it.
+    fn counter(&self, name: &LockName) -> (String, &RedisServer) {
+        let key = self.store.keys().counter(name);
+        let master = &self.cluster.masters()[RedisCluster::owner_of(&key)];
+        (key, master)
+    }
+}
+
+impl StoreUnderTest for ClusterSubject {
+    fn start(fencing: FenceSettings) -> Task<'static, Box<dyn StoreUnderTest>> {
+        Box::pin(async move { Box::new(Self::new(fencing).await) as _ })
+    }
+
+    fn capabilities(&self) -> &'static [Capability] {
+        &[
+            Capability::Time,
+            Capability::DataLoss,
+            Capability::CounterLoss,
+            Capability::Exhaustion,
+            Capability::Snapshot,
+        ]
+    }
+
+    fn store(&self) -> Arc<dyn LockStore> {
+        Arc::clone(&self.store) as _
+    }
+
+    fn deadline(&self) -> Instant {
+        SystemClock.now() + Duration::from_secs(20)
+    }
+
+    fn slack(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+
+    fn pass(&self, time: Duration) -> Task<'_> {
+        Box::pin(async move { self.keyspaces().for_each(|keys| keys.pass(time)) })
+    }
+
+    fn server_micros(&self) -> Task<'_, u64> {
+        Box::pin(async move {
+            // All of them are on this machine.
+            let (seconds, micros): (u64, u64) = self.cluster.masters()[0].query(&["TIME"]);
+            seconds * 1_000_000 + micros
+        })
+    }
+
+    fn lose_all(&self) -> Task<'_> {
+        Box::pin(async move { self.keyspaces().for_each(|keys| keys.lose()) })
+    }
+
+    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
+        Box::pin(async move {
+            let (key, master) = self.counter(name);
+            let lost: u32 = master.query(&["DEL", &key]);
+            assert_eq!(lost, 1, "{name} has a counter to lose");
+        })
+    }
+
+    fn restart(&self) -> Task<'_> {
+        unreachable!("the subject says that it cannot")
+    }
+
+    fn exhaust<'a>(&'a self, name: &'a LockName) -> Task<'a> {
+        Box::pin(async move {
+            let last_but_one = (FenceToken::MAX - 1).to_string();
+            let (key, master) = self.counter(name);
+            master.command(&["SET", &key, &last_but_one, "PX", "604800000"]);
+        })
+    }
+
+    fn snapshot(&self) -> Task<'_, Snapshot> {
+        Box::pin(async move { self.keyspaces().flat_map(|keys| keys.snapshot()).collect() })
+    }
+
+    fn left_behind(&self) -> Task<'_, Vec<String>> {
+        Box::pin(async move {
+            self.keyspaces().flat_map(|keys| keys.left_behind(self.policy)).collect()
+        })
+    }
+}

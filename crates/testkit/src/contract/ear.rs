@@ -1,0 +1,102 @@
+use std::{
+    collections::VecDeque,
+    future::ready,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, LockStore, RuntimeId,
+    store::{Granted, Listener, Push},
+};
+
+use crate::Patience;
+
+/// What a runtime hears from a store, in order.
+#[derive(Debug, Default)]
+pub struct Ear {
+    heard: Mutex<VecDeque<Push>>,
+}
+
+impl Ear {
+    /// How long a push may take; real time, for real stores.
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// Listens to a store for a runtime, and returns when the store can be heard.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the store does not say so in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the ear.
+    pub async fn listen(store: &dyn LockStore, runtime: RuntimeId) -> Arc<Self> {
+        let ear = Arc::new(Self::default());
+        let listener: Weak<Self> = Arc::downgrade(&ear);
+        store.listen(runtime, listener);
+        assert_eq!(ear.next().await, Push::Listening);
+        ear
+    }
+
+    /// The next push.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no push.
+    pub async fn next(&self) -> Push {
+        let heard = Patience::of(Self::LIMIT).until_async(|| ready(self.heard().pop_front())).await;
+        heard.expect("a push arrives in time")
+    }
+
+    /// The next push, which has to be a grant: to whom, which, and under which sign of life.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is none, or if there is none in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no push.
+    pub async fn grant(&self) -> (AcquisitionId, Granted, u64) {
+        match self.next().await {
+            Push::Granted { id, granted, heartbeat, .. } => (id, granted, heartbeat),
+            other => panic!("a grant was expected and not {other:?}"),
+        }
+    }
+
+    /// The next push, which has to tell that a lease was ended by force.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it tells something else, or if there is none in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no push.
+    pub async fn force_released(&self) -> (AcquisitionId, FenceToken) {
+        match self.next().await {
+            Push::ForceReleased { id, fence, .. } => (id, fence),
+            other => panic!("a forced release was expected and not {other:?}"),
+        }
+    }
+
+    /// What was heard so far and not asked for.
+    pub fn drain(&self) -> Vec<Push> {
+        self.heard().drain(..).collect()
+    }
+
+    fn heard(&self) -> MutexGuard<'_, VecDeque<Push>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Ear {
+    fn heard(&self, push: Push) {
+        self.heard().push_back(push);
+    }
+}

@@ -1,0 +1,111 @@
+use std::time::Duration;
+
+use leasehold_core::FencePolicy;
+
+use super::subject::Snapshot;
+use crate::RedisServer;
+
+/// The keys of a server that begin alike, as a subject looks at them behind the store's back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keyspace<'a> {
+    pub(super) server: &'a RedisServer,
+    pub(super) prefix: &'a str,
+}
+
+/// Ages every key like ARGV[1] by ARGV[2] ms, and with it every lease's beginning and the moment at which each
+/// waiter was heard, as the clock would.
+const PASS: &str = "
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 then
+    if left <= tonumber(ARGV[2]) then
+      redis.call('DEL', key)
+    else
+      redis.call('PEXPIRE', key, left - ARGV[2])
+      if string.match(key, ':lease$') then
+        redis.call('HINCRBY', key, 'since', '-' .. ARGV[2] .. '000')
+      elseif string.match(key, ':waiters$') then
+        local row = redis.call('HGETALL', key)
+        for i = 1, #row, 2 do
+          local before, heard, after = string.match(row[i + 1], '^(%S+ %S+ )(%d+)(.*)$')
+          heard = string.format('%.0f', heard - ARGV[2] * 1000)
+          redis.call('HSET', key, row[i], before .. heard .. after)
+        end
+      end
+    end
+  end
+end
+return 'passed'";
+
+/// Every key like ARGV[1] with its content, sorted, and the milliseconds that it has left; without the moments
+/// at which waiters were heard, which a repeat moves on.
+const SNAPSHOT: &str = "
+local all = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  local parts
+  if redis.call('TYPE', key).ok == 'hash' then
+    local row, fields = redis.call('HGETALL', key), {}
+    for i = 1, #row, 2 do
+      local value = row[i + 1]
+      if string.match(key, ':waiters$') then value = string.gsub(value, '^(%S+ %S+ )%d+', '%1') end
+      fields[#fields + 1] = row[i] .. '=' .. value
+    end
+    table.sort(fields)
+    parts = table.concat(fields, ' ')
+  elseif redis.call('TYPE', key).ok == 'zset' then
+    parts = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ' ')
+  else
+    parts = redis.call('GET', key)
+  end
+  all[#all + 1] = key
+  all[#all + 1] = parts
+  all[#all + 1] = tostring(redis.call('PTTL', key))
+end
+return all";
+
+/// Every key like ARGV[1] that has no end.
+const IMMORTAL: &str = "
+local immortal = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  if redis.call('PTTL', key) == -1 then immortal[#immortal + 1] = key end
+end
+return immortal";
+
+/// Deletes every key like ARGV[1].
+const LOSE: &str = "
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end
+return 'lost'";
+
+impl Keyspace<'_> {
+    /// Lets time pass.
+    pub(super) fn pass(&self, time: Duration) {
+        self.server.command(&["EVAL", PASS, "0", &self.pattern(), &time.as_millis().to_string()]);
+    }
+
+    /// Loses everything.
+    pub(super) fn lose(&self) {
+        self.server.command(&["EVAL", LOSE, "0", &self.pattern()]);
+    }
+
+    /// Everything that is there.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let all: Vec<String> = self.server.query(&["EVAL", SNAPSHOT, "0", &self.pattern()]);
+        let piece = |part: &[String]| {
+            let left = part[2].parse().expect("PTTL is a number, and no key lives for ever");
+            (part[0].clone(), (part[1].clone(), Duration::from_millis(left)))
+        };
+        all.chunks(3).map(piece).collect()
+    }
+
+    /// What would stay for ever, but for the counters that are meant to.
+    pub(super) fn left_behind(&self, policy: FencePolicy) -> Vec<String> {
+        let is_meant_to = |key: &str| policy == FencePolicy::Counter && key.ends_with(":fence");
+        let all: Vec<String> = self.server.query(&["EVAL", IMMORTAL, "0", &self.pattern()]);
+        all.into_iter().filter(|key| !is_meant_to(key)).collect()
+    }
+
+    /// Namespaces have no character that means anything to `KEYS`.
+    fn pattern(&self) -> String {
+        format!("{}*", self.prefix)
+    }
+}

@@ -1,0 +1,88 @@
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+
+/// What a server did, or what a runtime sent to it, as a spy between the two saw it.
+///
+/// A history takes deeds in the order in which they happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// The server granted the lock, with a block of tokens; told once per grant.
+    Minted {
+        /// Who was granted it.
+        id: AcquisitionId,
+        /// The first token of the block.
+        first: FenceToken,
+        /// The last token of the block.
+        last: FenceToken,
+    },
+    /// The server answered that an acquisition stands in the queue.
+    Queued {
+        /// Who stands there.
+        id: AcquisitionId,
+        /// Until when the place lasts if nothing more is heard of it, if this was a sign of life;
+        /// otherwise, until when it would if it was made now.
+        live_until: Instant,
+        /// Whether it certainly was a sign of life: a repeated release refreshes no place.
+        refreshed: bool,
+    },
+    /// A runtime queues under a new acquisition: the server removed its older place, if it had one.
+    Superseded {
+        /// The new acquisition.
+        by: AcquisitionId,
+    },
+    /// The server withdrew an acquisition.
+    Withdrawn {
+        /// Which one.
+        id: AcquisitionId,
+    },
+    /// The server answered that it extended a lease.
+    Extended {
+        /// The acquisition that the command named.
+        id: AcquisitionId,
+        /// The first token that it named.
+        first: FenceToken,
+    },
+    /// The server answered that a release ended a lease.
+    Ended {
+        /// The acquisition that the command named.
+        id: AcquisitionId,
+        /// The first token that it named.
+        first: FenceToken,
+    },
+    /// An operator ended a grant.
+    Forced {
+        /// The first token of its block.
+        first: FenceToken,
+    },
+    /// The server forgot everything.
+    Forgot,
+    /// A runtime died, with all it believed.
+    Crashed {
+        /// Which one.
+        runtime: RuntimeId,
+    },
+    /// A runtime sent a command that asks for the lock or keeps a place, its own or as the next of
+    /// a release.
+    AskSent {
+        /// Who asks.
+        id: AcquisitionId,
+    },
+    /// A runtime sent the end of a turn.
+    ReleaseSent {
+        /// The acquisition that has the turn.
+        id: AcquisitionId,
+        /// The first token of its block.
+        first: FenceToken,
+    },
+    /// A runtime sent a withdrawal.
+    WithdrawSent {
+        /// What it takes back.
+        id: AcquisitionId,
+    },
+    /// A runtime sent a renewal.
+    RenewalSent {
+        /// The acquisition that has the turn.
+        id: AcquisitionId,
+        /// The first token of its block.
+        first: FenceToken,
+    },
+}

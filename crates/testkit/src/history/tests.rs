@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use uuid::Uuid;
+
+use super::{Deed, Event, History, Violation};
+
+const fn ms(millis: u64) -> Instant {
+    Instant::at(Duration::from_millis(millis))
+}
+
+fn id(runtime: u128, number: u64) -> AcquisitionId {
+    AcquisitionId::new(RuntimeId::new(Uuid::from_u128(runtime)), number)
+}
+
+fn token(fence: u64) -> FenceToken {
+    FenceToken::try_from(fence).unwrap()
+}
+
+fn spied(at: u64, deed: Deed) -> Event {
+    Event::Spied { at: ms(at), deed }
+}
+
+fn minted(at: u64, id: AcquisitionId, first: u64, last: u64) -> Event {
+    spied(at, Deed::Minted { id, first: token(first), last: token(last) })
+}
+
+fn queued(at: u64, id: AcquisitionId) -> Event {
+    spied(at, Deed::Queued { id, live_until: ms(at + 100), refreshed: true })
+}
+
+/// A lease that a task has from `at` on, and believes in for 50 ms.
+fn granted(at: u64, lease: AcquisitionId, fence: u64) -> [Event; 2] {
+    let (fence, granted_at, until) = (token(fence), ms(at), ms(at + 50));
+    let granted = Event::Granted { worker: 0, fence, lease, asked_at: granted_at, granted_at };
+    [granted, Event::BelievedUntil { lease, until }]
+}
+
+fn released(at: u64, lease: AcquisitionId) -> Event {
+    Event::Released { lease, at: ms(at) }
+}
+
+/// The violations of a history that is told as it happened.
+fn found(events: impl IntoIterator<Item = Event>) -> Vec<Violation> {
+    let history: History = events.into_iter().collect();
+    history.check_strictly().err().unwrap_or_default()
+}
+
+fn with(one: impl IntoIterator<Item = Event>, more: impl IntoIterator<Item = Event>) -> Vec<Event> {
+    one.into_iter().chain(more).collect()
+}
+
+/// A turn of runtime 1 with two leases.
+fn turn() -> Vec<Event> {
+    let [one, until_one] = granted(2, id(1, 5), 10);
+    let [two, until_two] = granted(9, id(1, 6), 11);
+    vec![
+        spied(0, Deed::AskSent { id: id(1, 1) }),
+        minted(1, id(1, 1), 10, 20),
+        one,
+        until_one,
+        released(8, id(1, 5)),
+        two,
+        until_two,
+        released(12, id(1, 6)),
+        spied(12, Deed::ReleaseSent { id: id(1, 1), first: token(10) }),
+        spied(13, Deed::Ended { id: id(1, 1), first: token(10) }),
+    ]
+}
+
+#[test]
+fn a_turn_is_in_order() {
+    assert_eq!(found(turn()), []);
+}
+
+#[test]
+fn blocks_that_do_not_grow_and_foreign_tokens_are_found() {
+    let more = [minted(20, id(2, 1), 20, 30)];
+    let (earlier, later) = ((id(1, 1), token(20)), (id(2, 1), token(20)));
+    assert_eq!(found(with(turn(), more)), [Violation::BlockFell { earlier, later }]);
+    let (lease, fence) = (id(2, 7), token(15));
+    let foreign = found(with(turn(), granted(20, lease, 15)));
+    assert_eq!(foreign, [Violation::ForeignToken { lease, fence }]);
+}
+
+#[test]
+fn a_second_turn_of_an_acquisition_is_found() {
+    let more = with([minted(20, id(1, 1), 30, 40)], granted(21, id(1, 8), 30));
+    let (id, first, second) = (id(1, 1), token(10), token(30));
+    assert_eq!(found(with(turn(), more)), [Violation::TwoTurns { id, first, second }]);
+}
+
+#[test]
+fn what_is_asked_released_and_renewed_after_the_end_is_found() {
+    let (id, first, at) = (id(1, 1), token(10), ms(30));
+    let after = |deed| found(with(turn(), [spied(30, deed)]));
+    assert_eq!(after(Deed::AskSent { id }), [Violation::IdReused { id, at }]);
+    assert_eq!(after(Deed::RenewalSent { id, first }), [Violation::IdleRenewal { id, first, at }]);
+    assert_eq!(after(Deed::Extended { id, first }), [Violation::WrongLease { id, first, at }]);
+    let orphan = Deed::ReleaseSent { id, first: token(50) };
+    let expected = Violation::OrphanReleased { id, first: token(50), at };
+    assert_eq!(after(orphan), [expected]);
+}
+
+#[test]
+fn the_withdrawn_are_served_no_more() {
+    let (dead, at) = (id(1, 3), ms(2));
+    let events = [spied(1, Deed::Withdrawn { id: dead }), queued(2, dead)];
+    assert_eq!(found(events), [Violation::DeadServed { id: dead, at }]);
+    // Unless the server has forgotten it.
+    let events = [spied(1, Deed::Withdrawn { id: dead }), spied(1, Deed::Forgot), queued(2, dead)];
+    assert_eq!(found(events), []);
+}
+
+#[test]
+fn nobody_passes_over_a_live_place() {
+    let (waiting, granted) = (id(1, 1), id(2, 1));
+    let events = |at| [queued(1, waiting), queued(2, granted), minted(at, granted, 10, 20)];
+    let at = ms(100);
+    assert_eq!(found(events(100)), [Violation::PassedOver { granted, waiting, at }]);
+    assert_eq!(found(events(101)), [], "it is dead by then");
+    let withdrawn = [queued(1, waiting), spied(2, Deed::Withdrawn { id: waiting })];
+    assert_eq!(found(with(withdrawn, [queued(2, granted), minted(3, granted, 10, 20)])), []);
+}
+
+#[test]
+fn a_live_place_is_given_up_only_by_a_withdrawal() {
+    let (id, asks, at) = (id(1, 1), id(1, 2), ms(5));
+    let anew =
+        [spied(1, Deed::AskSent { id }), queued(1, id), spied(5, Deed::AskSent { id: asks })];
+    assert_eq!(found(anew), [Violation::PlaceGivenUp { id, asks, at }]);
+    assert_eq!(found(with(anew, [spied(6, Deed::WithdrawSent { id })])), []);
+    assert_eq!(found(with(anew, [spied(6, Deed::Crashed { runtime: id.runtime() })])), []);
+}
+
+#[test]
+fn belief_ends_where_the_server_lost_its_data_or_the_process_its_life() {
+    let other = with([minted(20, id(2, 1), 30, 40)], granted(20, id(2, 5), 30));
+    let one = with([minted(1, id(1, 1), 10, 20)], granted(2, id(1, 5), 10));
+    let overlap = found(with(one.clone(), other.clone()));
+    assert!(matches!(overlap[..], [Violation::TwoBelievers(_)]), "{overlap:?}");
+    for deed in [
+        Deed::Forgot,
+        Deed::Forced { first: token(10) },
+        Deed::Crashed { runtime: id(1, 1).runtime() },
+    ] {
+        let events = with(with(one.clone(), [spied(20, deed)]), other.clone());
+        assert_eq!(found(events), [], "{deed:?}");
+    }
+}
+
+#[test]
+fn whoever_waits_in_vain_is_found() {
+    let [granted, believed] = granted(40, id(1, 5), 10);
+    let patience = Duration::from_millis(30);
+    let calm = |from| Event::Calm { from: ms(from), until: ms(500), patience };
+    let waits = |from| {
+        let asked = Event::Asked { worker: 0, at: ms(1) };
+        [asked, granted, believed, calm(from)]
+    };
+    let expected = Violation::NobodyServed { from: ms(1), until: ms(40), patience };
+    assert_eq!(found(waits(0)), [expected]);
+    assert_eq!(found(waits(10)), [], "something went wrong until then");
+    let gave_up =
+        [Event::Asked { worker: 0, at: ms(1) }, Event::GaveUp { worker: 0, at: ms(1) }, calm(0)];
+    assert_eq!(found(gave_up), []);
+}

@@ -1,0 +1,140 @@
+use std::collections::BTreeMap;
+
+use leasehold_core::{AcquisitionId, FenceToken, Instant};
+
+use super::{
+    blocks::{Block, Blocks},
+    deed::Deed,
+    event::Event,
+    violation::Violation,
+};
+
+/// What tasks had of one grant.
+#[derive(Debug, Default)]
+struct Turn {
+    id: Option<AcquisitionId>,
+    leases: Vec<Taken>,
+}
+
+/// A lease that a task had.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    lease: AcquisitionId,
+    fence: FenceToken,
+    from: Instant,
+    ended: Option<Instant>,
+}
+
+/// How many renewals may confirm a grant before its first lease is taken.
+const CONFIRMATIONS: usize = 8;
+
+/// Checks what a spy saw of grants against what tasks had: blocks grow, tokens come out of a block
+/// of their own runtime and in order, a turn begins once, and only a held lease is renewed.
+pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Violation>) {
+    if blocks.is_empty() {
+        return;
+    }
+    check_growth(blocks, violations);
+    let turns = gather(events, blocks, violations);
+    for turn in turns.values() {
+        check_order(turn, violations);
+    }
+    check_once(&turns, violations);
+    check_renewals(events, blocks, &turns, violations);
+}
+
+fn check_growth(blocks: &Blocks, violations: &mut Vec<Violation>) {
+    let mut minted: Vec<&Block> = blocks.iter().collect();
+    // Stable: grants of one instant stay in the order of their tokens.
+    minted.sort_by_key(|block| block.minted_at);
+    for pair in minted.windows(2) {
+        let [earlier, later] = pair else { continue };
+        if later.first <= earlier.last || later.last < later.first {
+            let (earlier, later) = ((earlier.id, earlier.last), (later.id, later.first));
+            violations.push(Violation::BlockFell { earlier, later });
+        }
+    }
+}
+
+fn gather(
+    events: &[Event],
+    blocks: &Blocks,
+    violations: &mut Vec<Violation>,
+) -> BTreeMap<FenceToken, Turn> {
+    let (mut turns, mut turn_of) = (BTreeMap::<FenceToken, Turn>::new(), BTreeMap::new());
+    for event in events {
+        match *event {
+            Event::Granted { fence, lease, granted_at: from, .. } => {
+                if turn_of.contains_key(&lease) {
+                    continue;
+                }
+                let Some(block) = blocks.of(lease.runtime(), fence) else {
+                    violations.push(Violation::ForeignToken { lease, fence });
+                    continue;
+                };
+                let turn = turns.entry(block.first).or_default();
+                turn.id = Some(block.id);
+                turn.leases.push(Taken { lease, fence, from, ended: None });
+                turn_of.insert(lease, block.first);
+            }
+            Event::Released { lease, at } | Event::Lost { lease, at } => {
+                let turn = turn_of.get(&lease).and_then(|first| turns.get_mut(first));
+                let leases = turn.into_iter().flat_map(|turn| &mut turn.leases);
+                for taken in leases.filter(|taken| taken.lease == lease) {
+                    taken.ended.get_or_insert(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+fn check_order(turn: &Turn, violations: &mut Vec<Violation>) {
+    for pair in turn.leases.windows(2) {
+        let [earlier, later] = pair else { continue };
+        if later.fence <= earlier.fence && later.lease != earlier.lease {
+            violations.push(Violation::TokenFell {
+                earlier: (earlier.lease, earlier.fence),
+                later: (later.lease, later.fence),
+            });
+        }
+    }
+}
+
+/// An acquisition that had a turn never has another one.
+fn check_once(turns: &BTreeMap<FenceToken, Turn>, violations: &mut Vec<Violation>) {
+    let mut begun: BTreeMap<AcquisitionId, FenceToken> = BTreeMap::new();
+    for (first, turn) in turns {
+        let Some(id) = turn.id else { continue };
+        if let Some(before) = begun.insert(id, *first) {
+            violations.push(Violation::TwoTurns { id, first: before, second: *first });
+        }
+    }
+}
+
+fn check_renewals(
+    events: &[Event],
+    blocks: &Blocks,
+    turns: &BTreeMap<FenceToken, Turn>,
+    violations: &mut Vec<Violation>,
+) {
+    let mut early: BTreeMap<FenceToken, usize> = BTreeMap::new();
+    for event in events {
+        let Event::Spied { at, deed: Deed::RenewalSent { id, first } } = *event else { continue };
+        let begun = turns.get(&first).map_or(&[][..], |turn| &turn.leases);
+        let mut begun = begun.iter().filter(|taken| taken.from <= at).peekable();
+        if begun.peek().is_none() {
+            let count = early.entry(first).or_default();
+            *count += 1;
+            if *count == CONFIRMATIONS {
+                violations.push(Violation::IdleRenewal { id, first, at });
+            }
+        } else if begun.all(|taken| taken.ended.is_some_and(|ended| ended < at)) {
+            let known = blocks.of(id.runtime(), first).is_some_and(|block| block.id == id);
+            if known {
+                violations.push(Violation::IdleRenewal { id, first, at });
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use leasehold_core::Instant;
+
+use super::{event::Event, violation::Violation};
+
+/// What changes at an instant; more waiters and believers count before fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    BelieverCame,
+    WaiterCame,
+    WaiterWent,
+    BelieverWent,
+}
+
+/// A time in which somebody waited and nobody believed.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    from: Instant,
+    until: Instant,
+}
+
+/// Checks that nobody waits in vain for long while nothing goes wrong; returns the longest such
+/// time that was seen.
+pub(super) fn check(
+    events: &[Event],
+    beliefs: impl Iterator<Item = (Instant, Instant)>,
+    violations: &mut Vec<Violation>,
+) -> Duration {
+    let gaps = gaps(changes(events, beliefs));
+    let mut longest = Duration::ZERO;
+    for event in events {
+        let Event::Calm { from, until, patience } = *event else { continue };
+        for gap in &gaps {
+            let (from, until) = (gap.from.max(from), gap.until.min(until));
+            let waited = until.saturating_since(from);
+            longest = longest.max(waited);
+            if waited > patience {
+                violations.push(Violation::NobodyServed { from, until, patience });
+            }
+        }
+    }
+    longest
+}
+
+fn changes(
+    events: &[Event],
+    beliefs: impl Iterator<Item = (Instant, Instant)>,
+) -> Vec<(Instant, Change)> {
+    let mut changes = Vec::new();
+    let mut waiting: BTreeMap<u64, Instant> = BTreeMap::new();
+    for event in events {
+        match *event {
+            Event::Asked { worker, at } => {
+                waiting.insert(worker, at);
+            }
+            Event::Granted { worker, granted_at: at, .. } | Event::GaveUp { worker, at } => {
+                if let Some(since) = waiting.remove(&worker) {
+                    changes.push((since, Change::WaiterCame));
+                    changes.push((at, Change::WaiterWent));
+                }
+            }
+            _ => {}
+        }
+    }
+    // Whoever is not told of again waits for ever.
+    changes.extend(waiting.into_values().map(|since| (since, Change::WaiterCame)));
+    for (from, until) in beliefs.filter(|(from, until)| from < until) {
+        changes.push((from, Change::BelieverCame));
+        changes.push((until, Change::BelieverWent));
+    }
+    changes.sort();
+    changes
+}
+
+fn gaps(changes: Vec<(Instant, Change)>) -> Vec<Gap> {
+    let (mut waiters, mut believers, mut gaps, mut open) = (0_usize, 0_usize, Vec::new(), None);
+    for (at, change) in changes {
+        match change {
+            Change::BelieverCame => believers += 1,
+            Change::WaiterCame => waiters += 1,
+            Change::WaiterWent => waiters = waiters.saturating_sub(1),
+            Change::BelieverWent => believers = believers.saturating_sub(1),
+        }
+        match (waiters > 0 && believers == 0, open) {
+            (true, None) => open = Some(at),
+            (false, Some(from)) => {
+                gaps.push(Gap { from, until: at });
+                open = None;
+            }
+            _ => {}
+        }
+    }
+    let end = Instant::at(Duration::MAX);
+    gaps.extend(open.map(|from| Gap { from, until: end }));
+    gaps
+}

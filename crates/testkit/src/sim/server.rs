@@ -1,0 +1,116 @@
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, FenceSettings, LockName, LockStore, MemoryStore, RuntimeId,
+    seam::StoreRules,
+    store::{Inspection, Listener, Push},
+};
+
+use super::slot::Outcome;
+use crate::{ManualClock, faulty::Command};
+
+/// The server of a simulated world: it takes its time, and every push leaves through a mailbox.
+#[derive(Debug)]
+pub(super) struct Server {
+    clock: ManualClock,
+    memory: MemoryStore,
+    outbox: Arc<Outbox>,
+    mailboxes: Mutex<BTreeMap<RuntimeId, Arc<Mailbox>>>,
+}
+
+/// Pushes that the server has made, in order.
+#[derive(Debug, Default)]
+struct Outbox(Mutex<Vec<(usize, Push)>>);
+
+/// Where the server puts pushes for one runtime.
+#[derive(Debug)]
+struct Mailbox {
+    process: usize,
+    outbox: Weak<Outbox>,
+}
+
+impl Listener for Mailbox {
+    fn heard(&self, push: Push) {
+        // Whether anybody listens is the network's business.
+        if let Some(outbox) = self.outbox.upgrade()
+            && push != Push::Listening
+        {
+            lock(&outbox.0).push((self.process, push));
+        }
+    }
+}
+
+impl Server {
+    /// The least time that passes with every command.
+    const PACE: Duration = Duration::from_micros(1);
+
+    pub(super) fn new(clock: &ManualClock, rules: StoreRules) -> Self {
+        let settings = FenceSettings::default();
+        let memory = MemoryStore::with_rules(Arc::new(clock.clone()), settings, rules);
+        let (outbox, mailboxes) = (Arc::default(), Mutex::default());
+        Self { clock: clock.clone(), memory, outbox, mailboxes }
+    }
+
+    pub(super) fn memory(&self) -> &MemoryStore {
+        &self.memory
+    }
+
+    /// Reads the pushes for a runtime from now on.
+    pub(super) fn watch(&self, process: usize, runtime: RuntimeId) {
+        let mailbox = Arc::new(Mailbox { process, outbox: Arc::downgrade(&self.outbox) });
+        lock(&self.mailboxes).insert(runtime, Arc::clone(&mailbox));
+        let mailbox: Weak<Mailbox> = Arc::downgrade(&mailbox);
+        self.memory.listen(runtime, mailbox);
+    }
+
+    /// Executes a command; the pushes that it made come before its answer.
+    pub(super) fn execute(&self, command: &Command) -> (Outcome, Vec<(usize, Push)>) {
+        self.clock.advance(Self::PACE);
+        let deadline = self.clock.now() + Duration::from_secs(1);
+        let outcome = at_once(command.run(&self.memory, deadline));
+        (outcome, std::mem::take(&mut *lock(&self.outbox.0)))
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        self.clock.advance(Self::PACE);
+        self.memory.clear();
+        self.clock.advance(Self::PACE);
+    }
+
+    /// Looks at a lock, unseen.
+    pub(super) fn inspect(&self, name: &LockName) -> Inspection {
+        let deadline = self.clock.now() + Duration::from_secs(1);
+        at_once(self.memory.inspect(name, deadline)).expect("the embedded store answers")
+    }
+}
+
+/// The output of a future that waits for nothing.
+fn at_once<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("the embedded store never waits"),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at a simulated server from within, unseen by anybody; clones look at the same.
+#[derive(Debug, Clone)]
+pub struct Peek(pub(super) Arc<Server>);
+
+impl Peek {
+    /// What the server has of a lock.
+    pub fn inspect(&self, name: &LockName) -> Inspection {
+        self.0.inspect(name)
+    }
+}

@@ -1,0 +1,197 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, StoreError,
+    store::{
+        AcquireAnswer, ForceReleaseAnswer, Granted, Heartbeat, HoldAnswer, Push, ReleaseAnswer,
+        RenewAnswer,
+    },
+};
+
+use crate::{
+    faulty::{Answer, Command, OwnedNext},
+    history::{Deed, Event, History},
+};
+
+/// Reads what runtimes and the server tell each other, into one history per name.
+#[derive(Debug, Clone, Default)]
+pub struct Spy {
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    histories: BTreeMap<LockName, History>,
+    minted: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
+    released: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
+}
+
+impl Spy {
+    /// The history of a name.
+    pub fn history(&self, name: &LockName) -> History {
+        self.book().histories.entry(name.clone()).or_default().clone()
+    }
+
+    /// All histories, by name.
+    pub fn histories(&self) -> Vec<(LockName, History)> {
+        let book = self.book();
+        book.histories.iter().map(|(name, history)| (name.clone(), history.clone())).collect()
+    }
+
+    /// Something happened to all names.
+    pub(super) fn everywhere(&self, at: Instant, deed: Deed) {
+        for (_, history) in self.histories() {
+            history.record(Event::Spied { at, deed });
+        }
+    }
+
+    /// A runtime sends a command.
+    pub(super) fn sent(&self, at: Instant, command: &Command) {
+        match command {
+            Command::Acquire { name, id, .. } => self.tell(at, name, Deed::AskSent { id: *id }),
+            Command::Heartbeat { batch, .. } => {
+                for waiter in batch {
+                    self.tell(at, &waiter.name, Deed::AskSent { id: waiter.id });
+                }
+            }
+            Command::Release { name, id, fence, next, .. } => {
+                self.tell(at, name, Deed::ReleaseSent { id: *id, first: *fence });
+                let is_new = self.book().released.insert((name.clone(), *id, *fence));
+                // A repeat asks for nothing: where the turn has ended, it changes nothing.
+                if let Some(next) = next.as_ref().filter(|_| is_new) {
+                    self.tell(at, name, Deed::AskSent { id: next.id });
+                }
+            }
+            Command::Renew { batch } => {
+                for one in batch {
+                    let deed = Deed::RenewalSent { id: one.id, first: one.fence };
+                    self.tell(at, &one.name, deed);
+                }
+            }
+            Command::Withdraw { name, id } => {
+                self.tell(at, name, Deed::WithdrawSent { id: *id });
+            }
+            Command::Hold { .. } | Command::Inspect { .. } | Command::ForceRelease { .. } => {}
+        }
+    }
+
+    /// The server executed a command, and made pushes of it.
+    pub(super) fn executed(
+        &self,
+        at: Instant,
+        command: &Command,
+        answer: &Result<Answer, StoreError>,
+        pushes: &[(usize, Push)],
+    ) {
+        if let Ok(answer) = answer {
+            self.answered(at, command, answer, !pushes.is_empty());
+        }
+        for (_, push) in pushes {
+            if let Push::Granted { name, id, granted, .. } = push {
+                self.minted(at, name, *id, granted);
+            }
+        }
+    }
+
+    fn answered(&self, at: Instant, command: &Command, answer: &Answer, granted_others: bool) {
+        match (command, answer) {
+            (Command::Acquire { name, id, ttl, wait, .. }, Answer::Acquire(answer)) => {
+                self.asked(at, name, *id, ttl.get(), *wait, answer);
+            }
+            (Command::Heartbeat { batch, .. }, Answer::Heartbeat(answers)) => {
+                for (waiter, answer) in batch.iter().zip(answers) {
+                    let (ttl, wait) = (waiter.ttl.get(), Some(waiter.heartbeat));
+                    if let Ok(answer) = answer {
+                        self.asked(at, &waiter.name, waiter.id, ttl, wait, answer);
+                    }
+                }
+            }
+            (Command::Release { name, id, fence, next, .. }, Answer::Release(answer)) => {
+                // Only a release that ended something grants anything to others.
+                if granted_others || *answer == ReleaseAnswer::Released {
+                    self.tell(at, name, Deed::Ended { id: *id, first: *fence });
+                }
+                if let Some(next) = next {
+                    if granted_others {
+                        self.tell(at, name, Deed::Superseded { by: next.id });
+                    }
+                    self.ended(at, name, next, answer);
+                }
+            }
+            (Command::Renew { batch }, Answer::Renew(answers)) => {
+                for (one, answer) in batch.iter().zip(answers) {
+                    if let RenewAnswer::Renewed { .. } = answer {
+                        let deed = Deed::Extended { id: one.id, first: one.fence };
+                        self.tell(at, &one.name, deed);
+                    }
+                }
+            }
+            (Command::Hold { name, id, fence, .. }, Answer::Hold(HoldAnswer::Held { .. })) => {
+                self.tell(at, name, Deed::Extended { id: *id, first: *fence });
+            }
+            (Command::Withdraw { name, id }, _) => self.tell(at, name, Deed::Withdrawn { id: *id }),
+            (
+                Command::ForceRelease { name, fence, .. },
+                Answer::ForceRelease(ForceReleaseAnswer::Ended { .. }),
+            ) => self.tell(at, name, Deed::Forced { first: *fence }),
+            _ => {}
+        }
+    }
+
+    fn ended(&self, at: Instant, name: &LockName, next: &OwnedNext, answer: &ReleaseAnswer) {
+        match answer {
+            ReleaseAnswer::NextGranted(granted) => {
+                self.minted(at, name, next.id, granted);
+            }
+            ReleaseAnswer::NextQueued(_) => {
+                let live_until = at + next.heartbeat.claim_window.min(next.ttl.get());
+                self.tell(at, name, Deed::Queued { id: next.id, live_until, refreshed: false });
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(
+        &self,
+        at: Instant,
+        name: &LockName,
+        id: AcquisitionId,
+        ttl: Duration,
+        wait: Option<Heartbeat>,
+        answer: &AcquireAnswer,
+    ) {
+        match (answer, wait) {
+            // A repeat removes older places of its runtime.
+            (AcquireAnswer::Granted(granted), _) if !self.minted(at, name, id, granted) => {
+                self.tell(at, name, Deed::Superseded { by: id });
+            }
+            (AcquireAnswer::Queued(_), Some(heartbeat)) => {
+                let live_until = at + heartbeat.claim_window.min(ttl);
+                self.tell(at, name, Deed::Queued { id, live_until, refreshed: true });
+            }
+            _ => {}
+        }
+    }
+
+    /// A grant was told, for the first time if it was made now; whether it was.
+    fn minted(&self, at: Instant, name: &LockName, id: AcquisitionId, granted: &Granted) -> bool {
+        let (first, last) = (granted.first, granted.last);
+        let is_new = self.book().minted.insert((name.clone(), id, first));
+        if is_new {
+            self.tell(at, name, Deed::Minted { id, first, last });
+        }
+        is_new
+    }
+
+    fn tell(&self, at: Instant, name: &LockName, deed: Deed) {
+        self.history(name).record(Event::Spied { at, deed });
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

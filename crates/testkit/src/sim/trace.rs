@@ -1,0 +1,52 @@
+use leasehold_core::{Instant, StoreError, store::Push};
+
+use crate::faulty::{Answer, Command};
+
+/// What happened at one point of a simulated run.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Step {
+    Sent { process: usize, call: u64, command: Command, fate: &'static str },
+    Executed { process: usize, call: u64, command: Command, answer: Result<Answer, StoreError> },
+    Answered { process: usize, call: u64 },
+    TimedOut { process: usize, call: u64 },
+    Reset { process: usize, lane: usize },
+    Pushed { process: usize, push: Push, fate: &'static str },
+    Heard { process: usize, push: Push },
+    Subscribed { process: usize },
+    Unsubscribed { process: usize },
+    Cut { process: usize, until: Instant },
+    Paused { process: usize, until: Instant },
+    Crashed { process: usize },
+    Note(String),
+}
+
+/// The log of a run, kept only where somebody wants to read it.
+#[derive(Debug, Default)]
+pub struct Trace {
+    steps: Option<Vec<(Instant, Step)>>,
+}
+
+impl Trace {
+    /// A log that is kept, or not.
+    pub fn new(kept: bool) -> Self {
+        Self { steps: kept.then(Vec::new) }
+    }
+
+    /// Whether anybody reads it.
+    pub fn is_kept(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// Adds a step, which is made only if the log is kept.
+    pub(super) fn add(&mut self, at: Instant, step: impl FnOnce() -> Step) {
+        if let Some(steps) = &mut self.steps {
+            steps.push((at, step()));
+        }
+    }
+
+    /// The steps so far.
+    pub fn steps(&self) -> &[(Instant, Step)] {
+        self.steps.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,346 @@
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, Entropy, Instant, LockName, MemoryStore, RuntimeId, StoreError, StoreErrorKind,
+    seam::StoreRules,
+    store::{Inspection, LeaseRecord},
+};
+use tokio::task::JoinHandle;
+
+use super::{
+    dice::Dice,
+    drift::Drift,
+    letter::{Happening, Letter},
+    line::Line,
+    process::Process,
+    server::{Peek, Server},
+    spy::Spy,
+    trace::{Step, Trace},
+    weather::Weather,
+    wire::Wire,
+};
+use crate::{ManualClock, SeededEntropy, faulty::Command, history::Deed};
+
+/// A server, processes and the network between them, in virtual time, from one seed.
+///
+/// Everything happens on the thread that calls [`run_until`](Self::run_until), in an order that
+/// follows from the seed.
+pub struct World {
+    clock: ManualClock,
+    dice: Dice,
+    server: Arc<Server>,
+    wire: Arc<Mutex<Wire>>,
+    spy: Spy,
+    processes: Vec<Process>,
+    runtimes: Arc<Mutex<Vec<Option<RuntimeId>>>>,
+    seed: u64,
+}
+
+/// What a task of a process needs of its world: its clock, and the world's.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Which process it is.
+    pub process: usize,
+    /// The process's own clock.
+    pub local: ManualClock,
+    /// The clock of the world, with which histories are written.
+    pub world: ManualClock,
+    /// How the two belong together.
+    pub drift: Drift,
+}
+
+/// Sends messages that are not for the server of locks.
+#[derive(Debug, Clone)]
+pub struct Post(Arc<Mutex<Wire>>);
+
+impl Post {
+    /// Does something after a while, whatever becomes of the sender.
+    pub fn send(&self, after: Duration, deed: impl FnOnce(Instant) + Send + 'static) {
+        let mut wire = lock(&self.0);
+        let at = wire.now() + after;
+        wire.schedule(at, Happening::Visit(Box::new(deed)));
+    }
+}
+
+impl World {
+    /// A world without processes, calm, whose log is kept or not.
+    pub fn new(seed: u64, rules: StoreRules, traced: bool) -> Self {
+        let (clock, spy) = (ManualClock::new(), Spy::default());
+        let (dice, wire_dice) = (Dice::new(seed ^ 0x0077_6f72), Dice::new(seed ^ 0x7769_7265));
+        let wire = Wire::new(clock.clone(), wire_dice, spy.clone(), Trace::new(traced));
+        let server = Arc::new(Server::new(&clock, rules));
+        Self {
+            clock,
+            dice,
+            server,
+            wire: Arc::new(Mutex::new(wire)),
+            spy,
+            processes: Vec::new(),
+            runtimes: Arc::default(),
+            seed,
+        }
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// What a spy saw and tasks told.
+    pub fn spy(&self) -> &Spy {
+        &self.spy
+    }
+
+    /// The server's store, out of the network's reach.
+    pub fn memory(&self) -> &MemoryStore {
+        self.server.memory()
+    }
+
+    /// Another look at the server.
+    pub fn peek(&self) -> Peek {
+        Peek(Arc::clone(&self.server))
+    }
+
+    /// Another sender of messages.
+    pub fn post(&self) -> Post {
+        Post(Arc::clone(&self.wire))
+    }
+
+    /// Changes what goes wrong.
+    pub fn set_weather(&self, weather: Weather) {
+        lock(&self.wire).weather = weather;
+    }
+
+    /// From now on nothing goes wrong, and what is on its way arrives within `by`.
+    pub fn clear_up(&mut self, by: Duration) {
+        lock(&self.wire).clear_up(by);
+        let latest = self.now() + by;
+        self.processes.iter_mut().for_each(|process| process.stop_no_longer_than(latest));
+    }
+
+    /// Starts a process whose clock runs in its own way.
+    pub fn start(&mut self, drift: Drift) -> Place {
+        let process = Process::new(self.now(), drift);
+        let local = process.clock().clone();
+        let number = lock(&self.wire).connect();
+        self.processes.push(process);
+        lock(&self.runtimes).push(None);
+        Place { process: number, local, world: self.clock.clone(), drift }
+    }
+
+    /// The store of a process.
+    pub fn line(&self, place: &Place) -> Line {
+        let (process, server) = (place.process, Arc::clone(&self.server));
+        let runtimes = Arc::clone(&self.runtimes);
+        Line::new(Arc::clone(&self.wire), process, place.local.clone(), move |runtime| {
+            lock(&runtimes)[process] = Some(runtime);
+            server.watch(process, runtime);
+        })
+    }
+
+    /// The entropy of a process.
+    pub fn entropy(&self, place: &Place) -> Arc<dyn Entropy> {
+        let number = place.process as u64 + 1;
+        Arc::new(SeededEntropy::new(self.seed.wrapping_mul(1_000_003) ^ (number << 48)))
+    }
+
+    /// Does something where a process's tokio runtime is the present one.
+    pub fn within<T>(&mut self, process: usize, act: impl FnOnce() -> T) -> T {
+        self.processes[process].within(act)
+    }
+
+    /// Starts a task of a process; `None` after its crash.
+    pub fn spawn<F>(&mut self, process: usize, task: F) -> Option<JoinHandle<F::Output>>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.processes[process].spawn(task)
+    }
+
+    /// Whether a process has not crashed.
+    pub fn is_alive(&self, process: usize) -> bool {
+        self.processes[process].is_alive()
+    }
+
+    /// Stops a process until an instant.
+    pub fn pause(&mut self, process: usize, until: Instant) {
+        self.note(|| Step::Paused { process, until });
+        self.processes[process].stop_until(until);
+    }
+
+    /// Cuts a process off from the server until an instant.
+    pub fn cut(&mut self, process: usize, until: Instant) {
+        lock(&self.wire).cut(process, until);
+    }
+
+    /// Breaks the subscription of a process.
+    pub fn unsubscribe(&mut self, process: usize) {
+        lock(&self.wire).unsubscribe(process);
+    }
+
+    /// Ends a process where it stands; what it sent is on its way.
+    pub fn crash(&mut self, process: usize) {
+        lock(&self.wire).crash(process);
+        if let Some(runtime) = lock(&self.runtimes)[process] {
+            self.spy.everywhere(self.now(), Deed::Crashed { runtime });
+        }
+        self.processes[process].crash();
+    }
+
+    /// The server forgets everything.
+    pub fn flush(&mut self) {
+        self.note(|| Step::Note("FLUSHALL".into()));
+        self.server.clear();
+        self.spy.everywhere(self.now(), Deed::Forgot);
+    }
+
+    /// An operator ends whatever lease stands; whether there was one.
+    pub fn force_release(&mut self, name: &LockName) -> bool {
+        let Some(record) = self.holder(name) else { return false };
+        let name = name.clone();
+        let command = Command::ForceRelease { name, id: record.id, fence: record.fence };
+        self.execute(&command).is_ok()
+    }
+
+    /// Who holds a lock, as the server has it.
+    pub fn holder(&self, name: &LockName) -> Option<LeaseRecord> {
+        match self.inspect(name) {
+            Inspection::Held(record) => Some(record),
+            Inspection::Free { .. } => None,
+        }
+    }
+
+    /// What the server has of a lock.
+    pub fn inspect(&self, name: &LockName) -> Inspection {
+        self.server.inspect(name)
+    }
+
+    /// Adds to the log.
+    pub fn note(&self, step: impl FnOnce() -> Step) {
+        lock(&self.wire).note(step);
+    }
+
+    /// Takes the log.
+    pub fn into_trace(self) -> Trace {
+        std::mem::take(&mut lock(&self.wire).trace)
+    }
+
+    /// Lets the world run until an instant.
+    pub fn run_until(&mut self, end: Instant) {
+        loop {
+            self.deliver();
+            if self.run_processes() {
+                continue;
+            }
+            let now = self.now();
+            let turns = self.processes.iter().filter_map(|process| process.next_turn(now));
+            let next = turns.chain(lock(&self.wire).next_happening()).min();
+            match next.filter(|next| *next <= end) {
+                Some(next) => self.clock.set(next.max(now)),
+                None => return self.clock.set(end.max(now)),
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        loop {
+            let Some(happening) = lock(&self.wire).take_due() else { return };
+            match happening {
+                Happening::Arrival(letter) => self.arrive(letter),
+                Happening::Reply { lane, call, slot, outcome } => {
+                    let mut wire = lock(&self.wire);
+                    if wire.stands(lane) {
+                        wire.note(|| Step::Answered { process: lane.process, call });
+                        let delivery = Box::new(move || slot.fill(outcome));
+                        self.processes[lane.process].deliver(delivery);
+                    }
+                }
+                Happening::Push { process, push } => {
+                    let mut wire = lock(&self.wire);
+                    wire.note(|| Step::Heard { process, push: push.clone() });
+                    let Some(listener) = wire.listener(process) else { continue };
+                    self.processes[process].deliver(Box::new(move || {
+                        if let Some(listener) = listener.upgrade() {
+                            listener.heard(push);
+                        }
+                    }));
+                }
+                Happening::Subscription { process } => lock(&self.wire).subscribe(process),
+                Happening::Visit(deed) => deed(self.now()),
+            }
+        }
+    }
+
+    fn arrive(&mut self, letter: Letter) {
+        let Letter { lane, call, command, slot, refused, loses_reply } = letter;
+        let outcome = if refused { Err(refusal()) } else { self.execute(&command) };
+        let mut wire = lock(&self.wire);
+        wire.note(|| Step::Executed {
+            process: lane.process,
+            call,
+            command,
+            answer: outcome.clone(),
+        });
+        if let Some(slot) = slot.filter(|_| !loses_reply) {
+            wire.reply(lane, call, slot, outcome);
+        }
+    }
+
+    fn execute(&mut self, command: &Command) -> super::slot::Outcome {
+        let (outcome, pushes) = self.server.execute(command);
+        let (now, mut wire) = (self.clock.now(), lock(&self.wire));
+        self.spy.executed(now, command, &outcome, &pushes);
+        for (process, push) in pushes {
+            wire.push(process, &push);
+        }
+        outcome
+    }
+
+    fn run_processes(&mut self) -> bool {
+        let (now, weather) = (self.now(), lock(&self.wire).weather);
+        let mut ran = false;
+        for number in 0..self.processes.len() {
+            if self.processes[number].next_turn(now).is_none_or(|at| at > now) {
+                continue;
+            }
+            ran = true;
+            let paused = self.dice.chance(weather.pause).then(|| weather.detour(&self.dice));
+            let moment = || self.dice.spread(MOMENT.0, MOMENT.1);
+            let stops = paused.or_else(|| self.dice.chance(weather.preempt).then(moment));
+            let polls = stops.map(|_| self.dice.below(MOST_POLLS));
+            let sockets_first = self.dice.below(2) == 0;
+            self.processes[number].run(now, polls, sockets_first);
+            if let Some(time) = stops {
+                self.pause(number, now + time);
+            }
+        }
+        ran
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("clock", &self.clock)
+            .field("processes", &self.processes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long the system lets others run.
+const MOMENT: (Duration, Duration) = (Duration::from_micros(1), Duration::from_millis(1));
+/// How many polls of a process's tasks come at most before it is stopped in their midst.
+const MOST_POLLS: u64 = 24;
+
+fn refusal() -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, "the server is loading", "try again")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,215 @@
+use std::ops::Range;
+
+use leasehold::LeaseState;
+use leasehold_core::seam::StoreRules;
+use leasehold_reentrant_lock::seam::Rules;
+
+use super::{run::run, runner};
+
+/// Other rules than the real ones.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mutation {
+    pub(crate) store: StoreRules,
+    pub(crate) driver: Rules,
+}
+
+/// A mutation that the checks must notice within some seeds.
+struct Mutant {
+    name: &'static str,
+    seeds: Range<u64>,
+    mutate: fn(&mut Mutation),
+}
+
+/// Every mutant.
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "belief_in_a_push_from_its_arrival",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.push_counts_from = |times| times.arrived_at,
+    },
+    Mutant {
+        name: "belief_in_a_push_from_the_last_not_yet",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.push_counts_from = |times| times.answered_sent_at,
+    },
+    Mutant {
+        name: "validity_from_the_reply",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.answer_counts_from = |_, arrived_at| arrived_at,
+    },
+    Mutant {
+        name: "renew_without_the_fence_check",
+        seeds: 0..10_000,
+        mutate: |mutation| mutation.store.extends = |lease, named| lease.id == named.id,
+    },
+    Mutant {
+        name: "release_without_the_fence_check",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.store.releases = |lease, named| lease.id == named.id,
+    },
+    Mutant {
+        name: "increments_in_place_of_absolute_holds",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.store.holds = |stored, _| stored + 1,
+    },
+    Mutant {
+        name: "a_renewal_that_recreates",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.store.renewal_recreates = |_| true,
+    },
+    Mutant {
+        name: "a_watchdog_that_renews_an_open_offer",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.watchdog.renews = |_| true,
+    },
+    Mutant {
+        name: "an_id_used_twice",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.next_id = |_, old| old,
+    },
+    Mutant {
+        name: "a_turn_begun_twice",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.is_news = |_, _| true,
+    },
+    Mutant {
+        name: "an_offer_not_taken_back",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.takes_back = || false,
+    },
+    Mutant {
+        name: "a_token_taken_by_whom_it_was_not_offered",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.may_take = |_, _| true,
+    },
+    Mutant {
+        name: "a_token_offered_after_the_release",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.may_offer = |_| true,
+    },
+    Mutant {
+        name: "a_late_withdraw_of_a_joined_place",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.dies_withdrawn = || false,
+    },
+    Mutant {
+        name: "a_withdraw_of_any_place",
+        seeds: 0..2_000,
+        mutate: |mutation| {
+            mutation.store.leaves_queue = |place, named| place.runtime() == named.runtime();
+        },
+    },
+    Mutant {
+        name: "no_withdraw_mark",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.store.is_withdrawn = |_| false,
+    },
+    Mutant {
+        name: "a_block_not_reserved_in_the_counter",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.store.reserves = |first, _| first,
+    },
+    Mutant {
+        name: "a_hand_over_that_does_not_look_at_the_clock",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.is_believed = |_, _| true,
+    },
+    Mutant {
+        name: "lost_read_from_the_turn",
+        seeds: 0..2_000,
+        mutate: |mutation| {
+            mutation.driver.watchdog.shows = |own, until, now| match own {
+                LeaseState::Released if now < until => LeaseState::Held { until },
+                own => own,
+            };
+        },
+    },
+    Mutant {
+        name: "an_old_push_that_costs_the_place",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.outlives_gone_push = || false,
+    },
+    Mutant {
+        name: "an_orphan_released_by_its_fence",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.withdraws_orphans = || false,
+    },
+];
+
+impl Mutation {
+    /// The real rules.
+    pub(crate) fn none() -> Self {
+        Self { store: StoreRules::default(), driver: Rules::default() }
+    }
+
+    /// The mutant of a name, or the real rules.
+    pub(crate) fn named(name: Option<&str>) -> Self {
+        let mut mutation = Self::none();
+        let mutant = name.and_then(|name| MUTANTS.iter().find(|mutant| mutant.name == name));
+        if let Some(mutant) = mutant {
+            (mutant.mutate)(&mut mutation);
+        }
+        mutation
+    }
+}
+
+/// Runs seeds until a mutant is caught: a seed fails that passes under the real rules.
+fn is_caught(name: &str) {
+    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name).expect("it is in the table");
+    let mutation = Mutation::named(Some(name));
+    let (mut range, mut seeds) = (mutant.seeds.clone(), 0);
+    loop {
+        let batch = runner::seeds(range.clone(), mutation, 1);
+        seeds += batch.tally.runs;
+        let Some((seed, violations)) = batch.failed.first() else {
+            panic!("{name}: not caught by the seeds {:?}; {}", mutant.seeds, batch.tally);
+        };
+        if run(*seed, Mutation::none(), false).0.violations.is_empty() {
+            println!("{name}: caught after {seeds} seeds, by seed {seed}: {}", violations[0]);
+            return;
+        }
+        range.start = seed + 1;
+    }
+}
+
+/// Makes a test of every mutant, which must be in the table.
+macro_rules! mutants {
+    ($($name:ident)+) => {
+        $(
+            #[test]
+            fn $name() {
+                is_caught(stringify!($name));
+            }
+        )+
+
+        #[test]
+        fn every_mutant_has_a_test() {
+            let tested = [$(stringify!($name)),+];
+            assert!(MUTANTS.iter().map(|mutant| mutant.name).eq(tested));
+        }
+    };
+}
+
+mutants! {
+    belief_in_a_push_from_its_arrival
+    belief_in_a_push_from_the_last_not_yet
+    validity_from_the_reply
+    renew_without_the_fence_check
+    release_without_the_fence_check
+    increments_in_place_of_absolute_holds
+    a_renewal_that_recreates
+    a_watchdog_that_renews_an_open_offer
+    an_id_used_twice
+    a_turn_begun_twice
+    an_offer_not_taken_back
+    a_token_taken_by_whom_it_was_not_offered
+    a_token_offered_after_the_release
+    a_late_withdraw_of_a_joined_place
+    a_withdraw_of_any_place
+    no_withdraw_mark
+    a_block_not_reserved_in_the_counter
+    a_hand_over_that_does_not_look_at_the_clock
+    lost_read_from_the_turn
+    an_old_push_that_costs_the_place
+    an_orphan_released_by_its_fence
+}

@@ -1,0 +1,164 @@
+use std::time::Duration;
+
+use leasehold::LockName;
+use leasehold_testkit::sim::{Dice, Drift, Weather};
+
+/// All that a seed decides before the world begins to turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) processes: Vec<ProcessPlan>,
+    pub(crate) names: Vec<LockName>,
+    pub(crate) ttls: [Duration; 2],
+    pub(crate) claim_window: Duration,
+    pub(crate) command_timeout: Duration,
+    pub(crate) weather: Weather,
+    pub(crate) habits: Habits,
+    /// For how long the tasks work before they come to an end.
+    pub(crate) span: Duration,
+    /// What happens meanwhile, in order.
+    pub(crate) acts: Vec<(Duration, Act)>,
+}
+
+/// One process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessPlan {
+    pub(crate) drift: Drift,
+    pub(crate) workers: u64,
+}
+
+/// Something that happens to a process or to the server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Act {
+    Crash { process: usize },
+    Restart { like: usize },
+    Pause { process: usize, time: Duration },
+    Cut { process: usize, time: Duration },
+    Unsubscribe { process: usize },
+    Flush,
+    ForceRelease { name: usize },
+}
+
+/// How often tasks do what, in a million; and how long they think and hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Habits {
+    pub(crate) tries: u64,
+    pub(crate) cancels: u64,
+    pub(crate) forgets: u64,
+    pub(crate) joins: u64,
+    pub(crate) reenters: u64,
+    pub(crate) drops: u64,
+    pub(crate) half_releases: u64,
+    pub(crate) unrenewed: u64,
+    pub(crate) max_holds: u64,
+    pub(crate) writes: u64,
+    pub(crate) other_ttls: u64,
+    pub(crate) longest_think: Duration,
+    pub(crate) longest_hold: Duration,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        let dice = Dice::new(seed ^ 0x706c_616e);
+        let names = dice.pick(&[1, 1, 1, 2, 3]);
+        let names = (0..names).map(|n| LockName::new(format!("orders/{n}")).unwrap()).collect();
+        let claim_window = millis(dice.pick(&[60, 100, 400]));
+        let ttl = claim_window.max(millis(dice.pick(&[200, 500, 1_000])));
+        let ttls = [ttl, ttl * 2];
+        let processes: Vec<_> = (0..dice.from_to(2, 4)).map(|_| process(&dice)).collect();
+        let span = dice.time(millis(600), millis(2_500));
+        let calm = dice.below(5) == 0;
+        let weather = if calm {
+            Weather::calm()
+        } else {
+            Weather::drawn(&dice, dice.pick(&[ttl / 2, ttl * 2, ttl * 4]))
+        };
+        let habits = Habits::drawn(&dice, ttl);
+        let mut plan = Self {
+            seed,
+            processes,
+            names,
+            ttls,
+            claim_window,
+            command_timeout: millis(dice.pick(&[40, 100, 200])),
+            weather,
+            habits,
+            span,
+            acts: Vec::new(),
+        };
+        if !calm {
+            plan.draw_acts(&dice);
+        }
+        plan
+    }
+
+    /// Whether nothing goes wrong from the beginning to the end.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.weather.is_calm() && self.acts.is_empty()
+    }
+
+    /// How many tasks there are.
+    pub(crate) fn workers(&self) -> u64 {
+        self.processes.iter().map(|process| process.workers).sum()
+    }
+
+    fn draw_acts(&mut self, dice: &Dice) {
+        let longest = self.ttls[1];
+        for process in 0..self.processes.len() {
+            let mut add = |one_in: u64, make: &dyn Fn() -> Act| {
+                if dice.below(one_in) == 0 {
+                    self.acts.push((dice.time(Duration::ZERO, self.span), make()));
+                }
+            };
+            add(4, &|| Act::Crash { process });
+            add(6, &|| Act::Restart { like: process });
+            let time = || dice.spread(millis(1), longest);
+            add(2, &|| Act::Pause { process, time: time() });
+            add(3, &|| Act::Cut { process, time: time() });
+            add(3, &|| Act::Unsubscribe { process });
+        }
+        for name in 0..self.names.len() {
+            if dice.below(6) == 0 {
+                let at = dice.time(Duration::ZERO, self.span);
+                self.acts.push((at, Act::ForceRelease { name }));
+            }
+        }
+        if dice.below(8) == 0 {
+            self.acts.push((dice.time(Duration::ZERO, self.span), Act::Flush));
+        }
+        self.acts.sort_by_key(|(at, _)| *at);
+    }
+}
+
+impl Habits {
+    fn drawn(dice: &Dice, ttl: Duration) -> Self {
+        let rate = |most: u64| if dice.below(2) == 0 { 0 } else { dice.below(most) };
+        Self {
+            tries: rate(400_000),
+            cancels: rate(500_000),
+            forgets: rate(300_000),
+            joins: rate(300_000),
+            reenters: rate(500_000),
+            drops: rate(500_000),
+            half_releases: rate(400_000),
+            unrenewed: rate(700_000),
+            max_holds: rate(200_000),
+            writes: dice.from_to(200_000, 900_000),
+            other_ttls: rate(500_000),
+            longest_think: dice.pick(&[millis(1), millis(10), millis(100)]),
+            longest_hold: dice.pick(&[millis(1), millis(20), millis(80), ttl, ttl * 2]),
+        }
+    }
+}
+
+/// A process whose clock is ahead by something, and off by at most 0.9 %.
+fn process(dice: &Dice) -> ProcessPlan {
+    let rate = dice.pick(&[991_000, 1_000_000, 1_009_000, dice.from_to(991_000, 1_009_000)]);
+    let drift = Drift::new(dice.time(Duration::ZERO, millis(10_000)), rate);
+    ProcessPlan { drift, workers: dice.pick(&[1, 1, 2, 3, 4]) }
+}
+
+pub(crate) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

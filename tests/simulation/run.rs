@@ -1,0 +1,214 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use leasehold::{Instant, LockRuntime};
+use leasehold_testkit::{
+    Event, ManualClock,
+    sim::{Dice, Trace, Weather, World},
+};
+use tokio::task::JoinHandle;
+
+use super::{
+    mutants::Mutation,
+    panics,
+    plan::{Act, Plan, ProcessPlan, millis},
+    scene::Scene,
+    verdict::{self, Verdict},
+    worker::Worker,
+};
+
+/// A run of one seed, from its plan to its verdict.
+pub(crate) struct Run {
+    pub(crate) world: World,
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) locks: BTreeMap<usize, LockRuntime>,
+    pub(crate) bounds: Bounds,
+    tasks: Vec<(u64, usize, JoinHandle<()>)>,
+    mutation: Mutation,
+}
+
+/// How long what may take when nothing goes wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// A dead holder, then dead waiters, then a hand-over.
+    pub(crate) recovery: Duration,
+    /// A hand-over among tasks that are polled.
+    pub(crate) hand_over: Duration,
+    /// The end of all grants with nobody behind them.
+    pub(crate) rest: Duration,
+}
+
+/// How long it takes until everything is there that is on its way when the weather clears up.
+const CLEARING: Duration = millis(20);
+/// What messages and timers add to a bound.
+const SLACK: Duration = millis(150);
+/// How long the tasks may take to come to an end.
+const MOST_TIME: Duration = millis(60_000);
+/// How often it is looked whether they have.
+const A_LOOK: Duration = millis(20);
+
+impl Bounds {
+    fn of(plan: &Plan) -> Self {
+        let (ttl, window) = (plan.ttls[1], plan.claim_window);
+        Self {
+            recovery: ttl + window * 2 + SLACK,
+            hand_over: window + SLACK,
+            rest: window * 2 + SLACK,
+        }
+    }
+}
+
+/// Runs a seed.
+pub(crate) fn run(seed: u64, mutation: Mutation, traced: bool) -> (Verdict, Trace) {
+    let plan = Plan::of(seed);
+    panics::forget();
+    let world = World::new(seed, mutation.store, traced);
+    world.set_weather(plan.weather);
+    let scene = Scene::new(plan, world.spy().clone(), world.post(), world.peek());
+    let bounds = Bounds::of(&scene.plan);
+    let (locks, tasks) = (BTreeMap::new(), Vec::new());
+    let mut run = Run { world, scene, locks, bounds, tasks, mutation };
+    run.begin();
+    run.act();
+    run.end();
+    let verdict = verdict::of(&mut run);
+    let Run { world, locks, tasks, .. } = run;
+    // Guards and locks are dropped before the processes that they live in.
+    drop(tasks);
+    drop(locks);
+    (verdict, world.into_trace())
+}
+
+impl Run {
+    fn begin(&mut self) {
+        let plan = Arc::clone(&self.scene);
+        for process in &plan.plan.processes {
+            self.start(*process);
+        }
+    }
+
+    fn start(&mut self, process: ProcessPlan) {
+        let (plan, world) = (&self.scene.plan, &mut self.world);
+        let place = world.start(process.drift);
+        let number = place.process;
+        let builder = LockRuntime::builder()
+            .clock(Arc::new(place.local.clone()))
+            .entropy(world.entropy(&place))
+            .ttl(plan.ttls[0])
+            .claim_window(plan.claim_window)
+            .command_timeout(plan.command_timeout)
+            .seam(self.mutation.driver);
+        let line = Arc::new(world.line(&place));
+        let locks = world.within(number, || builder.on_store(line).expect("the plan is in range"));
+        for index in 0..process.workers {
+            let worker = Worker {
+                number: u64::try_from(number).unwrap() * 100 + index,
+                scene: Arc::clone(&self.scene),
+                place: place.clone(),
+                locks: locks.clone(),
+                owner: locks.owner(),
+                dice: Dice::new(plan.seed ^ (place.process as u64 + 1) << 40 ^ (index + 1) << 56),
+                shared: Mutex::default(),
+            };
+            let id = worker.number;
+            let task = self.world.spawn(number, worker.work()).expect("the process is alive");
+            self.tasks.push((id, number, task));
+        }
+        self.locks.insert(number, locks);
+    }
+
+    /// Lets the tasks work while things happen.
+    fn act(&mut self) {
+        let scene = Arc::clone(&self.scene);
+        for (after, act) in &scene.plan.acts {
+            self.world.run_until(ManualClock::START + *after);
+            self.perform(*act);
+        }
+        self.world.run_until(ManualClock::START + scene.plan.span);
+    }
+
+    fn perform(&mut self, act: Act) {
+        let now = self.world.now();
+        match act {
+            Act::Crash { process } => self.crash(process),
+            Act::Restart { like } => {
+                self.crash(like);
+                self.start(self.scene.plan.processes[like]);
+            }
+            Act::Pause { process, time } => self.world.pause(process, now + time),
+            Act::Cut { process, time } => self.world.cut(process, now + time),
+            Act::Unsubscribe { process } => self.world.unsubscribe(process),
+            Act::Flush => self.world.flush(),
+            Act::ForceRelease { name } => {
+                let name = self.scene.plan.names[name].clone();
+                self.world.force_release(&name);
+            }
+        }
+    }
+
+    fn crash(&mut self, process: usize) {
+        self.world.crash(process);
+        let at = self.world.now();
+        let (dead, alive) = self.tasks.drain(..).partition(|(_, of, _)| *of == process);
+        self.tasks = alive;
+        let dead: Vec<(u64, usize, JoinHandle<()>)> = dead;
+        for name in &self.scene.plan.names {
+            let history = self.scene.spy.history(name);
+            for worker in dead.iter().flat_map(|(number, ..)| Worker::askers(*number)) {
+                history.record(Event::GaveUp { worker, at });
+            }
+        }
+        self.locks.remove(&process);
+    }
+
+    /// Lets everything come to rest.
+    fn end(&mut self) {
+        let (scene, bounds) = (Arc::clone(&self.scene), self.bounds);
+        let began =
+            if scene.plan.is_calm() { ManualClock::START } else { self.world.now() + CLEARING };
+        self.world.set_weather(Weather::calm());
+        self.world.clear_up(CLEARING);
+        scene.end();
+        let settled = began + bounds.recovery;
+        self.world.run_until(settled.max(self.world.now()));
+        scene.calm_down();
+        let latest = self.world.now() + MOST_TIME;
+        while self.tasks.iter().any(|(_, _, task)| !task.is_finished()) {
+            if self.world.now() >= latest {
+                self.complain_of_stuck();
+                break;
+            }
+            let next = self.world.now() + A_LOOK;
+            self.world.run_until(next);
+        }
+        self.tell_calm(began, settled);
+    }
+
+    fn complain_of_stuck(&self) {
+        for (number, process, task) in &self.tasks {
+            if !task.is_finished() {
+                let what = format!("task {number} of process {process} does not come to an end");
+                self.scene.complain(what);
+            }
+        }
+    }
+
+    fn tell_calm(&self, began: Instant, settled: Instant) {
+        let (plan, until) = (&self.scene.plan, self.world.now());
+        let patience = if plan.is_calm() && plan.habits.forgets > 0 {
+            // Offers that nobody polls end after half of the window, one after the other.
+            self.bounds.hand_over + plan.claim_window * u32::try_from(plan.workers()).unwrap()
+        } else {
+            self.bounds.hand_over
+        };
+        for name in &plan.names {
+            let history = self.scene.spy.history(name);
+            let recovery = self.bounds.recovery.max(patience);
+            history.record(Event::Calm { from: began, until, patience: recovery });
+            history.record(Event::Calm { from: settled, until, patience });
+        }
+    }
+}

@@ -1,0 +1,125 @@
+use std::{fmt, time::Duration};
+
+use leasehold::{Footprint, Inspection, LockName};
+use leasehold_testkit::history::Summary;
+
+use super::{panics, run::Run};
+
+/// What came of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) violations: Vec<String>,
+    pub(crate) tally: Tally,
+}
+
+/// What a run amounts to: a checker that saw nothing shows it here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) runs: usize,
+    pub(crate) leases: usize,
+    pub(crate) lost: usize,
+    pub(crate) turns: usize,
+    pub(crate) accepted: usize,
+    pub(crate) refused: usize,
+    pub(crate) longest_gap: Duration,
+}
+
+/// Lets a run that has ended come to rest, and judges it.
+pub(crate) fn of(run: &mut Run) -> Verdict {
+    let mut verdict =
+        Verdict { tally: Tally { runs: 1, ..Tally::default() }, ..Verdict::default() };
+    let names = run.scene.plan.names.clone();
+    let free_by = run.world.now() + run.bounds.rest;
+    run.world.run_until(free_by);
+    for name in &names {
+        verdict.expects_free(run, name);
+    }
+    // Names are forgotten, late withdrawals are confirmed.
+    let rest = run.world.now() + run.bounds.recovery;
+    run.world.run_until(rest);
+    for name in &names {
+        verdict.expects_free(run, name);
+    }
+    for (process, locks) in &run.locks {
+        let footprint = locks.footprint();
+        if !is_at_rest(&footprint) {
+            verdict.violations.push(format!("process {process} is not at rest: {footprint:?}"));
+        }
+    }
+    run.scene.storages.close();
+    for name in &names {
+        verdict.judge(name, run.scene.spy.history(name).check_strictly());
+    }
+    verdict.violations.extend(run.scene.complaints());
+    verdict.violations.extend(panics::take());
+    verdict
+}
+
+impl Verdict {
+    fn expects_free(&mut self, run: &Run, name: &LockName) {
+        if let Inspection::Held(record) = run.world.inspect(name) {
+            let (id, holds) = (record.id, record.holds);
+            self.violations.push(format!(
+                "at {:?} {name} is held by {id} ({holds} holds, {:?} left, {} wait), and nobody is there",
+                run.world.now(),
+                record.remaining,
+                record.waiters.len(),
+            ));
+        }
+    }
+
+    fn judge(
+        &mut self,
+        name: &LockName,
+        judged: Result<Summary, Vec<leasehold_testkit::Violation>>,
+    ) {
+        let summary = match judged {
+            Ok(summary) => summary,
+            Err(violations) => {
+                let named = violations.iter().map(|violation| format!("{name}: {violation}"));
+                self.violations.extend(named);
+                return;
+            }
+        };
+        if summary.refused_in_belief > 0 {
+            let times = summary.refused_in_belief;
+            self.violations.push(format!("{name}: a believed holder was refused {times} times"));
+        }
+        let Tally { leases, lost, turns, accepted, refused, .. } = &mut self.tally;
+        *leases += summary.leases;
+        *lost += summary.lost;
+        *turns += summary.turns;
+        *accepted += summary.accepted;
+        *refused += summary.refused;
+        self.tally.longest_gap = self.tally.longest_gap.max(summary.longest_gap);
+    }
+}
+
+/// Whether a runtime keeps nothing but watermarks, which it forgets in its own time.
+fn is_at_rest(footprint: &Footprint) -> bool {
+    let Footprint { watched, names, waiting, pending, .. } = *footprint;
+    [watched, names, waiting, pending] == [0; 4]
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.leases += other.leases;
+        self.lost += other.lost;
+        self.turns += other.turns;
+        self.accepted += other.accepted;
+        self.refused += other.refused;
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, leases, lost, turns, accepted, refused, longest_gap } = self;
+        write!(
+            f,
+            "{runs} runs, {turns} turns, {leases} leases, {lost} times found lost, {accepted} writes \
+             accepted, {refused} refused, at most {longest_gap:?} in vain in calm times"
+        )
+    }
+}

@@ -1,0 +1,262 @@
+use std::{
+    future::{Future, IntoFuture, poll_fn},
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use leasehold::{Acquire, Clock, Guard, Instant, Lease, LockName, LockRuntime, Owner};
+use leasehold_testkit::{
+    Event, History,
+    sim::{Dice, Place},
+};
+
+use super::{held::Held, plan::millis, scene::Scene};
+
+/// A task that takes locks, holds them, and behaves as its habits say.
+pub(crate) struct Worker {
+    pub(crate) number: u64,
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) place: Place,
+    pub(crate) locks: LockRuntime,
+    pub(crate) owner: Owner,
+    pub(crate) dice: Dice,
+    /// Leases of the worker's owner, which more than one asker may hold.
+    pub(crate) shared: Mutex<Vec<(LockName, Lease)>>,
+}
+
+impl Worker {
+    /// How many askers a worker is at once at most; each has a number in the histories.
+    const ASKERS: u64 = 4;
+
+    /// The numbers of a worker in the histories.
+    pub(crate) fn askers(number: u64) -> impl Iterator<Item = u64> {
+        (0..Self::ASKERS).map(move |asker| number * Self::ASKERS + asker)
+    }
+
+    /// Works until it is told to come to an end, then takes every lock once more.
+    pub(crate) async fn work(self) {
+        while !self.scene.is_ending() {
+            self.sleep(self.dice.spread(Duration::from_micros(1), self.habit().longest_think))
+                .await;
+            let names = &self.scene.plan.names;
+            let index = usize::try_from(self.dice.below(names.len() as u64)).unwrap();
+            self.round(&names[index]).await;
+        }
+        for name in &self.scene.plan.names {
+            let acquire = self.locks.lock(name.as_str()).unwrap().acquire().wait_forever();
+            match self.ask(0, name, acquire).await {
+                Some(held) => held.hold().await,
+                None => self.scene.complain(format!("worker {} was not served", self.number)),
+            }
+        }
+    }
+
+    async fn round(&self, name: &LockName) {
+        let habits = self.habit();
+        if self.dice.chance(habits.tries) {
+            self.try_once(name).await;
+        } else if self.dice.chance(habits.joins) {
+            self.join(name).await;
+        } else if self.dice.chance(habits.forgets) {
+            self.forget(name).await;
+        } else if self.dice.chance(habits.cancels) {
+            self.cancel(name).await;
+        } else if let Some(held) = self.ask(0, name, self.acquire(name)).await {
+            held.hold().await;
+        }
+    }
+
+    async fn try_once(&self, name: &LockName) {
+        let asked_at = self.now();
+        let acquire = self.acquire(name);
+        if let Ok(Some(guard)) = acquire.try_now().await {
+            self.granted(0, name, asked_at, guard, false).hold().await;
+        }
+    }
+
+    /// Two acquires of one owner: both get the same lease.
+    async fn join(&self, name: &LockName) {
+        let one = self.acquire(name).owner(&self.owner);
+        let two = self.acquire(name).owner(&self.owner);
+        let (one, two) = tokio::join!(
+            biased;
+            async {
+                if let Some(held) = self.ask_as(0, name, one, true).await {
+                    held.shared().hold().await;
+                }
+            },
+            async {
+                self.sleep(self.dice.spread(Duration::from_nanos(1), millis(5))).await;
+                if let Some(held) = self.ask_as(1, name, two, true).await {
+                    held.shared().linger().await;
+                }
+            },
+        );
+        let ((), ()) = (one, two);
+        lock(&self.shared).clear();
+    }
+
+    /// Stops waiting at some time.
+    async fn cancel(&self, name: &LockName) {
+        let patience = self.dice.spread(Duration::from_micros(1), self.scene.plan.ttls[0]);
+        let held = {
+            let mut ask = pin!(self.ask(0, name, self.acquire(name)));
+            tokio::select! {
+                biased;
+                held = ask.as_mut() => held,
+                () = self.sleep(patience) => {
+                    self.gave_up(0, name);
+                    return;
+                }
+            }
+        };
+        if let Some(held) = held {
+            held.hold().await;
+        }
+    }
+
+    /// Polls once or a few times and then not for a while, as a future in a `select!` that hangs.
+    async fn forget(&self, name: &LockName) {
+        let window = self.scene.plan.claim_window;
+        let mut ask: Pin<Box<dyn Future<Output = Option<Held<'_>>> + Send + '_>> =
+            Box::pin(self.ask(0, name, self.acquire(name)));
+        for _ in 0..self.dice.from_to(1, 3) {
+            if let Poll::Ready(held) = poll_for_nobody(ask.as_mut()) {
+                if let Some(held) = held {
+                    held.hold().await;
+                }
+                return;
+            }
+            self.gave_up(0, name);
+            self.sleep(self.dice.spread(Duration::from_micros(10), window * 3)).await;
+        }
+        if self.dice.below(2) == 0 {
+            return;
+        }
+        if let Some(held) = ask.await {
+            held.hold().await;
+        }
+    }
+
+    /// An acquire as the habits have it.
+    fn acquire(&self, name: &LockName) -> Acquire {
+        let (habits, plan) = (self.habit(), &self.scene.plan);
+        let mut acquire = self.locks.lock(name.as_str()).unwrap().acquire();
+        if self.dice.chance(habits.other_ttls) {
+            acquire = acquire.ttl(plan.ttls[1]);
+        }
+        if self.dice.chance(habits.unrenewed) {
+            acquire = acquire.renew(false);
+        }
+        if self.dice.chance(habits.max_holds) {
+            acquire = acquire.max_hold(self.dice.spread(millis(1), plan.ttls[0]));
+        }
+        match self.dice.below(4) {
+            0 => acquire.wait_forever(),
+            1 => acquire.wait(self.dice.spread(millis(1), plan.ttls[1])),
+            _ => acquire.wait(plan.ttls[1] * 2),
+        }
+    }
+
+    /// Waits for a lock; the history knows in the same poll that it is there.
+    async fn ask<'a>(
+        &'a self,
+        asker: u64,
+        name: &'a LockName,
+        acquire: Acquire,
+    ) -> Option<Held<'a>> {
+        self.ask_as(asker, name, acquire, false).await
+    }
+
+    async fn ask_as<'a>(
+        &'a self,
+        asker: u64,
+        name: &'a LockName,
+        acquire: Acquire,
+        has_owner: bool,
+    ) -> Option<Held<'a>> {
+        let asked_at = self.now();
+        let worker = self.number * Self::ASKERS + asker;
+        self.tell(name, Event::Asked { worker, at: asked_at });
+        let mut acquire = acquire.into_future();
+        let answer = poll_fn(|cx| acquire.as_mut().poll(cx)).await;
+        if let Ok(guard) = answer {
+            return Some(self.granted(asker, name, asked_at, guard, has_owner));
+        }
+        self.gave_up(asker, name);
+        self.settle_shared();
+        None
+    }
+
+    fn granted<'a>(
+        &'a self,
+        asker: u64,
+        name: &'a LockName,
+        asked_at: Instant,
+        guard: Guard,
+        has_owner: bool,
+    ) -> Held<'a> {
+        let (worker, granted_at) = (self.number * Self::ASKERS + asker, self.now());
+        let (fence, lease) = (guard.fence(), guard.id());
+        self.tell(name, Event::Granted { worker, fence, lease, asked_at, granted_at });
+        let held = Held::new(self, name, guard);
+        if !held.look() && !has_owner {
+            let what =
+                format!("at {granted_at:?} {lease} of {name} was over when it was handed out");
+            self.scene.complain(what);
+        }
+        held
+    }
+
+    fn gave_up(&self, asker: u64, name: &LockName) {
+        let (worker, at) = (self.number * Self::ASKERS + asker, self.now());
+        self.tell(name, Event::GaveUp { worker, at });
+    }
+
+    /// Tells the history of shared leases that ended with an asker who got nothing.
+    fn settle_shared(&self) {
+        for (name, lease) in lock(&self.shared).iter() {
+            if !lease.is_held() {
+                self.tell(name, Event::Released { lease: lease.id(), at: self.now() });
+            }
+        }
+    }
+
+    /// A lease may have more holds than one asker knows of.
+    pub(crate) fn share(&self, name: &LockName, lease: &Lease) {
+        lock(&self.shared).push((name.clone(), lease.clone()));
+    }
+
+    pub(crate) fn tell(&self, name: &LockName, event: Event) {
+        self.history(name).record(event);
+    }
+
+    fn history(&self, name: &LockName) -> History {
+        self.scene.spy.history(name)
+    }
+
+    pub(crate) fn habit(&self) -> super::plan::Habits {
+        self.scene.habits()
+    }
+
+    /// The present instant of the world.
+    pub(crate) fn now(&self) -> Instant {
+        self.place.world.now()
+    }
+
+    /// Sleeps by the clock of the process.
+    pub(crate) async fn sleep(&self, time: Duration) {
+        self.place.local.sleep_until(self.place.local.now() + time).await;
+    }
+}
+
+/// Polls a future once, for nobody: it is not told when to poll again.
+pub(crate) fn poll_for_nobody<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
