@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::HashMap,
     hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
@@ -119,17 +119,7 @@ impl Cohorts {
         name: &LockName,
         event: impl FnOnce(&mut Member, &Moment<'_>) -> (T, Effects),
     ) -> Option<T> {
-        let mut shard = self.shard(name);
-        let member = shard.get_mut(name)?;
-        let moment = self.moment(name);
-        let (answer, effects) = event(member, &moment);
-        let metrics = Arc::clone(&member.metrics);
-        if self.settle(member, &moment) {
-            shard.remove(name);
-        }
-        drop(shard);
-        self.perform(name, &metrics, effects);
-        Some(answer)
+        self.apply(self.shard(name), name, event)
     }
 
     /// Applies an event to a cohort that is made if there is none; `None` after the end.
@@ -144,13 +134,21 @@ impl Cohorts {
         if self.closed.load(Ordering::SeqCst) {
             return None;
         }
-        let member = match shard.entry(name.clone()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(vacant) => {
-                let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
-                vacant.insert(Member { cohort, appointment: None, metrics })
-            }
-        };
+        if !shard.contains_key(name) {
+            let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
+            shard.insert(name.clone(), Member { cohort, appointment: None, metrics });
+        }
+        self.apply(shard, name, event)
+    }
+
+    /// Applies an event under the lock of its shard, and does what follows from it outside.
+    fn apply<T>(
+        &self,
+        mut shard: MutexGuard<'_, HashMap<LockName, Member>>,
+        name: &LockName,
+        event: impl FnOnce(&mut Member, &Moment<'_>) -> (T, Effects),
+    ) -> Option<T> {
+        let member = shard.get_mut(name)?;
         let moment = self.moment(name);
         let (answer, effects) = event(member, &moment);
         let metrics = Arc::clone(&member.metrics);
