@@ -11,14 +11,14 @@
 repeat
   -- Of lease, queue and mark there are two, and the first two are: so there is no mark.
   if not ARGV[8] or there ~= 2 then break end
-  local call, left = redis.call, redis.call('PTTL', lease)
-  if left <= 0 then break end
+  local call, window, left = redis.call, tonumber(ARGV[9]) or 0, redis.call('PTTL', lease)
+  if left <= 0 or window <= 0 then break end
   local row = redis.pcall('HMGET', lease, 'v', ARGV[1])
   if row[1] ~= '1' or row[2] then break end
   local line = redis.pcall('ZRANGE', KEYS[3], 0, 7, 'WITHSCORES')
   local runtime = string.sub(ARGV[1], 1, 36)
   if #line == 0 or #line == 16 or redis.pcall('HGET', KEYS[4], runtime) then break end
-  if call('PTTL', KEYS[3]) < (tonumber(ARGV[9]) or 0) then break end
+  if call('PTTL', KEYS[3]) < window then break end
   local time = call('TIME')
 
   call('ZADD', KEYS[3], line[#line] + 1, runtime)

@@ -65,7 +65,6 @@ impl Cohort {
                 if place.uncertain {
                     effects.withdraw.push((id, place.ttl));
                 }
-                self.phase = Phase::Idle;
                 self.fail(&error, &mut effects);
             }
         }
