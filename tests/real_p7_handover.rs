@@ -11,16 +11,18 @@ mod patient;
 #[path = "real_support/raw.rs"]
 mod raw;
 
-use std::{env, time::Duration};
+use std::{env, thread, time::Duration};
 
 use leasehold::{Clock, Instant, ReentrantLock, SystemClock};
-use leasehold_testkit::{Event, History, Patience, RedisServer, history::Worker};
+use leasehold_testkit::{Event, History, RedisServer, history::Worker};
 use redis::{Script, aio::MultiplexedConnection};
 
 const PROCESSES: usize = 4;
 /// How often the lock changes hands; more for a long run.
 const HANDOVERS: &str = "LEASEHOLD_HANDOVERS";
 const KILL_EVERY: Duration = Duration::from_millis(100);
+/// How many subscriptions are killed at least, however fast the machine is.
+const KILLS: usize = 5 * PROCESSES;
 /// Far more than a lost message costs: a heartbeat comes every 750 ms.
 const STUCK: Duration = Duration::from_secs(10);
 
@@ -35,13 +37,13 @@ fn handovers() -> u64 {
 fn nothing_is_lost_while_subscriptions_are_killed() {
     let (history, kills) = hand_over(true);
     let summary = history.check_strictly().expect("a correct lock");
-    assert_eq!(summary.increments, handovers(), "{summary:?}");
+    assert!(summary.increments >= handovers(), "{summary:?}");
     assert_eq!((summary.lost, summary.refused), (0, 0));
     let (changes, longest) = changes(&history);
     assert!(changes >= handovers() * 9 / 10, "{changes} changes of process");
     assert!(longest < STUCK, "nobody got the lock for {longest:?}");
     // Each of the processes lost its subscription again and again.
-    assert!(kills >= PROCESSES * 5, "{kills} kills");
+    assert!(kills >= KILLS, "{kills} kills");
     println!("{changes} hand-overs, {kills} subscriptions killed, longest pause {longest:?}");
 }
 
@@ -77,11 +79,9 @@ fn hand_over(kill: bool) -> (History, usize) {
     let limit = Duration::from_secs(50) + Duration::from_millis(20 * handovers());
     let server = RedisServer::start();
     let (url, life) = (server.url(), limit.as_secs().to_string());
-    let target = handovers().to_string();
     let spawn = |index: usize| {
         let index = index.to_string();
-        let args =
-            [("url", &*url), ("index", &index), ("target", &target), (child::LIFE_SECONDS, &life)];
+        let args = [("url", &*url), ("index", &index), (child::LIFE_SECONDS, &life)];
         child::spawn("hand-over", &args)
     };
     let mut children: Vec<_> = (0..PROCESSES).map(spawn).collect();
@@ -89,12 +89,15 @@ fn hand_over(kill: bool) -> (History, usize) {
         child.wait_for_line("ready", limit);
     }
     server.command(&["SET", "go", "1"]);
-    let done =
-        || (server.query::<Option<u64>>(&["GET", "counter"]) >= Some(handovers())).then_some(());
+    let counted = || server.query::<Option<u64>>(&["GET", "counter"]) >= Some(handovers());
     let (ends_at, mut kills) = (SystemClock.now() + limit, 0);
-    while kill && Patience::of(KILL_EVERY).until(done).is_none() && SystemClock.now() < ends_at {
-        kills += server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    while SystemClock.now() < ends_at && !(counted() && (kills >= KILLS || !kill)) {
+        thread::sleep(KILL_EVERY);
+        if kill {
+            kills += server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        }
     }
+    server.command(&["SET", "stop", "1"]);
     for child in &mut children {
         child.wait_for_line("done", limit);
     }
@@ -113,7 +116,6 @@ fn child_program() {
 /// Takes the lock again and again, as the others do, until enough was counted.
 async fn take_turns() {
     let (url, worker) = (child::arg("url"), child::arg("index").parse().expect("a number"));
-    let target = child::arg("target").parse().expect("a number");
     let storage = raw::connect(&url).await;
     let locks = patient::builder().connect(&url).await.expect("the server answers");
     let lock = locks.lock("counter").expect("a name");
@@ -122,7 +124,9 @@ async fn take_turns() {
     while counter.read("go").await == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    while counter.increment(target).await {}
+    while counter.read("stop").await == 0 {
+        counter.increment().await;
+    }
     println!("done");
 }
 
@@ -133,26 +137,22 @@ struct Counter {
 }
 
 impl Counter {
-    /// Counts one more under the lock; `false` when enough was counted.
-    async fn increment(&mut self, target: u64) -> bool {
+    /// Counts one more under the lock.
+    async fn increment(&mut self) {
         let (worker, asked_at) = (self.worker, SystemClock.now());
         let guard = self.lock.acquire().wait_forever().await.expect("a lease");
         let (lease, fence, granted_at) = (guard.id(), guard.fence(), SystemClock.now());
         let value = self.read("counter").await;
-        let goes_on = value < target;
-        if goes_on {
-            events::tell(Event::Asked { worker, at: asked_at });
-            events::tell(Event::Granted { worker, fence, lease, asked_at, granted_at });
-            let until = granted_at + guard.remaining();
-            events::tell(Event::BelievedUntil { lease, until });
-            let at = SystemClock.now();
-            let order = self.write(value + 1).await;
-            events::tell(Event::Wrote { fence, lease, at, order, accepted: true });
-            events::tell(Event::Incremented { worker });
-            events::tell(Event::Released { lease, at: SystemClock.now() });
-        }
+        events::tell(Event::Asked { worker, at: asked_at });
+        events::tell(Event::Granted { worker, fence, lease, asked_at, granted_at });
+        let until = granted_at + guard.remaining();
+        events::tell(Event::BelievedUntil { lease, until });
+        let at = SystemClock.now();
+        let order = self.write(value + 1).await;
+        events::tell(Event::Wrote { fence, lease, at, order, accepted: true });
+        events::tell(Event::Incremented { worker });
+        events::tell(Event::Released { lease, at: SystemClock.now() });
         guard.release().await.expect("held to the end");
-        goes_on
     }
 
     async fn read(&mut self, key: &str) -> u64 {
