@@ -40,8 +40,15 @@ impl fmt::Display for Mode {
 }
 
 /// The subjects, in the order of the tables. The first is what the others are compared with.
-pub(crate) const SUBJECTS: [&str; 6] =
-    ["leasehold", "floor-one-script", "floor-push", "tokio-mutex", "rslock", "rslock-default"];
+pub(crate) const SUBJECTS: [&str; 7] = [
+    "leasehold",
+    "floor-one-script",
+    "floor-push",
+    "floor-queue",
+    "tokio-mutex",
+    "rslock",
+    "rslock-default",
+];
 
 /// Whether a subject hands the lock over whenever it acquires it.
 pub(crate) fn is_floor(subject: &str) -> bool {
@@ -53,6 +60,7 @@ pub(crate) fn shape(subject: &str, mode: Mode) -> Option<Mode> {
     match subject {
         "floor-one-script" => mode.is_bare().then_some(Mode::bare(1, 1)),
         "floor-push" => mode.is_bare().then_some(Mode::bare(2, 1)),
+        "floor-queue" => (mode == Mode::bare(mode.processes, 1)).then_some(mode),
         "tokio-mutex" => (mode.processes == 1).then_some(mode),
         _ => Some(mode),
     }

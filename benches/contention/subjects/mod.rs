@@ -2,6 +2,7 @@
 
 pub(crate) mod floor_one_script;
 pub(crate) mod floor_push;
+pub(crate) mod floor_queue;
 pub(crate) mod leasehold;
 pub(crate) mod rslock;
 pub(crate) mod tokio_mutex;

@@ -18,7 +18,7 @@ use crate::{
     Failure, cpu,
     options::Options,
     output::Output,
-    subjects::{floor_one_script, floor_push, leasehold, rslock, tokio_mutex},
+    subjects::{floor_one_script, floor_push, floor_queue, leasehold, rslock, tokio_mutex},
 };
 
 /// Runs as the command line says, and prints what came of it.
@@ -44,6 +44,7 @@ async fn run(options: &Options) -> Result<Output, Failure> {
         "tokio-mutex" => measure(options, tokio_mutex::tasks(options)).await,
         "floor-one-script" => measure(options, floor_one_script::connect(options).await?).await,
         "floor-push" => measure(options, floor_push::connect(options).await?).await,
+        "floor-queue" => measure(options, floor_queue::connect(options).await?).await,
         unknown => Err(format!("there is no peer {unknown}").into()),
     }
 }
