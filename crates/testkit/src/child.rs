@@ -79,6 +79,26 @@ impl ChildProcess {
         }
     }
 
+    /// Reads on until the process has closed its output, as it does when it ends.
+    ///
+    /// # Panics
+    ///
+    /// Panics, with the lines seen so far, if it has not closed it within `limit`.
+    pub fn read_to_end(&mut self, limit: Duration) {
+        let ends_at = SystemClock.now() + limit;
+        loop {
+            match self.lines.recv_timeout(ends_at.saturating_since(SystemClock.now())) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => panic!(
+                    "process {}: its output has not ended within {limit:?}; seen: {:#?}",
+                    self.id(),
+                    self.seen
+                ),
+            }
+        }
+    }
+
     /// The lines that were read so far.
     pub fn seen(&self) -> &[String] {
         &self.seen

@@ -1,0 +1,3 @@
+//! Processes that stand still, stall and end.
+
+mod paused;

@@ -1,0 +1,71 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold::{AcquisitionId, Clock, Entropy, FenceToken, Instant, SystemClock, SystemEntropy};
+use redis::{RedisError, Script, aio::MultiplexedConnection};
+
+/// Takes a free lock and the next number of a plain counter.
+const TAKE: &str = "\
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  return redis.call('INCR', KEYS[2])
+end
+return 0";
+
+/// Gives a lock back that is still ours.
+const GIVE: &str = "\
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0";
+
+/// The lock that everybody writes first: `SET NX PX`, fences of a plain `INCR`, no renewal, validity
+/// counted from the reply, and nobody is told of a loss.
+#[derive(Debug, Clone)]
+pub(crate) struct NaiveLock {
+    pub(crate) connection: MultiplexedConnection,
+    name: String,
+    ttl: Duration,
+    ids: Arc<SystemEntropy>,
+}
+
+/// What a holder of it believes to have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NaiveHeld {
+    pub(crate) lease: AcquisitionId,
+    pub(crate) fence: FenceToken,
+    pub(crate) asked_at: Instant,
+    pub(crate) until: Instant,
+}
+
+impl NaiveLock {
+    pub(crate) fn new(connection: MultiplexedConnection, name: &str, ttl: Duration) -> Self {
+        Self { connection, name: name.into(), ttl, ids: Arc::new(SystemEntropy::new()) }
+    }
+
+    /// The key of the lock; its counter has `:counter` behind that.
+    pub(crate) fn key(&self) -> String {
+        format!("naive:{{{}}}", self.name)
+    }
+
+    /// Tries once; `None` when somebody else has it.
+    pub(crate) async fn try_acquire(&mut self) -> Result<Option<NaiveHeld>, RedisError> {
+        let lease = AcquisitionId::new(self.ids.runtime_id(), 1);
+        let asked_at = SystemClock.now();
+        let script = Script::new(TAKE);
+        let mut call = script.key(self.key());
+        call.key(format!("{}:counter", self.key()));
+        call.arg(lease.to_string()).arg(self.ttl.as_millis() as u64);
+        let fence: u64 = call.invoke_async(&mut self.connection).await?;
+        let until = SystemClock.now() + self.ttl;
+        Ok(FenceToken::try_from(fence).ok().map(|fence| NaiveHeld {
+            lease,
+            fence,
+            asked_at,
+            until,
+        }))
+    }
+
+    /// Gives it back; `false` when it was no longer ours.
+    pub(crate) async fn release(&mut self, held: &NaiveHeld) -> Result<bool, RedisError> {
+        let script = Script::new(GIVE);
+        let mut call = script.key(self.key());
+        call.arg(held.lease.to_string()).invoke_async(&mut self.connection).await
+    }
+}
