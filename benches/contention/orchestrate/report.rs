@@ -13,7 +13,8 @@ rounds. handed/s: those by another task than the one before. ×acquired, ×hande
 divided by this one's, median of the rounds' ratios. p50, p99: waits. cmd, CPU µs: commands that
 clients sent and processor time of all client processes, per hand-over. least/most: served task.
 held: acquisitions × measured hold, the share of the time in which the lock was held. p99/turn: p99
-divided by tasks × measured hold. The one-script floor is one process, the push floor two.";
+divided by tasks × measured hold. The one-script floor is one process, the push floor two that know
+whose turn it is, the queue floor any number that queue.";
 
 /// Rounds by mode and subject.
 #[derive(Debug, Default)]
