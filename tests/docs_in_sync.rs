@@ -309,6 +309,22 @@ fn promises_and_tests_name_each_other() {
 
 // House rules ------------------------------------------------------------------------------------
 
+/// The rows of the fault matrix stand in their files as `id: "…"`.
+#[test]
+fn the_fault_matrix_has_the_rows_of_the_suite() {
+    let ids = |text: &str| {
+        after(text, "    id: \"")
+            .filter_map(|rest| rest.split('"').next().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let suite: BTreeSet<String> =
+        files(&["tests/faults"], "rs").iter().flat_map(|file| ids(&read(file))).collect();
+    let table = read("docs/fault-matrix.md");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let rows: BTreeSet<String> = rows.filter(|id| *id != "row").map(str::to_owned).collect();
+    assert_eq!(rows, suite, "`scripts/prove.sh matrix` writes docs/fault-matrix.md");
+}
+
 #[test]
 fn no_file_is_longer_than_600_lines() {
     let folders = ["src", "crates", "tests", "benches", "examples", "scripts", "docs"];

@@ -1,16 +1,37 @@
 //! Events of a history as lines, for workers in other processes.
+#![allow(dead_code, reason = "some files tell of one lock, some of several")]
 
-use std::{fmt::Debug, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, str::FromStr, time::Duration};
 
 use leasehold::Instant;
 use leasehold_testkit::Event;
 
 /// What begins the line of an event.
 pub(crate) const PREFIX: &str = "event ";
+/// What begins the line of an event of a named lock.
+const OF: &str = "of ";
 
 /// Prints an event for the parent to read.
 pub(crate) fn tell(event: Event) {
     println!("{PREFIX}{}", line(event));
+}
+
+/// Prints an event of one of several locks for the parent to read.
+pub(crate) fn tell_of(lock: &str, event: Event) {
+    println!("{OF}{lock} {}", line(event));
+}
+
+/// The events of several locks among the lines of a child.
+pub(crate) fn read_of<'a>(
+    lines: impl IntoIterator<Item = &'a String>,
+) -> BTreeMap<String, Vec<Event>> {
+    let mut told = BTreeMap::<String, Vec<Event>>::new();
+    for line in lines {
+        if let Some((lock, line)) = line.strip_prefix(OF).and_then(|line| line.split_once(' ')) {
+            told.entry(lock.into()).or_default().push(event(line));
+        }
+    }
+    told
 }
 
 /// The events among the lines of a child.
@@ -33,6 +54,7 @@ fn line(event: Event) -> String {
         Event::CounterRead { value } => format!("counter {value}"),
         Event::Released { lease, at } => format!("released {lease} {}", nanos(at)),
         Event::Lost { lease, at } => format!("lost {lease} {}", nanos(at)),
+        Event::GaveUp { worker, at } => format!("gave-up {worker} {}", nanos(at)),
         other => panic!("{other:?} is told by no process"),
     }
 }
@@ -59,6 +81,7 @@ fn event(line: &str) -> Event {
         "incremented" => Event::Incremented { worker: words.parse() },
         "counter" => Event::CounterRead { value: words.parse() },
         "released" => Event::Released { lease: words.parse(), at: words.instant() },
+        "gave-up" => Event::GaveUp { worker: words.parse(), at: words.instant() },
         "lost" => Event::Lost { lease: words.parse(), at: words.instant() },
         other => panic!("not an event: {other}"),
     }

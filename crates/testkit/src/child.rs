@@ -99,6 +99,11 @@ impl ChildProcess {
         }
     }
 
+    /// Reads the lines that have come, without waiting.
+    pub fn catch_up(&mut self) {
+        self.seen.extend(self.lines.try_iter());
+    }
+
     /// The lines that were read so far.
     pub fn seen(&self) -> &[String] {
         &self.seen

@@ -6,7 +6,8 @@
 //!   real time will do.
 //! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
 //! - [`History`] records what workers saw and checks it.
-//! - [`ChildProcess`] is another process that a test stops, continues and kills.
+//! - [`ChildProcess`] is another process that a test stops, continues and kills; [`ClockShim`]
+//!   moves the time of day of such a process.
 
 mod child;
 mod clock;
@@ -19,6 +20,7 @@ mod patience;
 pub mod peer;
 mod process;
 pub mod server;
+mod shim;
 pub mod sim;
 
 pub use child::ChildProcess;
@@ -30,3 +32,4 @@ pub use history::{Event, History, Violation};
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
 pub use server::RedisServer;
+pub use shim::ClockShim;

@@ -34,12 +34,14 @@ impl Row {
     fn tell(&self, protected: &str, control: &str) {
         println!("{}: {protected}; control: {control}", self.id);
         let Ok(folder) = env::var(FOLDER) else { return };
+        let room = env!("CARGO_CRATE_NAME").trim_start_matches("faults_");
+        let fields = [room, self.id, self.fault, self.right, protected, self.control, control];
         let mut text = String::new();
-        let fields = [self.id, self.fault, self.right, protected, self.control, control];
         for field in fields {
+            assert!(!field.contains(['\n', '|']), "{field:?} does not fit into a table");
             let _ = writeln!(text, "{field}");
         }
-        let file = Path::new(&folder).join(format!("{}.row", self.id));
+        let file = Path::new(&folder).join(format!("{room}-{}.row", self.id));
         fs::write(file, text).expect("the folder of the table takes a file");
     }
 }

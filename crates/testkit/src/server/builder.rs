@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use super::{address::Address, redis_server::RedisServer};
+use crate::shim::ClockShim;
 
 /// What a private server is to be like; a unix socket and no persistence unless said otherwise.
 #[derive(Debug, Clone)]
@@ -9,11 +10,17 @@ pub struct RedisServerBuilder {
     pub(super) program: PathBuf,
     pub(super) address: Address,
     pub(super) args: Vec<(String, String)>,
+    pub(super) variables: Vec<(String, String)>,
 }
 
 impl RedisServerBuilder {
     pub(super) fn new() -> Self {
-        Self { program: "redis-server".into(), address: Address::Unix, args: Vec::new() }
+        Self {
+            program: "redis-server".into(),
+            address: Address::Unix,
+            args: Vec::new(),
+            variables: Vec::new(),
+        }
     }
 
     /// Listens on a free port of 127.0.0.1. Defaults to a unix socket.
@@ -35,6 +42,18 @@ impl RedisServerBuilder {
     pub fn arg(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.args.push((key.into(), value.into()));
         self
+    }
+
+    /// Sets a variable of the server's environment.
+    pub fn env(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.push((key.into(), value.into()));
+        self
+    }
+
+    /// Gives the server the time of day of a shim.
+    pub fn clock(self, shim: &ClockShim) -> Self {
+        let variables = shim.variables().iter();
+        variables.fold(self, |builder, (key, value)| builder.env(*key, value))
     }
 
     /// Asks the default user for a password; [`RedisServer::command`] does not need it.

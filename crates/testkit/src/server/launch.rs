@@ -16,6 +16,7 @@ pub(super) struct Launch {
     pub(super) folder: PathBuf,
     pub(super) address: Address,
     pub(super) args: Vec<(String, String)>,
+    pub(super) variables: Vec<(String, String)>,
 }
 
 /// Why a server did not start.
@@ -82,6 +83,7 @@ impl Launch {
         let mut command = Command::new(&self.program);
         command
             .current_dir(&self.folder)
+            .envs(self.variables.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -57,8 +57,8 @@ impl RedisServer {
     pub(super) fn start_as(builder: RedisServerBuilder) -> Self {
         let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
         let folder = folder.expect("/tmp takes a temporary folder");
-        let RedisServerBuilder { program, address, args } = builder;
-        let mut launch = Launch { program, folder: folder.path().into(), address, args };
+        let RedisServerBuilder { program, address, args, variables } = builder;
+        let mut launch = Launch { program, folder: folder.path().into(), address, args, variables };
         let socket = launch.socket();
         assert!(
             socket.as_os_str().len() < Self::MAX_SOCKET_PATH,

@@ -1,0 +1,91 @@
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::Path,
+    process::Command,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+/// The time of day of other processes, which a test moves while they run; other clocks stay.
+///
+/// It is a small C library, built with `cc` when it is needed, that a process preloads: start the
+/// process with [`variables`](Self::variables) in its environment. All that do share the time.
+#[derive(Debug)]
+pub struct ClockShim {
+    offset: Mutex<i64>,
+    file: File,
+    variables: [(&'static str, String); 2],
+    _folder: TempDir,
+}
+
+impl ClockShim {
+    const SOURCE: &str = include_str!("clock.c");
+
+    /// Builds the library; the time is right as yet.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no `cc`, or if it does not build the library.
+    pub fn build() -> Self {
+        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
+        let folder = folder.expect("/tmp takes a temporary folder");
+        let (library, offset) = (folder.path().join("clock.so"), folder.path().join("offset"));
+        compile(&folder.path().join("clock.c"), &library);
+        let file = File::create_new(&offset).expect("a new folder takes a file");
+        let variables = [
+            ("LD_PRELOAD", library.display().to_string()),
+            ("LEASEHOLD_CLOCK_OFFSET", offset.display().to_string()),
+        ];
+        let shim = Self { offset: Mutex::new(0), file, variables, _folder: folder };
+        shim.forward(Duration::ZERO);
+        shim
+    }
+
+    /// What stands in the environment of a process with this time.
+    pub fn variables(&self) -> &[(&'static str, String)] {
+        &self.variables
+    }
+
+    /// Steps the time forward.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the offset cannot be written, or is more than 292 years.
+    pub fn forward(&self, step: Duration) {
+        self.step(nanos(step));
+    }
+
+    /// Steps the time back.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`forward`](Self::forward) does.
+    pub fn back(&self, step: Duration) {
+        self.step(-nanos(step));
+    }
+
+    fn step(&self, nanos: i64) {
+        let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        *offset = offset.checked_add(nanos).expect("an offset of less than 292 years");
+        // One aligned word: nobody reads one half of it.
+        self.file.write_all_at(&offset.to_ne_bytes(), 0).expect("the offset is written");
+    }
+}
+
+fn nanos(step: Duration) -> i64 {
+    i64::try_from(step.as_nanos()).expect("a step of less than 292 years")
+}
+
+fn compile(source: &Path, library: &Path) {
+    fs::write(source, ClockShim::SOURCE).expect("a new folder takes a file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(library).arg(source);
+    let output = compiler.output().unwrap_or_else(|error| {
+        panic!("cc does not start ({error}); install a C compiler, as Rust needs one to link, too")
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cc does not build clock.c: {said}");
+}

@@ -1,0 +1,145 @@
+use std::{collections::BTreeMap, thread};
+
+use leasehold::Entropy;
+use leasehold_testkit::{
+    SeededEntropy,
+    proxy::{Direction, Storm},
+};
+
+use super::{fleet::Fleet, plan::Plan};
+
+/// What strikes beside the storm of the proxy, with its weight.
+const KINDS: [(Kind, u64); 11] = [
+    (Kind::Calm, 3),
+    (Kind::Storm, 6),
+    (Kind::ResetAll, 2),
+    (Kind::BlackHole, 2),
+    (Kind::Refuse, 2),
+    (Kind::ServerPaused, 2),
+    (Kind::DataLost, 1),
+    (Kind::ScriptsFlushed, 1),
+    (Kind::SubscriptionsKilled, 3),
+    (Kind::ProcessStopped, 3),
+    (Kind::ProcessKilled, 1),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Calm,
+    Storm,
+    ResetAll,
+    BlackHole,
+    Refuse,
+    ServerPaused,
+    DataLost,
+    ScriptsFlushed,
+    SubscriptionsKilled,
+    ProcessStopped,
+    ProcessKilled,
+}
+
+/// Draws faults, one after the other.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    dice: SeededEntropy,
+    plan: Plan,
+    struck: BTreeMap<&'static str, u64>,
+}
+
+impl Faults {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let dice = SeededEntropy::new(plan.seed);
+        Self { dice, plan: plan.clone(), struck: BTreeMap::new() }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.struck.values().sum()
+    }
+
+    /// How often each struck.
+    pub(crate) fn told(self) -> BTreeMap<&'static str, u64> {
+        self.struck
+    }
+
+    /// Lets one strike, and ends it.
+    pub(crate) fn strike(&mut self, fleet: &mut Fleet<'_>) {
+        let kind = self.draw();
+        let length = self.plan.ttl.mul_f64(0.2 + 1.3 * self.dice.fraction());
+        let index = self.below(fleet.size() as u64) as usize;
+        match kind {
+            Kind::Calm => thread::sleep(length),
+            Kind::Storm => {
+                let seed = self.dice.bits();
+                fleet.proxy.storm(Storm { max_delay: self.plan.ttl / 2, ..Storm::rough(seed) });
+                thread::sleep(length);
+                fleet.proxy.calm();
+            }
+            Kind::ResetAll => fleet.proxy.reset_all(),
+            Kind::BlackHole => {
+                let ways = [Direction::ToServer, Direction::ToClient, Direction::Both];
+                fleet.proxy.black_hole(ways[self.below(3) as usize]);
+                thread::sleep(length);
+                fleet.proxy.heal();
+            }
+            Kind::Refuse => {
+                fleet.proxy.refuse();
+                fleet.proxy.reset_all();
+                thread::sleep(length / 2);
+                fleet.proxy.accept();
+            }
+            Kind::ServerPaused => {
+                fleet.server.stop_signal();
+                thread::sleep(length);
+                fleet.server.cont_signal();
+            }
+            Kind::DataLost if self.below(2) == 0 => fleet.server.flush_all(),
+            Kind::DataLost => fleet.server.restart(),
+            Kind::ScriptsFlushed => drop(fleet.server.command(&["SCRIPT", "FLUSH"])),
+            Kind::SubscriptionsKilled => {
+                fleet.server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+            }
+            Kind::ProcessStopped => {
+                fleet.process(index).stop();
+                thread::sleep(length);
+                fleet.process(index).cont();
+            }
+            Kind::ProcessKilled => fleet.replace(index),
+        }
+        thread::sleep(self.plan.ttl / 10);
+        if kind != Kind::Calm {
+            *self.struck.entry(kind.name()).or_default() += 1;
+        }
+    }
+
+    fn draw(&self) -> Kind {
+        let mut left = self.below(KINDS.iter().map(|(_, weight)| weight).sum());
+        let struck = KINDS.iter().find(|(_, weight)| {
+            let is_it = left < *weight;
+            left = left.saturating_sub(*weight);
+            is_it
+        });
+        struck.map_or(Kind::Calm, |(kind, _)| *kind)
+    }
+
+    fn below(&self, bound: u64) -> u64 {
+        self.dice.bits() % bound
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "calm",
+            Self::Storm => "messages lost, late, twice",
+            Self::ResetAll => "connections reset",
+            Self::BlackHole => "black hole",
+            Self::Refuse => "connections refused",
+            Self::ServerPaused => "server stopped",
+            Self::DataLost => "all data lost",
+            Self::ScriptsFlushed => "scripts flushed",
+            Self::SubscriptionsKilled => "subscriptions killed",
+            Self::ProcessStopped => "process stopped",
+            Self::ProcessKilled => "process killed",
+        }
+    }
+}
