@@ -11,7 +11,8 @@ pub(crate) const MEASURED: &str = "measured ";
 pub(crate) struct Output {
     /// How long it took to acquire all leases.
     pub(crate) acquired_in_s: f64,
-    /// What the process' resident memory grew by meanwhile, for each lease.
+    /// What the process' resident memory grew by until then, or until the end if that is more, for
+    /// each lease.
     pub(crate) bytes_per_lease: f64,
     /// Leases that were lost until the end.
     pub(crate) lost: u64,

@@ -45,7 +45,9 @@ impl Plan {
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
-                "--seconds" => plan.seconds = rest.next().ok_or("--seconds has no value")?.parse()?,
+                "--seconds" => {
+                    plan.seconds = rest.next().ok_or("--seconds has no value")?.parse()?
+                }
                 option if option.starts_with("--") => {}
                 word => match word.parse() {
                     Ok(size) => plan.sizes.push(size),

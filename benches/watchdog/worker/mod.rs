@@ -4,8 +4,8 @@ mod leasehold;
 mod memory;
 mod options;
 mod server;
-mod task_each;
 mod tally;
+mod task_each;
 mod window;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 256;
 /// Runs as the command line says, and prints what came of it.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let options = Options::parse(arguments)?;
-    let tally = Arc::new(Tally::with_room(options.renewals_expected()));
+    let tally = Arc::new(Tally::new());
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     // The main thread sleeps and counts, beside the two that work.
     let output = match options.subject {

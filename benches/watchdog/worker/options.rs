@@ -42,12 +42,6 @@ impl Options {
         Ok(options)
     }
 
-    /// More renewals than these are not expected.
-    pub(super) fn renewals_expected(&self) -> usize {
-        let periods = self.measured.as_millis() / (self.ttl.as_millis() / 4).max(1) + 2;
-        self.leases * usize::try_from(periods).unwrap_or(1)
-    }
-
     /// The name of a lock.
     pub(super) fn name(number: usize) -> String {
         format!("orders/{number}")

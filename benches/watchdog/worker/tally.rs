@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -23,15 +23,16 @@ pub(super) struct Tally {
 #[derive(Debug, Default)]
 struct Count(AtomicU64);
 
-/// How late renewals were, in seconds.
+/// How many renewals were so many tenths of a millisecond late; the last counts all above.
 #[derive(Debug)]
-struct Lags(Mutex<Vec<f32>>);
+struct Lags(Vec<AtomicU64>);
 
 impl Tally {
-    /// Room for so many renewals, which is not touched before they come.
-    pub(super) fn with_room(renewals: usize) -> Self {
-        let lags = Arc::new(Lags(Mutex::new(Vec::with_capacity(renewals))));
-        Self { renewed: Arc::default(), failed: Arc::default(), lags }
+    /// Nothing was renewed yet.
+    pub(super) fn new() -> Self {
+        // All of the room is taken now: it is no memory of leases.
+        let lags = Lags((0..=Lags::MOST).map(|_| AtomicU64::new(0)).collect());
+        Self { renewed: Arc::default(), failed: Arc::default(), lags: Arc::new(lags) }
     }
 
     /// How many leases were renewed.
@@ -56,16 +57,26 @@ impl Tally {
 
     /// Forgets how late renewals were until now.
     pub(super) fn forget_lags(&self) {
-        self.lags.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.lags.0.iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
     }
 
-    /// How late renewals were, in milliseconds, earliest first.
-    pub(super) fn lags(&self) -> Vec<f32> {
-        let lags = self.lags.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lags: Vec<f32> = lags.iter().map(|lag| lag * 1e3).collect();
-        lags.sort_by(f32::total_cmp);
-        lags
+    /// How late a part of the renewals were at most, in milliseconds.
+    #[expect(clippy::cast_precision_loss, reason = "there are few buckets")]
+    pub(super) fn lag_ms(&self, part: u64, of: u64) -> f64 {
+        let buckets: Vec<u64> = self.lags.0.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+        let mut left = (buckets.iter().sum::<u64>() * part).div_ceil(of);
+        let found = buckets.iter().position(|&renewals| {
+            let found = left <= renewals;
+            left = left.saturating_sub(renewals);
+            found
+        });
+        found.unwrap_or_default() as f64 / 10.0
     }
+}
+
+impl Lags {
+    /// Ten seconds.
+    const MOST: usize = 100_000;
 }
 
 impl CounterFn for Count {
@@ -79,9 +90,10 @@ impl CounterFn for Count {
 }
 
 impl HistogramFn for Lags {
-    #[expect(clippy::cast_possible_truncation, reason = "seven digits are enough")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     fn record(&self, value: f64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(value as f32);
+        let bucket = (value * 1e4).ceil() as usize;
+        self.0[bucket.min(Self::MOST)].fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::{memory, options::Options, server::Server, tally::Tally};
-use crate::{Failure, cpu, output::{HELD, Output}};
+use crate::{
+    Failure, cpu,
+    output::{HELD, Output},
+};
 
 /// The time of acquisition: how long it takes, and what memory grows by.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl Acquisition {
         lost: impl FnOnce() -> u64,
     ) -> Result<Output, Failure> {
         let acquired_in_s = self.started.elapsed().as_secs_f64();
-        let grown = memory::resident()?.saturating_sub(self.resident);
+        let when_held = memory::resident()?;
         println!("{HELD}{acquired_in_s}");
         stdout().flush()?;
         let mut server = Server::at(&options.server)?;
@@ -41,18 +44,19 @@ impl Acquisition {
         let renewed = each_second(options.measured, tally);
         let cpu = cpu::time_used().saturating_sub(before.1);
         let commands = server.scripts_called()? - before.0;
-        let (lags, lost) = (tally.lags(), lost());
+        let (lost, at_end) = (lost(), memory::resident()?);
         Ok(Output {
             acquired_in_s,
-            bytes_per_lease: grown as f64 / options.leases as f64,
+            bytes_per_lease: (when_held.max(at_end).saturating_sub(self.resident)) as f64
+                / options.leases as f64,
             lost,
             renewed,
             failed: tally.failed() - before.2,
             commands,
             cpu_s: cpu.as_secs_f64(),
-            lag_p50_ms: quantile(&lags, 1, 2),
-            lag_p99_ms: quantile(&lags, 99, 100),
-            lag_max_ms: lags.last().copied().unwrap_or_default().into(),
+            lag_p50_ms: tally.lag_ms(1, 2),
+            lag_p99_ms: tally.lag_ms(99, 100),
+            lag_max_ms: tally.lag_ms(1, 1),
         })
     }
 }
@@ -68,8 +72,4 @@ fn each_second(measured: Duration, tally: &Tally) -> Vec<u64> {
         renewed
     };
     (1..=measured.as_secs()).map(second).collect()
-}
-
-fn quantile(sorted: &[f32], part: usize, of: usize) -> f64 {
-    sorted.get(sorted.len() * part / of).copied().unwrap_or_default().into()
 }
