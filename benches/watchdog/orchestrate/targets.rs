@@ -22,8 +22,11 @@ pub(crate) fn print(report: &Report) {
 #[expect(clippy::cast_precision_loss, reason = "there are not that many leases")]
 fn of(report: &Report, leases: usize) -> Vec<Target> {
     let own = |value| report.value(leases, Subject::Leasehold, value);
-    let mut targets =
-        vec![(format!("{leases} leases, lost"), own(|_, output| output.lost as f64), 0.0)];
+    let lost = |subject| report.value(leases, subject, |_, output| output.lost as f64);
+    let mut targets = vec![
+        (format!("{leases} leases, lost"), lost(Subject::Leasehold), 0.0),
+        (format!("{leases} leases, lost where there are faults"), lost(Subject::Faulty), 0.0),
+    ];
     if leases >= MANY {
         targets.extend([
             (format!("{leases} leases, fullest second, of the mean"), own(fullest), 2.0),

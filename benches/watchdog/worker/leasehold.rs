@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
-use leasehold::{Guard, LockRuntime};
-use tokio::{runtime::Runtime, task::JoinSet};
+use leasehold::{Entropy, Guard, LockRuntime, RedisConfig, RedisStore, SystemClock, SystemEntropy};
+use tokio::{
+    runtime::{Handle, Runtime},
+    task::JoinSet,
+};
 
 use super::{
     AT_ONCE,
+    flaky::Flaky,
     options::Options,
     tally::{Listener, Tally},
     window::Acquisition,
@@ -18,8 +22,7 @@ pub(super) fn run(
     tally: &Arc<Tally>,
 ) -> Result<Output, Failure> {
     metrics::set_global_recorder(Listener(Arc::clone(tally)))?;
-    let connecting = LockRuntime::builder().ttl(options.ttl).connect(&options.redis);
-    let locks = runtime.block_on(connecting)?;
+    let locks = runtime.block_on(connect(options))?;
     let acquisition = Acquisition::begin()?;
     let guards = runtime.block_on(acquire(&locks, options.leases))?;
     let lost = || guards.iter().flatten().filter(|guard| !guard.is_held()).count() as u64;
@@ -27,6 +30,15 @@ pub(super) fn run(
     // They go with the process: a hundred thousand releases are another benchmark.
     guards.into_iter().flatten().for_each(std::mem::forget);
     output
+}
+
+async fn connect(options: &Options) -> Result<LockRuntime, Failure> {
+    let builder = LockRuntime::builder().ttl(options.ttl);
+    let Some(fails) = options.fails else { return Ok(builder.connect(&options.redis).await?) };
+    let (config, clock) = (RedisConfig::new(&options.redis)?, Arc::new(SystemClock));
+    let id = SystemEntropy::new().runtime_id();
+    let store = RedisStore::connect(&config, clock, Handle::current(), id).await?;
+    Ok(builder.on_store(Arc::new(Flaky::new(Arc::new(store), fails)))?)
 }
 
 async fn acquire(locks: &LockRuntime, leases: usize) -> Result<Vec<Vec<Guard>>, Failure> {

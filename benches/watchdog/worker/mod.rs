@@ -1,5 +1,6 @@
 //! A process that holds very many leases.
 
+mod flaky;
 mod leasehold;
 mod memory;
 mod options;

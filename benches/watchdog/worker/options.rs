@@ -15,6 +15,8 @@ pub(super) struct Options {
     pub(super) ttl: Duration,
     /// For how long renewals are watched.
     pub(super) measured: Duration,
+    /// Which share of the calls fails at random, if any does.
+    pub(super) fails: Option<f64>,
 }
 
 /// Who renews.
@@ -37,6 +39,7 @@ impl Options {
             leases: given.need("leases")?,
             ttl: Duration::from_millis(given.need("ttl-ms")?),
             measured: Duration::from_secs(given.need("seconds")?),
+            fails: given.take("fails")?,
         };
         given.end()?;
         Ok(options)
