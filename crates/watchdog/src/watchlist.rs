@@ -156,7 +156,7 @@ impl Watchlist {
         for (looks, (at, key)) in state.queue.due(now + COMPANY).enumerate() {
             let Some(watched) = state.queue.get(key) else { continue };
             let renewed = watched.plan.due_for(now).is_some();
-            let ttl = watched.turn.ttl();
+            let ttl = watched.plan.ttl();
             if at > now {
                 if company.is_complete() || looks > due.len() + LOOKS {
                     break;
