@@ -49,7 +49,7 @@ impl Plan {
         while let Some(argument) = rest.next() {
             match argument.as_str() {
                 "--seconds" => {
-                    plan.seconds = rest.next().ok_or("--seconds has no value")?.parse()?
+                    plan.seconds = rest.next().ok_or("--seconds has no value")?.parse()?;
                 }
                 option if option.starts_with("--") => {}
                 word => match word.parse() {

@@ -80,14 +80,14 @@ impl Report {
     /// Prints a table for people, then a line of JSON per row for machines.
     pub(crate) fn print(&self) {
         println!("very many leases in one runtime\n\n{LEGEND}\n");
-        let head = COLUMNS.iter().map(|(head, ..)| format!("{head:>14}")).collect::<String>();
+        let head = cells(COLUMNS.iter().map(|(head, ..)| (*head).into()));
         println!("{:>8} {:<16}{head}", "leases", "");
         for (run, output) in &self.runs {
             let cell = |(_, value, digits): &(&str, Value, usize)| {
-                format!("{:>14.*}", *digits, value(run, output))
+                format!("{:.*}", *digits, value(run, output))
             };
-            let cells = COLUMNS.iter().map(cell).collect::<String>();
-            println!("{:>8} {:<16}{cells}", run.leases, run.subject.to_string());
+            let line = cells(COLUMNS.iter().map(cell));
+            println!("{:>8} {:<16}{line}", run.leases, run.subject.to_string());
         }
         targets::print(self);
         for failure in &self.failures {
@@ -113,6 +113,10 @@ impl Report {
         }
         println!("{row}");
     }
+}
+
+fn cells(texts: impl Iterator<Item = String>) -> String {
+    texts.fold(String::new(), |line, text| format!("{line}{text:>14}"))
 }
 
 /// Leases renewed per second.

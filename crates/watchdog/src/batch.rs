@@ -10,7 +10,12 @@ use leasehold_core::{
     store::{RenewAnswer, Renewal},
 };
 
-use crate::{lease::HeldLease, plan::Attempt, slots::Key, watchlist::Watchlist};
+use crate::{
+    lease::HeldLease,
+    plan::Attempt,
+    slots::Key,
+    watchlist::{Holder, Watchlist},
+};
 
 /// Turns of one ttl whose renewals travel in one command.
 #[derive(Debug)]
@@ -115,21 +120,25 @@ impl Renewed {
         for ((key, turn), holder) in turns.into_iter().zip(&holders) {
             let answer = answers.next().ok_or(kind);
             // Whoever holds a lease of the turn by now: the answer is about the turn.
-            let Some(lease) = holder else { continue };
-            match settle_one(lease.as_deref(), now, sent_at, &answer) {
+            let lease = match holder {
+                Holder::Unwatched => continue,
+                Holder::Nobody => None,
+                Holder::Lease(lease) => Some(&**lease),
+            };
+            match settle_one(lease, now, sent_at, &answer) {
                 Some(attempt) => attempts.push((key, attempt)),
                 None => lost.push((key, turn)),
             }
         }
         watchlist.answered(now, sent_at, attempts.into_iter());
-        let lose = |(key, turn)| {
+        let told = |(key, turn)| {
             // Whoever has taken a lease of the turn meanwhile has lost it too.
             if let Some(lease) = watchlist.remove(key) {
                 let _ = lease.lose(LossReason::Gone);
             }
             turn
         };
-        lost.into_iter().map(lose).collect()
+        lost.into_iter().map(told).collect()
     }
 }
 

@@ -16,18 +16,18 @@ impl Company {
     /// A turn of this ttl is renewed.
     pub(crate) fn add(&mut self, ttl: Ttl) {
         let turns = self.turns.entry(ttl).or_insert(0);
-        if *turns % Batch::MAX == 0 {
+        if turns.is_multiple_of(Batch::MAX) {
             self.unfilled += 1;
         }
         *turns += 1;
-        if *turns % Batch::MAX == 0 {
+        if turns.is_multiple_of(Batch::MAX) {
             self.unfilled -= 1;
         }
     }
 
     /// Whether a turn of this ttl costs no command more.
     pub(crate) fn has_room(&self, ttl: Ttl) -> bool {
-        self.turns.get(&ttl).is_some_and(|turns| turns % Batch::MAX != 0)
+        self.turns.get(&ttl).is_some_and(|turns| !turns.is_multiple_of(Batch::MAX))
     }
 
     /// Whether no turn travels without a command more.

@@ -12,7 +12,7 @@ pub struct Key(NonZeroU64);
 /// highest slot in use.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
-    slots: Vec<Option<Slot<T>>>,
+    all: Vec<Option<Slot<T>>>,
     /// Those between others that are in use.
     vacant: BTreeSet<u32>,
     serial: u32,
@@ -48,7 +48,7 @@ impl Key {
 
 impl<T> Slots<T> {
     pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), vacant: BTreeSet::new(), serial: 0 }
+        Self { all: Vec::new(), vacant: BTreeSet::new(), serial: 0 }
     }
 
     pub(crate) fn insert(&mut self, thing: T) -> Key {
@@ -56,29 +56,29 @@ impl<T> Slots<T> {
         self.serial = self.serial.checked_add(1).unwrap_or(1);
         let slot = Slot { serial: self.serial, thing };
         let at = self.vacant.pop_first().unwrap_or_else(|| {
-            self.slots.push(None);
+            self.all.push(None);
             // More would not fit into memory.
-            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+            u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX)
         });
-        self.slots[at as usize] = Some(slot);
+        self.all[at as usize] = Some(slot);
         Key::new(self.serial, at)
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        let slot = self.slots.get(key.index())?.as_ref()?;
+        let slot = self.all.get(key.index())?.as_ref()?;
         (slot.serial == key.serial()).then_some(&slot.thing)
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.slots.get_mut(key.index())?.as_mut()?;
+        let slot = self.all.get_mut(key.index())?.as_mut()?;
         (slot.serial == key.serial()).then_some(&mut slot.thing)
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         self.get(key)?;
-        let removed = self.slots[key.index()].take();
-        if key.index() + 1 == self.slots.len() {
-            self.slots.pop();
+        let removed = self.all[key.index()].take();
+        if key.index() + 1 == self.all.len() {
+            self.all.pop();
             self.shrink();
         } else {
             self.vacant.insert(key.slot());
@@ -88,27 +88,27 @@ impl<T> Slots<T> {
 
     /// Drops what is vacant at the end, and memory once three quarters of it are idle.
     fn shrink(&mut self) {
-        while let Some(None) = self.slots.last() {
-            self.slots.pop();
+        while let Some(None) = self.all.last() {
+            self.all.pop();
             self.vacant.pop_last();
         }
-        if self.slots.len() < self.slots.capacity() / 4 {
-            self.slots.shrink_to(self.slots.len() * 2);
+        if self.all.len() < self.all.capacity() / 4 {
+            self.all.shrink_to(self.all.len() * 2);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.vacant.len()
+        self.all.len() - self.vacant.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().flatten().map(|slot| &slot.thing)
+        self.all.iter().flatten().map(|slot| &slot.thing)
     }
 
     /// Takes everything out.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.vacant.clear();
-        std::mem::take(&mut self.slots).into_iter().flatten().map(|slot| slot.thing)
+        std::mem::take(&mut self.all).into_iter().flatten().map(|slot| slot.thing)
     }
 }
 
@@ -137,10 +137,10 @@ mod tests {
             slots.remove(*key);
         }
         assert_eq!(slots.len(), 10);
-        assert!(slots.slots.capacity() < 200, "{}", slots.slots.capacity());
+        assert!(slots.all.capacity() < 200, "{}", slots.all.capacity());
         for key in &keys[..10] {
             slots.remove(*key);
         }
-        assert!(slots.slots.is_empty() && slots.vacant.is_empty());
+        assert!(slots.all.is_empty() && slots.vacant.is_empty());
     }
 }

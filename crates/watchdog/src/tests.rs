@@ -124,7 +124,7 @@ impl Scene {
             let turn = Arc::new(Grant::told(&name, id, ttl, now, &granted));
             let (until, renewing) = (turn.believed_until(), Renewing::Always);
             let share = Share { turn, number, fence, until, renewing, max_hold: None };
-            let (lease, watch) = self.watches.take(None, share, now, Arc::clone(&self.metrics));
+            let (lease, watch) = self.watches.take(None, &share, now, Arc::clone(&self.metrics));
             assert!(watch.is_some());
             self.leases.push(lease);
         }

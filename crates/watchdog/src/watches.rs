@@ -36,11 +36,11 @@ impl Watches {
     pub fn take(
         &self,
         watch: Option<Watch>,
-        share: Share,
+        share: &Share,
         now: Instant,
         metrics: Arc<ClassMetrics>,
     ) -> (Arc<HeldLease>, Option<Watch>) {
-        let lease = HeldLease::new(&share, now, self.common(), metrics);
+        let lease = HeldLease::new(share, now, self.common(), metrics);
         let key = self.0.occupy(watch.map(|watch| watch.0), &lease, share.renewing, now);
         (lease, key.map(Watch))
     }

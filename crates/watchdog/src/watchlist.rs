@@ -44,6 +44,17 @@ struct Watched {
     plan: RenewalPlan,
 }
 
+/// Who holds a lease of a turn.
+#[derive(Debug)]
+pub(crate) enum Holder {
+    /// The turn is not watched any more.
+    Unwatched,
+    /// Nobody, for it is on offer.
+    Nobody,
+    /// Whoever has this one.
+    Lease(Arc<HeldLease>),
+}
+
 /// A turn that is due, or may travel with one that is: when, its key, and who holds a lease of it.
 type Due = (Instant, Key, Option<Arc<HeldLease>>);
 
@@ -186,13 +197,15 @@ impl Watchlist {
         self.state().queue.get(key).and_then(|watched| watched.lease.clone())
     }
 
-    /// Who holds leases of turns now; `None` for a turn that is not watched any more.
-    pub(crate) fn holders(
-        &self,
-        keys: impl Iterator<Item = Key>,
-    ) -> Vec<Option<Option<Arc<HeldLease>>>> {
+    /// Who holds leases of turns now.
+    pub(crate) fn holders(&self, keys: impl Iterator<Item = Key>) -> Vec<Holder> {
         let state = self.state();
-        keys.map(|key| state.queue.get(key).map(|watched| watched.lease.clone())).collect()
+        let holder = |key| match state.queue.get(key) {
+            None => Holder::Unwatched,
+            Some(Watched { lease: None, .. }) => Holder::Nobody,
+            Some(Watched { lease: Some(lease), .. }) => Holder::Lease(Arc::clone(lease)),
+        };
+        keys.map(holder).collect()
     }
 
     /// Renewals that were sent at `sent_at` came to attempts.

@@ -144,7 +144,7 @@ impl Cohorts {
         let renewing = renewing(wish.renews, until.saturating_since(m.now), turn.ttl());
         let share = Share { turn, number, fence: token, until, renewing, max_hold: wish.max_hold };
         let metrics = Arc::clone(&wish.metrics);
-        let (lease, watch) = self.shared.watches.take(watch, share, m.now, metrics);
+        let (lease, watch) = self.shared.watches.take(watch, &share, m.now, metrics);
         if let Some(watch) = watch {
             member.cohort.watched(watch);
         }
