@@ -171,6 +171,9 @@ impl Cohorts {
             self.agenda.cancel(member.appointment);
         } else if let Some(at) = member.cohort.look_at(m) {
             self.agenda.set(&mut member.appointment, at, m.name);
+        } else if member.cohort.waiting() == 0 {
+            // A quiet turn, of which there are very many; among tasks that wait there is soon a look.
+            self.agenda.cancel(member.appointment.take());
         }
         done
     }
