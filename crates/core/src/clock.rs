@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::Future,
+    num::NonZeroU64,
     ops::{Add, Sub},
     pin::Pin,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -31,23 +32,24 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A point in time of a [`Clock`], in nanoseconds since an origin that only differences cancel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Instant(u64);
+// The origin is one: zero is left over for an `Option<Instant>`, which is no larger.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Instant(NonZeroU64);
 
 impl Instant {
     /// The instant that lies `since_origin` after the clock's origin.
     pub const fn at(since_origin: Duration) -> Self {
-        Self(saturating_nanos(since_origin))
+        Self(NonZeroU64::MIN.saturating_add(saturating_nanos(since_origin)))
     }
 
     /// The time since the clock's origin.
     pub const fn since_origin(self) -> Duration {
-        Duration::from_nanos(self.0)
+        Duration::from_nanos(self.0.get() - 1)
     }
 
     /// How much later this instant is than `earlier`, or zero.
     pub fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 }
 
@@ -63,7 +65,15 @@ impl Sub<Duration> for Instant {
     type Output = Self;
 
     fn sub(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(saturating_nanos(duration)))
+        let nanos = self.0.get().saturating_sub(saturating_nanos(duration));
+        Self(NonZeroU64::new(nanos).unwrap_or(NonZeroU64::MIN))
+    }
+}
+
+/// The origin.
+impl Default for Instant {
+    fn default() -> Self {
+        Self(NonZeroU64::MIN)
     }
 }
 

@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, btree_map},
+    sync::Arc,
+};
 
 use leasehold_core::{
     Instant, LockStore, StoreError, StoreErrorKind, Ttl,
@@ -7,27 +10,54 @@ use leasehold_core::{
     store::{RenewAnswer, Renewal},
 };
 
-use crate::{lease::HeldLease, plan::Attempt, watchlist::Watchlist};
+use crate::{
+    lease::HeldLease,
+    plan::Attempt,
+    slots::Key,
+    watchlist::{Holder, Watchlist},
+};
 
 /// Turns of one ttl whose renewals travel in one command.
 #[derive(Debug)]
 pub(crate) struct Batch {
     ttl: Ttl,
-    turns: Vec<(u64, Arc<Grant>)>,
+    pub(crate) turns: Vec<(Key, Arc<Grant>)>,
+}
+
+/// Turns to be renewed.
+#[derive(Debug, Default)]
+pub(crate) struct Batches {
+    full: Vec<Batch>,
+    open: BTreeMap<Ttl, Batch>,
+}
+
+impl Batches {
+    /// Adds a turn to the open batch of its ttl.
+    pub(crate) fn add(&mut self, key: Key, turn: &Arc<Grant>) {
+        let ttl = turn.ttl();
+        let open = self.open.entry(ttl).or_insert_with(|| Batch::of(ttl));
+        open.turns.push((key, Arc::clone(turn)));
+        if open.turns.len() == Batch::MAX {
+            self.full.extend(self.open.remove(&ttl));
+        }
+    }
+}
+
+impl IntoIterator for Batches {
+    type Item = Batch;
+    type IntoIter = std::iter::Chain<std::vec::IntoIter<Batch>, btree_map::IntoValues<Ttl, Batch>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.full.into_iter().chain(self.open.into_values())
+    }
 }
 
 impl Batch {
     /// The most turns of one command.
-    const MAX: usize = 128;
+    pub(crate) const MAX: usize = 128;
 
-    /// Adds a turn to the last batch of its ttl, or begins a new one.
-    pub(crate) fn collect(batches: &mut Vec<Self>, key: u64, turn: &Arc<Grant>) {
-        let (ttl, turn) = (turn.ttl(), (key, Arc::clone(turn)));
-        let open = batches.iter_mut().rev().find(|batch| batch.ttl == ttl);
-        match open.filter(|batch| batch.turns.len() < Self::MAX) {
-            Some(batch) => batch.turns.push(turn),
-            None => batches.push(Self { ttl, turns: vec![turn] }),
-        }
+    fn of(ttl: Ttl) -> Self {
+        Self { ttl, turns: Vec::new() }
     }
 
     /// Renews the turns; the command has a sixth of their ttl.
@@ -53,7 +83,7 @@ fn renewal(turn: &Grant) -> Renewal {
 struct Unsettled {
     watchlist: Arc<Watchlist>,
     sent_at: Instant,
-    turns: Vec<(u64, Arc<Grant>)>,
+    turns: Vec<(Key, Arc<Grant>)>,
 }
 
 impl Drop for Unsettled {
@@ -62,58 +92,66 @@ impl Drop for Unsettled {
             if let Some(lease) = self.watchlist.holder(*key) {
                 lease.metrics().renewal(RenewalOutcome::Unknown);
             }
-            self.watchlist.answered(*key, self.sent_at, Attempt::Unconfirmed);
         }
+        let now = self.watchlist.clock().now();
+        let attempts = self.turns.iter().map(|(key, _)| (*key, Attempt::Unconfirmed));
+        self.watchlist.answered(now, self.sent_at, attempts);
     }
 }
 
 /// What came of a batch.
 #[derive(Debug)]
 pub(crate) struct Renewed {
-    turns: Vec<(u64, Arc<Grant>)>,
+    pub(crate) turns: Vec<(Key, Arc<Grant>)>,
     pub(crate) sent_at: Instant,
     pub(crate) answers: Result<Vec<RenewAnswer>, StoreError>,
 }
 
 impl Renewed {
     /// Tells every turn its answer; yields the turns that are lost.
-    pub(crate) fn settle(self, watchlist: &Watchlist) -> Vec<Arc<Grant>> {
+    pub(crate) fn settle(self, now: Instant, watchlist: &Watchlist) -> Vec<Arc<Grant>> {
         let Self { turns, sent_at, answers } = self;
         let (mut answers, kind) = match answers {
             Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
             Err(error) => (Vec::new().into_iter(), error.kind()),
         };
-        let mut lost = Vec::new();
-        for (key, turn) in turns {
+        let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
+        let holders = watchlist.holders(turns.iter().map(|(key, _)| *key));
+        for ((key, turn), holder) in turns.into_iter().zip(&holders) {
             let answer = answers.next().ok_or(kind);
             // Whoever holds a lease of the turn by now: the answer is about the turn.
-            if !watchlist.watches(key) {
-                continue;
-            }
-            let lease = watchlist.holder(key);
-            if let Some(attempt) = settle_one(lease.as_deref(), sent_at, &answer) {
-                watchlist.answered(key, sent_at, attempt);
-            } else {
-                // Whoever has taken a lease of the turn meanwhile has lost it too.
-                if let Some(lease) = watchlist.remove(key) {
-                    let _ = lease.lose(LossReason::Gone);
-                }
-                lost.push(turn);
+            let lease = match holder {
+                Holder::Unwatched => continue,
+                Holder::Nobody => None,
+                Holder::Lease(lease) => Some(&**lease),
+            };
+            match settle_one(lease, now, sent_at, &answer) {
+                Some(attempt) => attempts.push((key, attempt)),
+                None => lost.push((key, turn)),
             }
         }
-        lost
+        watchlist.answered(now, sent_at, attempts.into_iter());
+        let told = |(key, turn)| {
+            // Whoever has taken a lease of the turn meanwhile has lost it too.
+            if let Some(lease) = watchlist.remove(key) {
+                let _ = lease.lose(LossReason::Gone);
+            }
+            turn
+        };
+        lost.into_iter().map(told).collect()
     }
 }
 
 /// Applies one answer; `None` means that there is nothing left to renew.
 fn settle_one(
     lease: Option<&HeldLease>,
+    now: Instant,
     sent_at: Instant,
     answer: &Result<RenewAnswer, StoreErrorKind>,
 ) -> Option<Attempt> {
     let (outcome, attempt) = match answer {
         Ok(RenewAnswer::Renewed { remaining }) => match lease {
-            Some(lease) if lease.renewed(sent_at, *remaining) => {
+            Some(lease) if lease.renewed(now, sent_at, *remaining) => {
                 (RenewalOutcome::Renewed, Some(Attempt::Confirmed))
             }
             Some(_) => (RenewalOutcome::Lost, Some(Attempt::Unconfirmed)),

@@ -76,7 +76,7 @@ impl Driver {
                 tracing::warn!(%error, "a renewal failed; it is tried again until the deadline");
             }
         }
-        self.tell(renewed.settle(&self.watchlist), LossReason::Gone);
+        self.tell(renewed.settle(now, &self.watchlist), LossReason::Gone);
     }
 
     fn tell(&self, lost: Vec<Arc<Grant>>, reason: LossReason) {

@@ -1,13 +1,14 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use leasehold_core::Instant;
+
+use crate::slots::{Key, Slots};
 
 /// Things that each fall due at some instant, which may change; every step costs O(log n).
 #[derive(Debug)]
 pub struct DueQueue<T> {
-    items: BTreeMap<u64, (Instant, T)>,
-    order: BTreeSet<(Instant, u64)>,
-    next_key: u64,
+    things: Slots<(Instant, T)>,
+    order: BTreeSet<(Instant, Key)>,
 }
 
 impl<T> Default for DueQueue<T> {
@@ -19,28 +20,28 @@ impl<T> Default for DueQueue<T> {
 impl<T> DueQueue<T> {
     /// Nothing is due.
     pub fn new() -> Self {
-        Self { items: BTreeMap::new(), order: BTreeSet::new(), next_key: 0 }
+        Self { things: Slots::new(), order: BTreeSet::new() }
     }
 
     /// Adds a thing that falls due at `at`.
-    pub fn insert(&mut self, at: Instant, item: T) -> u64 {
-        let key = self.next_key;
-        self.next_key += 1;
-        self.items.insert(key, (at, item));
+    pub fn insert(&mut self, at: Instant, thing: T) -> Key {
+        let key = self.things.insert((at, thing));
         self.order.insert((at, key));
         key
     }
 
     /// Takes a thing out.
-    pub fn remove(&mut self, key: u64) -> Option<T> {
-        let (at, item) = self.items.remove(&key)?;
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let (at, thing) = self.things.remove(key)?;
         self.order.remove(&(at, key));
-        Some(item)
+        Some(thing)
     }
 
     /// Moves a thing to another instant.
-    pub fn reschedule(&mut self, key: u64, at: Instant) {
-        if let Some((old, _)) = self.items.get_mut(&key) {
+    pub fn reschedule(&mut self, key: Key, at: Instant) {
+        if let Some((old, _)) = self.things.get_mut(key)
+            && *old != at
+        {
             self.order.remove(&(*old, key));
             *old = at;
             self.order.insert((at, key));
@@ -48,13 +49,18 @@ impl<T> DueQueue<T> {
     }
 
     /// A thing by its key.
-    pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
-        self.items.get_mut(&key).map(|(_, item)| item)
+    pub fn get(&self, key: Key) -> Option<&T> {
+        self.things.get(key).map(|(_, thing)| thing)
+    }
+
+    /// A thing by its key, to be changed.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        self.things.get_mut(key).map(|(_, thing)| thing)
     }
 
     /// When the things that fall due until `until` do so, and their keys, earliest first.
-    pub fn due(&self, until: Instant) -> impl Iterator<Item = (Instant, u64)> {
-        self.order.range(..=(until, u64::MAX)).copied()
+    pub fn due(&self, until: Instant) -> impl Iterator<Item = (Instant, Key)> {
+        self.order.range(..=(until, Key::LAST)).copied()
     }
 
     /// When the earliest thing falls due.
@@ -63,29 +69,29 @@ impl<T> DueQueue<T> {
     }
 
     /// When a thing falls due.
-    pub fn at(&self, key: u64) -> Option<Instant> {
-        self.items.get(&key).map(|(at, _)| *at)
+    pub fn at(&self, key: Key) -> Option<Instant> {
+        self.things.get(key).map(|(at, _)| *at)
     }
 
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.len() == 0
     }
 
     /// How many things there are.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.things.len()
     }
 
-    /// Every thing, in the order in which they were added.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.items.iter().map(|(key, (_, item))| (*key, item))
+    /// Every thing, in an order that does not depend on their times.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.things.iter().map(|(_, thing)| thing)
     }
 
     /// Takes everything out.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.order.clear();
-        std::mem::take(&mut self.items).into_values().map(|(_, item)| item)
+        self.things.drain().map(|(_, thing)| thing)
     }
 }
 

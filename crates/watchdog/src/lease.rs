@@ -11,11 +11,7 @@ use leasehold_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    plan::Renewing,
-    seam::Rules,
-    signal::{EndSignal, Lost},
-};
+use crate::{plan::Renewing, seam::Rules, signal::Lost};
 
 /// What all leases of a runtime share.
 #[derive(Debug)]
@@ -45,8 +41,8 @@ impl Common {
 pub struct Share {
     /// The turn's grant.
     pub turn: Arc<Grant>,
-    /// The id of the lease, never used for another.
-    pub id: AcquisitionId,
+    /// The number of the lease's id, never used for another; the runtime is that of the turn.
+    pub number: u64,
     /// The token of the lease, one of the grant's.
     pub fence: FenceToken,
     /// Until when the turn may be believed in.
@@ -61,31 +57,41 @@ pub struct Share {
 ///
 /// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
 /// before it does anything else. Lost never turns back into held.
+// There are very many of them: what is rare or can be found elsewhere is not kept here.
 pub struct HeldLease {
-    share: Share,
+    turn: Arc<Grant>,
+    number: u64,
+    fence: FenceToken,
     since: Instant,
     common: Arc<Common>,
     metrics: Arc<ClassMetrics>,
-    rules: Mutex<LeaseRules>,
-    ended: EndSignal,
+    life: Mutex<Life>,
+}
+
+/// What changes of a lease.
+struct Life {
+    rules: LeaseRules,
+    /// Cancelled when the lease is over; made only if somebody asks for it.
+    ended: Option<CancellationToken>,
 }
 
 impl HeldLease {
     /// Takes over a share of a turn at `now`; [`taken`](Self::taken) follows outside of every lock.
     pub fn new(
-        share: Share,
+        share: &Share,
         now: Instant,
         common: &Arc<Common>,
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
         Arc::new(Self {
-            share,
+            turn: Arc::clone(&share.turn),
+            number: share.number,
+            fence: share.fence,
             since: now,
             common: Arc::clone(common),
             metrics,
-            rules: Mutex::new(rules),
-            ended: EndSignal::default(),
+            life: Mutex::new(Life { rules, ended: None }),
         })
     }
 
@@ -96,32 +102,27 @@ impl HeldLease {
 
     /// The lock that is held.
     pub fn name(&self) -> &LockName {
-        self.share.turn.name()
+        self.turn.name()
     }
 
     /// The id of the lease, never used for another.
     pub fn id(&self) -> AcquisitionId {
-        self.share.id
+        AcquisitionId::new(self.turn.id().runtime(), self.number)
     }
 
     /// The turn's grant, by which commands name the lease.
     pub fn turn(&self) -> &Arc<Grant> {
-        &self.share.turn
-    }
-
-    /// Whether the turn is renewed for this lease.
-    pub fn renewing(&self) -> Renewing {
-        self.share.renewing
+        &self.turn
     }
 
     /// The fence token of the lease.
     pub fn fence(&self) -> FenceToken {
-        self.share.fence
+        self.fence
     }
 
     /// The ttl to which renewals extend it.
     pub fn ttl(&self) -> Ttl {
-        self.share.turn.ttl()
+        self.turn.ttl()
     }
 
     /// When the holder took the lease over.
@@ -141,9 +142,13 @@ impl HeldLease {
 
     /// What the holder may believe now.
     pub fn state(&self) -> LeaseState {
-        let now = self.common.clock.now();
-        let own = self.change_at(now, LeaseRules::observe).1;
-        (self.common.rules.shows)(own, self.share.until, now)
+        self.state_at(self.common.clock.now())
+    }
+
+    /// What the holder may believe at `now`, which is the present.
+    pub(crate) fn state_at(&self, now: Instant) -> LeaseState {
+        let (own, belief) = self.change(now, |rules| (rules.observe(now), rules.belief()));
+        (self.common.rules.shows)(own, belief, now)
     }
 
     /// For how long the lease may be believed without a renewal; zero when it is over.
@@ -156,33 +161,39 @@ impl HeldLease {
 
     /// A renewal or hold that was sent at `sent_at` was answered with `remaining`.
     pub fn extended(&self, sent_at: Instant, remaining: Duration) -> LeaseState {
-        self.change(|rules, now| rules.extended(now, sent_at, remaining)).1
+        let now = self.common.clock.now();
+        self.change(now, |rules| (rules.extended(now, sent_at, remaining), ())).0
     }
 
-    /// A renewal was confirmed; whether the lease is still held.
-    pub(crate) fn renewed(&self, sent_at: Instant, remaining: Duration) -> bool {
+    /// A renewal was confirmed at `now`; whether the lease is still held.
+    pub(crate) fn renewed(&self, now: Instant, sent_at: Instant, remaining: Duration) -> bool {
         // The margin is what was left of the belief that this answer extends.
-        let margin = self.deadline().saturating_since(self.common.clock.now());
-        let held = self.extended(sent_at, remaining).is_held();
-        if held {
+        let renew = |rules: &mut LeaseRules| {
+            let deadline = rules.deadline();
+            (rules.extended(now, sent_at, remaining), deadline)
+        };
+        let (state, deadline) = self.change(now, renew);
+        let margin = deadline.unwrap_or_default().saturating_since(now);
+        if state.is_held() {
             self.metrics.renewal_margin(margin);
         }
-        held
+        state.is_held()
     }
 
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&self, reason: LossReason) -> LeaseState {
-        self.change(|rules, now| rules.lose(now, reason)).1
+        let now = self.common.clock.now();
+        self.change(now, |rules| (rules.lose(now, reason), ())).0
     }
 
     /// The holder gives the lease back at `now`: it is over in memory, and nobody is told yet.
     ///
     /// For callers inside of a lock; [`Farewell::tell`] follows outside of it.
     pub fn release(self: &Arc<Self>, now: Instant) -> Farewell {
-        let mut rules = self.rules();
-        let (before, state) = (rules.present(), rules.release(now));
-        let (ended, belief) = (before.is_held(), rules.belief());
-        drop(rules);
+        let mut life = self.life();
+        let (before, state) = (life.rules.present(), life.rules.release(now));
+        let (ended, belief) = (before.is_held(), life.rules.belief());
+        drop(life);
         Farewell { lease: Arc::clone(self), state, belief, ended, at: now }
     }
 
@@ -193,7 +204,7 @@ impl HeldLease {
 
     /// A token that is cancelled when the lease is over.
     pub fn cancellation(&self) -> CancellationToken {
-        let token = self.ended.token().clone();
+        let token = self.life().ended.get_or_insert_default().clone();
         // The lease may have ended before there was a token to cancel.
         if !self.state().is_held() {
             token.cancel();
@@ -203,30 +214,23 @@ impl HeldLease {
 
     /// When the lease ends if nothing happens; long past when it is over.
     pub(crate) fn deadline(&self) -> Instant {
-        self.rules().deadline().unwrap_or_default()
+        self.life().rules.deadline().unwrap_or_default()
     }
 
-    /// Applies a rule; answers with the state before it and what the rule answered.
-    fn change(
-        &self,
-        rule: impl FnOnce(&mut LeaseRules, Instant) -> LeaseState,
-    ) -> (LeaseState, LeaseState) {
-        self.change_at(self.common.clock.now(), rule)
-    }
-
-    fn change_at(
+    /// Applies a rule, which answers with the state after it and something else.
+    fn change<T>(
         &self,
         now: Instant,
-        rule: impl FnOnce(&mut LeaseRules, Instant) -> LeaseState,
-    ) -> (LeaseState, LeaseState) {
-        let (before, answer) = {
-            let mut rules = self.rules();
-            (rules.present(), rule(&mut rules, now))
+        rule: impl FnOnce(&mut LeaseRules) -> (LeaseState, T),
+    ) -> (LeaseState, T) {
+        let (before, (state, answer)) = {
+            let mut life = self.life();
+            (life.rules.present(), rule(&mut life.rules))
         };
-        if let (LeaseState::Held { .. }, LeaseState::Lost(reason)) = (before, answer) {
+        if let (LeaseState::Held { .. }, LeaseState::Lost(reason)) = (before, state) {
             self.tell_loss(now, reason);
         }
-        (before, answer)
+        (state, answer)
     }
 
     fn tell_loss(&self, now: Instant, reason: LossReason) {
@@ -238,11 +242,18 @@ impl HeldLease {
             lock = %self.name(), lease = %self.id(), fence = %self.fence(), ?held_for,
             "lease lost: {reason}"
         );
-        self.ended.raise();
+        self.tell_end();
     }
 
-    fn rules(&self) -> MutexGuard<'_, LeaseRules> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Cancels the token that somebody asked for.
+    fn tell_end(&self) {
+        // Outside of the lock: it wakes whoever waits.
+        let token = self.life().ended.clone();
+        token.iter().for_each(CancellationToken::cancel);
+    }
+
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -277,7 +288,7 @@ impl Farewell {
             LeaseState::Held { .. } | LeaseState::Released => {
                 lease.metrics.held(-1);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
-                lease.ended.raise();
+                lease.tell_end();
             }
         }
     }
@@ -289,7 +300,7 @@ impl fmt::Debug for HeldLease {
             .field("name", self.name())
             .field("id", &self.id())
             .field("fence", &self.fence())
-            .field("state", &self.rules().present())
+            .field("state", &self.life().rules.present())
             .finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@
 //!   turns in one command.
 
 mod batch;
+mod company;
 mod driver;
 mod due;
 mod keeper;
@@ -15,6 +16,9 @@ mod plan;
 #[doc(hidden)]
 pub mod seam;
 mod signal;
+mod slots;
+#[cfg(test)]
+mod tests;
 mod watchdog;
 mod watches;
 mod watchlist;
@@ -25,5 +29,6 @@ pub use keeper::TurnKeeper;
 pub use lease::{Common, Farewell, HeldLease, Share};
 pub use plan::{Attempt, RenewalPlan, Renewing};
 pub use signal::{LeaseEnd, Lost};
+pub use slots::Key;
 pub use watchdog::Watchdog;
 pub use watches::{Watch, Watches};

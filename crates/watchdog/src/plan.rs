@@ -41,6 +41,11 @@ impl RenewalPlan {
         Self { ttl, renewing: Renewing::Never, next: None, in_flight: false }
     }
 
+    /// The ttl of the turn.
+    pub fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
     /// A holder took over at `now`, who may believe until `until`.
     ///
     /// The first renewal falls evenly into the first third of the ttl, or the first half of the

@@ -1,12 +1,11 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use leasehold_core::lease::{LeaseState, LossReason};
-use tokio_util::sync::CancellationToken;
 
 use crate::lease::HeldLease;
 
@@ -77,21 +76,5 @@ impl Future for Lost {
 impl std::fmt::Debug for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Lost")
-    }
-}
-
-/// The token that is cancelled when a lease is over; made only if somebody asks for it.
-#[derive(Debug, Default)]
-pub(crate) struct EndSignal(OnceLock<CancellationToken>);
-
-impl EndSignal {
-    pub(crate) fn token(&self) -> &CancellationToken {
-        self.0.get_or_init(CancellationToken::new)
-    }
-
-    pub(crate) fn raise(&self) {
-        if let Some(token) = self.0.get() {
-            token.cancel();
-        }
     }
 }

@@ -4,6 +4,7 @@ use leasehold_core::{Entropy, Instant, metric::ClassMetrics};
 
 use crate::{
     lease::{Common, HeldLease, Share},
+    slots::Key,
     watchlist::Watchlist,
 };
 
@@ -15,7 +16,7 @@ pub struct Watches(Arc<Watchlist>);
 
 /// A turn that is watched, to be given back when it need not be any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watch(u64);
+pub struct Watch(Key);
 
 impl Watches {
     /// Nothing is watched yet, and nobody watches before a watchdog is started.
@@ -35,12 +36,12 @@ impl Watches {
     pub fn take(
         &self,
         watch: Option<Watch>,
-        share: Share,
+        share: &Share,
         now: Instant,
         metrics: Arc<ClassMetrics>,
     ) -> (Arc<HeldLease>, Option<Watch>) {
         let lease = HeldLease::new(share, now, self.common(), metrics);
-        let key = self.0.occupy(watch.map(|watch| watch.0), &lease, now);
+        let key = self.0.occupy(watch.map(|watch| watch.0), &lease, share.renewing, now);
         (lease, key.map(Watch))
     }
 

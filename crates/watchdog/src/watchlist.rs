@@ -11,9 +11,11 @@ use tokio::sync::Notify;
 
 use crate::{
     batch::Batch,
+    company::Company,
     due::DueQueue,
     lease::{Common, HeldLease},
-    plan::{Attempt, RenewalPlan},
+    plan::{Attempt, RenewalPlan, Renewing},
+    slots::Key,
     work::Work,
 };
 
@@ -42,11 +44,24 @@ struct Watched {
     plan: RenewalPlan,
 }
 
-/// A turn that is due: when, its key, and who holds a lease of it.
-type Due = (Instant, u64, Option<Arc<HeldLease>>);
+/// Who holds a lease of a turn.
+#[derive(Debug)]
+pub(crate) enum Holder {
+    /// The turn is not watched any more.
+    Unwatched,
+    /// Nobody, for it is on offer.
+    Nobody,
+    /// Whoever has this one.
+    Lease(Arc<HeldLease>),
+}
+
+/// A turn that is due, or may travel with one that is: when, its key, and who holds a lease of it.
+type Due = (Instant, Key, Option<Arc<HeldLease>>);
 
 /// How far ahead of its time a renewal may travel with one that is due.
 const COMPANY: Duration = Duration::from_millis(300);
+/// How many turns are looked at in vain for company.
+const LOOKS: usize = 8 * Batch::MAX;
 /// When to look again at a turn that is on offer.
 const LATER: Duration = Duration::from_secs(1);
 
@@ -72,32 +87,33 @@ impl Watchlist {
     /// A task took a lease; `None` if the watchdog's task has ended.
     pub(crate) fn occupy(
         &self,
-        key: Option<u64>,
+        key: Option<Key>,
         lease: &Arc<HeldLease>,
+        renewing: Renewing,
         now: Instant,
-    ) -> Option<u64> {
+    ) -> Option<Key> {
         let fraction = self.entropy.fraction();
         let mut state = self.state();
         if state.stopped {
             return None;
         }
-        let known = key.filter(|key| state.queue.get_mut(*key).is_some());
+        let known = key.filter(|key| state.queue.get(*key).is_some());
         let key = known.unwrap_or_else(|| state.insert(lease));
-        let at = state.occupy(key, lease, now, fraction);
+        let at = state.occupy(key, lease, renewing, now, fraction);
         if at < state.sleeps_until {
             self.wake.notify_one();
         }
         Some(key)
     }
 
-    pub(crate) fn vacate(&self, key: u64) {
+    pub(crate) fn vacate(&self, key: Key) {
         let mut state = self.state();
         let left = state.queue.get_mut(key).and_then(|watched| watched.lease.take());
         drop((state, left));
     }
 
     /// Watches a turn no longer; the lease of it that was held.
-    pub(crate) fn remove(&self, key: u64) -> Option<Arc<HeldLease>> {
+    pub(crate) fn remove(&self, key: Key) -> Option<Arc<HeldLease>> {
         // Dropped outside the lock: the last reference to a lease runs its destructor.
         let removed = self.state().queue.remove(key);
         removed.and_then(|watched| watched.lease)
@@ -105,7 +121,7 @@ impl Watchlist {
 
     pub(crate) fn leases(&self) -> Vec<Arc<HeldLease>> {
         let state = self.state();
-        state.queue.iter().filter_map(|(_, watched)| watched.lease.clone()).collect()
+        state.queue.iter().filter_map(|watched| watched.lease.clone()).collect()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -125,30 +141,47 @@ impl Watchlist {
     /// Takes what is due; `None` when the watchdog is to stop.
     pub(crate) fn take_due(&self, now: Instant) -> Option<Work> {
         let due = self.due(now)?;
+        // Outside the lock: a loss that is seen here is told to whoever watches the lease.
+        let seen: Vec<Option<LeaseState>> =
+            due.iter().map(|(.., lease)| lease.as_ref().map(|lease| lease.state_at(now))).collect();
         let mut work = Work::default();
-        for (at, key, lease) in due {
-            // Outside the lock: a loss that is seen here is told to whoever watches the lease.
-            let seen = lease.map(|lease| (lease.state(), lease));
-            self.state().take_one(now, at, key, seen, &mut work);
+        let mut state = self.state();
+        for (due, seen) in due.iter().zip(seen) {
+            state.take_one(now, due, seen, &mut work);
         }
+        // Before the leases, whose last references these may be.
+        drop(state);
         Some(work)
     }
 
     /// What is due, and who holds it; `None` when the watchdog is to stop.
     fn due(&self, now: Instant) -> Option<Vec<Due>> {
-        let mut state = self.state();
+        let state = self.state();
         if state.stopped {
             return None;
         }
         if state.queue.earliest().is_none_or(|at| at > now) {
             return Some(Vec::new());
         }
-        let due: Vec<_> = state.queue.due(now + COMPANY).collect();
-        let holder = |(at, key)| {
-            let lease = state.queue.get_mut(key).and_then(|watched| watched.lease.clone());
-            (at, key, lease)
-        };
-        Some(due.into_iter().map(holder).collect())
+        let (mut company, mut due) = (Company::default(), Vec::new());
+        for (looks, (at, key)) in state.queue.due(now + COMPANY).enumerate() {
+            let Some(watched) = state.queue.get(key) else { continue };
+            let renewed = watched.plan.due_for(now).is_some();
+            let ttl = watched.plan.ttl();
+            if at > now {
+                if company.is_complete() || looks > due.len() + LOOKS {
+                    break;
+                }
+                if !renewed || !company.has_room(ttl) {
+                    continue;
+                }
+            }
+            if renewed {
+                company.add(ttl);
+            }
+            due.push((at, key, watched.lease.clone()));
+        }
+        Some(due)
     }
 
     /// When the task is to look again, at `latest` in any case.
@@ -160,23 +193,36 @@ impl Watchlist {
     }
 
     /// Who holds a lease of a turn now.
-    pub(crate) fn holder(&self, key: u64) -> Option<Arc<HeldLease>> {
-        self.state().queue.get_mut(key).and_then(|watched| watched.lease.clone())
+    pub(crate) fn holder(&self, key: Key) -> Option<Arc<HeldLease>> {
+        self.state().queue.get(key).and_then(|watched| watched.lease.clone())
     }
 
-    /// Whether a turn is still watched.
-    pub(crate) fn watches(&self, key: u64) -> bool {
-        self.state().queue.get_mut(key).is_some()
+    /// Who holds leases of turns now.
+    pub(crate) fn holders(&self, keys: impl Iterator<Item = Key>) -> Vec<Holder> {
+        let state = self.state();
+        let holder = |key| match state.queue.get(key) {
+            None => Holder::Unwatched,
+            Some(Watched { lease: None, .. }) => Holder::Nobody,
+            Some(Watched { lease: Some(lease), .. }) => Holder::Lease(Arc::clone(lease)),
+        };
+        keys.map(holder).collect()
     }
 
-    /// A renewal that was sent at `sent_at` came to `attempt`.
-    pub(crate) fn answered(&self, key: u64, sent_at: Instant, attempt: Attempt) {
-        let (now, fraction) = (self.clock().now(), self.entropy.fraction());
+    /// Renewals that were sent at `sent_at` came to attempts.
+    pub(crate) fn answered(
+        &self,
+        now: Instant,
+        sent_at: Instant,
+        attempts: impl Iterator<Item = (Key, Attempt)>,
+    ) {
         let mut state = self.state();
-        if let Some(watched) = state.queue.get_mut(key) {
-            watched.plan.answered(now, sent_at, attempt, fraction);
-            let at = watched.wake_at(now);
-            state.queue.reschedule(key, at);
+        for (key, attempt) in attempts {
+            let fraction = self.entropy.fraction();
+            if let Some(watched) = state.queue.get_mut(key) {
+                watched.plan.answered(now, sent_at, attempt, fraction);
+                let at = watched.wake_at(now);
+                state.queue.reschedule(key, at);
+            }
         }
     }
 
@@ -211,15 +257,22 @@ impl Watched {
 }
 
 impl State {
-    fn insert(&mut self, lease: &HeldLease) -> u64 {
+    fn insert(&mut self, lease: &HeldLease) -> Key {
         let turn = Arc::clone(lease.turn());
         let plan = RenewalPlan::new(turn.ttl());
         self.queue.insert(Instant::at(Duration::MAX), Watched { turn, lease: None, plan })
     }
 
-    fn occupy(&mut self, key: u64, lease: &Arc<HeldLease>, now: Instant, fraction: f64) -> Instant {
+    fn occupy(
+        &mut self,
+        key: Key,
+        lease: &Arc<HeldLease>,
+        renewing: Renewing,
+        now: Instant,
+        fraction: f64,
+    ) -> Instant {
         let Some(watched) = self.queue.get_mut(key) else { return now };
-        watched.plan.occupied(lease.renewing(), now, lease.deadline(), fraction);
+        watched.plan.occupied(renewing, now, lease.deadline(), fraction);
         watched.lease = Some(Arc::clone(lease));
         let at = watched.wake_at(now);
         // A look that comes too early costs less than a change for every holder.
@@ -233,21 +286,17 @@ impl State {
     fn take_one(
         &mut self,
         now: Instant,
-        at: Instant,
-        key: u64,
-        seen: Option<(LeaseState, Arc<HeldLease>)>,
+        (at, key, lease): &Due,
+        seen: Option<LeaseState>,
         work: &mut Work,
     ) {
-        let renews = self.renews;
+        let (renews, key) = (self.renews, *key);
         let Some(watched) = self.queue.get_mut(key) else { return };
-        let is_same = match (&watched.lease, &seen) {
-            (Some(present), Some((_, lease))) => Arc::ptr_eq(present, lease),
-            (None, None) => true,
-            _ => false,
-        };
-        match seen.map(|(state, _)| state) {
+        if watched.lease.as_ref().map(Arc::as_ptr) != lease.as_ref().map(Arc::as_ptr) {
             // Somebody else holds it by now: it is looked at again.
-            _ if !is_same => return,
+            return;
+        }
+        match seen {
             Some(LeaseState::Lost(reason)) => {
                 work.lost.push((Arc::clone(&watched.turn), reason));
                 self.queue.remove(key);
@@ -261,12 +310,12 @@ impl State {
                 {
                     watched.plan.sent();
                     work.lags.push(lag);
-                    Batch::collect(&mut work.batches, key, &watched.turn);
+                    work.batches.add(key, &watched.turn);
                 }
             }
         }
         let next = watched.wake_at(now);
-        if at <= now || next < at {
+        if *at <= now || next != *at {
             self.queue.reschedule(key, next);
         }
     }

@@ -2,13 +2,13 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::lease::{Grant, LossReason};
 
-use crate::batch::Batch;
+use crate::batch::Batches;
 
 /// What is to be done at one instant.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Renewals to send.
-    pub(crate) batches: Vec<Batch>,
+    pub(crate) batches: Batches,
     /// How late the renewals are.
     pub(crate) lags: Vec<Duration>,
     /// Turns that are over before their time.

@@ -13,18 +13,23 @@ use crate::clock::Instant;
 /// the instant their request was *sent*. Transitions only go from held to lost or released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRules {
-    state: LeaseState,
+    end: Option<End>,
     /// The end of belief, whatever `max_hold` says.
     belief: Instant,
     ends_at: Option<Instant>,
 }
 
+/// How the lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Lost(LossReason),
+    Released,
+}
+
 impl LeaseRules {
     /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the latest.
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
-        let belief = until;
-        let until = ends_at.map_or(until, |at| at.min(until));
-        Self { state: LeaseState::Held { until }, belief, ends_at }
+        Self { end: None, belief: until, ends_at }
     }
 
     /// Until when the server has what the lease is a part of, whatever `max_hold` says: whoever
@@ -35,30 +40,29 @@ impl LeaseRules {
 
     /// The state as it was last seen, without a look at the clock.
     pub fn present(&self) -> LeaseState {
-        self.state
+        match self.end {
+            None => LeaseState::Held { until: self.until() },
+            Some(End::Lost(reason)) => LeaseState::Lost(reason),
+            Some(End::Released) => LeaseState::Released,
+        }
     }
 
     /// The state at `now`: a deadline that has passed is a loss.
     pub fn observe(&mut self, now: Instant) -> LeaseState {
-        if let LeaseState::Held { until } = self.state {
+        if self.end.is_none() && now >= self.until() {
             // Belief is capped by `max_hold`: the deadline that it reached says which it was.
-            let is_max_hold = self.ends_at == Some(until);
-            if now >= until {
-                let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
-                self.state = LeaseState::Lost(reason);
-            }
+            let is_max_hold = self.ends_at == Some(self.until());
+            let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
+            self.end = Some(End::Lost(reason));
         }
-        self.state
+        self.present()
     }
 
     /// A renewal or hold sent at `sent_at` was answered with `remaining`.
     pub fn extended(&mut self, now: Instant, sent_at: Instant, remaining: Duration) -> LeaseState {
-        if let LeaseState::Held { until } = self.observe(now) {
+        if self.observe(now).is_held() {
             // The later of the two: answers may arrive out of order.
             self.belief = self.belief.max(believed_until(sent_at, remaining));
-            let until = until.max(self.belief);
-            let until = self.ends_at.map_or(until, |at| at.min(until));
-            self.state = LeaseState::Held { until };
         }
         self.observe(now)
     }
@@ -66,26 +70,28 @@ impl LeaseRules {
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&mut self, now: Instant, reason: LossReason) -> LeaseState {
         if self.observe(now).is_held() {
-            self.state = LeaseState::Lost(reason);
+            self.end = Some(End::Lost(reason));
         }
-        self.state
+        self.present()
     }
 
     /// The holder gives the lease back; the answer is the state that it had until then.
     pub fn release(&mut self, now: Instant) -> LeaseState {
         let before = self.observe(now);
         if before.is_held() {
-            self.state = LeaseState::Released;
+            self.end = Some(End::Released);
         }
         before
     }
 
     /// When to look again if nothing happens: the nearest deadline of a held lease.
     pub fn deadline(&self) -> Option<Instant> {
-        match self.state {
-            LeaseState::Held { until } => Some(until),
-            LeaseState::Lost(_) | LeaseState::Released => None,
-        }
+        self.end.is_none().then(|| self.until())
+    }
+
+    /// The end of belief that the holder has.
+    fn until(&self) -> Instant {
+        self.ends_at.map_or(self.belief, |at| at.min(self.belief))
     }
 }
 

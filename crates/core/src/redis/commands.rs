@@ -90,11 +90,17 @@ impl LockStore for RedisStore {
     ) -> StoreFuture<'a, Vec<RenewAnswer>> {
         Box::pin(async move {
             let write = |to: &mut Cmd| {
+                // One text for all: these are very many.
+                let mut text = String::new();
                 for one in batch {
-                    to.arg(self.keys.lease(&one.name));
+                    text.clear();
+                    self.keys.write_lease(&mut text, &one.name);
+                    to.arg(&*text);
                 }
                 for one in batch {
-                    to.arg(one.id.to_text()).arg(one.fence.get()).arg(one.ttl.as_millis());
+                    text.clear();
+                    one.id.write_text(&mut text);
+                    to.arg(&*text).arg(one.fence.get()).arg(one.ttl.as_millis());
                 }
             };
             let call = Call {

@@ -34,6 +34,11 @@ impl KeyScheme {
         self.tagged(name, "lease")
     }
 
+    /// Writes the key of the hash that is the lease behind what is there.
+    pub(crate) fn write_lease(&self, to: &mut String, name: &LockName) {
+        self.write_tagged(to, name, "lease");
+    }
+
     /// The counter of fence tokens.
     pub fn counter(&self, name: &LockName) -> String {
         self.tagged(name, "fence")
@@ -69,12 +74,16 @@ impl KeyScheme {
     }
 
     fn tagged(&self, name: &LockName, what: &str) -> String {
-        let (namespace, name) = (self.namespace.as_str(), name.as_str());
-        let mut key = String::with_capacity(namespace.len() + name.len() + what.len() + 4);
-        for part in [namespace, ":{", name, "}:", what] {
-            key.push_str(part);
-        }
+        let (namespace, named) = (self.namespace.as_str(), name.as_str());
+        let mut key = String::with_capacity(namespace.len() + named.len() + what.len() + 4);
+        self.write_tagged(&mut key, name, what);
         key
+    }
+
+    fn write_tagged(&self, to: &mut String, name: &LockName, what: &str) {
+        for part in [self.namespace.as_str(), ":{", name.as_str(), "}:", what] {
+            to.push_str(part);
+        }
     }
 }
 

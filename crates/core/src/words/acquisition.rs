@@ -54,10 +54,15 @@ impl AcquisitionId {
     /// The id as text, without the detour of a formatter.
     pub(crate) fn to_text(self) -> String {
         let mut text = String::with_capacity(60);
-        text.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
-        text.push(':');
-        text.push_str(&self.number.to_string());
+        self.write_text(&mut text);
         text
+    }
+
+    /// Writes the id as text behind what is there.
+    pub(crate) fn write_text(self, to: &mut String) {
+        to.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+        to.push(':');
+        to.push_str(&self.number.to_string());
     }
 
     /// The number within the runtime.

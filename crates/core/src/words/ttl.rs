@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 /// The default is 30 s. A shorter ttl frees a dead holder's lock sooner and tolerates shorter
 /// pauses; the watchdog renews every third of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ttl(Duration);
+pub struct Ttl(u32);
 
 impl Ttl {
     /// The shortest ttl.
@@ -19,40 +19,38 @@ impl Ttl {
     ///
     /// [`TtlError`] below [`Ttl::MIN`] or above [`Ttl::MAX`].
     pub fn new(ttl: Duration) -> Result<Self, TtlError> {
-        let whole = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        if whole < Self::MIN || ttl > Self::MAX {
-            return Err(TtlError { ttl });
+        match u32::try_from(ttl.as_millis()) {
+            Ok(millis) if ttl >= Self::MIN && ttl <= Self::MAX => Ok(Self(millis)),
+            _ => Err(TtlError { ttl }),
         }
-        Ok(Self(whole))
     }
 
     /// The ttl as a duration.
     pub fn get(self) -> Duration {
-        self.0
+        Duration::from_millis(self.as_millis())
     }
 
     /// The ttl in milliseconds, as scripts take it.
     pub fn as_millis(self) -> u64 {
-        // Never truncates: a ttl is at most 24 h.
-        u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
+        u64::from(self.0)
     }
 }
 
 impl Default for Ttl {
     fn default() -> Self {
-        Self(Duration::from_secs(30))
+        Self(30_000)
     }
 }
 
 impl fmt::Debug for Ttl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.get(), f)
     }
 }
 
 impl fmt::Display for Ttl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.get(), f)
     }
 }
 

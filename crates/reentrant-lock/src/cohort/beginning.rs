@@ -32,7 +32,7 @@ impl Cohort {
             return self.orphan(m, grant.id(), grant.first(), effects);
         };
         let mut block = Block::of(&grant);
-        let Some(token) = block.spend() else { return };
+        let Some(token) = block.spend(&grant) else { return };
         let uncertain = match self.phase.take() {
             Phase::Place(place) => place.uncertain,
             // The release that queued it may have been sent more than once.

@@ -84,7 +84,7 @@ impl Cohort {
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
         let (since, driven) = (m.now, true);
-        self.phase = Phase::Ending(Ending { turn, next, repeated: false, since, driven });
+        self.phase = Phase::Ending(Box::new(Ending { turn, next, repeated: false, since, driven }));
     }
 
     /// The turn is lost: its tasks queue under a fresh id, in the order that they have.

@@ -3,6 +3,7 @@ use leasehold_core::{AcquisitionId, Instant, Ttl};
 use super::{effects::NextPlace, place::Place, queue::Ticket, turn::Turn};
 
 /// What a runtime has of a name in Redis: one live acquisition at most.
+// Very many names have a quiet turn: whatever is larger is boxed.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// Nothing.
@@ -14,7 +15,7 @@ pub(crate) enum Phase {
     /// The lock.
     Turn(Turn),
     /// The lock, which is being given back: no token is offered any more.
-    Ending(Ending),
+    Ending(Box<Ending>),
 }
 
 /// A first command whose answer the task awaits that sent it.

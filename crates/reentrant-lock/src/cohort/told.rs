@@ -14,7 +14,7 @@ use super::{
     beginning::told,
     effects::{Effects, Send},
     moment::Moment,
-    phase::{Ending, Phase},
+    phase::Phase,
     state::Cohort,
 };
 
@@ -88,10 +88,10 @@ impl Cohort {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
                 Some((asking.ttl, sent_at, Instant::default()))
             }
-            Phase::Ending(Ending { next: Some(next), .. }) if next.id == id => {
+            Phase::Ending(ending) => ending.next.filter(|next| next.id == id).map(|next| {
                 let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
-                Some((next.ttl, sent_at, Instant::default()))
-            }
+                (next.ttl, sent_at, Instant::default())
+            }),
             _ => None,
         };
         let Some((ttl, sent_at, answered_sent_at)) = found else {

@@ -14,8 +14,8 @@ pub(crate) struct Turn {
     pub(super) until: Instant,
     /// Whether other runtimes waited when it began.
     contended: bool,
-    /// How many tasks are still to be served while other runtimes wait.
-    to_serve: usize,
+    /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens.
+    to_serve: u16,
     /// When the first lease was taken.
     began_at: Option<Instant>,
     pub(super) leases: u32,
@@ -62,7 +62,7 @@ impl Turn {
             until: grant.believed_until(),
             grant: Arc::new(grant),
             contended,
-            to_serve,
+            to_serve: u16::try_from(to_serve).unwrap_or(u16::MAX),
             began_at: None,
             leases: 0,
             hands: Hands::Offered(offer),
@@ -77,12 +77,12 @@ impl Turn {
         let time_is_up =
             self.began_at.is_some_and(|began_at| m.now.saturating_since(began_at) >= limit);
         let served = self.contended && self.to_serve == 0;
-        served || time_is_up || self.block.is_spent() || ttl != self.grant.ttl()
+        served || time_is_up || self.block.is_spent(&self.grant) || ttl != self.grant.ttl()
     }
 
     /// The next task is offered the next token; `false` when there is none.
     pub(super) fn offer(&mut self, m: &Moment<'_>, ticket: Ticket) -> bool {
-        let Some(token) = self.block.spend() else { return false };
+        let Some(token) = self.block.spend(&self.grant) else { return false };
         self.to_serve = self.to_serve.saturating_sub(1);
         let (at, source) = (m.now, Some(WakeSource::Local));
         self.hands = Hands::Offered(Offer { ticket, token, at, source });

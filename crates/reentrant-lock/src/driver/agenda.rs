@@ -1,7 +1,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{Instant, LockName};
-use leasehold_watchdog::DueQueue;
+use leasehold_watchdog::{DueQueue, Key};
 use tokio::sync::Notify;
 
 /// When which name is to be looked at.
@@ -21,13 +21,13 @@ struct State {
 /// An entry of the agenda: its key, and when it is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Appointment {
-    key: u64,
+    key: Key,
     at: Instant,
 }
 
 impl Appointment {
     /// Whether this is the entry of a key.
-    pub(super) fn is(self, key: u64) -> bool {
+    pub(super) fn is(self, key: Key) -> bool {
         self.key == key
     }
 }
@@ -59,7 +59,7 @@ impl Agenda {
     }
 
     /// The names that are due until `until`, if one is due at `now`; `None` when it is over.
-    pub(super) fn take_due(&self, now: Instant, until: Instant) -> Option<Vec<(u64, LockName)>> {
+    pub(super) fn take_due(&self, now: Instant, until: Instant) -> Option<Vec<(Key, LockName)>> {
         let mut state = self.state();
         if state.stopped {
             return None;
@@ -67,14 +67,14 @@ impl Agenda {
         if state.names.earliest().is_none_or(|at| at > now) {
             return Some(Vec::new());
         }
-        let keys: Vec<u64> = state.names.due(until).map(|(_, key)| key).collect();
+        let keys: Vec<Key> = state.names.due(until).map(|(_, key)| key).collect();
         let take = |key| state.names.remove(key).map(|name| (key, name));
         Some(keys.into_iter().filter_map(take).collect())
     }
 
-    /// Every name that is to be looked at, in the order in which they were entered.
+    /// Every name that is to be looked at.
     pub(super) fn names(&self) -> Vec<LockName> {
-        self.state().names.iter().map(|(_, name)| name.clone()).collect()
+        self.state().names.iter().cloned().collect()
     }
 
     /// When the driver is to look again, at `latest` in any case.

@@ -13,7 +13,7 @@ use leasehold_core::{
     metric::{ClassMetrics, Metrics},
     store::Listener,
 };
-use leasehold_watchdog::{Watch, Watches};
+use leasehold_watchdog::{Key, Watch, Watches};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -48,13 +48,16 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Cohorts {
     pub(crate) shared: Shared,
-    shards: Vec<Mutex<HashMap<LockName, Member>>>,
+    shards: Vec<Shard>,
     hasher: RandomState,
     pub(super) agenda: Agenda,
     closed: AtomicBool,
     listening: OnceLock<()>,
     me: Weak<Self>,
 }
+
+/// Cohorts by name; boxed, for a hash map has room for more than it holds.
+type Shard = Mutex<HashMap<LockName, Box<Member>>>;
 
 /// A cohort, and what is kept beside it.
 #[derive(Debug)]
@@ -136,7 +139,8 @@ impl Cohorts {
         }
         if !shard.contains_key(name) {
             let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
-            shard.insert(name.clone(), Member { cohort, appointment: None, metrics });
+            let member = Member { cohort, appointment: None, metrics };
+            shard.insert(name.clone(), Box::new(member));
         }
         self.apply(shard, name, event)
     }
@@ -144,7 +148,7 @@ impl Cohorts {
     /// Applies an event under the lock of its shard, and does what follows from it outside.
     fn apply<T>(
         &self,
-        mut shard: MutexGuard<'_, HashMap<LockName, Member>>,
+        mut shard: MutexGuard<'_, HashMap<LockName, Box<Member>>>,
         name: &LockName,
         event: impl FnOnce(&mut Member, &Moment<'_>) -> (T, Effects),
     ) -> Option<T> {
@@ -167,6 +171,9 @@ impl Cohorts {
             self.agenda.cancel(member.appointment);
         } else if let Some(at) = member.cohort.look_at(m) {
             self.agenda.set(&mut member.appointment, at, m.name);
+        } else if member.cohort.waiting() == 0 {
+            // A quiet turn, of which there are very many; among tasks that wait there is soon a look.
+            self.agenda.cancel(member.appointment.take());
         }
         done
     }
@@ -218,7 +225,7 @@ impl Cohorts {
         names
     }
 
-    fn shard(&self, name: &LockName) -> MutexGuard<'_, HashMap<LockName, Member>> {
+    fn shard(&self, name: &LockName) -> MutexGuard<'_, HashMap<LockName, Box<Member>>> {
         let hash = usize::try_from(self.hasher.hash_one(name) % Self::SHARDS as u64).unwrap_or(0);
         self.shards[hash].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,7 +247,7 @@ impl Shared {
 
 impl Member {
     /// The driver looks at it, as the entry of a key said.
-    pub(super) fn keeps_appointment(&mut self, key: u64) {
+    pub(super) fn keeps_appointment(&mut self, key: Key) {
         self.appointment = self.appointment.filter(|present| !present.is(key));
     }
 }

@@ -4,6 +4,7 @@ use leasehold_core::{
     Instant, LockName, StoreError,
     store::{AcquireAnswer, Waiter},
 };
+use leasehold_watchdog::Key;
 use tokio::{select, task::JoinSet};
 
 use crate::cohort::{Answer, Beat};
@@ -70,8 +71,8 @@ impl Heartbeats {
         }
     }
 
-    fn look_at(&mut self, now: Instant, names: Vec<(u64, LockName)>) {
-        let tick = |(key, name): (u64, LockName)| self.cohorts.tick(key, &name);
+    fn look_at(&mut self, now: Instant, names: Vec<(Key, LockName)>) {
+        let tick = |(key, name): (Key, LockName)| self.cohorts.tick(key, &name);
         let beats: Vec<Beat> = names.into_iter().filter_map(tick).collect();
         if !beats.is_empty() {
             self.sent_at = now;
@@ -93,7 +94,7 @@ impl Drop for Heartbeats {
 }
 
 impl Cohorts {
-    fn tick(&self, key: u64, name: &LockName) -> Option<Beat> {
+    fn tick(&self, key: Key, name: &LockName) -> Option<Beat> {
         let beat = self.with(name, |member, m| {
             member.keeps_appointment(key);
             member.cohort.tick(m)

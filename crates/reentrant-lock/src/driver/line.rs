@@ -140,11 +140,11 @@ impl Cohorts {
         wish: &Wish,
     ) -> NewLease {
         let Taken { turn, token, until, watch, first, offered_at, source } = taken;
-        let id = if first { turn.id() } else { m.numbers.known(ticket) };
+        let number = if first { turn.id().number() } else { ticket };
         let renewing = renewing(wish.renews, until.saturating_since(m.now), turn.ttl());
-        let share = Share { turn, id, fence: token, until, renewing, max_hold: wish.max_hold };
+        let share = Share { turn, number, fence: token, until, renewing, max_hold: wish.max_hold };
         let metrics = Arc::clone(&wish.metrics);
-        let (lease, watch) = self.shared.watches.take(watch, share, m.now, metrics);
+        let (lease, watch) = self.shared.watches.take(watch, &share, m.now, metrics);
         if let Some(watch) = watch {
             member.cohort.watched(watch);
         }

@@ -22,7 +22,8 @@ struct Generations {
 }
 
 impl Watermarks {
-    const MOST: usize = 32 * 1024;
+    /// As many as fill a hash map that would double with one more.
+    const MOST: usize = 28 * 1024;
     const GENERATION: Duration = Duration::from_secs(600);
 
     /// The largest token seen of a name.

@@ -1,0 +1,27 @@
+//! Very many leases in one runtime, `cargo bench --bench watchdog`: Leasehold's watchdog beside a
+//! task that renews for each lease.
+//!
+//! Every run is a process of its own on a server of its own. Called with the argument `worker`, this
+//! program is that process.
+
+mod arguments;
+mod orchestrate;
+mod output;
+mod scripts;
+mod worker;
+
+#[path = "../acquire_release/cpu.rs"]
+mod cpu;
+
+use std::{env, error::Error};
+
+/// What can go wrong: anything, and it is told.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((first, rest)) if first == "worker" => worker::main(rest),
+        _ => orchestrate::main(&arguments),
+    }
+}

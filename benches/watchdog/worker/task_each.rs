@@ -1,0 +1,151 @@
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold::{Entropy, RuntimeId, SystemEntropy};
+use redis::{AsyncConnectionConfig, Client, RedisError, Value, aio::MultiplexedConnection};
+use tokio::{
+    runtime::Runtime,
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::{AT_ONCE, options::Options, tally::Tally, window::Acquisition};
+use crate::{Failure, output::Output, scripts};
+
+const NAMESPACE: &str = "control";
+const RETENTION_MS: u64 = 604_800_000;
+const LABEL: &str = "host/1/bench";
+
+/// Holds the leases without the library: a task for each sleeps and renews, all on one multiplexed
+/// connection.
+pub(super) fn run(
+    runtime: &Runtime,
+    options: &Options,
+    tally: &Arc<Tally>,
+) -> Result<Output, Failure> {
+    let shared = Arc::new(Shared {
+        connection: runtime.block_on(connect(&options.redis))?,
+        entropy: SystemEntropy::new(),
+        ttl: options.ttl,
+        tally: Arc::clone(tally),
+        lost: AtomicU64::new(0),
+    });
+    let acquisition = Acquisition::begin()?;
+    let id = shared.entropy.runtime_id();
+    // The tasks run on until the runtime is shut down.
+    runtime.block_on(acquire(&shared, id, options.leases))?;
+    acquisition.end(options, tally, || shared.lost.load(Ordering::Relaxed))
+}
+
+/// Without the client library's own timeout: every renewal has one of its own.
+async fn connect(url: &str) -> Result<MultiplexedConnection, RedisError> {
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await
+}
+
+async fn acquire(shared: &Arc<Shared>, id: RuntimeId, leases: usize) -> Result<(), Failure> {
+    let mut acquiring = JoinSet::new();
+    for first in 0..AT_ONCE.min(leases) {
+        let shared = Arc::clone(shared);
+        acquiring.spawn(async move {
+            for number in (first..leases).step_by(AT_ONCE) {
+                let lease = Lease::acquire(&shared, id, number).await?;
+                tokio::spawn(lease.keep(Arc::clone(&shared)));
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(acquired) = acquiring.join_next().await {
+        acquired??;
+    }
+    Ok(())
+}
+
+/// What the tasks share.
+struct Shared {
+    connection: MultiplexedConnection,
+    entropy: SystemEntropy,
+    ttl: Duration,
+    tally: Arc<Tally>,
+    lost: AtomicU64,
+}
+
+/// What a task needs to renew.
+struct Lease {
+    key: String,
+    id: String,
+    fence: u64,
+    until: Instant,
+}
+
+impl Lease {
+    async fn acquire(shared: &Shared, runtime: RuntimeId, number: usize) -> Result<Self, Failure> {
+        let (name, id) = (Options::name(number), format!("{runtime}:{number}"));
+        let key = |what: &str| format!("{NAMESPACE}:{{{name}}}:{what}");
+        let until = Instant::now() + shared.ttl;
+        let mut call = scripts::acquire().prepare_invoke();
+        for what in ["lease", "fence", "queue", "waiters"] {
+            call.key(key(what));
+        }
+        call.key(key(&format!("withdrawn:{id}")));
+        call.arg(&id).arg(shared.millis()).arg(0).arg(RETENTION_MS).arg(LABEL);
+        call.arg(format!("{NAMESPACE}:runtime:")).arg(&name);
+        let answer = call.invoke_async(&mut shared.connection.clone()).await?;
+        Ok(Self { key: key("lease"), id, fence: first_token(&answer)?, until })
+    }
+
+    /// Renews until the lease is lost.
+    async fn keep(mut self, shared: Arc<Shared>) {
+        // The leases part company as those of the library do, so that neither makes bursts.
+        let mut due = Instant::now() + (shared.ttl / 3).mul_f64(1.0 - shared.entropy.fraction());
+        loop {
+            sleep_until(due).await;
+            let sent_at = Instant::now();
+            shared.tally.sent(sent_at - due);
+            let answer = timeout(shared.ttl / 6, self.renew(&shared)).await;
+            let left = answer.ok().and_then(Result::ok).map(|left| left[0]);
+            shared.tally.answered(left.is_some_and(|left| left > 0));
+            match left {
+                Some(1..) => {
+                    self.until = sent_at + shared.ttl;
+                    due = sent_at + shared.ttl / 3;
+                }
+                None if Instant::now() < self.until => due = Instant::now() + shared.ttl / 12,
+                _ => {
+                    shared.lost.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, shared: &Shared) -> Result<[i64; 1], RedisError> {
+        let mut call = scripts::renew().key(&self.key);
+        call.arg(&self.id).arg(self.fence).arg(shared.millis());
+        call.invoke_async(&mut shared.connection.clone()).await
+    }
+}
+
+impl Shared {
+    fn millis(&self) -> u64 {
+        u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The first token of a grant.
+fn first_token(answer: &Value) -> Result<u64, Failure> {
+    let Value::Array(fields) = answer else { return Err(format!("{answer:?}").into()) };
+    match fields.as_slice() {
+        [Value::BulkString(what), Value::BulkString(first), ..] if what == b"granted" => {
+            Ok(std::str::from_utf8(first)?.parse()?)
+        }
+        _ => Err(format!("{answer:?}").into()),
+    }
+}

@@ -1,0 +1,75 @@
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+
+use std::{
+    io::{Write, stdout},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{memory, options::Options, server::Server, tally::Tally};
+use crate::{
+    Failure, cpu,
+    output::{HELD, Output},
+};
+
+/// The time of acquisition: how long it takes, and what memory grows by.
+#[derive(Debug)]
+pub(super) struct Acquisition {
+    started: Instant,
+    resident: u64,
+}
+
+impl Acquisition {
+    /// It begins.
+    pub(super) fn begin() -> Result<Self, Failure> {
+        let resident = memory::resident()?;
+        Ok(Self { started: Instant::now(), resident })
+    }
+
+    /// It is over: watches what renews the leases, and what that costs.
+    #[expect(clippy::cast_precision_loss, reason = "memory is less than petabytes")]
+    pub(super) fn end(
+        self,
+        options: &Options,
+        tally: &Tally,
+        lost: impl FnOnce() -> u64,
+    ) -> Result<Output, Failure> {
+        let acquired_in_s = self.started.elapsed().as_secs_f64();
+        let when_held = memory::resident()?;
+        println!("{HELD}{acquired_in_s}");
+        stdout().flush()?;
+        let mut server = Server::at(&options.server)?;
+        tally.forget_lags();
+        let before = (server.scripts_called()?, cpu::time_used(), tally.failed());
+        let renewed = each_second(options.measured, tally);
+        let cpu = cpu::time_used().saturating_sub(before.1);
+        let commands = server.scripts_called()? - before.0;
+        let (lost, at_end) = (lost(), memory::resident()?);
+        Ok(Output {
+            acquired_in_s,
+            bytes_per_lease: (when_held.max(at_end).saturating_sub(self.resident)) as f64
+                / options.leases as f64,
+            lost,
+            renewed,
+            failed: tally.failed() - before.2,
+            commands,
+            cpu_s: cpu.as_secs_f64(),
+            lag_p50_ms: tally.lag_ms(1, 2),
+            lag_p99_ms: tally.lag_ms(99, 100),
+            lag_max_ms: tally.lag_ms(1, 1),
+        })
+    }
+}
+
+/// How many leases are renewed in each second.
+fn each_second(measured: Duration, tally: &Tally) -> Vec<u64> {
+    let (start, mut before) = (Instant::now(), tally.renewed());
+    let second = |second| {
+        let end = start + Duration::from_secs(second);
+        thread::sleep(end.saturating_duration_since(Instant::now()));
+        let renewed = tally.renewed() - before;
+        before += renewed;
+        renewed
+    };
+    (1..=measured.as_secs()).map(second).collect()
+}

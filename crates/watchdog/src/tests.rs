@@ -1,0 +1,278 @@
+//! Very many turns in virtual time: when they are renewed, in how many commands, and what failures
+//! do to them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId, Sleep,
+    StoreError, StoreErrorKind, SystemEntropy, Ttl,
+    lease::Grant,
+    metric::ClassMetrics,
+    store::{Granted, RenewAnswer},
+};
+
+use crate::{
+    Common, HeldLease, Renewing, Share, Watches,
+    batch::{Batch, Renewed},
+    seam::Rules,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const MANY: u64 = 10_000;
+
+/// A clock that stands still until it is set.
+#[derive(Debug, Default)]
+struct TestClock(AtomicU64);
+
+impl TestClock {
+    fn set(&self, now: Instant) {
+        let nanos = u64::try_from(now.since_origin().as_nanos()).unwrap();
+        self.0.fetch_max(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        Instant::at(Duration::from_nanos(self.0.load(Ordering::Relaxed)))
+    }
+
+    fn sleep_until(&self, _: Instant) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.now().since_origin()
+    }
+}
+
+/// Bits that are the same in every run.
+#[derive(Debug, Default)]
+struct TestEntropy(AtomicU64);
+
+impl Entropy for TestEntropy {
+    fn bits(&self) -> u64 {
+        // The finalizer of MurmurHash3, over a counter.
+        let mut bits = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+            bits = (bits ^ (bits >> 33)).wrapping_mul(factor);
+        }
+        bits ^ (bits >> 33)
+    }
+
+    fn runtime_id(&self) -> RuntimeId {
+        SystemEntropy::new().runtime_id()
+    }
+}
+
+/// A watchdog without its task, and a server that is nothing but its answers.
+struct Scene {
+    clock: Arc<TestClock>,
+    watches: Watches,
+    runtime: RuntimeId,
+    metrics: Arc<ClassMetrics>,
+    leases: Vec<Arc<HeldLease>>,
+    on_its_way: BTreeMap<(Instant, usize), Renewed>,
+    /// When which command was sent, and how many turns it renewed.
+    sent: Vec<(Instant, usize)>,
+    lags: Vec<Duration>,
+}
+
+/// What becomes of a command that is sent at an instant: how long it takes, and whether it fails.
+type Weather<'a> = &'a mut dyn FnMut(Instant) -> (Duration, Option<StoreErrorKind>);
+
+impl Scene {
+    fn new() -> Self {
+        let clock = Arc::new(TestClock::default());
+        clock.set(Instant::at(SECOND));
+        let common = Common::new(Arc::clone(&clock) as Arc<dyn Clock>, Rules::default());
+        let entropy = Arc::new(TestEntropy::default());
+        let runtime = entropy.runtime_id();
+        Self {
+            clock,
+            watches: Watches::new(common, entropy),
+            runtime,
+            metrics: Arc::new(ClassMetrics::new(Class::default())),
+            leases: Vec::new(),
+            on_its_way: BTreeMap::new(),
+            sent: Vec::new(),
+            lags: Vec::new(),
+        }
+    }
+
+    /// Takes leases, all at one instant.
+    fn take(&mut self, leases: u64, ttl: Ttl) {
+        let now = self.clock.now();
+        for number in 0..leases {
+            let fence = FenceToken::try_from(number + 1).unwrap();
+            let granted = Granted {
+                first: fence,
+                last: fence,
+                remaining: ttl.get(),
+                contended: false,
+                regressed: false,
+            };
+            let name = LockName::new(format!("{ttl}/{number}")).unwrap();
+            let id = AcquisitionId::new(self.runtime, number);
+            let turn = Arc::new(Grant::told(&name, id, ttl, now, &granted));
+            let (until, renewing) = (turn.believed_until(), Renewing::Always);
+            let share = Share { turn, number, fence, until, renewing, max_hold: None };
+            let (lease, watch) = self.watches.take(None, &share, now, Arc::clone(&self.metrics));
+            assert!(watch.is_some());
+            self.leases.push(lease);
+        }
+    }
+
+    /// Does what the watchdog's task does until `end`.
+    fn run(&mut self, end: Instant, weather: Weather<'_>) {
+        while self.clock.now() < end {
+            let now = self.clock.now();
+            self.hear_answers(now);
+            let work = self.watches.list().take_due(now).expect("it is not stopped");
+            assert!(work.lost.is_empty(), "{} turns are lost at {now:?}", work.lost.len());
+            self.lags.extend(work.lags);
+            for batch in work.batches {
+                self.send(now, batch, weather);
+            }
+            let until = self.watches.list().sleep_until(end);
+            let answer = self.on_its_way.first_key_value().map_or(end, |((at, _), _)| *at);
+            // Timers count in milliseconds, and round up.
+            self.clock.set(until.min(answer).max(now + MS));
+        }
+    }
+
+    fn send(&mut self, now: Instant, batch: Batch, weather: Weather<'_>) {
+        let (time, failure) = weather(now);
+        let ttl = batch.turns.first().map(|(_, turn)| turn.ttl()).expect("no batch is empty");
+        let remaining = ttl.get();
+        let answers = match failure {
+            None => Ok(vec![RenewAnswer::Renewed { remaining }; batch.turns.len()]),
+            Some(kind) => Err(StoreError::new(kind, "a storm", "wait")),
+        };
+        self.sent.push((now, batch.turns.len()));
+        let renewed = Renewed { turns: batch.turns, sent_at: now, answers };
+        self.on_its_way.insert((now + time, self.sent.len()), renewed);
+    }
+
+    fn hear_answers(&mut self, now: Instant) {
+        while let Some(first) = self.on_its_way.first_entry()
+            && first.key().0 <= now
+        {
+            let lost = first.remove().settle(now, self.watches.list());
+            assert!(lost.is_empty());
+        }
+    }
+
+    /// How many turns were renewed in each span of time.
+    fn renewed(&self, from: Instant, span: Duration, spans: usize) -> Vec<usize> {
+        let mut renewed = vec![0; spans];
+        for (at, turns) in &self.sent {
+            let nth = at.saturating_since(from).as_nanos() / span.as_nanos();
+            if let Some(count) = usize::try_from(nth).ok().and_then(|nth| renewed.get_mut(nth)) {
+                *count += turns;
+            }
+        }
+        renewed
+    }
+
+    fn all_are_held(&self) -> bool {
+        self.leases.iter().all(|lease| lease.state().is_held())
+    }
+}
+
+fn ttl(seconds: u64) -> Ttl {
+    Ttl::new(SECOND * u32::try_from(seconds).unwrap()).unwrap()
+}
+
+fn fine(_: Instant) -> (Duration, Option<StoreErrorKind>) {
+    (MS, None)
+}
+
+#[test]
+fn first_renewals_fall_evenly_into_a_third_of_the_ttl() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    // The earliest are due again when the last are due for the first time.
+    scene.run(start + SECOND * 9, &mut fine);
+    let tenths = scene.renewed(start, SECOND, 9);
+    assert!(tenths.iter().all(|&renewed| (850..1150).contains(&renewed)), "{tenths:?}");
+    scene.run(start + SECOND * 10 + MS * 10, &mut fine);
+    assert!(scene.all_are_held() && scene.sent.iter().all(|(at, _)| *at > start));
+}
+
+#[test]
+fn renewals_stay_even_and_travel_together() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    scene.run(start + SECOND * 110, &mut fine);
+    let seconds = scene.renewed(start, SECOND, 110);
+    let mean = seconds.iter().sum::<usize>() / seconds.len();
+    let even = |&renewed: &usize| renewed * 4 > mean * 3 && renewed * 2 < mean * 3;
+    // Periods are a third of the ttl, less up to a tenth of that: second renewals begin before first
+    // ones end.
+    assert!((1000..1100).contains(&mean) && seconds.iter().all(even), "{mean}, {seconds:?}");
+    let commands = scene.sent.len();
+    assert!(mean * seconds.len() >= commands * 120, "{commands} commands");
+    assert!(scene.lags.iter().all(|lag| *lag <= MS), "{:?}", scene.lags.iter().max());
+    assert!(scene.all_are_held());
+}
+
+#[test]
+fn turns_of_several_ttls_fill_commands_of_their_own() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    for seconds in [30, 45, 60] {
+        scene.take(MANY, ttl(seconds));
+    }
+    scene.run(start + SECOND * 60, &mut fine);
+    let renewed: usize = scene.sent.iter().map(|(_, turns)| turns).sum();
+    let commands = scene.sent.len();
+    assert!(renewed >= commands * 100, "{renewed} in {commands} commands");
+    assert!(scene.all_are_held());
+}
+
+/// A connection is a black hole for 10 s: what is sent on it fails at its deadline, a sixth of the
+/// ttl, and the first such failure replaces it. One command in twenty fails besides.
+#[test]
+fn a_black_hole_and_random_failures_lose_nothing() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    let dice = TestEntropy::default();
+    let (hole, replaced) = (start + SECOND * 20, start + SECOND * 25);
+    let (mut failed, mut swallowed) = (0, 0);
+    let mut weather = |now: Instant| {
+        if now >= hole && now < replaced {
+            swallowed += 1;
+            return (SECOND * 5, Some(StoreErrorKind::Indeterminate));
+        }
+        let fails = dice.fraction() < 0.05;
+        failed += usize::from(fails);
+        (MS, fails.then_some(StoreErrorKind::Definite))
+    };
+    scene.run(start + SECOND * 100, &mut weather);
+    assert!(failed > 10 && swallowed > 10, "{failed} failed, {swallowed} were swallowed");
+    assert!(scene.all_are_held());
+}
+
+/// No command of a whole lease gets through, but the last that fits.
+#[test]
+fn a_lease_is_tried_thrice_before_it_ends() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    let mut silence = |_: Instant| (SECOND * 5, Some(StoreErrorKind::Indeterminate));
+    scene.run(start + SECOND * 29, &mut silence);
+    let tries: usize = scene.sent.iter().map(|(_, turns)| turns).sum();
+    assert!(tries as u64 >= MANY * 3, "{tries} tries of {MANY} leases");
+    assert!(scene.all_are_held());
+}
