@@ -54,7 +54,7 @@ impl IntoIterator for Batches {
 
 impl Batch {
     /// The most turns of one command.
-    pub(crate) const MAX: usize = 128;
+    pub(crate) const MAX: usize = 256;
 
     fn of(ttl: Ttl) -> Self {
         Self { ttl, turns: Vec::new() }

@@ -12,7 +12,8 @@ pub struct RenewalPlan {
     ttl: Ttl,
     renewing: Renewing,
     next: Option<Instant>,
-    in_flight: bool,
+    /// While a renewal is on its way: when to look at the turn before its deadline.
+    in_flight: Option<Instant>,
 }
 
 /// Whether a turn is renewed for a lease.
@@ -38,7 +39,7 @@ pub enum Attempt {
 impl RenewalPlan {
     /// A plan for a turn that nobody holds yet.
     pub fn new(ttl: Ttl) -> Self {
-        Self { ttl, renewing: Renewing::Never, next: None, in_flight: false }
+        Self { ttl, renewing: Renewing::Never, next: None, in_flight: None }
     }
 
     /// The ttl of the turn.
@@ -65,10 +66,11 @@ impl RenewalPlan {
         };
     }
 
-    /// When to look at the turn again, if it ends at `deadline` otherwise.
-    pub fn wake_at(&self, deadline: Instant) -> Instant {
-        match self.next {
-            Some(next) if !self.in_flight => next.min(deadline),
+    /// When to look at the turn again after `now`, if it ends at `deadline` otherwise.
+    pub fn wake_at(&self, now: Instant, deadline: Instant) -> Instant {
+        match (self.in_flight, self.next) {
+            (Some(look), _) if look > now => look.min(deadline),
+            (None, Some(next)) => next.min(deadline),
             _ => deadline,
         }
     }
@@ -77,26 +79,28 @@ impl RenewalPlan {
     ///
     /// A hundredth of the ttl ahead counts, so that neighbours travel in one command.
     pub fn due_for(&self, now: Instant) -> Option<Duration> {
-        let next = self.next.filter(|_| !self.in_flight)?;
+        let next = self.next.filter(|_| self.in_flight.is_none())?;
         (next <= now + self.ttl.get() / 100).then(|| now.saturating_since(next))
     }
 
-    /// A renewal goes out.
-    pub fn sent(&mut self) {
-        self.in_flight = true;
+    /// A renewal goes out at `now`.
+    pub fn sent(&mut self, now: Instant) {
+        // Later than the command may take. All that is sent together is kept at one place in the
+        // order, so that a renewal costs one move to a far one, not two.
+        self.in_flight = Some(now + self.ttl.get() / 4);
     }
 
     /// The renewal that was sent at `sent_at` came to `attempt` at `now`.
     ///
-    /// The next one follows after a third of the ttl less up to a tenth of that, or after an
+    /// The next one follows after a third of the ttl less up to a twentieth of that, or after an
     /// unconfirmed one within a twelfth: several attempts fit before the deadline.
     pub fn answered(&mut self, now: Instant, sent_at: Instant, attempt: Attempt, fraction: f64) {
         let ttl = self.ttl.get();
-        self.in_flight = false;
+        self.in_flight = None;
         self.next = match (attempt, self.renewing) {
             (_, Renewing::Never) | (Attempt::Confirmed, Renewing::Once) => None,
             (Attempt::Confirmed, Renewing::Always) => {
-                Some(sent_at + (ttl / 3).mul_f64(1.0 - fraction / 10.0))
+                Some(sent_at + (ttl / 3).mul_f64(1.0 - fraction / 20.0))
             }
             (Attempt::Unconfirmed, _) => Some(now + (ttl / 12).mul_f64(1.0 - fraction / 2.0)),
         };
@@ -119,34 +123,34 @@ mod tests {
 
     #[test]
     fn the_first_renewal_falls_into_the_first_third() {
-        assert_eq!(plan(Renewing::Always, 2970, 0.0).wake_at(at(2970)), at(1000));
-        assert_eq!(plan(Renewing::Always, 2970, 0.75).wake_at(at(2970)), at(250));
+        assert_eq!(plan(Renewing::Always, 2970, 0.0).wake_at(at(0), at(2970)), at(1000));
+        assert_eq!(plan(Renewing::Always, 2970, 0.75).wake_at(at(0), at(2970)), at(250));
     }
 
     #[test]
     fn a_grant_with_little_left_is_renewed_earlier() {
-        assert_eq!(plan(Renewing::Always, 400, 0.0).wake_at(at(400)), at(200));
+        assert_eq!(plan(Renewing::Always, 400, 0.0).wake_at(at(0), at(400)), at(200));
     }
 
     #[test]
     fn the_next_holder_goes_on_with_the_plan() {
         let mut plan = plan(Renewing::Always, 2970, 0.0);
         plan.occupied(Renewing::Always, at(100), at(2970), 0.9);
-        assert_eq!(plan.wake_at(at(2970)), at(1000));
+        assert_eq!(plan.wake_at(at(300), at(2970)), at(1000));
         plan.occupied(Renewing::Never, at(200), at(2970), 0.9);
-        assert_eq!(plan.wake_at(at(2970)), at(2970));
+        assert_eq!(plan.wake_at(at(300), at(2970)), at(2970));
         plan.occupied(Renewing::Always, at(300), at(900), 0.0);
-        assert_eq!(plan.wake_at(at(900)), at(600));
+        assert_eq!(plan.wake_at(at(300), at(900)), at(600));
     }
 
     #[test]
     fn a_fixed_lease_is_renewed_once_where_it_has_to_be() {
-        assert_eq!(plan(Renewing::Never, 2970, 0.5).wake_at(at(2970)), at(2970));
+        assert_eq!(plan(Renewing::Never, 2970, 0.5).wake_at(at(0), at(2970)), at(2970));
         let mut plan = plan(Renewing::Once, 400, 0.5);
         assert_eq!(plan.due_for(at(0)), Some(Duration::ZERO));
-        plan.sent();
+        plan.sent(at(0));
         plan.answered(at(1), at(0), Attempt::Confirmed, 0.5);
-        assert_eq!(plan.wake_at(at(2970)), at(2970));
+        assert_eq!(plan.wake_at(at(300), at(2970)), at(2970));
     }
 
     #[test]
@@ -155,10 +159,10 @@ mod tests {
         let (mut now, mut tries) = (1000, 0);
         // Every attempt takes its whole deadline, a sixth of the ttl, and fails.
         while now < 2970 {
-            plan.sent();
+            plan.sent(at(now));
             tries += 1;
             plan.answered(at(now + 500), at(now), Attempt::Unconfirmed, 0.5);
-            now = u64::try_from(plan.wake_at(at(9999)).since_origin().as_millis()).unwrap();
+            now = u64::try_from(plan.wake_at(at(0), at(9999)).since_origin().as_millis()).unwrap();
         }
         assert!(tries >= 3, "{tries} tries");
     }
@@ -166,8 +170,18 @@ mod tests {
     #[test]
     fn a_confirmed_renewal_counts_from_its_send_time() {
         let mut plan = plan(Renewing::Always, 2970, 0.0);
-        plan.sent();
+        plan.sent(at(1000));
         plan.answered(at(1300), at(1000), Attempt::Confirmed, 0.0);
-        assert_eq!(plan.wake_at(at(9999)), at(2000));
+        assert_eq!(plan.wake_at(at(0), at(9999)), at(2000));
+    }
+
+    #[test]
+    fn a_turn_is_looked_at_while_its_renewal_is_on_its_way() {
+        let mut plan = plan(Renewing::Always, 2970, 0.0);
+        plan.sent(at(1000));
+        assert_eq!(plan.due_for(at(2000)), None);
+        assert_eq!(plan.wake_at(at(1000), at(2970)), at(1750));
+        assert_eq!(plan.wake_at(at(1000), at(1500)), at(1500));
+        assert_eq!(plan.wake_at(at(1750), at(2970)), at(2970));
     }
 }
