@@ -15,8 +15,9 @@ pub use leasehold_core::{
     store::{Inspection, LeaseRecord, WaiterRecord},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireError, Footprint, Guard, HolderInfo, Lease, OptionsError, Owner, QueuePosition,
-    ReenterError, ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout,
+    Acquire, AcquireError, Begun, Duplicate, Footprint, Guard, HolderInfo, Lease, Once, OnceGuard,
+    OnceOutcome, OptionsError, Owner, Progress, QueuePosition, ReenterError, ReentrantLock,
+    ReleaseError, Released, RunOnceError, ShutdownReport, SucceedError, TimingError, WaitTimeout,
     WithError,
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};

@@ -47,9 +47,9 @@ impl Cohort {
         if (m.rules.takes_back)() {
             effects.wake = self.queue.waker(offer.ticket);
             self.queue.leave(offer.ticket);
-            self.end(m, effects);
+            self.end(m, None, effects);
         } else if !turn.offer(m, offer.ticket + 1) {
-            self.end(m, effects);
+            self.end(m, None, effects);
         }
     }
 
@@ -73,7 +73,7 @@ impl Cohort {
                 effects.withdraw.push((place.id, place.ttl));
                 self.phase = Phase::Idle;
             }
-            Phase::Turn(turn) if turn.open_offer().is_some() => self.end(m, &mut effects),
+            Phase::Turn(turn) if turn.open_offer().is_some() => self.end(m, None, &mut effects),
             // Its lease is told, or what follows the release is withdrawn when it is answered.
             Phase::Turn(_) | Phase::Ending(_) | Phase::Idle => {}
         }
@@ -102,6 +102,7 @@ impl Ending {
     fn end(&self, m: &Moment<'_>) -> End {
         let grant = &self.turn.grant;
         let (id, first, ttl) = (grant.id(), grant.first(), grant.ttl());
-        End { id, first, ttl, until: m.now + ttl.get(), next: self.next, via: None }
+        let (until, next, closed_until) = (m.now + ttl.get(), self.next, self.closed_until);
+        End { id, first, ttl, until, next, closed_until, via: None }
     }
 }

@@ -69,8 +69,14 @@ impl Scene {
     }
 
     fn release(&mut self, token: u64) -> (AfterLease, Effects) {
+        self.release_closed(token, None)
+    }
+
+    /// Releases a lease whose lock stays closed for so many milliseconds.
+    fn release_closed(&mut self, token: u64, millis: Option<u64>) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
-        self.with(|cohort, m| cohort.released(m, fence(token), until))
+        let closed_until = millis.map(|millis| self.now + Duration::from_millis(millis));
+        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until))
     }
 
     fn stand(&mut self, ticket: Ticket) -> Standing {
@@ -254,4 +260,44 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let _ = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
     let Standing::Takes(taken) = scene.stand(second) else { panic!("it is the second's turn") };
     assert_eq!(taken.until, sent_at + Duration::from_millis(2970));
+}
+
+#[test]
+fn a_lock_that_stays_closed_ends_the_turn_and_whoever_waits_asks_anew_after_that() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    let (after, _) = scene.release_closed(10, Some(5_000));
+    let AfterLease::Ends(end) = after else {
+        panic!("its holder hears what comes of it: {after:?}")
+    };
+    assert!(end.next.is_none() && end.closed_until.is_some());
+    scene.waits(second);
+    let kept = ReleaseAnswer::Kept { remaining: Duration::from_secs(5) };
+    let answer = Answer { sent_at: scene.now, result: Ok(kept) };
+    let (again, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    assert!(again == Again::No && effects.withdraw.is_empty());
+    scene.waits(second);
+    let beat = scene.with(Cohort::tick).0.expect("it asks at once");
+    assert!(beat.waiter.id.number() > second, "under a fresh id");
+}
+
+#[test]
+fn a_lock_whose_time_is_over_goes_on_in_memory() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    assert!(matches!(scene.release_closed(10, Some(0)).0, AfterLease::Settled));
+    assert_eq!(scene.takes(second), 11);
+}
+
+#[test]
+fn whoever_gave_a_kept_lock_back_and_looks_no_more_is_replaced_with_the_same_command() {
+    let mut scene = Scene::new();
+    let first = scene.join();
+    let _ = scene.granted(first, 10, 20, false);
+    let (AfterLease::Ends(end), _) = scene.release_closed(10, Some(60_000)) else { panic!() };
+    scene.pass(3_000);
+    let (_, effects) = scene.with(Cohort::tick);
+    assert_eq!(end_of(&effects).closed_until, end.closed_until);
 }
