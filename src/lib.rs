@@ -22,3 +22,14 @@ pub use leasehold_reentrant_lock::{
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};
+
+/// The code blocks of the guides, which compile and run.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../docs/guides/duplicate-submission.md")]
+    mod duplicate_submission {}
+    #[doc = include_str!("../docs/guides/leader.md")]
+    mod leader {}
+    #[doc = include_str!("../docs/guides/scheduled-jobs.md")]
+    mod scheduled_jobs {}
+}
