@@ -33,7 +33,7 @@ const SKEW: Duration = Duration::from_millis(30);
 /// Longer than the clocks differ, shorter than the time from one run to the next.
 const MINIMUM: Duration = Duration::from_millis(150);
 /// When the lock of an instance that died is free again.
-const TTL: Duration = Duration::from_millis(1_000);
+const TTL: Duration = Duration::from_secs(1);
 const INSTANCES: u32 = 3;
 /// How many periods are booked.
 const PERIODS: u64 = 12;

@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, time::Duration};
 use leasehold::{ForceReleased, LossReason, ReleaseError, Released};
 use leasehold_testkit::{Fault, Rule};
 
-use crate::virtual_support::{World, lock, millis, on_every_store, secs};
+use crate::virtual_support::{World, just_before, lock, nanos, on_every_store, secs};
 
 const NAME: &str = World::NAME;
 
@@ -124,9 +124,9 @@ async fn a_crash_frees_with_the_ttl() {
     let locks = gone.runtime(1);
     let guard = lock(&locks).acquire().hold_at_least(secs(3600)).await.unwrap();
     gone.store.inject(Rule::new(Fault::LoseRequest).always());
-    world.pass(secs(10) - millis(1)).await;
+    world.pass(just_before(secs(10))).await;
     assert!(lock(&other).try_acquire().await.unwrap().is_none());
-    world.pass(millis(1)).await;
+    world.pass(nanos(1)).await;
     assert!(lock(&other).try_acquire().await.unwrap().is_some());
     drop(guard);
 }

@@ -1,7 +1,7 @@
 use leasehold::Released;
 use leasehold_testkit::CommandKind;
 
-use crate::virtual_support::{Waiting, World, lock, millis, secs, warm_up};
+use crate::virtual_support::{Waiting, World, just_before, lock, millis, secs, warm_up};
 
 /// Whoever waits in another process has the lock when the time is over, and not before.
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn a_process_that_waits_gets_it_when_the_rest_is_over() {
     world.pass(secs(1)).await;
     let released = guard.release().await.unwrap();
     assert_eq!(released, Released::Kept { remaining: secs(19) });
-    world.pass(secs(19) - millis(1)).await;
+    world.pass(just_before(secs(19))).await;
     assert!(!waiting.is_over(), "it is kept closed");
     let (next, after) = waiting.taken_within(&world, millis(50)).await;
     assert!(next.is_held(), "after {after:?}");
@@ -33,7 +33,7 @@ async fn a_task_of_the_same_process_gets_it_when_the_rest_is_over() {
     world.settle().await;
     let released = release.await.unwrap().unwrap();
     assert_eq!(released, Released::Kept { remaining: secs(20) });
-    world.pass(secs(20) - millis(1)).await;
+    world.pass(just_before(secs(20))).await;
     assert!(!waiting.is_over(), "it is kept closed");
     let (next, _) = waiting.taken_within(&world, millis(50)).await;
     assert!(next.fence() > fence);

@@ -2,7 +2,7 @@ use leasehold::{AcquireError, Begun, OptionsError, Progress};
 use leasehold_testkit::CommandKind;
 
 use crate::{
-    virtual_support::{World, lock, millis, nanos, on_every_store, secs},
+    virtual_support::{World, just_before, lock, millis, nanos, on_every_store, secs},
     words::{NAME, WINDOW, duplicate, first, submission},
 };
 
@@ -27,7 +27,7 @@ async fn duplicates_are_told_during_the_run_and_exactly_for_the_window_after_it(
         assert_eq!(duplicate.progress, Progress::Done);
         assert_eq!((duplicate.since, duplicate.remaining), (secs(25), WINDOW));
     }
-    world.pass(WINDOW - nanos(1)).await;
+    world.pass(just_before(WINDOW)).await;
     assert_eq!(duplicate(&other).await.progress, Progress::Done);
     world.pass(nanos(1)).await;
     assert!(first(&other).await.fence() > fence);

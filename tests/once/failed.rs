@@ -2,7 +2,7 @@ use leasehold::{LossReason, ReleaseError, SucceedError};
 use leasehold_testkit::{Fault, Rule};
 
 use crate::{
-    virtual_support::{World, millis, on_every_store, secs},
+    virtual_support::{World, just_before, millis, nanos, on_every_store, secs},
     words::{NAME, duplicate, first, submission},
 };
 
@@ -83,9 +83,9 @@ async fn a_crashed_run_opens_the_door_after_its_ttl() {
     let (gone, other) = (world.another_line(), world.runtime(2));
     let begun = submission(&gone.runtime(1)).ttl(secs(4)).begin().await.unwrap();
     gone.store.inject(Rule::new(Fault::LoseRequest).always());
-    world.pass(secs(4) - millis(1)).await;
+    world.pass(just_before(secs(4))).await;
     let _ = duplicate(&other).await;
-    world.pass(millis(1)).await;
+    world.pass(nanos(1)).await;
     let _run = first(&other).await;
     let leasehold::Begun::First(run) = begun else { panic!("nobody was before") };
     let late = run.fail().await;

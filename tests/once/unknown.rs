@@ -19,7 +19,7 @@ async fn a_success_whose_reply_is_lost_is_confirmed_in_the_end() {
     assert_eq!(world.store.executed(CommandKind::Release), 4);
     // The window began with the first copy, and was not prolonged by the others.
     let passed = world.now().saturating_since(began);
-    assert_eq!(duplicate(&locks).await.remaining, WINDOW - passed);
+    assert_eq!(duplicate(&locks).await.remaining, WINDOW.saturating_sub(passed));
 }
 
 /// No reply ever: the work is done, and nobody says that the door is closed.
@@ -109,9 +109,9 @@ async fn two_callers_of_a_process_at_once_are_one_run_and_one_duplicate() {
     assert!(!one.is_finished() && !two.is_finished());
     gate.open();
     world.pass(millis(300)).await;
-    let begun = [one.await.unwrap().unwrap(), two.await.unwrap().unwrap()];
-    let firsts = begun.iter().filter(|begun| matches!(begun, leasehold::Begun::First(_))).count();
-    assert_eq!(firsts, 1, "{begun:?}");
+    let answers = [one.await.unwrap().unwrap(), two.await.unwrap().unwrap()];
+    let firsts = answers.iter().filter(|begun| matches!(begun, leasehold::Begun::First(_))).count();
+    assert_eq!(firsts, 1, "{answers:?}");
 }
 
 /// It never comes: the second caller gives up, and says that nothing was begun.

@@ -53,12 +53,12 @@ async fn a_killed_holder_frees_after_its_ttl_whatever_its_minimum() {
 /// Holds the lock with a minimum, and ends as it is told.
 pub(crate) async fn hold() {
     let locks = runtime_at(&child::arg("url")).await;
-    let releases = child::arg("then") == "releases";
-    let minimum = if releases { MINIMUM } else { Duration::from_secs(3600) };
+    let gives_back = child::arg("then") == "releases";
+    let minimum = if gives_back { MINIMUM } else { Duration::from_secs(3600) };
     let acquire = locks.lock("job").expect("a name").acquire().hold_at_least(minimum);
     let guard = acquire.await.expect("the lock is free");
     println!("held");
-    if releases {
+    if gives_back {
         let released = guard.release().await.expect("held to the end");
         assert!(matches!(released, Released::Kept { .. }), "{released:?}");
         println!("released");
