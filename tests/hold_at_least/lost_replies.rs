@@ -1,7 +1,7 @@
 use leasehold::{ReleaseError, Released};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
-use crate::virtual_support::{World, definite, just_before, lock, millis, nanos, secs};
+use crate::virtual_support::{World, config, definite, just_before, lock, millis, nanos, secs};
 
 const NAME: &str = World::NAME;
 
@@ -86,4 +86,25 @@ async fn a_dropped_guard_whose_release_fails_at_first_keeps_the_rest() {
     assert!(passed > millis(10));
     assert!(record.remaining + passed + millis(2) >= secs(60), "{passed:?}, {record:?}");
     assert!(record.remaining < secs(60), "{record:?}");
+}
+
+/// The server refuses the release for good: nothing takes the lease back, and its ttl opens the lock.
+#[tokio::test]
+async fn a_release_that_is_refused_leaves_the_lock_to_its_ttl() {
+    for explicit in [true, false] {
+        let world = World::new();
+        let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
+        let guard = lock(&locks).acquire().hold_at_least(secs(60)).await.unwrap();
+        world.store.inject(Rule::new(Fault::Fail(config())).on(CommandKind::Release).always());
+        if explicit {
+            let released = guard.release().await;
+            assert!(matches!(released, Err(ReleaseError::Unconfirmed { .. })), "{released:?}");
+        } else {
+            drop(guard);
+        }
+        world.pass(just_before(secs(10))).await;
+        assert!(lock(&other).try_acquire().await.unwrap().is_none(), "explicit: {explicit}");
+        world.pass(nanos(1)).await;
+        assert!(lock(&other).try_acquire().await.unwrap().is_some());
+    }
 }

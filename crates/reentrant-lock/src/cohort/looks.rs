@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use leasehold_core::Instant;
 
+use crate::closing::rest;
+
 use super::{
     effects::{Effects, End, Send},
     moment::Moment,
@@ -96,6 +98,11 @@ impl Ending {
     /// When nobody has looked at the answer to a release for so long that the runtime sees to it.
     pub(super) fn unattended_at(&self, m: &Moment<'_>) -> Option<Instant> {
         (!self.driven).then(|| self.since + m.claim_window(self.turn.grant.ttl()))
+    }
+
+    /// Whether the lock is to stay closed nevertheless.
+    pub(super) fn stays_closed(&self, m: &Moment<'_>) -> bool {
+        rest(self.closed_until, m.now).is_some()
     }
 
     /// The release of the turn, once more.
