@@ -105,11 +105,17 @@ impl Cohort {
     }
 
     /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
-    pub(super) fn lose(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+    pub(super) fn lose(
+        &mut self,
+        m: &Moment<'_>,
+        closed_until: Option<Instant>,
+        effects: &mut Effects,
+    ) {
         let Phase::Turn(turn) = self.phase.take() else { return };
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
-        if turn.uncertain {
+        // A withdrawal would open a lock that is to stay closed.
+        if turn.uncertain && rest(closed_until, m.now).is_none() {
             effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(m);
@@ -135,7 +141,7 @@ impl Cohort {
             if turn.grant.id() == id && turn.grant.first() == first)
         {
             effects.lost = Some(LossReason::Gone);
-            self.lose(m, &mut effects);
+            self.lose(m, None, &mut effects);
         }
         // Told before the answer that it belongs to, the grant is no news any more.
         self.begun = self.begun.max(Some(first));
@@ -170,7 +176,7 @@ impl Cohort {
             // wait for that.
             self.end(m, closed_until, &mut effects);
         } else {
-            self.lose(m, &mut effects);
+            self.lose(m, closed_until, &mut effects);
         }
         effects
     }

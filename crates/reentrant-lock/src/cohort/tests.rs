@@ -2,13 +2,14 @@ use std::{task::Waker, time::Duration};
 
 use leasehold_core::{
     FenceToken, Instant, LockName, RuntimeId, Ttl,
+    lease::LossReason,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
 };
 use uuid::Uuid;
 
 use super::{
     AfterLease, Again, Answer, Asked, Cohort, Effects, End, Joined, Moment, Numbers, Send,
-    Standing, Taken, Ticket,
+    Standing, Taken, Ticket, phase::Phase,
 };
 use crate::{engine::Timing, seam::Rules};
 
@@ -300,4 +301,20 @@ fn whoever_gave_a_kept_lock_back_and_looks_no_more_is_replaced_with_the_same_com
     scene.pass(3_000);
     let (_, effects) = scene.with(Cohort::tick);
     assert_eq!(end_of(&effects).closed_until, end.closed_until);
+}
+
+#[test]
+fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
+    for (closed_for, taken_back) in [(None, vec![1]), (Some(Duration::from_secs(60)), vec![])] {
+        let mut scene = Scene::new();
+        let first = scene.join();
+        let taken = scene.granted(first, 10, 20, false);
+        if let Phase::Turn(turn) = &mut scene.cohort.phase {
+            turn.uncertain = true;
+        }
+        let closed_until = closed_for.map(|time| scene.now + time);
+        let effects = scene
+            .with(|cohort, m| cohort.turn_lost(m, &taken.turn, LossReason::Shutdown, closed_until));
+        assert_eq!(withdrawn(&effects), taken_back);
+    }
 }
