@@ -32,7 +32,8 @@ async fn a_success_that_nobody_confirms_is_no_success() {
         let fault = if executed { Fault::LoseReply } else { Fault::LoseRequest };
         world.store.inject(Rule::new(fault).on(CommandKind::Release).always());
         let succeed = tokio::spawn(run.succeed());
-        world.until("it gives up", async || succeed.is_finished()).await;
+        world.pass(secs(11)).await;
+        assert!(succeed.is_finished(), "it gives up with the ttl");
         let told = succeed.await.unwrap();
         let Err(error @ SucceedError::Unconfirmed { .. }) = told else { panic!("{told:?}") };
         for word in [NAME, "the work is done", "did not confirm", "refuse a second write"] {
