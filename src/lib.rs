@@ -15,9 +15,21 @@ pub use leasehold_core::{
     store::{Inspection, LeaseRecord, WaiterRecord},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireError, Footprint, Guard, HolderInfo, Lease, OptionsError, Owner, QueuePosition,
-    ReenterError, ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout,
+    Acquire, AcquireError, Begun, Duplicate, Footprint, Guard, HolderInfo, Lease, Once, OnceGuard,
+    OnceOutcome, OptionsError, Owner, Progress, QueuePosition, ReenterError, ReentrantLock,
+    ReleaseError, Released, RunOnceError, ShutdownReport, SucceedError, TimingError, WaitTimeout,
     WithError,
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};
+
+/// The code blocks of the guides, which compile and run.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../docs/guides/duplicate-submission.md")]
+    mod duplicate_submission {}
+    #[doc = include_str!("../docs/guides/leader.md")]
+    mod leader {}
+    #[doc = include_str!("../docs/guides/scheduled-jobs.md")]
+    mod scheduled_jobs {}
+}

@@ -51,6 +51,8 @@ pub struct Share {
     pub renewing: Renewing,
     /// The lease ends this long after it was taken, released or not.
     pub max_hold: Option<Duration>,
+    /// The lock stays closed for at least this long after the lease was taken, however it ends.
+    pub hold_at_least: Option<Duration>,
 }
 
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
@@ -71,6 +73,8 @@ pub struct HeldLease {
 /// What changes of a lease.
 struct Life {
     rules: LeaseRules,
+    /// Until when the lock stays closed, however the lease ends.
+    closed_until: Option<Instant>,
     /// Cancelled when the lease is over; made only if somebody asks for it.
     ended: Option<CancellationToken>,
 }
@@ -84,6 +88,7 @@ impl HeldLease {
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
+        let closed_until = share.hold_at_least.map(|hold| now + hold);
         Arc::new(Self {
             turn: Arc::clone(&share.turn),
             number: share.number,
@@ -91,7 +96,7 @@ impl HeldLease {
             since: now,
             common: Arc::clone(common),
             metrics,
-            life: Mutex::new(Life { rules, ended: None }),
+            life: Mutex::new(Life { rules, closed_until, ended: None }),
         })
     }
 
@@ -113,6 +118,17 @@ impl HeldLease {
     /// The turn's grant, by which commands name the lease.
     pub fn turn(&self) -> &Arc<Grant> {
         &self.turn
+    }
+
+    /// Keeps the lock closed until `at` at least, however the lease ends.
+    pub fn close_until(&self, at: Instant) {
+        let mut life = self.life();
+        life.closed_until = life.closed_until.max(Some(at));
+    }
+
+    /// Until when the lock stays closed if the lease ends before; `None` where nobody asked.
+    pub fn closed_until(&self) -> Option<Instant> {
+        (self.common.rules.closes)(self.life().closed_until)
     }
 
     /// The fence token of the lease.

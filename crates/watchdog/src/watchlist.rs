@@ -312,7 +312,8 @@ impl State {
         }
         match seen {
             Some(LeaseState::Lost(reason)) => {
-                work.lost.push((Arc::clone(&watched.turn), reason));
+                let closed_until = lease.as_ref().and_then(|lease| lease.closed_until());
+                work.lost.push((Arc::clone(&watched.turn), reason, closed_until));
                 self.queue.remove(key);
                 return;
             }

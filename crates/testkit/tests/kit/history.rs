@@ -52,6 +52,7 @@ fn corrupt(n: u64, mut change: impl FnMut(&mut Event)) -> History {
         Event::Granted { lease, .. }
         | Event::BelievedUntil { lease, .. }
         | Event::Wrote { lease, .. }
+        | Event::ClosedUntil { lease, .. }
         | Event::Released { lease, .. }
         | Event::Lost { lease, .. } => *lease == id(n),
         Event::Asked { .. }
@@ -89,6 +90,7 @@ fn a_good_history_holds_together_in_any_order_of_recording() {
         increments: 20,
         overlaps: Vec::new(),
         turns: 0,
+        kept: 0,
         longest_gap: Duration::ZERO,
     };
     assert_eq!(summary, expected);
