@@ -189,10 +189,16 @@ fn every_source_file_is_a_module() {
 /// Collects a module's file and those of the modules that it declares, which lie in `folder`.
 fn reach(file: &Path, folder: &Path, reached: &mut BTreeSet<PathBuf>) {
     reached.insert(file.to_owned());
-    for line in read(file).lines() {
+    let (text, mut is_elsewhere) = (read(file), false);
+    for line in text.lines() {
+        // A module with a path is the file of another crate.
+        is_elsewhere |= line.trim().starts_with("#[path");
         let Some(declared) = line.trim().strip_suffix(';') else { continue };
         let Some((visibility, name)) = declared.split_once("mod ") else { continue };
         if !(visibility.is_empty() || visibility.starts_with("pub")) || name.contains(' ') {
+            continue;
+        }
+        if std::mem::take(&mut is_elsewhere) {
             continue;
         }
         let (below, beside) = (folder.join(name), folder.join(format!("{name}.rs")));

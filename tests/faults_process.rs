@@ -9,4 +9,5 @@ mod support;
 #[test]
 fn child_program() {
     support::worker::run_if_child();
+    process::roles::run_if_child();
 }

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, thread};
+use std::{collections::BTreeMap, thread, time::Duration};
 
 use leasehold::Entropy;
 use leasehold_testkit::{
@@ -70,11 +70,15 @@ impl Faults {
             Kind::Calm => thread::sleep(length),
             Kind::Storm => {
                 let seed = self.dice.bits();
-                fleet.proxy.storm(Storm { max_delay: self.plan.ttl / 2, ..Storm::rough(seed) });
+                fleet.proxy.storm(rough(seed, self.plan.ttl));
                 thread::sleep(length);
                 fleet.proxy.calm();
+                // Copies of what is long over.
+                drop(fleet.proxy.replay());
             }
-            Kind::ResetAll => fleet.proxy.reset_all(),
+            Kind::ResetAll => {
+                fleet.proxy.reset_all();
+            }
             Kind::BlackHole => {
                 let ways = [Direction::ToServer, Direction::ToClient, Direction::Both];
                 fleet.proxy.black_hole(ways[self.below(3) as usize]);
@@ -123,6 +127,22 @@ impl Faults {
 
     fn below(&self, bound: u64) -> u64 {
         self.dice.bits() % bound
+    }
+}
+
+/// Some of everything; the chances are in millionths.
+fn rough(seed: u64, ttl: Duration) -> Storm {
+    Storm {
+        seed,
+        drop_request: 2_000,
+        drop_reply: 2_000,
+        drop_push: 20_000,
+        delay: 20_000,
+        max_delay: ttl / 2,
+        duplicate: 10_000,
+        copy_later: 5_000,
+        reset: 1_000,
+        cut: 1_000,
     }
 }
 

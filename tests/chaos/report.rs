@@ -31,7 +31,7 @@ pub(crate) struct Left {
     pub(crate) places: Vec<String>,
     /// Keys without a time to live.
     pub(crate) immortal: Vec<String>,
-    pub(crate) connections: usize,
+    pub(crate) connections: u64,
     /// What each process says of itself.
     pub(crate) processes: Vec<String>,
 }
@@ -61,6 +61,13 @@ impl Report {
         assert_eq!(self.left.places, [""; 0], "seed {seed}");
         assert_eq!(self.left.immortal, [""; 0], "seed {seed}");
         assert_eq!(self.left.connections, 0, "seed {seed}");
+        // A short run has not come to rest.
+        let (early, late) = self.memory();
+        let is_flat = late <= early + early / 4 + 16;
+        assert!(
+            self.seconds < 60 || is_flat,
+            "seed {seed}: memory grew from {early} to {late} MiB"
+        );
         for left in &self.left.processes {
             assert_eq!(left, "held=0 unreleased=0 tasks=0", "seed {seed}");
         }

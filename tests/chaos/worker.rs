@@ -52,7 +52,8 @@ async fn run() {
     let running: Vec<_> = (first..first + tasks)
         .map(|worker| spawn_local(Task::new(worker, Rc::clone(&terms), values.clone()).run()))
         .collect();
-    while !redis::cmd("EXISTS").arg(ENOUGH).query_async(&mut raw).await.expect("an answer") {
+    let asking = || redis::cmd("EXISTS").arg(ENOUGH).to_owned();
+    while !asking().query_async::<bool>(&mut raw).await.expect("an answer") {
         println!("{TALLY}{}", terms.counting.so_far());
         println!("{MEMORY}{}", memory());
         sleep(EVERY).await;
@@ -61,8 +62,9 @@ async fn run() {
     for task in running {
         task.await.expect("no task comes to grief");
     }
-    drop(values);
-    end(locks, &terms.counting).await;
+    let counting = terms.counting.clone();
+    drop((values, raw, terms));
+    end(locks, &counting).await;
 }
 
 /// Ends the runtime, and tells what is left of it.
@@ -72,7 +74,7 @@ async fn end(locks: LockRuntime, counting: &Counting) {
     // Tasks that were told to end need a moment.
     let mut tasks = alive();
     for _ in 0..500 {
-        if tasks <= 2 {
+        if tasks == 0 {
             break;
         }
         sleep(Duration::from_millis(10)).await;

@@ -5,6 +5,7 @@
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
 //!   real time will do.
 //! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
+//! - [`FaultProxy`] does that to the messages between real servers and real clients.
 //! - [`History`] records what workers saw and checks it.
 //! - [`ChildProcess`] is another process that a test stops, continues and kills; [`ClockShim`]
 //!   moves the time of day of such a process.
@@ -19,6 +20,7 @@ pub mod history;
 mod patience;
 pub mod peer;
 mod process;
+pub mod proxy;
 pub mod server;
 mod shim;
 pub mod sim;
@@ -31,5 +33,6 @@ pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
 pub use history::{Event, History, Violation};
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
+pub use proxy::FaultProxy;
 pub use server::RedisServer;
 pub use shim::ClockShim;

@@ -51,7 +51,7 @@ impl NaiveLock {
         let script = Script::new(TAKE);
         let mut call = script.key(self.key());
         call.key(format!("{}:counter", self.key()));
-        call.arg(lease.to_string()).arg(self.ttl.as_millis() as u64);
+        call.arg(lease.to_string()).arg(u64::try_from(self.ttl.as_millis()).expect("a time"));
         let fence: u64 = call.invoke_async(&mut self.connection).await?;
         let until = SystemClock.now() + self.ttl;
         Ok(FenceToken::try_from(fence).ok().map(|fence| NaiveHeld {

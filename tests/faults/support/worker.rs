@@ -178,10 +178,11 @@ impl Task {
             held.tell_belief();
             self.increment(&held).await;
             let at = SystemClock.now();
+            // Belief ended when it was given back, whatever came of that.
             events::tell(if self.lock.release(held).await {
                 Event::Released { lease, at }
             } else {
-                Event::Lost { lease, at: SystemClock.now() }
+                Event::Lost { lease, at }
             });
         }
     }

@@ -46,11 +46,11 @@ pub(super) fn classify_dial(error: &RedisError) -> StoreError {
     }
     let failed = classify(error);
     if failed.kind() == Indeterminate {
-        return StoreError::new(
-            Definite,
-            format!("cannot connect to Redis: {}", failed.what()),
-            "check that the server runs and the address is right",
-        );
+        // The words of a server that has too many clients are lost where it closes behind them.
+        let was_shut = error.is_connection_dropped() && !error.is_connection_refusal();
+        let remedy = if was_shut { SHUT } else { NOT_THERE };
+        let what = format!("cannot connect to Redis: {}", failed.what());
+        return StoreError::new(Definite, what, remedy);
     }
     failed
 }
@@ -73,8 +73,11 @@ const LET_IN: &str =
     "set a password, or correct `bind` and `protected-mode` in the server's configuration";
 const CERTIFICATE: &str = "trust the server's certificate authority, or correct the host name";
 const GRANT_RIGHTS: &str =
-    "grant the Redis user the commands, keys and channels that docs/operations.md lists";
+    "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
 const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
+const NOT_THERE: &str = "check that the server runs and the address is right";
+const SHUT: &str =
+    "check that the server runs, has not reached its maxclients, and the address is right";
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
 
 fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
@@ -160,5 +163,8 @@ mod tests {
         assert_eq!(classify(&error).kind(), Indeterminate);
         assert!(spoils_connection(&error));
         assert_eq!(classify_dial(&error).kind(), Definite);
+        assert!(classify_dial(&error).remedy().contains("maxclients"));
+        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert_eq!(classify_dial(&refused).remedy(), NOT_THERE);
     }
 }

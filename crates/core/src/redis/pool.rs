@@ -12,7 +12,7 @@ use super::{
     script::{Call, Script},
 };
 use crate::{
-    clock::{Clock, SystemClock},
+    clock::{Clock, Instant, SystemClock},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -90,19 +90,31 @@ impl RedisPool {
         };
         let call = Call { script, keys: keys.len(), with_body: false, write: &write };
         let deadline = SystemClock.now() + self.timeout;
-        let answer = select! {
-            biased;
-            // Boxed: the client library's futures are large, and would be part of every caller's.
-            answer = Box::pin(self.exchange(call)) => answer,
-            () = SystemClock.sleep_until(deadline) => Err(unanswered()),
-        };
+        // Boxed: the client library's futures are large, and would be part of every caller's.
+        let answer = Box::pin(self.exchange(call, &SystemClock, deadline)).await;
         answer.map_err(|error| error.from_endpoint(self.endpoint.to_string()))
     }
 
-    pub(super) async fn exchange(&self, call: Call<'_>) -> Result<Value, StoreError> {
-        let connection = self.pool.get().await.map_err(|error| unavailable(&error))?;
+    /// Waits for a connection until the deadline, and with it for the answer until the same.
+    ///
+    /// Only what had a connection may have run.
+    pub(super) async fn exchange(
+        &self,
+        call: Call<'_>,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Value, StoreError> {
+        let connection = select! {
+            biased;
+            connection = self.pool.get() => connection.map_err(|error| unavailable(&error))?,
+            () = clock.sleep_until(deadline) => return Err(none_in_time()),
+        };
         let mut borrowed = Borrowed(Some(connection));
-        let answer = borrowed.evaluate(call).await;
+        let answer = select! {
+            biased;
+            answer = borrowed.evaluate(call) => answer,
+            () = clock.sleep_until(deadline) => return Err(unanswered()),
+        };
         if !answer.as_ref().is_err_and(spoils_connection) {
             borrowed.give_back();
         }
@@ -144,15 +156,20 @@ fn unavailable(error: &PoolError) -> StoreError {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
             classify_dial(error)
         }
-        PoolError::Timeout(_) => StoreError::new(
-            StoreErrorKind::Definite,
-            "no pooled connection became free in time",
-            "raise the pool size, or look for what keeps the connections busy",
-        ),
+        PoolError::Timeout(_) => none_in_time(),
         other => StoreError::new(
             StoreErrorKind::Definite,
             format!("no pooled connection: {other}"),
             "check that the server runs and the address is right",
         ),
     }
+}
+
+/// Nothing was sent: all connections were busy, or one took too long to be made or checked.
+fn none_in_time() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Definite,
+        "no pooled connection was to be had in time",
+        "check that the server answers, and what keeps the connections busy; or raise the pool size",
+    )
 }

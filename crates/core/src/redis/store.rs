@@ -4,15 +4,10 @@ use std::{
 };
 
 use redis::{Cmd, Value};
-use tokio::{runtime::Handle, select};
+use tokio::runtime::Handle;
 
 use super::{
-    config::RedisConfig,
-    dial::Dialer,
-    lane::{Lane, unanswered},
-    pool::RedisPool,
-    script::Call,
-    scripts,
+    config::RedisConfig, dial::Dialer, lane::Lane, pool::RedisPool, script::Call, scripts,
     subscription::Subscriptions,
 };
 use crate::{
@@ -147,11 +142,7 @@ impl RedisStore {
         deadline: Instant,
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let answer = select! {
-            biased;
-            answer = self.pool.exchange(call) => answer,
-            () = self.clock.sleep_until(deadline) => Err(unanswered()),
-        };
+        let answer = self.pool.exchange(call, &*self.clock, deadline).await;
         answer.and_then(decode).map_err(|error| error.for_lock(name))
     }
 

@@ -42,7 +42,7 @@ impl Gate {
     }
 
     /// Waits for the gate to let the caller pass.
-    pub(super) async fn pass(&self) {
+    pub(crate) async fn pass(&self) {
         self.arrived.send_modify(|arrived| *arrived += 1);
         if let Ok(permit) = self.passes.acquire().await {
             permit.forget();

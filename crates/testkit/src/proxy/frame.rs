@@ -14,6 +14,8 @@ pub(super) struct Splitter {
     known: usize,
     /// How many values are yet to come before it is complete.
     missing: u64,
+    /// Whether all that was read is a message, whatever it is.
+    raw: bool,
 }
 
 /// What came is no RESP.
@@ -22,7 +24,12 @@ pub(super) struct NotResp;
 
 impl Splitter {
     pub(super) fn new() -> Self {
-        Self { bytes: Vec::new(), known: 0, missing: 1 }
+        Self { bytes: Vec::new(), known: 0, missing: 1, raw: false }
+    }
+
+    /// One that takes every read for a message.
+    pub(super) fn raw() -> Self {
+        Self { raw: true, ..Self::new() }
     }
 
     /// Takes what was read.
@@ -32,6 +39,10 @@ impl Splitter {
 
     /// The next whole message, if it is there.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, NotResp> {
+        if self.raw {
+            let all = mem::take(&mut self.bytes);
+            return Ok((!all.is_empty()).then_some(all));
+        }
         while self.missing > 0 {
             let Some(value) = value(&self.bytes[self.known..])? else {
                 return if self.bytes.len() > MOST { Err(NotResp) } else { Ok(None) };
@@ -150,7 +161,7 @@ mod tests {
             while !bytes.is_empty() {
                 let size = sizes.next().copied().unwrap_or(1).min(bytes.len());
                 let rest = bytes.split_off(size);
-                chunks.push(std::mem::replace(&mut bytes, rest));
+                chunks.push(mem::replace(&mut bytes, rest));
             }
             prop_assert_eq!(split(chunks), expected);
         }

@@ -3,21 +3,24 @@
 
 mod action;
 mod book;
-mod control;
 mod counts;
 mod down;
 mod fault_proxy;
 mod frame;
 mod hole;
+mod inlet;
 mod library;
+mod line;
 mod link;
+mod listener;
 mod message;
-mod outstanding;
+mod outlet;
 mod replay;
 mod rule;
 mod rules;
 mod storm;
 mod up;
+mod upstream;
 
 pub use action::Action;
 pub use counts::Counts;

@@ -9,7 +9,7 @@ use std::{
 
 /// Where a server listens for its users; its test always reaches it through the unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Address {
+pub(crate) enum Address {
     /// The unix socket alone.
     Unix,
     /// A port of 127.0.0.1.
@@ -29,7 +29,7 @@ impl Address {
     }
 
     /// The port, if there is one.
-    pub(super) fn port(self) -> Option<u16> {
+    pub(crate) fn port(self) -> Option<u16> {
         match self {
             Self::Unix => None,
             Self::Tcp(port) | Self::Tls(port) => Some(port),
@@ -37,7 +37,7 @@ impl Address {
     }
 
     /// The address as redis-rs and Leasehold read it; an empty user or password is left out.
-    pub(super) fn url(self, socket: &Path, user: &str, password: &str, db: u32) -> String {
+    pub(crate) fn url(self, socket: &Path, user: &str, password: &str, db: u32) -> String {
         let (user, password) = (encoded(user), encoded(password));
         let (scheme, port) = match self {
             Self::Unix => return unix_url(socket, &user, &password, db),

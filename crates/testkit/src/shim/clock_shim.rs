@@ -89,3 +89,23 @@ fn compile(source: &Path, library: &Path) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cc does not build clock.c: {said}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RedisServer;
+
+    #[test]
+    fn a_server_has_the_time_of_its_shim() {
+        let shim = ClockShim::build();
+        let (server, other) = (RedisServer::builder().clock(&shim).start(), RedisServer::start());
+        let time = |server: &RedisServer| server.query::<[u64; 2]>(&["TIME"])[0];
+        let begun_at = time(&other);
+        assert!(time(&server) >= begun_at);
+        shim.forward(Duration::from_secs(7_200));
+        assert!(time(&server) >= begun_at + 7_200);
+        shim.back(Duration::from_secs(3 * 7_200));
+        assert!(time(&server) < begun_at);
+        assert!(time(&other) < begun_at + 7_200);
+    }
+}

@@ -5,5 +5,6 @@ mod clock;
 mod faulty;
 mod history;
 mod peer;
+mod proxy;
 mod server;
 mod stub;

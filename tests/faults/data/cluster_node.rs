@@ -1,0 +1,29 @@
+use leasehold::{ConnectError, StoreErrorKind::Config};
+use leasehold_testkit::RedisServer;
+
+use super::scene::{assert_says, block_on};
+use crate::support::{matrix::Row, patient};
+
+const ROW: Row = Row {
+    id: "cluster-node",
+    fault: "the address is that of a node of a Redis Cluster, which redirects most names",
+    right: "connecting is refused, before a lock is asked for that another node has",
+    control: "none: a clear error is the protection",
+};
+
+#[test]
+fn cluster_node() {
+    ROW.run_clear_error(protected);
+}
+
+fn protected() -> String {
+    block_on(async {
+        let server = RedisServer::builder().arg("cluster-enabled", "yes").start();
+        let error = patient::builder().connect(&server.url()).await.expect_err("a node");
+        let ConnectError::Store(error) = error else { panic!("{error}") };
+        let socket = server.socket().display().to_string();
+        assert_says(&error, Config, &["Redis Cluster", "a server of its own", &socket]);
+        assert_eq!(server.query::<u64>(&["DBSIZE"]), 0);
+        "refused at connect, with the server's address; 0 keys".into()
+    })
+}

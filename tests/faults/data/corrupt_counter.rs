@@ -1,0 +1,83 @@
+use leasehold::{Released, StoreErrorKind::Corrupt};
+use leasehold_testkit::RedisServer;
+
+use super::scene::{
+    LONG, assert_says, block_on, connect, dump, exists, key, refusal, replace, use_lock,
+};
+use crate::support::{matrix::Row, naive::NaiveLock, raw, wait};
+
+const ROW: Row = Row {
+    id: "corrupt-counter",
+    fault: "the fence counter is no number, too large for one, or of another type",
+    right: "acquires are refused before anything is written; a release ends its lease",
+    control: "a script that writes the lease and then runs INCR",
+};
+
+#[test]
+fn corrupt_counter() {
+    ROW.run(protected, control);
+}
+
+/// What stands in the place of the counter, and what is said about it.
+const STRANGE: [(&[&str], &str); 8] = [
+    (&["SET", "abc"], "holds \"abc\""),
+    (&["SET", ""], "holds \"\""),
+    (&["SET", "-5"], "holds \"-5\""),
+    (&["SET", "1.5e3"], "holds \"1.5e3\""),
+    (&["SET", "9223372036854775807"], "holds \"9223372036854775807\""),
+    (&["SET", "9007199254740993"], "greatest value"),
+    (&["RPUSH", "1"], "another program uses the key"),
+    (&["HSET", "a", "1"], "another program uses the key"),
+];
+
+fn protected() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
+        let (lock, waiting) = (locks.lock("a").expect("a name"), others.lock("a").expect("a name"));
+        let (lease, counter) = (key("a", "lease"), key("a", "fence"));
+        let mut last = 0;
+        for (put, words) in STRANGE {
+            let says = |error| assert_says(&error, Corrupt, &["lock \"a\"", words]);
+            let guard = lock.acquire().await.expect("a lease");
+            let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+            wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
+            replace(&server, &counter, put);
+            let strange = dump(&server, &counter);
+            assert!(matches!(guard.release().await, Ok(Released::Ended)), "{put:?}");
+            says(refusal(wait::soon("the waiter is told", waiter).await.expect("no panic")));
+            says(refusal(lock.try_acquire().await));
+            says(refusal(wait::soon("an error", waiting.acquire()).await));
+            assert!(!exists(&server, &lease), "{put:?}");
+            assert_eq!(dump(&server, &counter), strange, "{put:?}");
+            server.command(&["DEL", &counter]);
+            let fence = use_lock(&others, "a").await;
+            assert!(fence > last, "{fence} after {last}");
+            last = fence;
+        }
+        assert_eq!(server.keys_without_ttl(), [""; 0]);
+        format!("{} counters refused 3 times each; 0 leases half written", STRANGE.len())
+    })
+}
+
+fn control() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        let mut taken = 0;
+        for (put, _) in STRANGE {
+            let raw = raw::connect(&server.url()).await;
+            let mut lock = NaiveLock::new(raw, "a", LONG);
+            let (lease, counter) = (lock.key(), format!("{}:counter", lock.key()));
+            server.command(&["DEL", &lease]);
+            replace(&server, &counter, put);
+            // Each of them fails but the number that a double cannot tell from its neighbour.
+            let failed = lock.try_acquire().await.is_err();
+            if failed && exists(&server, &lease) {
+                assert!(matches!(lock.try_acquire().await, Ok(None)), "{put:?}");
+                taken += 1;
+            }
+        }
+        assert!(taken > 0, "the control came to no harm");
+        format!("{taken} times the lock is taken, and nobody has it")
+    })
+}

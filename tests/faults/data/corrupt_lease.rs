@@ -1,0 +1,100 @@
+use std::sync::Arc;
+
+use leasehold::{
+    StoreErrorKind,
+    StoreErrorKind::{Config, Corrupt},
+};
+use leasehold_testkit::RedisServer;
+use tokio::task::JoinSet;
+
+use super::scene::{
+    LONG, assert_says, block_on, connect, dump, exists, key, refusal, replace, use_lock,
+};
+use crate::support::{matrix::Row, wait};
+
+const ROW: Row = Row {
+    id: "corrupt-lease",
+    fault: "the key of a lease is of another type, of another layout, or without a time to live",
+    right: "an error names the lock at once, also to those who wait; nothing is overwritten",
+    control: "a script that looks at one field of the hash and waits for PTTL",
+};
+
+#[test]
+fn corrupt_lease() {
+    ROW.run(protected, control);
+}
+
+/// What stands in the place of the lease, and what is said about it.
+const STRANGE: [(&[&str], StoreErrorKind, &str); 5] = [
+    (&["SET", "somebody's"], Corrupt, "another program uses the key"),
+    (&["RPUSH", "somebody's", "list"], Corrupt, "another program uses the key"),
+    (&["HSET", "v", "99", "holder", "somebody"], Config, "layout version \"99\""),
+    (&["HSET", "holder", "somebody"], Config, "layout version \"\""),
+    (&["HSET", "v", "1", "holder", "somebody"], Corrupt, "give it one with PEXPIRE"),
+];
+
+fn protected() -> String {
+    block_on(async {
+        let server = Arc::new(RedisServer::start());
+        let mut cases = JoinSet::new();
+        for (number, (put, kind, words)) in STRANGE.into_iter().enumerate() {
+            cases.spawn(refuse(Arc::clone(&server), format!("case/{number}"), put, kind, words));
+        }
+        let refused: u32 = cases.join_all().await.into_iter().sum();
+        assert_eq!(server.keys_without_ttl(), [""; 0]);
+        format!("{refused} refusals name the lock; keys as they were; then granted")
+    })
+}
+
+/// Lets tasks meet a strange key; returns how many were refused.
+async fn refuse(
+    server: Arc<RedisServer>,
+    name: String,
+    put: &[&str],
+    kind: StoreErrorKind,
+    words: &str,
+) -> u32 {
+    let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
+    let (lease, named) = (key(&name, "lease"), format!("lock {name:?}"));
+    let says = |error| assert_says(&error, kind, &[&named, words]);
+    let (lock, waiting) = (locks.lock(&name).expect("a name"), others.lock(&name).expect("a name"));
+
+    // In the midst of work: one holds, with a short ttl, and another one waits.
+    let guard = lock.acquire().ttl(LONG / 30).await.expect("a lease");
+    let before = guard.fence().get();
+    let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+    wait::until("it waits", || exists(&server, &key(&name, "queue"))).await;
+    replace(&server, &lease, put);
+    let strange = dump(&server, &lease);
+    says(refusal(wait::soon("the waiter is told", waiter).await.expect("no panic")));
+    wait::soon("the holder is told", guard.lost()).await;
+    drop(guard);
+
+    // From then on.
+    says(refusal(lock.try_acquire().await));
+    says(refusal(wait::soon("an error", lock.acquire().wait_forever()).await));
+    says(refusal(wait::soon("an error", waiting.acquire()).await));
+    assert_eq!(dump(&server, &lease), strange, "{put:?}");
+    server.command(&["DEL", &lease]);
+    assert!(use_lock(&others, &name).await > before);
+    4
+}
+
+/// Takes a lock that has no owner, else tells for how long to wait.
+const NAIVE: &str = "\
+if redis.call('HGET', KEYS[1], 'owner') then return redis.call('PTTL', KEYS[1]) end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 0";
+
+fn control() -> String {
+    let server = RedisServer::start();
+    let ask = |lock: &str| server.query::<i64>(&["EVAL", NAIVE, "1", lock, "me", "60000"]);
+    server.command(&["HSET", "upgraded", "v", "99", "holder", "somebody"]);
+    assert_eq!(ask("upgraded"), 0, "it sees that somebody holds it");
+    let holder: String = server.query(&["HGET", "upgraded", "holder"]);
+    server.command(&["HSET", "persisted", "owner", "nobody who lives"]);
+    let asks = 100;
+    assert!((0..asks).all(|_| ask("persisted") == -1), "it knows for how long to wait");
+    format!("two hold what {holder} held; {asks} asks say wait for -1 ms")
+}

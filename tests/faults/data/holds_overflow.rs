@@ -1,0 +1,66 @@
+use leasehold::{Inspection, Released};
+use leasehold_testkit::RedisServer;
+
+use super::scene::{block_on, connect, exists, key, use_lock};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "holds-overflow",
+    fault: "the count of nested holds in Redis stands at its greatest number",
+    right: "the count in memory is what matters: the next one told is right again",
+    control: "HINCRBY 1 and HINCRBY -1",
+};
+
+#[test]
+fn holds_overflow() {
+    ROW.run(protected, control);
+}
+
+/// As large as numbers of a hash can be.
+const GREATEST: &str = "9223372036854775807";
+
+fn protected() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        let locks = connect(&server.url()).await;
+        let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
+        let (lease, id) = (key("a", "lease"), guard.id().to_string());
+        let counted = || server.query::<String>(&["HGET", &lease, &id]);
+        let mut nested = Vec::new();
+        for holds in 2..=200 {
+            server.command(&["HSET", &lease, &id, GREATEST]);
+            nested.push(guard.reenter().await.expect("the lease is held"));
+            assert_eq!(counted(), holds.to_string());
+        }
+        let Ok(Inspection::Held(record)) = locks.inspect("a").await else { panic!("it is held") };
+        assert_eq!((record.holds, record.fence), (200, guard.fence()));
+        let entered = nested.len();
+        while let Some(inner) = nested.pop() {
+            server.command(&["HSET", &lease, &id, GREATEST]);
+            let released = inner.release().await.expect("the lease is held");
+            let Released::StillHeld(left) = released else { panic!("{released:?}") };
+            assert_eq!(counted(), left.to_string());
+        }
+        assert!(matches!(guard.release().await, Ok(Released::Ended)));
+        assert!(!exists(&server, &lease));
+        use_lock(&locks, "a").await;
+        format!("{entered} re-entries counted exactly, the last release ends it")
+    })
+}
+
+const ENTER: &str = "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1)";
+const LEAVE: &str = "\
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then return 'held' end
+redis.call('DEL', KEYS[1])
+return 'ended'";
+
+fn control() -> String {
+    let server = RedisServer::start();
+    server.command(&["HSET", "lease", "me", GREATEST]);
+    let entered = server.try_query::<i64>(&["EVAL", ENTER, "1", "lease", "me"]);
+    assert!(entered.is_err(), "{entered:?}");
+    let releases = 100;
+    let leave = || server.query::<String>(&["EVAL", LEAVE, "1", "lease", "me"]);
+    assert!((0..releases).all(|_| leave() == "held"), "the control came to no harm");
+    format!("re-entry fails; the lock is taken after {releases} releases")
+}

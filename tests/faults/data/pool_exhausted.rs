@@ -1,0 +1,115 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold::{
+    AcquisitionId, Entropy, FenceToken, RedisConfig, RedisPool, Stamp, StoreErrorKind,
+    SystemEntropy,
+    fencing::{Admitted, FenceGate, GateError, RedisGate},
+};
+use leasehold_testkit::RedisServer;
+use tokio::{sync::Mutex, task::JoinSet};
+
+use super::scene::{block_on, stat};
+use crate::support::{matrix::Row, raw, wait};
+
+const ROW: Row = Row {
+    id: "pool-exhausted",
+    fault: "the only connection of a pool is kept by a call that is not answered (CLIENT PAUSE)",
+    right: "those behind it wait for as long as one call may take, then are told which it is",
+    control: "one connection behind a mutex, without timeouts",
+};
+
+#[test]
+fn pool_exhausted() {
+    ROW.run(protected, control);
+}
+
+const CALLS: usize = 20;
+/// How long a call may take.
+const CALL: Duration = Duration::from_millis(300);
+
+fn stamp(fence: u64) -> Stamp {
+    let lease = AcquisitionId::new(SystemEntropy::new().runtime_id(), 1);
+    Stamp::new(FenceToken::try_from(fence).expect("a token"), lease)
+}
+
+fn gate(server: &RedisServer) -> RedisGate {
+    let config = RedisConfig::new(&server.url()).expect("an address").pool_size(1);
+    let config = config.command_timeout(CALL).connect_timeout(wait::CEILING);
+    RedisGate::new(RedisPool::new(&config).expect("settings that can work"))
+}
+
+/// Lets the server answer no write; the check of a pooled connection goes on.
+fn pause(server: &RedisServer) {
+    server.command(&["CLIENT", "PAUSE", "60000", "WRITE"]);
+}
+
+fn protected() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        let (gate, newer) = (gate(&server), stamp(2));
+        assert_eq!(gate.advance("a", stamp(1)).await, Ok(Admitted::First));
+        pause(&server);
+        let mut calls = JoinSet::new();
+        for _ in 0..CALLS {
+            let gate = gate.clone();
+            calls.spawn(async move { gate.set("a", "paid", newer).await });
+        }
+        let outcomes = wait::soon("errors, while writes are not answered", calls.join_all()).await;
+        let (mut waited, mut unanswered) = (0, 0);
+        for outcome in outcomes {
+            let Err(GateError::Store(error)) = outcome else { panic!("{outcome:?}") };
+            match error.kind() {
+                StoreErrorKind::Definite => {
+                    let words =
+                        ["the gate of \"a\"", "no pooled connection", "raise the pool size"];
+                    assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
+                    waited += 1;
+                }
+                StoreErrorKind::Indeterminate => {
+                    assert!(
+                        error.to_string().contains("whether the command ran is unknown"),
+                        "{error}"
+                    );
+                    unanswered += 1;
+                }
+                _ => panic!("{error}"),
+            }
+        }
+        server.command(&["CLIENT", "UNPAUSE"]);
+        assert!(waited > 0 && unanswered > 0, "{waited} waited, {unanswered} unanswered");
+        // The connection that was given up is replaced, and the gate goes on.
+        let went_on = wait::soon("it goes on", async {
+            loop {
+                if let Ok(admitted) = gate.set("a", "paid", newer).await {
+                    return admitted;
+                }
+            }
+        });
+        assert!(matches!(went_on.await, Admitted::Newer | Admitted::Again));
+        let clients = stat(&server, "clients", "connected_clients:");
+        assert!(clients <= 3, "{clients} connections");
+        format!("{waited} told no connection was free, {unanswered} unanswered; went on")
+    })
+}
+
+fn control() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        let pool = Arc::new(Mutex::new(raw::connect(&server.url()).await));
+        pause(&server);
+        let mut calls = JoinSet::new();
+        for _ in 0..CALLS {
+            let pool = Arc::clone(&pool);
+            calls.spawn(async move {
+                let mut connection = pool.lock().await;
+                redis::cmd("SET").arg("a").arg("paid").query_async::<String>(&mut *connection).await
+            });
+        }
+        let bound = 3 * CALL;
+        let ended = tokio::time::timeout(bound, calls.join_next()).await;
+        server.command(&["CLIENT", "UNPAUSE"]);
+        assert!(ended.is_err(), "the control came to no harm: {ended:?}");
+        wait::soon("all end when writes go on", calls.join_all()).await;
+        format!("{CALLS} calls wait for as long as the first")
+    })
+}

@@ -1,0 +1,156 @@
+use std::collections::BTreeMap;
+
+use leasehold::{
+    LeaseEnd, LockRuntime, LossReason, ReenterError, ReleaseError, StoreErrorKind::Config,
+};
+use leasehold_testkit::RedisServer;
+
+use super::scene::{LONG, assert_says, block_on, connect, key, refusal, use_lock};
+use crate::support::{matrix::Row, raw, wait};
+
+const ROW: Row = Row {
+    id: "rights-taken-away",
+    fault: "in the midst of work the user loses the right to a command, or to its keys",
+    right: "errors say which rights to grant; leases end rightly; no key without a time to live",
+    control: "a script whose second write is denied",
+};
+
+#[test]
+fn rights_taken_away() {
+    ROW.run(protected, control);
+}
+
+const ALL: [&str; 3] = ["~leasehold:*", "&leasehold:*", "+@all"];
+/// What is taken away, and what the server then logs as refused.
+const TAKEN: [(&[&str], &str); 6] = [
+    (&["-evalsha", "-eval"], "evalsha"),
+    (&["resetkeys"], "leasehold:{b}:"),
+    (&["-pexpire"], "pexpire"),
+    (&["-hset"], "hset"),
+    (&["-set"], "set"),
+    (&["-@write"], "set"),
+];
+
+/// A server with a user whose rights come and go.
+struct Scene {
+    server: RedisServer,
+    locks: LockRuntime,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let server = RedisServer::start();
+        server.command(&["ACL", "SETUSER", "app", "reset", "on", ">s3cret"]);
+        rights(&server, &ALL);
+        let locks = connect(&server.url_with("app", "s3cret", 0)).await;
+        Self { server, locks }
+    }
+
+    fn no_key_for_ever(&self) {
+        assert_eq!(self.server.keys_without_ttl(), [""; 0]);
+    }
+}
+
+fn rights(server: &RedisServer, rights: &[&str]) {
+    server.command(&[&["ACL", "SETUSER", "app"], rights].concat());
+}
+
+fn protected() -> String {
+    block_on(async {
+        let scene = Scene::start().await;
+        let refused = held_through_it(&scene).await;
+        let fences =
+            [released(&scene, "b", "resetkeys").await, released(&scene, "c", "-del").await];
+        lost_meanwhile(&scene).await;
+        for (name, fence) in ["b", "c"].into_iter().zip(fences) {
+            assert!(use_lock(&scene.locks, name).await > fence, "{name} after its ttl");
+        }
+        scene.no_key_for_ever();
+        format!("{refused} refusals; 1 lease held on, 1 lost, 2 expired; free again")
+    })
+}
+
+/// A long lease stands whatever right is away for a while, and ends when it is back.
+async fn held_through_it(Scene { server, locks }: &Scene) -> u32 {
+    let grant = "grant the Redis user what docs/operations.md lists; ACL LOG says";
+    let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
+    let mut refused = 0;
+    for (taken, refusal_of) in TAKEN {
+        server.command(&["ACL", "LOG", "RESET"]);
+        rights(server, taken);
+        let error = refusal(locks.lock("b").expect("a name").try_acquire().await);
+        assert_says(&error, Config, &["lock \"b\"", grant]);
+        let error =
+            refusal(wait::soon("an error", locks.lock("c").expect("a name").acquire()).await);
+        assert_says(&error, Config, &["lock \"c\"", grant]);
+        let log = server.query::<Vec<BTreeMap<String, String>>>(&["ACL", "LOG"]);
+        assert!(log.iter().any(|entry| entry["object"].starts_with(refusal_of)), "{log:?}");
+        refused += 2;
+        if !matches!(taken, ["-set"]) {
+            let Err(ReenterError::Store(error)) = guard.reenter().await else {
+                panic!("{taken:?}")
+            };
+            assert_says(&error, Config, &["lock \"a\"", grant]);
+            refused += 1;
+        }
+        assert_eq!(server.keys_without_ttl(), [""; 0], "{taken:?}");
+        rights(server, &ALL);
+        guard.reenter().await.expect("held").release().await.expect("held");
+        for name in ["b", "c"] {
+            use_lock(locks, name).await;
+        }
+    }
+    guard.release().await.expect("held to the end");
+    use_lock(locks, "a").await;
+    refused
+}
+
+/// A short lease whose renewals are denied is told as lost, and free when the right is back.
+async fn lost_meanwhile(Scene { server, locks }: &Scene) {
+    let guard = locks.lock("a").expect("a name").acquire().ttl(LONG / 60).await.expect("a lease");
+    rights(server, &["-pexpire"]);
+    let end = wait::soon("the loss is told", guard.lost()).await;
+    assert_eq!(end, LeaseEnd::Lost(LossReason::Expired));
+    let fence = guard.fence().get();
+    rights(server, &ALL);
+    drop(guard);
+    assert!(use_lock(locks, "a").await > fence);
+}
+
+/// A release that is denied says so; the lease ends with its ttl. Returns its fence.
+async fn released(Scene { server, locks }: &Scene, name: &str, taken: &str) -> u64 {
+    let guard = locks.lock(name).expect("a name").acquire().ttl(LONG / 20).await;
+    let guard = guard.expect("a lease");
+    let fence = guard.fence().get();
+    rights(server, &[taken]);
+    let outcome = guard.release().await;
+    rights(server, &ALL);
+    let Err(ReleaseError::Unconfirmed { source, .. }) = outcome else { panic!("{outcome:?}") };
+    assert_says(&source, Config, &[&format!("lock {name:?}"), "grant the Redis user"]);
+    let left: i64 = server.query(&["PTTL", &key(name, "lease")]);
+    assert!(left > 0, "{taken}: {left} ms");
+    fence
+}
+
+const NAIVE: &str = "\
+redis.call('HSET', KEYS[1], 'owner', ARGV[1])
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+
+fn control() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        server.command(&["ACL", "SETUSER", "app", "reset", "on", ">s3cret"]);
+        rights(&server, &ALL);
+        let mut raw = raw::connect(&server.url_with("app", "s3cret", 0)).await;
+        for (number, (taken, _)) in TAKEN.into_iter().enumerate() {
+            rights(&server, taken);
+            let script = redis::Script::new(NAIVE);
+            let mut call = script.key(format!("leasehold:{number}"));
+            let _ = call.arg("me").arg(60_000).invoke_async::<i64>(&mut raw).await;
+            rights(&server, &ALL);
+        }
+        let left = server.keys_without_ttl();
+        assert!(!left.is_empty(), "the control came to no harm");
+        format!("{} lock without a time to live, held by nobody", left.len())
+    })
+}

@@ -1,0 +1,62 @@
+use leasehold::{FenceToken, Released, StoreErrorKind::Corrupt};
+use leasehold_testkit::RedisServer;
+
+use super::scene::{assert_says, block_on, connect, exists, key, refusal, use_lock};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "token-exhausted",
+    fault: "the fence counter is at 2^53-1, the greatest number that a Lua number holds exactly",
+    right: "the last token is given once; then acquires are refused, releases go on",
+    control: "a script that adds one to a Lua number",
+};
+
+#[test]
+fn token_exhausted() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    block_on(async {
+        let server = RedisServer::start();
+        let locks = connect(&server.url()).await;
+        let (lock, counter) = (locks.lock("a").expect("a name"), key("a", "fence"));
+        let last_but_one = (FenceToken::MAX - 1).to_string();
+        server.command(&["SET", &counter, &last_but_one, "PX", "3600000"]);
+
+        let guard = lock.acquire().await.expect("the last token");
+        assert_eq!(guard.fence().get(), FenceToken::MAX);
+        let inner = guard.reenter().await.expect("the same lease");
+        inner.release().await.expect("held to the end");
+        assert!(matches!(guard.release().await, Ok(Released::Ended)));
+
+        let (asks, fresh) = (5, connect(&server.url()).await);
+        for locks in [&locks, &fresh] {
+            for _ in 0..asks {
+                let error = refusal(locks.lock("a").expect("a name").acquire().await);
+                assert_says(&error, Corrupt, &["lock \"a\"", "greatest value", "delete its key"]);
+            }
+        }
+        assert!(!exists(&server, &key("a", "lease")));
+        assert_eq!(server.query::<u64>(&["GET", &counter]), FenceToken::MAX);
+        assert_eq!(server.keys_without_ttl(), [""; 0]);
+        // Others are not concerned.
+        use_lock(&locks, "b").await;
+        format!("2^53-1 given once, {} acquires refused, nothing wrapped", 2 * asks)
+    })
+}
+
+/// Adds one to what is there.
+const NAIVE: &str = "\
+local token = string.format('%.0f', tonumber(redis.call('GET', KEYS[1])) + 1)
+redis.call('SET', KEYS[1], token)
+return token";
+
+fn control() -> String {
+    let server = RedisServer::start();
+    server.command(&["SET", "counter", &FenceToken::MAX.to_string()]);
+    let next = || server.query::<String>(&["EVAL", NAIVE, "1", "counter"]);
+    let given = [next(), next(), next()];
+    assert!(given[1] == given[0] && given[2] == given[0], "{given:?}");
+    format!("{} is given 3 times", given[0])
+}

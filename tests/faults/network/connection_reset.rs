@@ -1,0 +1,55 @@
+use leasehold_testkit::{
+    CommandKind,
+    proxy::{Action, Rule},
+};
+
+use super::{
+    beside::Beside,
+    naive,
+    net::{ALONE, Net, strictly_right},
+};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "connection-reset",
+    fault: "connections are reset (RST) before, during and after commands of every kind",
+    right: "whether a command ran is unknown: it is sent again on a new connection, and counts once",
+    control: "a retried HINCRBY",
+};
+
+#[test]
+fn connection_reset() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let net = Net::start();
+    let beside = Beside::start(&net);
+    let crew = net.crew(&ALONE);
+    let mut resets = 0;
+    for kind in [CommandKind::Acquire, CommandKind::Release] {
+        for rule in [Rule::new(Action::Reset).on(kind), Rule::new(Action::Cut).on(kind)] {
+            resets += net.strike([rule.clone(), rule.replies()], 2);
+        }
+    }
+    let renewal = Rule::new(Action::Reset).on(CommandKind::Renew);
+    resets += net.strike([renewal.clone(), renewal.replies()], 1);
+    beside.until_renewed();
+    for _ in 0..3 {
+        assert!(net.proxy.reset_all() > 0);
+        crew.work(10);
+    }
+    let finished = crew.finish();
+    beside.finish();
+    net.is_clean_soon();
+    format!("{resets} commands cut; {}", strictly_right(&finished))
+}
+
+fn control() -> String {
+    let net = Net::start();
+    let rule = net.proxy.inject(Rule::new(Action::Reset).replies().containing("HINCRBY"));
+    let left = naive::count_up_and_down(&net.url());
+    assert_eq!((net.proxy.struck(rule), left), (1, 1));
+    assert!(!naive::set_nx(&net.url(), "lock", "other", "1000"));
+    "held twice, so still taken after its release".into()
+}

@@ -1,0 +1,55 @@
+use leasehold_testkit::{
+    CommandKind,
+    proxy::{Action, Rule},
+};
+
+use super::{
+    naive,
+    net::{ALONE, Net, strictly_right},
+};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "late-duplicate-release",
+    fault: "copies of releases arrive while others hold the lock",
+    right: "a release means one acquisition and one fence: no other lease ends",
+    control: "a DEL",
+};
+
+#[test]
+fn late_duplicate_release() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let net = Net::start();
+    let mut crew = net.crew(&ALONE);
+    let rule = net.proxy.inject(Rule::new(Action::CopyLater).on(CommandKind::Release).always());
+    let mut copies = 0;
+    for round in 0..6 {
+        crew.work(8);
+        let holder = round % 3;
+        crew.halt(holder);
+        copies += net.proxy.replay().len();
+        crew.resume(holder);
+    }
+    net.proxy.remove(rule);
+    let finished = crew.finish();
+    copies += net.proxy.replay().len();
+    assert!(copies >= 40, "{copies} copies");
+    let seen = strictly_right(&finished);
+    net.is_clean_soon();
+    format!("{copies} copies came late; {seen}")
+}
+
+fn control() -> String {
+    let net = Net::start();
+    let url = net.url();
+    net.proxy.inject(Rule::new(Action::CopyLater).containing("DEL"));
+    assert!(naive::set_nx(&url, "lock", "one", "60000"));
+    assert_eq!(naive::ask::<u64>(&url, &["DEL", "lock"]), Ok(1));
+    assert!(naive::set_nx(&url, "lock", "two", "60000"));
+    assert_eq!(net.proxy.replay(), [":1\r\n"]);
+    assert!(naive::set_nx(&url, "lock", "three", "60000"), "two still holds it");
+    "two holders at once".into()
+}

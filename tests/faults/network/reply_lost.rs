@@ -1,0 +1,51 @@
+use leasehold_testkit::{
+    CommandKind,
+    proxy::{Action, Rule},
+};
+
+use super::{
+    beside::Beside,
+    naive,
+    net::{ALONE, Net, strictly_right},
+};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "reply-lost",
+    fault: "acquires, releases and renewals are executed, and their replies lost",
+    right: "the same command is sent again and gets the same answer; everything counts once",
+    control: "a retried HINCRBY",
+};
+
+#[test]
+fn reply_lost() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let net = Net::start();
+    let beside = Beside::start(&net);
+    let crew = net.crew(&ALONE);
+    let lost = |kind| Rule::new(Action::Drop).replies().on(kind);
+    let mut replies = 0;
+    for _ in 0..2 {
+        replies += net.strike([lost(CommandKind::Acquire), lost(CommandKind::Release)], 1);
+        crew.work(5);
+    }
+    replies += net.strike([lost(CommandKind::Renew)], 1);
+    beside.until_renewed();
+    crew.work(10);
+    let finished = crew.finish();
+    beside.finish();
+    net.is_clean_soon();
+    format!("{replies} replies lost; {}", strictly_right(&finished))
+}
+
+fn control() -> String {
+    let net = Net::start();
+    let rule = net.proxy.inject(Rule::new(Action::Drop).replies().containing("HINCRBY"));
+    let left = naive::count_up_and_down(&net.url());
+    assert_eq!((net.proxy.struck(rule), left), (1, 1));
+    assert!(!naive::set_nx(&net.url(), "lock", "other", "1000"));
+    "one acquire counted 2, still taken after its release".into()
+}

@@ -1,0 +1,43 @@
+use leasehold_testkit::proxy::Links;
+
+use super::{
+    naive,
+    net::{ALONE, Net, strictly_right, until},
+};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "subscriber-killed",
+    fault: "subscriptions are killed by the server and reset by the network, again and again",
+    right: "they are made anew; what was missed meanwhile is found by heartbeat",
+    control: "a waiter that does not subscribe again",
+};
+
+#[test]
+fn subscriber_killed() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let net = Net::start();
+    let crew = net.crew(&ALONE);
+    let (mut kills, mut resets) = (0, 0);
+    while kills < 9 || resets < 9 {
+        kills += net.server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        crew.work(3);
+        resets += net.proxy.reset_links(Links::Subscribed);
+        crew.work(3);
+    }
+    until("all have subscribed again", || net.subscribers() == ALONE.processes);
+    let finished = crew.finish();
+    net.is_clean_soon();
+    format!("{} subscriptions killed; {}", kills + resets, strictly_right(&finished))
+}
+
+fn control() -> String {
+    let net = Net::start();
+    naive::waits_in_vain(&net, |waiter| {
+        assert_eq!(net.server.query::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]), 1);
+        waiter.until_deaf();
+    })
+}

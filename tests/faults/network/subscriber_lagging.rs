@@ -1,0 +1,72 @@
+use leasehold_testkit::proxy::{Direction, Links};
+
+use super::{
+    naive,
+    net::{ALONE, Net, strictly_right, until},
+};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "subscriber-lagging",
+    fault: "subscribers stand still until the server kills them for their full buffers",
+    right: "heartbeats go on meanwhile; what was published late is understood or ignored",
+    control: "a waiter that does not subscribe again",
+};
+
+#[test]
+fn subscriber_lagging() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let net = net();
+    let crew = net.crew(&ALONE);
+    crew.work(3);
+    until("all have subscribed", || net.subscribers() == ALONE.processes);
+    let lagging = net.proxy.black_hole_links(Links::Subscribed, Direction::ToClient);
+    assert!(lagging >= ALONE.processes, "{lagging}");
+    flood_until_killed(&net, "leasehold:*");
+    crew.work(6);
+    net.proxy.heal();
+    until("all have subscribed again", || net.subscribers() == ALONE.processes);
+    let before = net.proxy.counts().pushes;
+    until("messages come again", || {
+        crew.work(3);
+        net.proxy.counts().pushes >= before + 3
+    });
+    let finished = crew.finish();
+    net.is_clean_soon();
+    format!("{lagging} subscribers killed for lag; {}", strictly_right(&finished))
+}
+
+fn control() -> String {
+    let net = net();
+    naive::waits_in_vain(&net, |waiter| {
+        // The waiter before this one has ended.
+        net.proxy.black_hole_links(Links::Subscribed, Direction::ToClient);
+        flood_until_killed(&net, "freed");
+        net.proxy.heal();
+        waiter.until_deaf();
+    })
+}
+
+/// A server whose patience with subscribers is short.
+fn net() -> Net {
+    let net = Net::start();
+    let limit = "pubsub 1kb 0 0";
+    net.server.command(&["CONFIG", "SET", "client-output-buffer-limit", limit]);
+    net
+}
+
+/// Publishes what nobody understands on all channels, until nobody hears it.
+fn flood_until_killed(net: &Net, channels: &str) {
+    let junk = "x".repeat(64 << 10);
+    let channels: Vec<String> = net.server.query(&["PUBSUB", "CHANNELS", channels]);
+    assert!(!channels.is_empty());
+    for channel in &channels {
+        let killed = || net.server.query::<u64>(&["PUBLISH", channel, &junk]) == 0;
+        until("the subscriber is killed", killed);
+    }
+    let kills = net.server.log().matches("overcoming of output buffer limits").count();
+    assert!(kills >= channels.len(), "{kills} kills");
+}

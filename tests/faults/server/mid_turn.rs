@@ -1,0 +1,72 @@
+//! Faults in the middle of a turn of several tasks.
+
+use std::{thread, time::Duration};
+
+use leasehold::AcquisitionId;
+use leasehold_testkit::{Event, History, Patience, RedisServer, Violation};
+
+use super::scene::LEASE;
+use crate::support::{
+    crew::{Crew, Finished, Plan},
+    wait,
+};
+
+/// Four tasks in each process, so that a turn is handed on.
+pub(super) const PROTECTED: Plan = Plan { tasks: 4, ..Plan::PROTECTED };
+pub(super) const UNGATED: Plan = Plan { tasks: 4, ..Plan::UNGATED };
+
+/// How long others have for a write before it strikes again.
+const ROUND: Duration = Duration::from_millis(500);
+
+/// Halts a holder of each process within a turn, and strikes; then others write, and it goes on.
+/// Returns how many tokens were left of those turns.
+///
+/// A halted process may be the first to have the lock again, for its next task, which is halted, too:
+/// it is struck until it has no task left, or another process was the first.
+pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: &dyn Fn()) -> u64 {
+    let mut left = 0;
+    for index in 0..plan.processes {
+        crew.work(20);
+        let read = crew.halt(index);
+        let [first, last]: [u64; 2] = server.query(&["HMGET", LEASE, "fence", "last"]);
+        left += last - first;
+        let wrote = || (crew.value() > read).then_some(());
+        let others_write = || {
+            fault();
+            Patience::of(ROUND).until(wrote)
+        };
+        let written = Patience::of(wait::CEILING).until(others_write);
+        assert!(written.is_some(), "nobody else wrote");
+        if index == 0 {
+            // Far longer than it takes until the holder is told.
+            thread::sleep(plan.ttl);
+        }
+        crew.resume(index);
+    }
+    left
+}
+
+/// Checks a history in which turns were lost unseen: they may hand on older tokens for a moment, of
+/// which the storage takes none after a newer one.
+pub(super) fn right(finished: &Finished) -> String {
+    let late = fallen(finished);
+    let is_late =
+        |event: &Event| matches!(event, Event::Granted { lease, .. } if late.contains(lease));
+    let events = finished.history.events().into_iter().filter(|event| !is_late(event));
+    let summary = events.collect::<History>().check().unwrap_or_else(|found| panic!("{found:#?}"));
+    assert!(summary.refused > 0 && summary.lost > 0, "{summary:?}");
+    let (increments, refused, lost) = (summary.increments, summary.refused, summary.lost);
+    format!(
+        "{increments} increments, none lost; {refused} stale writes refused; {lost} losses told"
+    )
+}
+
+/// The leases that were asked for after a newer one was granted.
+fn fallen(finished: &Finished) -> Vec<AcquisitionId> {
+    let Err(found) = finished.history.check() else { return Vec::new() };
+    let late = found.iter().map(|violation| match violation {
+        Violation::TokenFell { later: (lease, _), .. } => *lease,
+        other => panic!("{other}"),
+    });
+    late.collect()
+}

@@ -1,0 +1,26 @@
+//! Servers that stand still, refuse, forget and come back.
+
+mod busy_script;
+mod eviction;
+mod flushall;
+mod flushall_in_a_turn;
+mod force_release_in_a_turn;
+mod loading;
+mod max_clients;
+mod misconf;
+mod no_replicas;
+mod noscript;
+mod out_of_memory;
+mod readonly;
+mod restart_with_data;
+mod restart_without_data;
+mod server_paused;
+mod server_shutdown;
+mod slow_server;
+mod stale_snapshot;
+
+mod mid_turn;
+mod plain_counter;
+mod refusal;
+mod scene;
+mod two_believers;

@@ -1,0 +1,71 @@
+use std::time::Duration;
+
+use leasehold::Released;
+use leasehold_testkit::RedisServer;
+
+use super::{
+    refusal,
+    scene::{self, set},
+};
+use crate::support::{matrix::Row, wait};
+
+const ROW: Row = Row {
+    id: "out-of-memory",
+    fault: "the server is full (noeviction) while somebody holds",
+    right: "a clear error for who acquires; renewal, re-entry and release go on",
+    control: "a release script with a `#!lua` line and without allow-oom",
+};
+
+const TTL: Duration = Duration::from_secs(2);
+const LEASE: &str = "leasehold:{held}:lease";
+
+#[test]
+fn out_of_memory() {
+    ROW.run(protected, control);
+}
+
+fn fill(server: &RedisServer) {
+    server.command(&["DEBUG", "POPULATE", "2000", "filler", "64"]);
+    set(server, "maxmemory", "1mb");
+}
+
+fn protected() -> String {
+    scene::run(async {
+        let server = RedisServer::start();
+        let locks = scene::connect(&server.url(), TTL).await;
+        let others = scene::connect(&server.url(), TTL).await;
+        let held = scene::take(&locks, "held").await;
+        fill(&server);
+        refusal::of(&locks, "free", "OOM", "raise maxmemory").await;
+        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:fence"]));
+        let place = others.lock("held").expect("a name").acquire().wait(TTL / 8);
+        let error = place.await.expect_err("no memory for a place in the queue").to_string();
+        refusal::assert_says(&error, &["lock \"held\"", "OOM", "raise maxmemory"]);
+        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{held}:queue"]));
+
+        let inner = wait::soon("a re-entry", held.reenter()).await.expect("the lease is held");
+        inner.release().await.expect("the lease is held");
+        for _ in 0..3 {
+            scene::renewed(&held).await;
+        }
+        assert!(held.is_held());
+        assert_eq!(held.release().await.expect("held to the end"), Released::Ended);
+        assert!(!server.query::<bool>(&["EXISTS", LEASE]));
+        set(&server, "maxmemory", "0");
+        let again = scene::take(&locks, "free").await;
+        assert_eq!(again.release().await.expect("held to the end"), Released::Ended);
+        "2 clear errors; 3 renewals, a re-entry and a release went through".into()
+    })
+}
+
+fn control() -> String {
+    let server = RedisServer::start();
+    server.command(&["SET", "naive", "1", "PX", "60000"]);
+    fill(&server);
+    let release = "#!lua\nreturn redis.call('DEL', KEYS[1])";
+    let refused = server.try_query::<u64>(&["EVAL", release, "1", "naive"]);
+    let error = refused.expect_err("the control came to no harm");
+    assert_eq!(error.code(), Some("OOM"), "{error}");
+    assert!(server.query::<bool>(&["EXISTS", "naive"]));
+    "the release was refused; the lock stayed taken".into()
+}

@@ -1,0 +1,125 @@
+use std::{fs, os::unix::fs::symlink, path::PathBuf, time::Duration};
+
+use leasehold::Released;
+use leasehold_testkit::RedisServer;
+
+use super::{refusal, scene};
+use crate::support::{matrix::Row, naive::NaiveLock, raw};
+
+const ROW: Row = Row {
+    id: "readonly",
+    fault: "the master is demoted, and later the address leads to its successor",
+    right: "a clear error until then; connections are made anew; lease and fences go on",
+    control: "a connection that is kept for as long as it answers",
+};
+
+const TTL: Duration = Duration::from_secs(20);
+const LEASE: &str = "leasehold:{held}:lease";
+/// How often the control tries.
+const TRIES: usize = 20;
+
+#[test]
+fn readonly() {
+    ROW.run(protected, control);
+}
+
+/// A master, its replica, and an address that leads to the one or the other.
+struct Pair {
+    master: RedisServer,
+    replica: RedisServer,
+    address: PathBuf,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let builder = || RedisServer::builder().tcp().arg("repl-diskless-sync-delay", "0");
+        let (master, replica) = (builder().start(), builder().start());
+        follow(&replica, &master);
+        let address = master.socket().with_file_name("address");
+        symlink(master.socket(), &address).expect("a link");
+        Self { master, replica, address }
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.address.display())
+    }
+
+    /// Promotes the replica and demotes the master, which goes on answering.
+    fn swap(&self) {
+        self.replica.command(&["REPLICAOF", "NO", "ONE"]);
+        follow(&self.master, &self.replica);
+    }
+
+    /// The address leads to the new master.
+    fn announce(&self) {
+        fs::remove_file(&self.address).expect("a link");
+        symlink(self.replica.socket(), &self.address).expect("a link");
+    }
+}
+
+/// Makes a server the replica of another, and waits until it is.
+fn follow(replica: &RedisServer, master: &RedisServer) {
+    let port = master.port().expect("a port").to_string();
+    replica.command(&["REPLICAOF", "127.0.0.1", &port]);
+    scene::until("the replica follows", || {
+        replica.query::<String>(&["INFO", "replication"]).contains("master_link_status:up")
+    });
+}
+
+fn protected() -> String {
+    scene::run(async {
+        let pair = Pair::start();
+        let locks = scene::connect(&pair.url(), TTL).await;
+        let guard = scene::take(&locks, "free").await;
+        let before = guard.fence();
+        guard.release().await.expect("held to the end");
+        let held = scene::take(&locks, "held").await;
+        scene::until("the lease is replicated", || pair.replica.query(&["EXISTS", LEASE]));
+        pair.swap();
+        let (dialed, written) = (dialed(&pair.master), dbsize(&pair.master));
+        for _ in 0..4 {
+            refusal::of(&locks, "other", "READONLY", "connect to the master").await;
+        }
+        // Two of them for the questions of this test.
+        assert!(self::dialed(&pair.master) >= dialed + 2 + 2, "connections were kept");
+        assert!(dbsize(&pair.master) <= written);
+
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { scene::take(&locks, "free").await }
+        });
+        pair.announce();
+        let after = waiting.await.expect("a lease");
+        assert!(after.fence() > before, "the fence fell");
+        for guard in [after, held] {
+            assert_eq!(guard.release().await.expect("held to the end"), Released::Ended);
+        }
+        assert!(!pair.replica.query::<bool>(&["EXISTS", LEASE]));
+        "4 clear errors; then the waiter was served by the new master".into()
+    })
+}
+
+fn control() -> String {
+    scene::run(async {
+        let pair = Pair::start();
+        let mut lock = NaiveLock::new(raw::connect(&pair.url()).await, "a", TTL);
+        let held = lock.try_acquire().await.expect("an answer").expect("a free lock");
+        lock.release(&held).await.expect("an answer");
+        pair.swap();
+        pair.announce();
+        for _ in 0..TRIES {
+            let error = lock.try_acquire().await.expect_err("the control came to no harm");
+            assert_eq!(error.code(), Some("READONLY"), "{error}");
+        }
+        format!("{TRIES} of {TRIES} tries failed, with a new master at the address")
+    })
+}
+
+/// How many connections a server has been asked for.
+fn dialed(server: &RedisServer) -> u64 {
+    scene::told(server, "stats", "total_connections_received")
+}
+
+fn dbsize(server: &RedisServer) -> u64 {
+    server.query(&["DBSIZE"])
+}

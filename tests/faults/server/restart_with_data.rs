@@ -1,0 +1,63 @@
+use std::time::Duration;
+
+use leasehold_testkit::RedisServer;
+
+use super::{scene, two_believers};
+use crate::support::{
+    crew::{Crew, Plan},
+    matrix::Row,
+};
+
+const ROW: Row = Row {
+    id: "restart-with-data",
+    fault: "the server is killed and starts with its append-only file, while somebody holds",
+    right: "the held lease survives, fences go on, nobody loses",
+    control: "a server without persistence, and nobody who looks at fences",
+};
+
+/// Much longer than a restart takes.
+const TTL: Duration = Duration::from_secs(10);
+
+#[test]
+fn restart_with_data() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let builder = RedisServer::builder().arg("appendonly", "yes");
+    let server = builder.arg("appendfsync", "always").start();
+    let mut crew = Crew::start(&Plan { ttl: TTL, ..Plan::PROTECTED }, &server.url());
+    for index in 0..Plan::PROTECTED.processes {
+        crew.work(20);
+        let read = crew.halt(index);
+        let before = lease(&server);
+        server.restart();
+        assert_eq!(lease(&server), before, "the lease is not the same");
+        assert_eq!(crew.value(), read);
+        crew.resume(index);
+    }
+    crew.work(20);
+    let finished = crew.finish();
+    let summary = finished.history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
+    assert_eq!((summary.lost, summary.refused), (0, 0), "{summary:?}");
+    scene::leaves_nothing(&server);
+    format!("3 restarts survived by the lease held; {} increments, none lost", summary.increments)
+}
+
+/// The tokens of the turn that is on, and the last token of all.
+fn lease(server: &RedisServer) -> (Vec<u64>, u64) {
+    let tokens = server.query(&["HMGET", scene::LEASE, "fence", "last"]);
+    (tokens, server.query(&["GET", scene::COUNTER]))
+}
+
+fn control() -> String {
+    scene::run(async {
+        let server = RedisServer::start();
+        let mut lock = scene::naive(&server, TTL).await;
+        let first = lock.try_acquire().await.expect("an answer").expect("a free lock");
+        server.restart();
+        let mut lock = scene::naive(&server, TTL).await;
+        let second = lock.try_acquire().await.expect("an answer").expect("a forgotten lock");
+        two_believers::overlap(&first, &second)
+    })
+}
