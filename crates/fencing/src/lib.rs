@@ -39,7 +39,11 @@
 
 mod error;
 mod gate;
+#[cfg(feature = "tower")]
+pub mod http;
 mod memory;
+#[cfg(feature = "object-store")]
+mod object;
 mod redis;
 mod refusal;
 mod rule;
@@ -50,5 +54,7 @@ pub use error::{BodyError, GateError, StaleFence};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
+#[cfg(feature = "object-store")]
+pub use object::ObjectGate;
 pub use redis::{FencedScript, RedisGate, ResourceError};
 pub use rule::{Admitted, Verdict, judge};
