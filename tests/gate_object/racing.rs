@@ -6,7 +6,7 @@ use leasehold::{
     Stamp, StoreErrorKind,
     fencing::{Admitted, GateError, Verdict, judge},
 };
-use object_store::{ObjectStore, ObjectStoreExt, PutOptions, memory::InMemory};
+use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use crate::{
     steered::Steered,
@@ -111,9 +111,9 @@ async fn a_writer_that_always_loses_gives_up_and_says_so() {
     assert_eq!(read(&*store).await.0, "somebody else's");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn many_writers_leave_the_newest() {
-    let store = Arc::new(InMemory::new());
+    let store = Steered::sound();
     let mut writers = tokio::task::JoinSet::new();
     for fence in 1..=64 {
         let gate = gate(&store).most_attempts(100);
@@ -127,12 +127,14 @@ async fn many_writers_leave_the_newest() {
         assert!(fence < 64 || result.is_ok());
     }
     assert_eq!(read(&*store).await.0, "64");
+    assert!(store.lost_races() > 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn of_two_leases_with_one_fence_one_writes() {
+    let mut lost_races = 0;
     for _ in 0..20 {
-        let store = Arc::new(InMemory::new());
+        let store = Steered::sound();
         let mut writers = tokio::task::JoinSet::new();
         for lease in 1..=8 {
             let gate = gate(&store);
@@ -140,5 +142,7 @@ async fn of_two_leases_with_one_fence_one_writes() {
         }
         let admitted = writers.join_all().await.iter().filter(|result| result.is_ok()).count();
         assert_eq!(admitted, 1);
+        lost_races += store.lost_races();
     }
+    assert!(lost_races > 0);
 }

@@ -40,9 +40,10 @@ proptest! {
             let (gate, mut highest, mut body) = (gate(&store), None, String::new());
             for Command { advance, stamp } in commands {
                 let text = stamp.to_string();
-                let result = match advance {
-                    true => gate.advance("stock/7", stamp).await,
-                    false => gate.put(&path(), text.clone(), stamp).await,
+                let result = if advance {
+                    gate.advance("stock/7", stamp).await
+                } else {
+                    gate.put(&path(), text.clone(), stamp).await
                 };
                 match judge(highest, stamp) {
                     Verdict::Admit(admitted) => {
@@ -72,9 +73,10 @@ proptest! {
             for Command { advance, stamp } in commands {
                 let gate = gate(&store).most_attempts(100);
                 tasks.spawn(async move {
-                    match advance {
-                        true => gate.advance("stock/7", stamp).await,
-                        false => gate.put(&path(), stamp.to_string(), stamp).await,
+                    if advance {
+                        gate.advance("stock/7", stamp).await
+                    } else {
+                        gate.put(&path(), stamp.to_string(), stamp).await
                     }
                 });
             }

@@ -7,7 +7,7 @@ use std::{
     mem,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -46,6 +46,7 @@ pub(crate) struct Steered {
     loses_next_answer: AtomicBool,
     always_first: AtomicBool,
     written: Mutex<Vec<Attributes>>,
+    lost_races: AtomicUsize,
 }
 
 /// A write that has been decided upon and not yet sent.
@@ -98,6 +99,11 @@ impl Steered {
         self.written.lock().unwrap().clone()
     }
 
+    /// How many conditional writes came too late.
+    pub(crate) fn lost_races(&self) -> usize {
+        self.lost_races.load(Ordering::SeqCst)
+    }
+
     async fn etag_of_bytes(&self, path: &Path) -> Option<String> {
         let bytes = self.inner.get(path).await.ok()?.bytes().await.ok()?;
         Some(etag(&bytes))
@@ -140,6 +146,8 @@ impl ObjectStore for Steered {
             pause.reached.notify_one();
             pause.over.notified().await;
         }
+        // Others look before this one writes.
+        tokio::task::yield_now().await;
         let _alone = self.one_at_a_time.lock().await;
         if self.always_first.load(Ordering::SeqCst) {
             self.inner.put(path, "somebody else's".into()).await?;
@@ -151,7 +159,13 @@ impl ObjectStore for Steered {
             Kind::Sound | Kind::WithoutVersions => {}
         }
         let attributes = options.attributes.clone();
-        let mut put = self.inner.put_opts(path, payload, options).await?;
+        let mut put = match self.inner.put_opts(path, payload, options).await {
+            Err(error @ (Error::Precondition { .. } | Error::AlreadyExists { .. })) => {
+                self.lost_races.fetch_add(1, Ordering::SeqCst);
+                return Err(error);
+            }
+            other => other?,
+        };
         self.written.lock().unwrap().push(attributes);
         match self.kind {
             Kind::EtagsOfBytes => put.e_tag = self.etag_of_bytes(path).await,

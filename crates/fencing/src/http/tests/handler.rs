@@ -63,7 +63,7 @@ impl Service<Request<String>> for Handler {
             let stamp = read_stamp(request.headers()).ok();
             let fenced = request.extensions().get::<Fenced>().map(|fenced| fenced.stamp);
             assert!(fenced.is_none_or(|fenced| Some(fenced) == stamp));
-            let who = stamp.map_or("unfenced".into(), |stamp| stamp.fence.to_string());
+            let who = stamp.map_or_else(|| "unfenced".into(), |stamp| stamp.fence.to_string());
             let log = |what: &str| shared.log.lock().unwrap().push(format!("{who} {what}"));
             log("begins");
             match request.body().as_str() {
