@@ -45,7 +45,12 @@ impl Answer {
     pub(super) fn refused(error: GateError, resource: &str) -> Self {
         match error {
             GateError::Stale(stale) => {
-                let detail = stale.to_string();
+                // No id of the other lease: with it, the request could be sent in its name.
+                let detail = format!(
+                    "a write to {:?} was refused: its fence {} is stale, the gate has seen {} of \
+                     another lease, which has taken over; stop writing and acquire the lock again",
+                    stale.resource, stale.presented.fence, stale.highest.fence
+                );
                 Self { problem: Problem::StaleFence, detail, stale: Some(stale) }
             }
             GateError::Store(error) if error.kind().is_transient() => {

@@ -51,6 +51,7 @@ async fn a_stale_fence_is_412() {
     let answer = refusal(gate, request(stamp(5, 1), "")).await;
     let members = r#""resource":"/a","fence":5,"highest_fence":6}"#;
     check(&answer, Problem::StaleFence, 412, &[members, "acquire the lock again", r#"\"/a\""#]);
+    assert!(!answer.1.contains(&stamp(6, 2).lease.to_string()));
 }
 
 #[tokio::test]
