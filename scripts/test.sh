@@ -38,6 +38,8 @@ main() {
     step "lints, no features" cargo clippy --package leasehold -- -D warnings
     step "lints, tls" cargo clippy --package leasehold --features tls -- -D warnings
     step "lints, serde" cargo clippy --package leasehold --features serde -- -D warnings
+    step "lints, tower" cargo clippy --package leasehold --features tower -- -D warnings
+    step "lints, object-store" cargo clippy --package leasehold --features object-store -- -D warnings
     step "documentation" env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --all-features --no-deps
     step "build of the tests" cargo test --workspace --all-features --no-run

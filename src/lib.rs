@@ -21,3 +21,14 @@ pub use leasehold_reentrant_lock::{
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};
+
+/// The code of the guides compiles.
+#[cfg(doctest)]
+mod guides {
+    #[cfg(feature = "tower")]
+    #[doc = include_str!("../docs/guides/http.md")]
+    mod http {}
+    #[cfg(feature = "object-store")]
+    #[doc = include_str!("../docs/guides/object-store.md")]
+    mod object_store {}
+}

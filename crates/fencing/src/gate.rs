@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, pin::Pin};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use leasehold_core::Stamp;
 
@@ -39,5 +39,16 @@ pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
     /// that of [`admit`](Self::admit), so a stale holder is told here already.
     fn advance<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         self.admit(resource, presented)
+    }
+}
+
+/// A gate may be shared: with a layer, and with what asks it besides.
+impl<G: FenceGate + ?Sized> FenceGate for Arc<G> {
+    fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        (**self).admit(resource, presented)
+    }
+
+    fn advance<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        (**self).advance(resource, presented)
     }
 }

@@ -7,6 +7,8 @@
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
 //! - [`judge`] is the one rule that all gates apply.
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
+//! - With the feature `tower`, `http` has the layer before an HTTP service and its clients' headers.
+//! - With the feature `object-store`, `ObjectGate` keeps fences in the metadata of objects.
 //!
 //! ```
 //! use leasehold_core::{AcquisitionId, FenceToken, RuntimeId};
@@ -39,7 +41,11 @@
 
 mod error;
 mod gate;
+#[cfg(feature = "tower")]
+pub mod http;
 mod memory;
+#[cfg(feature = "object-store")]
+mod object;
 mod redis;
 mod refusal;
 mod rule;
@@ -50,5 +56,7 @@ pub use error::{BodyError, GateError, StaleFence};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
+#[cfg(feature = "object-store")]
+pub use object::ObjectGate;
 pub use redis::{FencedScript, RedisGate, ResourceError};
 pub use rule::{Admitted, Verdict, judge};
