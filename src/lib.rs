@@ -21,3 +21,8 @@ pub use leasehold_reentrant_lock::{
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};
+
+// The guides, whose code has to compile.
+#[cfg(all(doctest, feature = "postgres"))]
+#[doc = include_str!("../docs/guides/postgres.md")]
+struct PostgresGuide;

@@ -7,6 +7,7 @@
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
 //! - [`judge`] is the one rule that all gates apply.
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
+//! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!
 //! ```
 //! use leasehold_core::{AcquisitionId, FenceToken, RuntimeId};
@@ -40,15 +41,19 @@
 mod error;
 mod gate;
 mod memory;
+pub mod postgres;
 mod redis;
 mod refusal;
 mod rule;
 #[cfg(test)]
 mod testing;
 
-pub use error::{BodyError, GateError, StaleFence};
+pub use error::{BodyError, ConflictKind, GateError, StaleFence, TransactionConflict};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
 pub use redis::{FencedScript, RedisGate, ResourceError};
 pub use rule::{Admitted, Verdict, judge};
+/// The client of the gate on PostgreSQL.
+#[cfg(feature = "postgres")]
+pub use sqlx;

@@ -47,6 +47,14 @@ pub enum ResourceError {
     /// The key contains a NUL character.
     #[error("the key {0:?} of a fenced value contains a NUL character; remove it")]
     ContainsNul(Box<str>),
+    /// The resource is longer than the storage can index.
+    #[error("the name of a fenced resource has {bytes} bytes; use at most {limit}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
 }
 
 #[cfg(test)]

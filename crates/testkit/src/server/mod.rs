@@ -7,5 +7,6 @@ mod builder;
 mod launch;
 mod redis_server;
 
+pub(crate) use address::free_port;
 pub use builder::RedisServerBuilder;
 pub use redis_server::RedisServer;
