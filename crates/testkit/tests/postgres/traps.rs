@@ -55,12 +55,14 @@ async fn a_statement_that_looks_at_itself_sees_the_row_as_it_was() {
         );
         let presented = stamp(41, 3);
         let query = sqlx::query_as(&both).bind(7_i64).bind(i64::from(presented.fence));
-        query.bind(presented.lease.to_string()).fetch_one(&pool).await.unwrap()
+        let told: (i64, i64) =
+            query.bind(presented.lease.to_string()).fetch_one(&pool).await.unwrap();
+        told
     });
     database.until_somebody_waits().await;
     tx.commit().await.unwrap();
     // Refused by 42, and told 40: as if it had not been stale.
-    assert_eq!(waiting.await.unwrap(), (0_i64, 40_i64));
+    assert_eq!(waiting.await.unwrap(), (0, 40));
     let mut conn = database.pool.acquire().await.unwrap();
     let why = orders.why_unwritten(&mut conn, 7_i64, stamp(41, 3)).await;
     assert!(matches!(why, Ok(Unwritten::Stale(stale)) if stale.highest == stamp(42, 2)));
