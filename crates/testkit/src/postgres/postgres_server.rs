@@ -89,13 +89,11 @@ impl PostgresServer {
 
     /// The address of a database, whose name must need no encoding.
     pub fn url_of(&self, database: &str) -> String {
-        match self.launch.port {
-            Some(port) => format!("postgres://postgres@127.0.0.1:{port}/{database}"),
-            None => {
-                let folder = self.socket_folder().display().to_string().replace('/', "%2F");
-                format!("postgres://postgres@{folder}/{database}")
-            }
+        if let Some(port) = self.launch.port {
+            return format!("postgres://postgres@127.0.0.1:{port}/{database}");
         }
+        let folder = self.socket_folder().display().to_string().replace('/', "%2F");
+        format!("postgres://postgres@{folder}/{database}")
     }
 
     /// The folder of the unix socket, which every server has.

@@ -18,25 +18,25 @@ async fn orders() -> (Database, FencedRows) {
     (database, orders)
 }
 
-/// Writes a row as a service would; `None` when it was written.
+/// Writes a row as a service would.
 async fn write(
     orders: &FencedRows,
     conn: &mut PgConnection,
     (id, state): (i64, &str),
     presented: Stamp,
-) -> Option<Unwritten> {
+) -> Result<(), Unwritten> {
     let update = orders.update("state = $4");
     let update = sqlx::query(&update).bind(id).bind(i64::from(presented.fence));
     let update = update.bind(presented.lease.to_string()).bind(state);
     let done = update.execute(&mut *conn).await.unwrap();
     if done.rows_affected() > 0 {
-        return None;
+        return Ok(());
     }
-    Some(orders.why_unwritten(conn, id, presented).await.unwrap())
+    Err(orders.why_unwritten(conn, id, presented).await.unwrap())
 }
 
-fn stale(presented: Stamp, highest: Stamp) -> Option<Unwritten> {
-    Some(Unwritten::Stale(StaleFence { presented, highest, resource: "orders/7".into() }))
+fn stale(presented: Stamp, highest: Stamp) -> Unwritten {
+    Unwritten::Stale(StaleFence { presented, highest, resource: "orders/7".into() })
 }
 
 async fn state(database: &Database) -> String {
@@ -49,15 +49,15 @@ async fn one_statement_takes_newer_fences_and_equal_ones_of_the_same_lease() {
     let (database, orders) = orders().await;
     let conn = &mut database.pool.acquire().await.unwrap();
     let (older, newer, same_fence) = (stamp(9, 1), stamp(10, 2), stamp(10, 3));
-    assert_eq!(write(&orders, conn, (7, "a"), older).await, None);
-    assert_eq!(write(&orders, conn, (7, "b"), older).await, None);
-    assert_eq!(write(&orders, conn, (7, "c"), newer).await, None);
-    assert_eq!(write(&orders, conn, (7, "stale"), older).await, stale(older, newer));
-    assert_eq!(write(&orders, conn, (7, "stale"), same_fence).await, stale(same_fence, newer));
-    assert_eq!(write(&orders, conn, (7, "d"), newer).await, None);
+    assert_eq!(write(&orders, conn, (7, "a"), older).await, Ok(()));
+    assert_eq!(write(&orders, conn, (7, "b"), older).await, Ok(()));
+    assert_eq!(write(&orders, conn, (7, "c"), newer).await, Ok(()));
+    assert_eq!(write(&orders, conn, (7, "stale"), older).await, Err(stale(older, newer)));
+    assert_eq!(write(&orders, conn, (7, "stale"), same_fence).await, Err(stale(same_fence, newer)));
+    assert_eq!(write(&orders, conn, (7, "d"), newer).await, Ok(()));
     let (last, greatest) = (stamp(FenceToken::MAX - 1, 4), stamp(FenceToken::MAX, 5));
-    assert_eq!(write(&orders, conn, (7, "e"), greatest).await, None);
-    assert_eq!(write(&orders, conn, (7, "stale"), last).await, stale(last, greatest));
+    assert_eq!(write(&orders, conn, (7, "e"), greatest).await, Ok(()));
+    assert_eq!(write(&orders, conn, (7, "stale"), last).await, Err(stale(last, greatest)));
     assert_eq!(state(&database).await, "e");
 }
 
@@ -66,12 +66,12 @@ async fn a_missing_row_is_not_a_stale_fence() {
     let (database, orders) = orders().await;
     let conn = &mut database.pool.acquire().await.unwrap();
     let presented = stamp(41, 1);
-    assert_eq!(write(&orders, conn, (8, "x"), presented).await, Some(Unwritten::Missing));
+    assert_eq!(write(&orders, conn, (8, "x"), presented).await, Err(Unwritten::Missing));
     // Nor is a row that came since, or one that another condition left out.
     run(&database.pool, "INSERT INTO orders VALUES (8, 'new')").await;
     let admissible = orders.why_unwritten(conn, 8_i64, presented).await;
     assert_eq!(admissible, Ok(Unwritten::Admissible));
-    assert_eq!(write(&orders, conn, (8, "x"), presented).await, None);
+    assert_eq!(write(&orders, conn, (8, "x"), presented).await, Ok(()));
 }
 
 #[tokio::test]
@@ -79,12 +79,12 @@ async fn an_advance_shuts_the_holder_before_out_and_changes_nothing_else() {
     let (database, orders) = orders().await;
     let conn = &mut database.pool.acquire().await.unwrap();
     let (older, newer) = (stamp(41, 1), stamp(42, 2));
-    assert_eq!(write(&orders, conn, (7, "older"), older).await, None);
+    assert_eq!(write(&orders, conn, (7, "older"), older).await, Ok(()));
     let advance = orders.advance();
     let advance = sqlx::query(&advance).bind(7_i64).bind(i64::from(newer.fence));
     let done = advance.bind(newer.lease.to_string()).execute(&mut **conn).await.unwrap();
     assert_eq!(done.rows_affected(), 1);
-    assert_eq!(write(&orders, conn, (7, "stale"), older).await, stale(older, newer));
+    assert_eq!(write(&orders, conn, (7, "stale"), older).await, Err(stale(older, newer)));
     assert_eq!(state(&database).await, "older");
 }
 
@@ -94,7 +94,7 @@ async fn a_statement_that_waited_sees_what_it_waited_for() {
     let (database, orders) = orders().await;
     let (older, newer) = (stamp(41, 1), stamp(42, 2));
     let mut tx = database.pool.begin().await.unwrap();
-    assert_eq!(write(&orders, &mut tx, (7, "newer"), newer).await, None);
+    assert_eq!(write(&orders, &mut tx, (7, "newer"), newer).await, Ok(()));
     let waiting = tokio::spawn({
         let (orders, pool) = (orders.clone(), database.pool.clone());
         async move {
@@ -108,7 +108,7 @@ async fn a_statement_that_waited_sees_what_it_waited_for() {
     let admissible = orders.why_unwritten(conn, 7_i64, older).await;
     assert_eq!(admissible, Ok(Unwritten::Admissible));
     tx.commit().await.unwrap();
-    assert_eq!(waiting.await.unwrap(), stale(older, newer));
+    assert_eq!(waiting.await.unwrap(), Err(stale(older, newer)));
     assert_eq!(state(&database).await, "newer");
 }
 
