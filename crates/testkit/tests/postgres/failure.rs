@@ -138,3 +138,31 @@ async fn a_closed_pool_is_no_loss() {
     database.pool.close().await;
     assert_eq!(store_kind(gate.advance(KEY, stamp(41, 1)).await), Config);
 }
+
+#[tokio::test]
+async fn a_dropped_admission_is_undone_by_a_rollback_or_may_be_repeated() {
+    let (database, gate) = Database::with_gate().await;
+    let (older, newer) = (stamp(41, 1), stamp(42, 2));
+    let mut holder = database.pool.begin().await.unwrap();
+    assert_eq!(gate.admit_in(&mut holder, KEY, older).await, Ok(Admitted::First));
+    let mut tx = database.pool.begin().await.unwrap();
+    tokio::select! {
+        biased;
+        early = gate.admit_in(&mut tx, KEY, newer) => panic!("{early:?}"),
+        () = database.until_somebody_waits() => {}
+    }
+    holder.commit().await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(database.watermark().await, Some(older.to_string()));
+
+    let mut holder = database.pool.begin().await.unwrap();
+    assert_eq!(gate.admit_in(&mut holder, KEY, older).await, Ok(Admitted::Again));
+    tokio::select! {
+        biased;
+        early = gate.advance(KEY, newer) => panic!("{early:?}"),
+        () = database.until_somebody_waits() => {}
+    }
+    holder.commit().await.unwrap();
+    assert!(gate.advance(KEY, newer).await.is_ok());
+    assert_eq!(gate.advance(KEY, newer).await, Ok(Admitted::Again));
+}

@@ -101,3 +101,21 @@ async fn a_deleted_row_forgets_its_fence_and_a_table_of_fences_does_not() {
     run(&database.pool, "DELETE FROM stock").await;
     assert_eq!(gate.advance(KEY, older).await, Err(stale(older, newer)));
 }
+
+#[tokio::test]
+async fn what_was_read_before_the_admission_may_be_old() {
+    let (database, gate) = Database::with_gate().await;
+    let (older, newer, newest) = (stamp(41, 1), stamp(42, 2), stamp(43, 3));
+    let read = "SELECT value FROM stock WHERE id = 7";
+    let mut tx = database.pool.begin().await.unwrap();
+    let seen: String = sqlx::query_scalar(read).fetch_one(&mut *tx).await.unwrap();
+    assert_eq!(write(&gate, &database.pool, "late", older).await, Ok(()));
+    assert_eq!(gate.admit_in(&mut tx, KEY, newer).await, Ok(Admitted::Newer));
+    sqlx::query(WRITE).bind(&seen).execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(database.value().await, "untouched", "the late write is overwritten unseen");
+
+    // One that advances first reads what stays.
+    assert_eq!(gate.advance(KEY, newest).await, Ok(Admitted::Newer));
+    assert_eq!(write(&gate, &database.pool, "late", newer).await, Err(stale(newer, newest)));
+}
