@@ -31,4 +31,7 @@ mod guides {
     #[cfg(feature = "object-store")]
     #[doc = include_str!("../docs/guides/object-store.md")]
     mod object_store {}
+    #[cfg(feature = "postgres")]
+    #[doc = include_str!("../docs/guides/postgres.md")]
+    mod postgres {}
 }

@@ -21,6 +21,7 @@ pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError
 ///   `leasehold_fence_rejected_total`.
 /// - [`GateError::Store`] when the storage failed; this says nothing about the lease.
 /// - [`GateError::Resource`] when the storage cannot keep a watermark for the resource.
+/// - [`GateError::Conflict`] when a database gave the admission up for others, again and again.
 ///
 /// # Cancel safety
 ///

@@ -9,6 +9,7 @@
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
 //! - With the feature `tower`, `http` has the layer before an HTTP service and its clients' headers.
 //! - With the feature `object-store`, `ObjectGate` keeps fences in the metadata of objects.
+//! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!
 //! ```
 //! use leasehold_core::{AcquisitionId, FenceToken, RuntimeId};
@@ -46,13 +47,14 @@ pub mod http;
 mod memory;
 #[cfg(feature = "object-store")]
 mod object;
+pub mod postgres;
 mod redis;
 mod refusal;
 mod rule;
 #[cfg(test)]
 mod testing;
 
-pub use error::{BodyError, GateError, StaleFence};
+pub use error::{BodyError, ConflictKind, GateError, StaleFence, TransactionConflict};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
@@ -60,3 +62,6 @@ pub use memory::MemoryGate;
 pub use object::ObjectGate;
 pub use redis::{FencedScript, RedisGate, ResourceError};
 pub use rule::{Admitted, Verdict, judge};
+/// The client of the gate on PostgreSQL.
+#[cfg(feature = "postgres")]
+pub use sqlx;

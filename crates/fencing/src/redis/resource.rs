@@ -52,6 +52,14 @@ pub enum ResourceError {
         "the resource {0:?} is not the path of an object; write its parts between single slashes"
     )]
     NotAPath(Box<str>),
+    /// The resource is longer than the storage can index.
+    #[error("the name of a fenced resource has {bytes} bytes; use at most {limit}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ impl Running {
 
     /// Starts a process whose output nobody reads.
     pub(crate) fn start(command: &mut Command) -> Self {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let help = "; `scripts/test.sh --install` installs what is missing";
         Self(child.unwrap_or_else(|error| panic!("{command:?}: {error}{help}")))
     }

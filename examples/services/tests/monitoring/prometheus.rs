@@ -52,7 +52,8 @@ impl Prometheus {
         self.wait_for(query, || {
             let answer = http::get(&self.address, "/api/v1/query", &format!("query={query}"))?;
             let rows = answer["data"]["result"].as_array()?;
-            let values = rows.iter().filter_map(|row| row["value"][1].as_str()?.parse::<f64>().ok());
+            let values =
+                rows.iter().filter_map(|row| row["value"][1].as_str()?.parse::<f64>().ok());
             values.into_iter().any(f64::is_finite).then_some(())
         });
     }
