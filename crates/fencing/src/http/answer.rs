@@ -53,6 +53,13 @@ impl Answer {
                 );
                 Self { problem: Problem::StaleFence, detail, stale: Some(stale) }
             }
+            GateError::Conflict(_) => {
+                let detail = format!(
+                    "another transaction on the fence of {resource:?} came between, nothing was \
+                     written; repeat the request at once"
+                );
+                Self::new(Problem::GateUnavailable, detail)
+            }
             GateError::Store(error) if error.kind().is_transient() => {
                 tracing::warn!(resource, %error, "the gate before a request could not be asked");
                 let detail = format!(
