@@ -15,8 +15,9 @@ pub use leasehold_core::{
     store::{Inspection, LeaseRecord, WaiterRecord},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireError, Footprint, Guard, HolderInfo, Lease, OptionsError, Owner, QueuePosition,
-    ReenterError, ReentrantLock, ReleaseError, Released, ShutdownReport, TimingError, WaitTimeout,
+    Acquire, AcquireError, Begun, Duplicate, Footprint, Guard, HolderInfo, Lease, Once, OnceGuard,
+    OnceOutcome, OptionsError, Owner, Progress, QueuePosition, ReenterError, ReentrantLock,
+    ReleaseError, Released, RunOnceError, ShutdownReport, SucceedError, TimingError, WaitTimeout,
     WithError,
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
@@ -34,4 +35,10 @@ mod guides {
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../docs/guides/postgres.md")]
     mod postgres {}
+    #[doc = include_str!("../docs/guides/duplicate-submission.md")]
+    mod duplicate_submission {}
+    #[doc = include_str!("../docs/guides/leader.md")]
+    mod leader {}
+    #[doc = include_str!("../docs/guides/scheduled-jobs.md")]
+    mod scheduled_jobs {}
 }

@@ -4,7 +4,7 @@ use leasehold_core::{
     AcquisitionId, FenceToken, LockName, NameError, RuntimeId,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
-use leasehold_reentrant_lock::{Engine, Footprint, Owner, ReentrantLock, ShutdownReport};
+use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
 
 use super::{
     builder::LockRuntimeBuilder,
@@ -73,6 +73,19 @@ impl LockRuntime {
     /// [`NameError`] when the text cannot be the name of a lock.
     pub fn lock(&self, name: impl AsRef<str>) -> Result<ReentrantLock, NameError> {
         Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
+    }
+
+    /// Something to be done once, such as the answer to one submission of a form: the first caller
+    /// runs, others hear of it while it runs and for a window after it succeeded.
+    ///
+    /// It rests on the lock of the same name: whoever holds that keeps the door closed, and a
+    /// force-release opens it.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] when the text cannot be the name of a lock.
+    pub fn once(&self, name: impl AsRef<str>) -> Result<Once, NameError> {
+        Ok(Once::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
     /// A new owner, who may re-enter the locks it holds.

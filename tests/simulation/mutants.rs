@@ -134,6 +134,16 @@ const MUTANTS: &[Mutant] = &[
         seeds: 0..2_000,
         mutate: |mutation| mutation.driver.withdraws_orphans = || false,
     },
+    Mutant {
+        name: "a_minimum_that_no_release_knows_of",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.watchdog.closes = |_| None,
+    },
+    Mutant {
+        name: "a_turn_that_goes_on_behind_a_closed_door",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.ends_turn = |_| false,
+    },
 ];
 
 impl Mutation {
@@ -212,4 +222,6 @@ mutants! {
     lost_read_from_the_turn
     an_old_push_that_costs_the_place
     an_orphan_released_by_its_fence
+    a_minimum_that_no_release_knows_of
+    a_turn_that_goes_on_behind_a_closed_door
 }

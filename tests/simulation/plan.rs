@@ -51,6 +51,7 @@ pub(crate) struct Habits {
     pub(crate) half_releases: u64,
     pub(crate) unrenewed: u64,
     pub(crate) max_holds: u64,
+    pub(crate) minimums: u64,
     pub(crate) writes: u64,
     pub(crate) other_ttls: u64,
     pub(crate) longest_think: Duration,
@@ -74,7 +75,12 @@ impl Plan {
         } else {
             Weather::drawn(&dice, dice.pick(&[ttl / 2, ttl * 2, ttl * 4]))
         };
-        let habits = Habits::drawn(&dice, ttl);
+        let mut habits = Habits::drawn(&dice, ttl);
+        // Dice of their own: the other seeds stay what they were.
+        let own_dice = Dice::new(seed ^ 0x6d69_6e69_6d75_6d73);
+        if own_dice.below(3) == 0 {
+            habits.minimums = own_dice.from_to(20_000, 400_000);
+        }
         let mut plan = Self {
             seed,
             processes,
@@ -144,6 +150,7 @@ impl Habits {
             half_releases: rate(400_000),
             unrenewed: rate(700_000),
             max_holds: rate(200_000),
+            minimums: 0,
             writes: dice.from_to(200_000, 900_000),
             other_ttls: rate(500_000),
             longest_think: dice.pick(&[millis(1), millis(10), millis(100)]),

@@ -40,8 +40,9 @@ impl Scene {
         if !self.is_ending() {
             return habits;
         }
-        let (cancels, forgets, longest_hold) = (0, 0, habits.longest_hold.min(Self::LAST_HOLD));
-        Habits { cancels, forgets, longest_hold, ..habits }
+        let (cancels, forgets, minimums) = (0, 0, 0);
+        let longest_hold = habits.longest_hold.min(Self::LAST_HOLD);
+        Habits { cancels, forgets, minimums, longest_hold, ..habits }
     }
 
     /// The longest hold once the tasks come to an end.

@@ -19,6 +19,7 @@ pub(crate) struct Tally {
     pub(crate) leases: usize,
     pub(crate) lost: usize,
     pub(crate) turns: usize,
+    pub(crate) kept: usize,
     pub(crate) accepted: usize,
     pub(crate) refused: usize,
     pub(crate) longest_gap: Duration,
@@ -85,10 +86,11 @@ impl Verdict {
             let times = summary.refused_in_belief;
             self.violations.push(format!("{name}: a believed holder was refused {times} times"));
         }
-        let Tally { leases, lost, turns, accepted, refused, .. } = &mut self.tally;
+        let Tally { leases, lost, turns, kept, accepted, refused, .. } = &mut self.tally;
         *leases += summary.leases;
         *lost += summary.lost;
         *turns += summary.turns;
+        *kept += summary.kept;
         *accepted += summary.accepted;
         *refused += summary.refused;
         self.tally.longest_gap = self.tally.longest_gap.max(summary.longest_gap);
@@ -107,6 +109,7 @@ impl Tally {
         self.leases += other.leases;
         self.lost += other.lost;
         self.turns += other.turns;
+        self.kept += other.kept;
         self.accepted += other.accepted;
         self.refused += other.refused;
         self.longest_gap = self.longest_gap.max(other.longest_gap);
@@ -115,10 +118,10 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, leases, lost, turns, accepted, refused, longest_gap } = self;
+        let Self { runs, leases, lost, turns, kept, accepted, refused, longest_gap } = self;
         write!(
             f,
-            "{runs} runs, {turns} turns, {leases} leases, {lost} times found lost, {accepted} writes \
+            "{runs} runs, {turns} turns ({kept} kept closed), {leases} leases, {lost} times found lost, {accepted} writes \
              accepted, {refused} refused, at most {longest_gap:?} in vain in calm times"
         )
     }

@@ -14,6 +14,18 @@ use leasehold_testkit::{
 
 use super::{held::Held, plan::millis, scene::Scene};
 
+/// An acquire, and for how long at least it keeps the lock closed.
+struct Wish {
+    acquire: Acquire,
+    minimum: Option<Duration>,
+}
+
+impl Wish {
+    fn of(self, owner: &Owner) -> Self {
+        Self { acquire: self.acquire.owner(owner), ..self }
+    }
+}
+
 /// A task that takes locks, holds them, and behaves as its habits say.
 pub(crate) struct Worker {
     pub(crate) number: u64,
@@ -46,7 +58,7 @@ impl Worker {
         }
         for name in &self.scene.plan.names {
             let acquire = self.locks.lock(name.as_str()).unwrap().acquire().wait_forever();
-            match self.ask(0, name, acquire).await {
+            match self.ask(0, name, Wish { acquire, minimum: None }).await {
                 Some(held) => held.hold().await,
                 None => self.scene.complain(format!("worker {} was not served", self.number)),
             }
@@ -63,23 +75,23 @@ impl Worker {
             self.forget(name).await;
         } else if self.dice.chance(habits.cancels) {
             self.cancel(name).await;
-        } else if let Some(held) = self.ask(0, name, self.acquire(name)).await {
+        } else if let Some(held) = self.ask(0, name, self.wish(name)).await {
             held.hold().await;
         }
     }
 
     async fn try_once(&self, name: &LockName) {
         let asked_at = self.now();
-        let acquire = self.acquire(name);
+        let Wish { acquire, minimum } = self.wish(name);
         if let Ok(Some(guard)) = acquire.try_now().await {
-            self.granted(0, name, asked_at, guard, false).hold().await;
+            self.granted(0, name, asked_at, minimum, guard, false).hold().await;
         }
     }
 
     /// Two acquires of one owner: both get the same lease.
     async fn join(&self, name: &LockName) {
-        let one = self.acquire(name).owner(&self.owner);
-        let two = self.acquire(name).owner(&self.owner);
+        let one = self.wish(name).of(&self.owner);
+        let two = self.wish(name).of(&self.owner);
         let (one, two) = tokio::join!(
             biased;
             async {
@@ -102,7 +114,7 @@ impl Worker {
     async fn cancel(&self, name: &LockName) {
         let patience = self.dice.spread(Duration::from_micros(1), self.scene.plan.ttls[0]);
         let held = {
-            let mut ask = pin!(self.ask(0, name, self.acquire(name)));
+            let mut ask = pin!(self.ask(0, name, self.wish(name)));
             tokio::select! {
                 biased;
                 held = ask.as_mut() => held,
@@ -121,7 +133,7 @@ impl Worker {
     async fn forget(&self, name: &LockName) {
         let window = self.scene.plan.claim_window;
         let mut ask: Pin<Box<dyn Future<Output = Option<Held<'_>>> + Send + '_>> =
-            Box::pin(self.ask(0, name, self.acquire(name)));
+            Box::pin(self.ask(0, name, self.wish(name)));
         for _ in 0..self.dice.from_to(1, 3) {
             if let Poll::Ready(held) = poll_for_nobody(ask.as_mut()) {
                 if let Some(held) = held {
@@ -141,7 +153,7 @@ impl Worker {
     }
 
     /// An acquire as the habits have it.
-    fn acquire(&self, name: &LockName) -> Acquire {
+    fn wish(&self, name: &LockName) -> Wish {
         let (habits, plan) = (self.habit(), &self.scene.plan);
         let mut acquire = self.locks.lock(name.as_str()).unwrap().acquire();
         if self.dice.chance(habits.other_ttls) {
@@ -153,28 +165,29 @@ impl Worker {
         if self.dice.chance(habits.max_holds) {
             acquire = acquire.max_hold(self.dice.spread(millis(1), plan.ttls[0]));
         }
-        match self.dice.below(4) {
+        let mut minimum = None;
+        if habits.minimums > 0 && self.dice.chance(habits.minimums) {
+            minimum = Some(self.dice.spread(millis(1), plan.ttls[0]));
+            acquire = acquire.hold_at_least(minimum.unwrap_or_default());
+        }
+        let acquire = match self.dice.below(4) {
             0 => acquire.wait_forever(),
             1 => acquire.wait(self.dice.spread(millis(1), plan.ttls[1])),
             _ => acquire.wait(plan.ttls[1] * 2),
-        }
+        };
+        Wish { acquire, minimum }
     }
 
     /// Waits for a lock; the history knows in the same poll that it is there.
-    async fn ask<'a>(
-        &'a self,
-        asker: u64,
-        name: &'a LockName,
-        acquire: Acquire,
-    ) -> Option<Held<'a>> {
-        self.ask_as(asker, name, acquire, false).await
+    async fn ask<'a>(&'a self, asker: u64, name: &'a LockName, wish: Wish) -> Option<Held<'a>> {
+        self.ask_as(asker, name, wish, false).await
     }
 
     async fn ask_as<'a>(
         &'a self,
         asker: u64,
         name: &'a LockName,
-        acquire: Acquire,
+        Wish { acquire, minimum }: Wish,
         has_owner: bool,
     ) -> Option<Held<'a>> {
         let asked_at = self.now();
@@ -183,7 +196,7 @@ impl Worker {
         let mut acquire = acquire.into_future();
         let answer = poll_fn(|cx| acquire.as_mut().poll(cx)).await;
         if let Ok(guard) = answer {
-            return Some(self.granted(asker, name, asked_at, guard, has_owner));
+            return Some(self.granted(asker, name, asked_at, minimum, guard, has_owner));
         }
         self.gave_up(asker, name);
         self.settle_shared();
@@ -195,12 +208,17 @@ impl Worker {
         asker: u64,
         name: &'a LockName,
         asked_at: Instant,
+        minimum: Option<Duration>,
         guard: Guard,
         has_owner: bool,
     ) -> Held<'a> {
         let (worker, granted_at) = (self.number * Self::ASKERS + asker, self.now());
         let (fence, lease) = (guard.fence(), guard.id());
         self.tell(name, Event::Granted { worker, fence, lease, asked_at, granted_at });
+        if let Some(minimum) = minimum {
+            let until = self.place.drift.world(self.place.local.now() + minimum);
+            self.tell(name, Event::ClosedUntil { lease, from: granted_at, until });
+        }
         let held = Held::new(self, name, guard);
         if !held.look() && !has_owner {
             let what =

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{LockName, Ttl, metric::ClassMetrics};
+use leasehold_core::{LockName, RuntimeLabel, Ttl, metric::ClassMetrics};
 
 use crate::{
     driver::Wish,
@@ -29,6 +29,8 @@ pub struct Acquire {
     wait: Option<Duration>,
     ttl: Option<Duration>,
     max_hold: Option<Duration>,
+    hold_at_least: Option<Duration>,
+    label: Option<RuntimeLabel>,
     renews: bool,
     owner: Option<Owner>,
 }
@@ -42,6 +44,8 @@ impl Acquire {
             wait: Some(engine.timing.wait),
             ttl: None,
             max_hold: None,
+            hold_at_least: None,
+            label: None,
             renews: true,
             owner: None,
         }
@@ -72,6 +76,23 @@ impl Acquire {
         Self { max_hold: Some(max_hold), ..self }
     }
 
+    /// Keeps the lock closed until this long after the acquire, also when its lease ends before; up
+    /// to 24 h. Default: zero.
+    ///
+    /// For jobs that are started by clocks that differ: whoever is late finds the lock closed, however
+    /// fast the job was. The lease ends with its release, drop, `max_hold` or shutdown as ever, and the
+    /// lock stays closed for the rest, which may be longer than the ttl; those who wait keep their
+    /// places. A re-entry that asks for a later end prolongs it, none shortens it. A holder that
+    /// crashes keeps the lock closed for its ttl, and a force-release opens it at once.
+    pub fn hold_at_least(self, hold: Duration) -> Self {
+        Self { hold_at_least: Some(hold), ..self }
+    }
+
+    /// What others see as the holder. Default: the runtime's label.
+    pub(crate) fn label(self, label: Option<RuntimeLabel>) -> Self {
+        Self { label, ..self }
+    }
+
     /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
     /// [scope](Owner::scope), else a fresh one.
     pub fn owner(self, owner: &Owner) -> Self {
@@ -99,7 +120,7 @@ impl Acquire {
     }
 
     fn validated(self, patience: Patience) -> Result<Wait, AcquireError> {
-        let Self { engine, name, metrics, wait: _, ttl, max_hold, renews, owner } = self;
+        let Self { engine, name, metrics, ttl, max_hold, hold_at_least, renews, owner, .. } = self;
         let runtime = engine.runtime_id();
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
             return Err(AcquireError::ForeignOwner { lock: name });
@@ -114,10 +135,14 @@ impl Acquire {
                 return Err(refused(name, OptionsError::Wait { wait }));
             }
             (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
+            _ if hold_at_least.is_some_and(|hold| hold > OptionsError::MAX_CLOSED) => {
+                return Err(refused(name, OptionsError::HoldAtLeast));
+            }
             _ => {}
         }
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
-        let wish = Wish { ttl, tries, renews, max_hold, metrics };
+        let label = self.label;
+        let wish = Wish { ttl, tries, renews, max_hold, hold_at_least, label, metrics };
         Ok(Wait { engine, name, wish, patience, owner })
     }
 }

@@ -10,6 +10,7 @@ use leasehold_watchdog::Lost;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    closing::{FirstKeep, rest},
     driver::GivenBack,
     engine::Cleanup,
     error::{ReenterError, ReleaseError},
@@ -132,7 +133,8 @@ impl Guard {
 
     /// Gives the hold back, and says what came of it.
     ///
-    /// The last release ends the lease. Where other tasks of this process wait for the lock it
+    /// The last release ends the lease; before the end of its
+    /// [`hold_at_least`](crate::Acquire::hold_at_least) the lock stays closed for the rest. Where other tasks of this process wait for the lock it
     /// goes on to the next of them in memory; otherwise the release is retried until the server
     /// confirms it or the lease's ttl is over.
     ///
@@ -164,6 +166,16 @@ impl Guard {
                 },
             }
         }
+    }
+
+    /// The lock stays closed until `at` at least, however the lease ends.
+    pub(crate) fn close_until(&self, at: Instant) {
+        self.lease.0.close_until(at);
+    }
+
+    /// Until when the lock stays closed if the lease ends before.
+    pub(crate) fn closed_until(&self) -> Option<Instant> {
+        self.lease.0.closed_until()
     }
 
     fn ended(&self) -> ReenterError {
@@ -255,6 +267,7 @@ async fn end_turn(
     let LeaseState::Held { until } = before else { return Ok(Released::Ended) };
     let outcome = confirm(&held, until).await;
     let label = match &outcome {
+        Ok(Released::Kept { .. }) => ReleaseOutcome::Kept,
         Ok(_) => ReleaseOutcome::Released,
         Err(ReleaseError::Lost { .. }) => ReleaseOutcome::Gone,
         Err(ReleaseError::Unconfirmed { .. }) => ReleaseOutcome::Unconfirmed,
@@ -271,17 +284,20 @@ async fn confirm(held: &Arc<Held>, until: Instant) -> Result<Released, ReleaseEr
     let Held { engine, lease, .. } = &**held;
     let (expires, mut doubtful) = (held.expires(), false);
     let unattended_at = engine.clock.now() + engine.timing.claim_window(lease.ttl());
-    let mut pauses = engine.backoff();
+    let (mut pauses, mut first_keep) = (engine.backoff(), FirstKeep::default());
     loop {
         let now = engine.clock.now();
+        let keep = rest(lease.closed_until(), now);
+        first_keep.sent(now, keep);
         let deadline = expires.min(now + engine.timing.command_deadline(lease.ttl()));
         let (name, id, fence) = (lease.name(), lease.turn().id(), lease.turn().first());
-        let command = Release { name, id, fence, keep: None, next: None, deadline };
+        let command = Release { name, id, fence, keep, next: None, deadline };
         let error = match engine.counted(engine.store.release(command).await) {
             // A copy that was not answered, or the runtime's own, did it: nobody else could have before the deadline.
             Ok(ReleaseAnswer::Gone)
                 if (doubtful || engine.clock.now() >= unattended_at)
-                    && engine.clock.now() < until =>
+                    && engine.clock.now() < until
+                    && first_keep.may_be_over(engine.clock.now()) =>
             {
                 return Ok(Released::Ended);
             }
@@ -289,6 +305,7 @@ async fn confirm(held: &Arc<Held>, until: Instant) -> Result<Released, ReleaseEr
                 lease.metrics().lost(LossReason::Gone);
                 return Err(lost(held, LossReason::Gone));
             }
+            Ok(ReleaseAnswer::Kept { remaining }) => return Ok(Released::Kept { remaining }),
             Ok(_) => return Ok(Released::Ended),
             Err(error) => error,
         };

@@ -75,7 +75,7 @@ impl Held {
             HoldAnswer::Held { remaining } => lease.extended(sent_at, remaining),
             HoldAnswer::Gone => {
                 let state = lease.lose(LossReason::Gone);
-                engine.cohorts.lost(lease.turn(), LossReason::Gone);
+                engine.cohorts.lost(lease.turn(), LossReason::Gone, None);
                 state
             }
         };
@@ -104,7 +104,8 @@ impl Held {
     pub(crate) fn release_job(&self, via: ReleaseVia, turn: Option<End>) -> Cleanup {
         let cohorts = Arc::downgrade(&self.engine.cohorts);
         let turn = turn.map(|end| TurnEnd { cohorts, end });
-        let task = Task::Release { fence: self.lease.turn().first(), via, turn };
+        let (fence, closed_until) = (self.lease.turn().first(), self.lease.closed_until());
+        let task = Task::Release { fence, via, turn, closed_until };
         self.cleanup(task, self.expires())
     }
 

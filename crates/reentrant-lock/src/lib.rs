@@ -3,10 +3,12 @@
 //!
 //! - [`ReentrantLock`] is a lock by name; [`Acquire`] says how to wait for it.
 //! - [`Guard`] is one hold of a lease; [`Lease`] is a view of it for others to watch.
+//! - [`Once`] is something to be done once, by whoever comes first.
 //! - [`Owner`] may re-enter what it holds.
 //! - [`Engine`] is what the locks of one runtime share.
 
 mod acquire;
+mod closing;
 mod cohort;
 mod driver;
 mod engine;
@@ -15,6 +17,7 @@ mod guard;
 mod held;
 mod lease;
 mod lock;
+mod once;
 mod owner;
 mod released;
 #[doc(hidden)]
@@ -25,11 +28,12 @@ mod with;
 pub use acquire::Acquire;
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport, Timing, TimingError};
 pub use error::{
-    AcquireError, HolderInfo, OptionsError, QueuePosition, ReenterError, ReleaseError, WaitTimeout,
-    WithError,
+    AcquireError, HolderInfo, OptionsError, QueuePosition, ReenterError, ReleaseError,
+    RunOnceError, SucceedError, WaitTimeout, WithError,
 };
 pub use guard::Guard;
 pub use lease::Lease;
 pub use lock::ReentrantLock;
+pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
 pub use released::Released;

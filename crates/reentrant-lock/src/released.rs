@@ -1,4 +1,4 @@
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 /// What releasing a guard came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,6 +6,12 @@ pub enum Released {
     /// It was the last hold: the lease has ended. The server confirmed it, unless another task of
     /// this process went on with the lock.
     Ended,
+    /// It was the last hold: the lease has ended, and the server confirmed that the lock stays
+    /// closed for a while, as [`hold_at_least`](crate::Acquire::hold_at_least) asked.
+    Kept {
+        /// For how long it stays closed from the server's answer on.
+        remaining: Duration,
+    },
     /// The lease is still held by this many guards.
     StillHeld(NonZeroU32),
 }

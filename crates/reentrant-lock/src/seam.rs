@@ -1,5 +1,7 @@
 //! The decisions of turns, for tests that replace one of them by a wrong one.
 
+use std::time::Duration;
+
 use leasehold_core::{AcquisitionId, FenceToken, Instant};
 
 /// Decisions as plain functions; the real ones by default.
@@ -27,6 +29,8 @@ pub struct Rules {
     pub outlives_gone_push: fn() -> bool,
     /// Whether a grant that finds no task is withdrawn by its id, rather than released by its fence.
     pub withdraws_orphans: fn() -> bool,
+    /// Whether a turn ends with a lease whose lock is to stay closed for a rest of time.
+    pub ends_turn: fn(rest: Option<Duration>) -> bool,
     /// The decisions of the watchdog.
     pub watchdog: leasehold_watchdog::seam::Rules,
 }
@@ -56,6 +60,7 @@ impl Default for Rules {
             is_believed: |now, until| now < until,
             outlives_gone_push: || true,
             withdraws_orphans: || true,
+            ends_turn: |rest| rest.is_some(),
             watchdog: leasehold_watchdog::seam::Rules::default(),
         }
     }

@@ -97,6 +97,9 @@ impl Wait {
             if let Some(held) = self.held()
                 && let Some(guard) = Box::pin(reenter(held)).await?
             {
+                if let Some(hold) = self.wish.hold_at_least {
+                    guard.close_until(self.engine.clock.now() + hold);
+                }
                 tally.reentered = true;
                 return Ok(guard);
             }
@@ -146,7 +149,7 @@ impl Wait {
             id: lead.id,
             ttl: wish.ttl,
             watermark: engine.cohorts.shared.watermarks.of(sent_at, name),
-            label: &engine.label,
+            label: wish.label.as_ref().unwrap_or(&engine.label),
             wait: lead.heartbeat,
             deadline: sent_at + engine.timing.command_deadline(wish.ttl),
         })
@@ -266,6 +269,8 @@ impl Wait {
                 lease: record.id,
                 fence: record.fence,
                 held_for: record.held_for,
+                remaining: record.remaining,
+                kept: record.kept,
             }),
             Ok(Inspection::Free { .. }) | Err(_) => None,
         }

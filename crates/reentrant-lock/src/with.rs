@@ -60,7 +60,10 @@ impl Acquire {
 }
 
 /// Polls a body only while its lease is held.
-async fn run_while_held<O>(guard: &Guard, body: impl Future<Output = O>) -> Result<O, LeaseEnd> {
+pub(crate) async fn run_while_held<O>(
+    guard: &Guard,
+    body: impl Future<Output = O>,
+) -> Result<O, LeaseEnd> {
     let mut lost = pin!(guard.lost());
     let mut body = pin!(body);
     poll_fn(|cx| {

@@ -62,8 +62,8 @@ impl Driver {
             let renewing = batch.renew(Arc::clone(&self.store), Arc::clone(&self.watchlist));
             self.in_flight.spawn(renewing);
         }
-        for (turn, reason) in work.lost {
-            self.keeper.lost(&turn, reason);
+        for (turn, reason, closed_until) in work.lost {
+            self.keeper.lost(&turn, reason, closed_until);
         }
     }
 
@@ -81,7 +81,7 @@ impl Driver {
 
     fn tell(&self, lost: Vec<Arc<Grant>>, reason: LossReason) {
         for turn in lost {
-            self.keeper.lost(&turn, reason);
+            self.keeper.lost(&turn, reason, None);
         }
     }
 

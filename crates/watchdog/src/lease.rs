@@ -55,6 +55,8 @@ pub struct Share {
     pub renewing: Renewing,
     /// The lease ends this long after it was taken, released or not.
     pub max_hold: Option<Duration>,
+    /// The lock stays closed for at least this long after the lease was taken, however it ends.
+    pub hold_at_least: Option<Duration>,
 }
 
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
@@ -67,6 +69,7 @@ pub struct HeldLease {
     common: Arc<Common>,
     metrics: Arc<ClassMetrics>,
     rules: Mutex<LeaseRules>,
+    closed_until: Mutex<Option<Instant>>,
     ended: EndSignal,
 }
 
@@ -79,8 +82,10 @@ impl HeldLease {
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
+        let closed_until = share.hold_at_least.map(|hold| now + hold);
         Arc::new(Self {
             share,
+            closed_until: Mutex::new(closed_until),
             since: now,
             common: Arc::clone(common),
             metrics,
@@ -107,6 +112,17 @@ impl HeldLease {
     /// The turn's grant, by which commands name the lease.
     pub fn turn(&self) -> &Arc<Grant> {
         &self.share.turn
+    }
+
+    /// Keeps the lock closed until `at` at least, however the lease ends.
+    pub fn close_until(&self, at: Instant) {
+        let mut closed_until = self.closed();
+        *closed_until = (*closed_until).max(Some(at));
+    }
+
+    /// Until when the lock stays closed if the lease ends before; `None` where nobody asked.
+    pub fn closed_until(&self) -> Option<Instant> {
+        (self.common.rules.closes)(*self.closed())
     }
 
     /// Whether the turn is renewed for this lease.
@@ -239,6 +255,10 @@ impl HeldLease {
             "lease lost: {reason}"
         );
         self.ended.raise();
+    }
+
+    fn closed(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.closed_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rules(&self) -> MutexGuard<'_, LeaseRules> {

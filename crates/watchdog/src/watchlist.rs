@@ -245,11 +245,12 @@ impl State {
             (None, None) => true,
             _ => false,
         };
+        let closed_until = seen.as_ref().and_then(|(_, lease)| lease.closed_until());
         match seen.map(|(state, _)| state) {
             // Somebody else holds it by now: it is looked at again.
             _ if !is_same => return,
             Some(LeaseState::Lost(reason)) => {
-                work.lost.push((Arc::clone(&watched.turn), reason));
+                work.lost.push((Arc::clone(&watched.turn), reason, closed_until));
                 self.queue.remove(key);
                 return;
             }

@@ -1,6 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
-use leasehold_core::lease::{Grant, LossReason};
+use leasehold_core::{
+    Instant,
+    lease::{Grant, LossReason},
+};
 
 use crate::batch::Batch;
 
@@ -11,6 +14,6 @@ pub(crate) struct Work {
     pub(crate) batches: Vec<Batch>,
     /// How late the renewals are.
     pub(crate) lags: Vec<Duration>,
-    /// Turns that are over before their time.
-    pub(crate) lost: Vec<(Arc<Grant>, LossReason)>,
+    /// Turns that are over before their time, and until when their locks stay closed.
+    pub(crate) lost: Vec<(Arc<Grant>, LossReason, Option<Instant>)>,
 }

@@ -84,6 +84,8 @@ label! {
     ReleaseOutcome {
         /// The lease has ended on the server.
         Released => "released",
+        /// The lease has ended, and the lock stays closed for a while.
+        Kept => "kept",
         /// It had ended before.
         Gone => "gone",
         /// The server could not be told; the lease ends with its ttl.

@@ -54,7 +54,7 @@ impl Cohort {
         self.phase = Phase::Turn(turn);
         if wants_another {
             // The task for whose ttl it was asked is gone.
-            self.end(m, effects);
+            self.end(m, None, effects);
         } else {
             effects.wake = self.queue.waker(ticket);
         }
@@ -90,6 +90,7 @@ impl Cohort {
                 ttl: m.timing.ttl,
                 until: m.now + m.timing.ttl.get(),
                 next: None,
+                closed_until: None,
                 via: None,
             }));
         }

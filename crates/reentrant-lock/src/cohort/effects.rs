@@ -47,6 +47,8 @@ pub(crate) struct End {
     pub(crate) until: Instant,
     /// With what the runtime queues anew in the same step.
     pub(crate) next: Option<NextPlace>,
+    /// Until when the lock stays closed nevertheless; nobody queues anew in the same step then.
+    pub(crate) closed_until: Option<Instant>,
     /// As which release it counts; `None` where the holder's own release was counted before.
     pub(crate) via: Option<ReleaseVia>,
 }

@@ -45,7 +45,9 @@ impl Cohort {
             _ => return (Again::No, effects),
         }
         let Phase::Ending(ending) = self.phase.take() else { return (Again::No, effects) };
-        if ending.turn.uncertain || (ending.repeated && ending.next.is_none()) {
+        let repeats = ending.turn.uncertain || (ending.repeated && ending.next.is_none());
+        // Where the lock could not be kept closed, only its ttl is to open it.
+        if repeats && !(answer.result.is_err() && ending.stays_closed(m)) {
             effects.withdraw.push((id, ending.turn.grant.ttl()));
         }
         match answer.result {
@@ -69,7 +71,9 @@ impl Cohort {
             _ => return effects,
         }
         let Phase::Ending(ending) = self.phase.take() else { return effects };
-        effects.withdraw.push((id, ending.turn.grant.ttl()));
+        if !ending.stays_closed(m) {
+            effects.withdraw.push((id, ending.turn.grant.ttl()));
+        }
         let sent_at = ending.turn.until;
         self.follow(m, &ending, sent_at, ReleaseAnswer::Gone, &mut effects);
         effects

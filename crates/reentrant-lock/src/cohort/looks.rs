@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use leasehold_core::Instant;
 
+use crate::closing::rest;
+
 use super::{
     effects::{Effects, End, Send},
     moment::Moment,
@@ -47,9 +49,9 @@ impl Cohort {
         if (m.rules.takes_back)() {
             effects.wake = self.queue.waker(offer.ticket);
             self.queue.leave(offer.ticket);
-            self.end(m, effects);
+            self.end(m, None, effects);
         } else if !turn.offer(m, offer.ticket + 1) {
-            self.end(m, effects);
+            self.end(m, None, effects);
         }
     }
 
@@ -73,7 +75,7 @@ impl Cohort {
                 effects.withdraw.push((place.id, place.ttl));
                 self.phase = Phase::Idle;
             }
-            Phase::Turn(turn) if turn.open_offer().is_some() => self.end(m, &mut effects),
+            Phase::Turn(turn) if turn.open_offer().is_some() => self.end(m, None, &mut effects),
             // Its lease is told, or what follows the release is withdrawn when it is answered.
             Phase::Turn(_) | Phase::Ending(_) | Phase::Idle => {}
         }
@@ -98,10 +100,16 @@ impl Ending {
         (!self.driven).then(|| self.since + m.claim_window(self.turn.grant.ttl()))
     }
 
+    /// Whether the lock is to stay closed nevertheless.
+    pub(super) fn stays_closed(&self, m: &Moment<'_>) -> bool {
+        rest(self.closed_until, m.now).is_some()
+    }
+
     /// The release of the turn, once more.
     fn end(&self, m: &Moment<'_>) -> End {
         let grant = &self.turn.grant;
         let (id, first, ttl) = (grant.id(), grant.first(), grant.ttl());
-        End { id, first, ttl, until: m.now + ttl.get(), next: self.next, via: None }
+        let (until, next, closed_until) = (m.now + ttl.get(), self.next, self.closed_until);
+        End { id, first, ttl, until, next, closed_until, via: None }
     }
 }

@@ -5,6 +5,8 @@ use leasehold_core::{
     store::Heartbeat,
 };
 
+use crate::closing::rest;
+
 use super::{
     effects::{Effects, End, NextPlace, Send},
     moment::Moment,
@@ -26,12 +28,14 @@ pub(crate) enum AfterLease {
 }
 
 impl Cohort {
-    /// The lease with `token` is over, of a turn that could be believed in until `until`.
+    /// The lease with `token` is over, of a turn that could be believed in until `until`; the lock
+    /// is to stay closed until `closed_until`, which ends the turn.
     pub(crate) fn released(
         &mut self,
         m: &Moment<'_>,
         token: FenceToken,
         until: Instant,
+        closed_until: Option<Instant>,
     ) -> (AfterLease, Effects) {
         let mut effects = Effects::default();
         match &mut self.phase {
@@ -40,8 +44,12 @@ impl Cohort {
             }
             _ => return (AfterLease::WasOver, effects),
         }
-        self.pass_on(m, &mut effects);
-        // Nobody waits: whoever gave the lease back ends the turn, and hears what comes of it.
+        if (m.rules.ends_turn)(rest(closed_until, m.now)) {
+            self.end(m, closed_until, &mut effects);
+        } else {
+            self.pass_on(m, &mut effects);
+        }
+        // Nobody queues anew: whoever gave the lease back ends the turn, and hears what comes of it.
         let after = match effects.send.take() {
             Some(Send::End(end)) if end.next.is_none() => {
                 if let Phase::Ending(ending) = &mut self.phase {
@@ -65,34 +73,49 @@ impl Cohort {
             Some((ticket, ttl)) if !turn.ends_before(m, ttl) && turn.offer(m, ticket) => {
                 effects.wake = self.queue.waker(ticket);
             }
-            _ => self.end(m, effects),
+            _ => self.end(m, None, effects),
         }
     }
 
-    /// The turn ends; whoever waits here queues behind the others in the same step.
-    pub(super) fn end(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+    /// The turn ends; whoever waits here queues behind the others in the same step, or, where the
+    /// lock stays closed, once that was answered.
+    pub(super) fn end(
+        &mut self,
+        m: &Moment<'_>,
+        closed_until: Option<Instant>,
+        effects: &mut Effects,
+    ) {
         let Phase::Turn(turn) = self.phase.take() else { return };
-        let next = self.queue.first().map(|(_, ttl)| NextPlace {
+        let opens = rest(closed_until, m.now).is_none();
+        let next = self.queue.first().filter(|_| opens).map(|(_, ttl)| NextPlace {
             id: (m.rules.next_id)(m.numbers.id(), turn.grant.id()),
             ttl,
             heartbeat: Heartbeat { number: m.numbers.change(), claim_window: m.claim_window(ttl) },
             sent_at: m.now,
         });
         let (id, first, ttl) = (turn.grant.id(), turn.grant.first(), turn.grant.ttl());
+        let until = m.now + ttl.get();
         effects.send =
-            Some(Send::End(End { id, first, ttl, until: m.now + ttl.get(), next, via: None }));
+            Some(Send::End(End { id, first, ttl, until, next, closed_until, via: None }));
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
         let (since, driven) = (m.now, true);
-        self.phase = Phase::Ending(Ending { turn, next, repeated: false, since, driven });
+        self.phase =
+            Phase::Ending(Ending { turn, next, closed_until, repeated: false, since, driven });
     }
 
     /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
-    pub(super) fn lose(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+    pub(super) fn lose(
+        &mut self,
+        m: &Moment<'_>,
+        closed_until: Option<Instant>,
+        effects: &mut Effects,
+    ) {
         let Phase::Turn(turn) = self.phase.take() else { return };
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
-        if turn.uncertain {
+        // A withdrawal would open a lock that is to stay closed.
+        if turn.uncertain && rest(closed_until, m.now).is_none() {
             effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(m);
@@ -118,7 +141,7 @@ impl Cohort {
             if turn.grant.id() == id && turn.grant.first() == first)
         {
             effects.lost = Some(LossReason::Gone);
-            self.lose(m, &mut effects);
+            self.lose(m, None, &mut effects);
         }
         // Told before the answer that it belongs to, the grant is no news any more.
         self.begun = self.begun.max(Some(first));
@@ -131,6 +154,7 @@ impl Cohort {
         m: &Moment<'_>,
         turn: &Grant,
         reason: LossReason,
+        closed_until: Option<Instant>,
     ) -> Effects {
         let mut effects = Effects::default();
         match &self.phase {
@@ -140,7 +164,7 @@ impl Cohort {
         }
         if reason == LossReason::MaxHold {
             // The server still has it, and its holder may never look at it again.
-            self.end(m, &mut effects);
+            self.end(m, closed_until, &mut effects);
             if let Some(Send::End(end)) = &mut effects.send {
                 end.via = Some(ReleaseVia::MaxHold);
             }
@@ -150,9 +174,9 @@ impl Cohort {
         if reason == LossReason::Expired && !self.queue.is_empty() {
             // The server may still have it, if its answers did not come through: nobody here is to
             // wait for that.
-            self.end(m, &mut effects);
+            self.end(m, closed_until, &mut effects);
         } else {
-            self.lose(m, &mut effects);
+            self.lose(m, closed_until, &mut effects);
         }
         effects
     }

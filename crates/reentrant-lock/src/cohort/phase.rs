@@ -32,6 +32,8 @@ pub(crate) struct Asking {
 pub(crate) struct Ending {
     pub(super) turn: Turn,
     pub(super) next: Option<NextPlace>,
+    /// Until when the lock stays closed nevertheless.
+    pub(super) closed_until: Option<Instant>,
     /// Whether more than one copy of the release was sent.
     pub(super) repeated: bool,
     /// When the release was asked for.

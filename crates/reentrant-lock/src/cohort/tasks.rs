@@ -127,7 +127,7 @@ impl Cohort {
         }
         if !(m.rules.is_believed)(m.now, turn.until) {
             // The process was away for too long: the turn is over, and its tasks keep their order.
-            self.end(m, effects);
+            self.end(m, None, effects);
             return None;
         }
         let offer = offer.or_else(|| self_offered(turn, m, ticket))?;

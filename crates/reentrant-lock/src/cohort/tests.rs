@@ -2,13 +2,14 @@ use std::{task::Waker, time::Duration};
 
 use leasehold_core::{
     FenceToken, Instant, LockName, RuntimeId, Ttl,
+    lease::LossReason,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
 };
 use uuid::Uuid;
 
 use super::{
     AfterLease, Again, Answer, Asked, Cohort, Effects, End, Joined, Moment, Numbers, Send,
-    Standing, Taken, Ticket,
+    Standing, Taken, Ticket, phase::Phase,
 };
 use crate::{engine::Timing, seam::Rules};
 
@@ -69,8 +70,14 @@ impl Scene {
     }
 
     fn release(&mut self, token: u64) -> (AfterLease, Effects) {
+        self.release_closed(token, None)
+    }
+
+    /// Releases a lease whose lock stays closed for so many milliseconds.
+    fn release_closed(&mut self, token: u64, millis: Option<u64>) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
-        self.with(|cohort, m| cohort.released(m, fence(token), until))
+        let closed_until = millis.map(|millis| self.now + Duration::from_millis(millis));
+        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until))
     }
 
     fn stand(&mut self, ticket: Ticket) -> Standing {
@@ -254,4 +261,60 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let _ = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
     let Standing::Takes(taken) = scene.stand(second) else { panic!("it is the second's turn") };
     assert_eq!(taken.until, sent_at + Duration::from_millis(2970));
+}
+
+#[test]
+fn a_lock_that_stays_closed_ends_the_turn_and_whoever_waits_asks_anew_after_that() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    let (after, _) = scene.release_closed(10, Some(5_000));
+    let AfterLease::Ends(end) = after else {
+        panic!("its holder hears what comes of it: {after:?}")
+    };
+    assert!(end.next.is_none() && end.closed_until.is_some());
+    scene.waits(second);
+    let kept = ReleaseAnswer::Kept { remaining: Duration::from_secs(5) };
+    let answer = Answer { sent_at: scene.now, result: Ok(kept) };
+    let (again, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    assert!(again == Again::No && effects.withdraw.is_empty());
+    scene.waits(second);
+    let beat = scene.with(Cohort::tick).0.expect("it asks at once");
+    assert!(beat.waiter.id.number() > second, "under a fresh id");
+}
+
+#[test]
+fn a_lock_whose_time_is_over_goes_on_in_memory() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 20, false);
+    assert!(matches!(scene.release_closed(10, Some(0)).0, AfterLease::Settled));
+    assert_eq!(scene.takes(second), 11);
+}
+
+#[test]
+fn whoever_gave_a_kept_lock_back_and_looks_no_more_is_replaced_with_the_same_command() {
+    let mut scene = Scene::new();
+    let first = scene.join();
+    let _ = scene.granted(first, 10, 20, false);
+    let (AfterLease::Ends(end), _) = scene.release_closed(10, Some(60_000)) else { panic!() };
+    scene.pass(3_000);
+    let (_, effects) = scene.with(Cohort::tick);
+    assert_eq!(end_of(&effects).closed_until, end.closed_until);
+}
+
+#[test]
+fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
+    for (closed_for, taken_back) in [(None, vec![1]), (Some(Duration::from_secs(60)), vec![])] {
+        let mut scene = Scene::new();
+        let first = scene.join();
+        let taken = scene.granted(first, 10, 20, false);
+        if let Phase::Turn(turn) = &mut scene.cohort.phase {
+            turn.uncertain = true;
+        }
+        let closed_until = closed_for.map(|time| scene.now + time);
+        let effects = scene
+            .with(|cohort, m| cohort.turn_lost(m, &taken.turn, LossReason::Shutdown, closed_until));
+        assert_eq!(withdrawn(&effects), taken_back);
+    }
 }

@@ -8,6 +8,7 @@ use leasehold_core::{
 };
 
 use crate::{
+    closing::rest,
     cohort::{Again, Answer, Effects, End},
     engine::{Announced, Backoff, Job, Task},
 };
@@ -22,7 +23,12 @@ impl Cohorts {
         let job = Job {
             name: name.clone(),
             id: end.id,
-            task: Task::Release { fence: end.first, via, turn: None },
+            task: Task::Release {
+                fence: end.first,
+                via,
+                turn: None,
+                closed_until: end.closed_until,
+            },
             expires: end.until,
             timeout: self.shared.timing.command_deadline(end.ttl),
             metrics: Arc::clone(metrics),
@@ -121,7 +127,8 @@ impl EndingTurn {
         });
         let deadline = end.until.min(now + shared.timing.command_deadline(end.ttl));
         let (id, fence) = (end.id, end.first);
-        shared.store.release(Release { name, id, fence, keep: None, next, deadline }).await
+        let keep = rest(end.closed_until, now);
+        shared.store.release(Release { name, id, fence, keep, next, deadline }).await
     }
 }
 
@@ -141,6 +148,7 @@ impl Drop for EndingTurn {
 fn outcome(result: &Result<ReleaseAnswer, StoreError>) -> ReleaseOutcome {
     match result {
         Ok(ReleaseAnswer::Gone) => ReleaseOutcome::Gone,
+        Ok(ReleaseAnswer::Kept { .. }) => ReleaseOutcome::Kept,
         Ok(_) => ReleaseOutcome::Released,
         // The next turn has begun, so this one has ended.
         Err(error) if error.kind().is_transient() => ReleaseOutcome::Released,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Instant, LockName, StoreError, Ttl,
+    Instant, LockName, RuntimeLabel, StoreError, Ttl,
     lease::{LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, WakeSource},
     store::AcquireAnswer,
@@ -28,6 +28,9 @@ pub(crate) struct Wish {
     pub(crate) tries: bool,
     pub(crate) renews: bool,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) hold_at_least: Option<Duration>,
+    /// What others see as the holder; `None` for the runtime's label.
+    pub(crate) label: Option<RuntimeLabel>,
     pub(crate) metrics: Arc<ClassMetrics>,
 }
 
@@ -142,7 +145,8 @@ impl Cohorts {
         let Taken { turn, token, until, watch, first, offered_at, source } = taken;
         let id = if first { turn.id() } else { m.numbers.known(ticket) };
         let renewing = renewing(wish.renews, until.saturating_since(m.now), turn.ttl());
-        let share = Share { turn, id, fence: token, until, renewing, max_hold: wish.max_hold };
+        let (max_hold, hold_at_least) = (wish.max_hold, wish.hold_at_least);
+        let share = Share { turn, id, fence: token, until, renewing, max_hold, hold_at_least };
         let metrics = Arc::clone(&wish.metrics);
         let (lease, watch) = self.shared.watches.take(watch, share, m.now, metrics);
         if let Some(watch) = watch {
@@ -186,13 +190,13 @@ fn leave_turn<T>(
     let until = match farewell.state() {
         LeaseState::Held { .. } => farewell.belief(),
         LeaseState::Lost(reason) => {
-            let effects = member.cohort.turn_lost(m, lease.turn(), reason);
+            let effects = member.cohort.turn_lost(m, lease.turn(), reason, lease.closed_until());
             return (GivenBack::WasOver, effects);
         }
         LeaseState::Released => return (GivenBack::WasOver, Effects::default()),
     };
     let watch = member.cohort.watch_of(lease.turn().id(), lease.turn().first());
-    let (after, effects) = member.cohort.released(m, lease.fence(), until);
+    let (after, effects) = member.cohort.released(m, lease.fence(), until, lease.closed_until());
     if let Some(watch) = watch {
         // Inside the lock: whoever takes the next lease is watched after this one.
         cohorts.shared.watches.vacate(watch);

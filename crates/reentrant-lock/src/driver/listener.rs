@@ -1,5 +1,5 @@
 use leasehold_core::{
-    AcquisitionId, Class, FenceToken, LockName,
+    AcquisitionId, Class, FenceToken, Instant, LockName,
     lease::{Grant, LossReason},
     store::{Granted, Listener, Push},
 };
@@ -25,8 +25,10 @@ impl Listener for Cohorts {
 }
 
 impl TurnKeeper for Cohorts {
-    fn lost(&self, turn: &Grant, reason: LossReason) {
-        self.with(turn.name(), |member, m| ((), member.cohort.turn_lost(m, turn, reason)));
+    fn lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
+        self.with(turn.name(), |member, m| {
+            ((), member.cohort.turn_lost(m, turn, reason, closed_until))
+        });
     }
 }
 

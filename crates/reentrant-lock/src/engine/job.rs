@@ -11,6 +11,7 @@ use leasehold_core::{
 };
 
 use crate::{
+    closing::rest,
     cohort::{Answer, End},
     driver::Cohorts,
 };
@@ -32,7 +33,13 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) enum Task {
     /// End a lease, and with it perhaps a turn that somebody waits for the end of.
-    Release { fence: FenceToken, via: ReleaseVia, turn: Option<TurnEnd> },
+    Release {
+        fence: FenceToken,
+        via: ReleaseVia,
+        turn: Option<TurnEnd>,
+        /// Until when the lock stays closed nevertheless.
+        closed_until: Option<Instant>,
+    },
     /// Take an acquisition back, whatever came of it.
     Withdraw,
     /// Tell the holds of a lease that goes on.
@@ -67,13 +74,18 @@ impl Job {
     pub(crate) async fn attempt(
         &self,
         store: &dyn LockStore,
+        now: Instant,
         deadline: Instant,
     ) -> Result<ReleaseOutcome, StoreError> {
         let (name, id) = (&self.name, self.id);
         let ended = match self.task {
-            Task::Release { fence, .. } => {
-                let command = Release { name, id, fence, keep: None, next: None, deadline };
-                store.release(command).await? != ReleaseAnswer::Gone
+            Task::Release { fence, closed_until, .. } => {
+                let keep = rest(closed_until, now);
+                let command = Release { name, id, fence, keep, next: None, deadline };
+                match store.release(command).await? {
+                    ReleaseAnswer::Kept { .. } => return Ok(ReleaseOutcome::Kept),
+                    answer => answer != ReleaseAnswer::Gone,
+                }
             }
             Task::Withdraw => store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant,
             Task::Hold { fence, update, ttl } => {

@@ -254,7 +254,8 @@ impl Context {
             if now >= job.expires {
                 return ReleaseOutcome::Unconfirmed;
             }
-            match job.attempt(&*self.store, job.expires.min(now + job.timeout)).await {
+            let deadline = job.expires.min(now + job.timeout);
+            match job.attempt(&*self.store, now, deadline).await {
                 Ok(outcome) => return outcome,
                 Err(error) => {
                     self.metrics.store().error(error.kind());

@@ -50,12 +50,17 @@ impl Engine {
             self.reaper.take(Job {
                 name: turn.name().clone(),
                 id: turn.id(),
-                task: Task::Release { fence: turn.first(), via: ReleaseVia::Shutdown, turn: None },
+                task: Task::Release {
+                    fence: turn.first(),
+                    via: ReleaseVia::Shutdown,
+                    turn: None,
+                    closed_until: lease.closed_until(),
+                },
                 expires: self.clock.now() + turn.ttl().get(),
                 timeout: self.timing.command_deadline(turn.ttl()),
                 metrics: lease.metrics().clone(),
             });
-            self.cohorts.lost(turn, LossReason::Shutdown);
+            self.cohorts.lost(turn, LossReason::Shutdown, lease.closed_until());
         }
         let unreleased = self.reaper.drain(&*self.clock, deadline).await;
         ShutdownReport { held, unreleased }

@@ -4,6 +4,8 @@ mod acquire;
 mod options;
 mod reenter;
 mod release;
+mod run_once;
+mod succeed;
 mod timeout;
 mod with;
 
@@ -11,5 +13,7 @@ pub use acquire::AcquireError;
 pub use options::OptionsError;
 pub use reenter::ReenterError;
 pub use release::ReleaseError;
+pub use run_once::RunOnceError;
+pub use succeed::SucceedError;
 pub use timeout::{HolderInfo, QueuePosition, WaitTimeout};
 pub use with::WithError;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::TtlError;
+use leasehold_core::{Ttl, TtlError};
 
 /// An option of an acquire that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,9 +21,23 @@ pub enum OptionsError {
     /// The `max_hold` is zero.
     #[error("a max_hold of zero ends the lease before it begins; leave it out, or give it a time")]
     MaxHold,
+    /// The `hold_at_least` is longer than a day.
+    #[error(
+        "a lock is kept closed for at most {:?} after its lease; give hold_at_least() less",
+        Self::MAX_CLOSED
+    )]
+    HoldAtLeast,
+    /// The window of a `once` is longer than a day.
+    #[error(
+        "a lock is kept closed for at most {:?} after its lease; give the window less, and let the storage remember the key",
+        Self::MAX_CLOSED
+    )]
+    Window,
 }
 
 impl OptionsError {
     /// The longest bounded wait: 365 days.
     pub const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    /// The longest time for which a lock stays closed after its lease: 24 h.
+    pub const MAX_CLOSED: Duration = Ttl::MAX;
 }

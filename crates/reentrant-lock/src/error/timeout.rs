@@ -32,6 +32,9 @@ impl fmt::Display for WaitTimeout {
             return f.write_str("; wait longer, or find out who keeps it");
         };
         write!(f, "; {holder}")?;
+        if holder.kept {
+            return f.write_str("; it opens by itself then, or at once by a force-release");
+        }
         f.write_str(if holder.this_runtime {
             "; nested code re-enters only with the same owner: pass it on, or use owner.scope()"
         } else {
@@ -80,6 +83,10 @@ pub struct HolderInfo {
     pub fence: FenceToken,
     /// How long the runtime has had the lock.
     pub held_for: Duration,
+    /// How long the lease has left without renewal; of a kept one, until the lock opens.
+    pub remaining: Duration,
+    /// Whether the lease was given back, and the lock only stays closed for a while.
+    pub kept: bool,
     /// Whether the holder is a lease of this very runtime.
     pub this_runtime: bool,
 }
@@ -88,7 +95,13 @@ impl fmt::Display for HolderInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { label, lease, fence, this_runtime, .. } = self;
         let held_for = whole_millis(self.held_for);
-        write!(f, "held for {held_for:?} by {label} (lease {lease}, fence {fence}")?;
+        if self.kept {
+            let left = whole_millis(self.remaining);
+            write!(f, "kept closed for another {left:?} after a hold by {label} that began ")?;
+            write!(f, "{held_for:?} ago (lease {lease}, fence {fence}")?;
+        } else {
+            write!(f, "held for {held_for:?} by {label} (lease {lease}, fence {fence}")?;
+        }
         f.write_str(if *this_runtime { ", this very runtime)" } else { ")" })
     }
 }

@@ -48,6 +48,15 @@ pub enum Deed {
         /// The first token that it named.
         first: FenceToken,
     },
+    /// The server answered that a released lock stays closed; told once per grant.
+    Kept {
+        /// The acquisition that the command named.
+        id: AcquisitionId,
+        /// The first token that it named.
+        first: FenceToken,
+        /// Until when it stays closed.
+        until: Instant,
+    },
     /// An operator ended a grant.
     Forced {
         /// The first token of its block.

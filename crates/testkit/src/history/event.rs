@@ -64,6 +64,15 @@ pub enum Event {
         /// Its value.
         value: u64,
     },
+    /// However the lease ends, its holder keeps the lock closed until then.
+    ClosedUntil {
+        /// The lease.
+        lease: AcquisitionId,
+        /// Since when: the lease is held, or its lock stays closed.
+        from: Instant,
+        /// Until when; the greatest counts.
+        until: Instant,
+    },
     /// The holder gave a lease back: belief ends.
     Released {
         /// The lease.

@@ -3,6 +3,7 @@
 mod answers;
 mod belief;
 mod blocks;
+mod closed;
 mod deed;
 mod event;
 mod fences;

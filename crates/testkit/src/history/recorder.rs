@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
-    answers, belief, blocks::Blocks, event::Event, fences, order, reuse, storage, summary::Summary,
-    turns, violation::Violation, waiting,
+    answers, belief, blocks::Blocks, closed, event::Event, fences, order, reuse, storage,
+    summary::Summary, turns, violation::Violation, waiting,
 };
 
 /// What happened to one lock, recorded by all who used it; clones are the same history.
@@ -59,11 +59,14 @@ impl History {
         storage::check(&events, &mut summary, &mut violations);
         let beliefs = belief::gather(&events, &blocks, &mut summary);
         let times = beliefs.values().map(|belief| (belief.from, belief.end()));
+        // A lock that stays closed makes nobody wait in vain.
+        let times = times.chain(closed::times(&events));
         summary.longest_gap = waiting::check(&events, times, &mut violations);
         belief::check(&events, beliefs, &mut summary);
         turns::check(&events, &blocks, &mut violations);
         reuse::check(&events, &blocks, &mut violations);
         order::check(&events, &blocks, &mut violations);
+        summary.kept = closed::check(&events, &blocks, &mut violations);
         answers::check(&events, &mut violations);
         summary.turns = blocks.iter().count();
         if strict {

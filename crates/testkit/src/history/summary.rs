@@ -26,6 +26,8 @@ pub struct Summary {
     pub overlaps: Vec<Overlap>,
     /// How many grants a spy saw at the server.
     pub turns: usize,
+    /// How many locks a spy saw the server keep closed after their release.
+    pub kept: usize,
     /// The longest time in which nothing went wrong, somebody waited and nobody believed.
     pub longest_gap: Duration,
 }

@@ -165,3 +165,29 @@ fn whoever_waits_in_vain_is_found() {
         [Event::Asked { worker: 0, at: ms(1) }, Event::GaveUp { worker: 0, at: ms(1) }, calm(0)];
     assert_eq!(found(gave_up), []);
 }
+
+#[test]
+fn a_lock_that_stays_closed_is_opened_by_nobody_before_its_time() {
+    let (lease, next) = (id(1, 1), id(2, 1));
+    let closed = |until| Event::ClosedUntil { lease, from: ms(0), until: ms(until) };
+    let held =
+        |until| with([minted(0, lease, 10, 10)], with(granted(0, lease, 10), [closed(until)]));
+    let ended = |at| spied(at, Deed::Ended { id: lease, first: token(10) });
+    let kept = |at, until| spied(at, Deed::Kept { id: lease, first: token(10), until: ms(until) });
+    let early = |at, until| Violation::OpenedEarly { id: lease, at: ms(at), until: ms(until) };
+    let opened = |events: Vec<Event>| {
+        let is_early = |one: &Violation| matches!(one, Violation::OpenedEarly { .. });
+        found(events).into_iter().filter(is_early).collect::<Vec<_>>()
+    };
+    let gives_back = |deeds: Vec<Event>| with(held(100), with([released(20, lease)], deeds));
+
+    assert_eq!(opened(gives_back(vec![ended(20)])), [early(20, 100)], "by a release");
+    assert_eq!(opened(gives_back(vec![ended(100)])), []);
+    assert_eq!(opened(gives_back(vec![kept(20, 60)])), [early(60, 100)], "kept for too short");
+    let taken = |at| gives_back(vec![kept(20, 100), minted(at, next, 20, 20)]);
+    assert_eq!(opened(taken(99)), [early(99, 100)], "granted before its time");
+    assert_eq!(opened(taken(100)), []);
+    let forced = spied(50, Deed::Forced { first: token(10) });
+    let by_force = gives_back(vec![kept(20, 100), forced, minted(50, next, 20, 20)]);
+    assert_eq!(opened(by_force), [], "an operator may");
+}

@@ -80,6 +80,15 @@ pub enum Violation {
         /// The first token of the other.
         second: FenceToken,
     },
+    /// A lock was opened that was to stay closed for longer.
+    OpenedEarly {
+        /// The acquisition under which it was to stay closed.
+        id: AcquisitionId,
+        /// When it was opened.
+        at: Instant,
+        /// Until when it was to stay closed.
+        until: Instant,
+    },
     /// A turn was renewed of which nobody held a lease.
     IdleRenewal {
         /// The acquisition that had the turn.
@@ -196,6 +205,9 @@ impl fmt::Display for Violation {
             }
             Self::TwoTurns { id, first, second } => {
                 write!(f, "{id} had two turns, from {first} and from {second}")
+            }
+            Self::OpenedEarly { id, at, until } => {
+                write!(f, "at {at:?} the lock was opened that {id} kept closed until {until:?}")
             }
             Self::IdleRenewal { id, first, at } => {
                 write!(f, "at {at:?} {id} renewed its turn {first}, of which nobody held a lease")

@@ -27,6 +27,7 @@ pub struct Spy {
 struct Book {
     histories: BTreeMap<LockName, History>,
     minted: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
+    kept: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
     released: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
 }
 
@@ -114,6 +115,12 @@ impl Spy {
                 // Only a release that ended something grants anything to others.
                 if granted_others || *answer == ReleaseAnswer::Released {
                     self.tell(at, name, Deed::Ended { id: *id, first: *fence });
+                }
+                if let ReleaseAnswer::Kept { remaining } = answer {
+                    let (id, first, until) = (*id, *fence, at + *remaining);
+                    if self.book().kept.insert((name.clone(), id, first)) {
+                        self.tell(at, name, Deed::Kept { id, first, until });
+                    }
                 }
                 if let Some(next) = next {
                     if granted_others {

@@ -1,0 +1,45 @@
+use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
+
+use super::ReleaseError;
+
+/// Why a run that succeeded could not close its door: the work is done, and may be done again.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SucceedError {
+    /// The lease had been lost before: another run may have begun meanwhile.
+    #[error(
+        "{lock:?}: the work is done, but its lease (fence {fence}) was lost before that could be told: {reason}; another run may have begun: rely on the fence check of your storage"
+    )]
+    Lost {
+        /// The name of the run.
+        lock: LockName,
+        /// The fence of the lost lease.
+        fence: FenceToken,
+        /// Why it was lost.
+        reason: LossReason,
+    },
+    /// The server could not be told, or did not answer: the door is closed for the window, or opens
+    /// with the ttl.
+    #[error(
+        "{lock:?}: the work is done, but the server did not confirm it (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {source}"
+    )]
+    Unconfirmed {
+        /// The name of the run.
+        lock: LockName,
+        /// The fence of the lease.
+        fence: FenceToken,
+        /// The failure of the last attempt.
+        source: StoreError,
+    },
+}
+
+impl From<ReleaseError> for SucceedError {
+    fn from(error: ReleaseError) -> Self {
+        match error {
+            ReleaseError::Lost { lock, fence, reason } => Self::Lost { lock, fence, reason },
+            ReleaseError::Unconfirmed { lock, fence, source } => {
+                Self::Unconfirmed { lock, fence, source }
+            }
+        }
+    }
+}

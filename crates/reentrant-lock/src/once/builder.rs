@@ -1,0 +1,164 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{
+    Class, ClassError, LockName, RuntimeLabel, StoreError, StoreErrorKind,
+    metric::ClassMetrics,
+    store::{Inspection, LeaseRecord},
+};
+
+use crate::{
+    acquire::Acquire,
+    engine::Engine,
+    error::{AcquireError, OptionsError},
+};
+
+use super::{duplicate::Duplicate, guard::OnceGuard, outcome::Begun};
+
+/// Something to be done once: by the first who comes, and by nobody else while it runs and for a
+/// window after it succeeded.
+///
+/// It rests on the lock of the same name, which the first caller holds while it runs and leaves
+/// closed when it has succeeded. A run that fails, is dropped or loses its lease opens the door
+/// again; one whose process dies does so after the ttl.
+///
+/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, with
+/// the work done and its success untold. Hand [`OnceGuard::stamp`] to the storage, or write under
+/// the key of the request, so that a second run finds what the first one did.
+#[derive(Debug, Clone)]
+#[must_use = "nothing runs unless it is run or begun"]
+pub struct Once {
+    engine: Arc<Engine>,
+    name: LockName,
+    metrics: Arc<ClassMetrics>,
+    ttl: Option<Duration>,
+    window: Duration,
+    label: Option<RuntimeLabel>,
+}
+
+/// What a look at a door showed.
+enum Door {
+    /// Somebody runs, or has succeeded.
+    Closed(Box<LeaseRecord>),
+    /// It is open, or about to be.
+    Opens,
+}
+
+impl Once {
+    /// The window after a success unless another is given.
+    const WINDOW: Duration = Duration::from_secs(60);
+
+    /// A run of a runtime; services ask their `LockRuntime` for one.
+    #[doc(hidden)]
+    pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
+        let metrics = engine.metrics.class(&Class::default());
+        Self { engine, name, metrics, ttl: None, window: Self::WINDOW, label: None }
+    }
+
+    /// For how long after a success the door stays closed, up to 24 h; zero opens it at once.
+    /// Default: 60 s.
+    pub fn window(self, window: Duration) -> Self {
+        Self { window, ..self }
+    }
+
+    /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the door
+    /// opens when it is over. Default: the runtime's.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// What duplicates are told as the holder, such as the id of a request; cut at 200 bytes.
+    /// Default: the runtime's label.
+    pub fn label(self, label: impl AsRef<str>) -> Self {
+        Self { label: Some(RuntimeLabel::new(label)), ..self }
+    }
+
+    /// Counts the run under a class in metrics. Default: `default`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassError`] when the text cannot be a metric label.
+    pub fn class(self, class: impl AsRef<str>) -> Result<Self, ClassError> {
+        let metrics = self.engine.metrics.class(&Class::new(class)?);
+        Ok(Self { metrics, ..self })
+    }
+
+    /// The name of the run, and of its lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// Begins the run if the door is open, and otherwise tells at once who came first; never waits
+    /// for a run to end.
+    ///
+    /// Every call is a caller of its own, also within an owner's scope and within one task.
+    ///
+    /// # Errors
+    ///
+    /// - [`AcquireError::Store`] when the store failed, or could not tell whether the door is open;
+    ///   nothing was begun, and whatever may have come of it is withdrawn.
+    /// - [`AcquireError::Options`] when ttl or window are out of range.
+    /// - [`AcquireError::ShutDown`] when the runtime was shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes back whatever came of it: the door is open again.
+    pub async fn begin(&self) -> Result<Begun, AcquireError> {
+        if self.window > OptionsError::MAX_CLOSED {
+            let (lock, option) = (self.name.clone(), OptionsError::Window);
+            return Err(AcquireError::Options { lock, option });
+        }
+        let gives_up = self.engine.clock.now() + self.engine.timing.command_timeout;
+        let mut pauses = self.engine.backoff();
+        loop {
+            if let Some(guard) = self.acquire().try_now().await? {
+                return Ok(Begun::First(OnceGuard::new(guard, self.window)));
+            }
+            if let Door::Closed(record) = self.look().await? {
+                return Ok(Begun::Duplicate(Duplicate::of(&self.name, *record)));
+            }
+            // It was closed, and opened before it could be told by whom.
+            let now = self.engine.clock.now();
+            if now >= gives_up {
+                return Err(AcquireError::Store(unsettled().for_lock(&self.name)));
+            }
+            self.engine.clock.sleep_until(gives_up.min(now + pauses.next_pause())).await;
+        }
+    }
+
+    /// An acquire that enters nothing that the caller has already.
+    fn acquire(&self) -> Acquire {
+        let owner = self.engine.owner();
+        let acquire = Acquire::new(&self.engine, &self.name, &self.metrics);
+        let acquire = acquire.owner(&owner).label(self.label.clone());
+        match self.ttl {
+            Some(ttl) => acquire.ttl(ttl),
+            None => acquire,
+        }
+    }
+
+    async fn look(&self) -> Result<Door, AcquireError> {
+        let looked = self.engine.inspect(&self.name).await;
+        Ok(match looked.map_err(|error| error.for_lock(&self.name))? {
+            Inspection::Held(record) if !self.is_ending(&record) => Door::Closed(Box::new(record)),
+            Inspection::Held(_) | Inspection::Free { .. } => Door::Opens,
+        })
+    }
+
+    /// Whether a run of this very process has ended, and the server is just being told.
+    fn is_ending(&self, record: &LeaseRecord) -> bool {
+        let look = self
+            .engine
+            .cohorts
+            .look(&self.name, |cohort| cohort.is_ending(record.id, record.fence));
+        !record.kept && look == Some(true)
+    }
+}
+
+/// Others begin and fail so fast that nobody can be named.
+fn unsettled() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Definite,
+        "the door opened and closed again each time that it was looked at; nothing was begun",
+        "try again: others begin and fail in quick succession, or the server is slow",
+    )
+}

@@ -1,0 +1,151 @@
+use std::{fmt, future::Future, time::Duration};
+
+use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LossReason};
+use leasehold_watchdog::Lost;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    closing::rest,
+    error::{ReleaseError, SucceedError},
+    guard::Guard,
+    lease::Lease,
+    released::Released,
+};
+
+/// A run under way, whose lease is renewed for as long as this lives.
+///
+/// [`succeed`](Self::succeed) closes the door for the window. Everything else opens it: dropping this,
+/// [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most once:
+///
+/// ```compile_fail,E0382
+/// # async fn example(run: leasehold_reentrant_lock::OnceGuard) {
+/// let _ = run.succeed().await;
+/// let _ = run.fail().await;
+/// # }
+/// ```
+#[must_use = "a run that is dropped counts as failed, and its door opens at once"]
+pub struct OnceGuard {
+    guard: Guard,
+    window: Duration,
+}
+
+impl OnceGuard {
+    pub(super) fn new(guard: Guard, window: Duration) -> Self {
+        Self { guard, window }
+    }
+
+    /// The name of the run, and of its lock.
+    pub fn name(&self) -> &LockName {
+        self.guard.name()
+    }
+
+    /// The id of the run's lease, never used for another.
+    pub fn id(&self) -> AcquisitionId {
+        self.guard.id()
+    }
+
+    /// The fence token: hand it to the storage with every write.
+    pub fn fence(&self) -> FenceToken {
+        self.guard.fence()
+    }
+
+    /// What a storage's gate asks for: the fence, and the id of the lease.
+    pub fn stamp(&self) -> Stamp {
+        self.guard.stamp()
+    }
+
+    /// Whether the lease is held; looks at the clock first.
+    pub fn is_held(&self) -> bool {
+        self.guard.is_held()
+    }
+
+    /// For how long the lease may be believed without another renewal; zero when it is over.
+    pub fn remaining(&self) -> Duration {
+        self.guard.remaining()
+    }
+
+    /// A future, borrowing nothing, that resolves when the lease is over: another run may begin.
+    pub fn lost(&self) -> Lost {
+        self.guard.lost()
+    }
+
+    /// A token that is cancelled when the lease is over.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.guard.cancellation()
+    }
+
+    /// A view of the lease for others to watch.
+    pub fn lease(&self) -> Lease {
+        self.guard.lease()
+    }
+
+    /// The work is done: the door stays closed for the window, counted from this call.
+    ///
+    /// `Ok` means that the server has confirmed it.
+    ///
+    /// # Errors
+    ///
+    /// The work is done in any case; it is the door that may be open.
+    ///
+    /// - [`SucceedError::Lost`] when the lease had been lost: another run may have begun.
+    /// - [`SucceedError::Unconfirmed`] when the server could not be told: the door may open with the ttl.
+    ///
+    /// # Cancel safety
+    ///
+    /// The success counts from the call on, polled or not; dropping the future leaves it to the
+    /// reaper to tell the server.
+    #[must_use = "without the answer nobody knows whether the door is closed"]
+    pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
+        let Self { guard, window } = self;
+        if !window.is_zero() {
+            let clock = guard.lease().0.clock().clone();
+            guard.close_until(clock.now() + window);
+        }
+        async move {
+            let lease = guard.lease();
+            let closed_until = guard.closed_until();
+            let error = match guard.release().await {
+                Ok(Released::Kept { .. }) => return Ok(()),
+                Ok(Released::Ended | Released::StillHeld(_))
+                    if rest(closed_until, lease.0.clock().now()).is_none() =>
+                {
+                    return Ok(());
+                }
+                Ok(Released::Ended | Released::StillHeld(_)) => {
+                    let (lock, fence) = (lease.name().clone(), lease.fence());
+                    ReleaseError::Lost { lock, fence, reason: LossReason::Gone }
+                }
+                Err(error) => error,
+            };
+            Err(error.into())
+        }
+    }
+
+    /// The work failed: the door is open again when this returns.
+    ///
+    /// # Errors
+    ///
+    /// - [`ReleaseError::Lost`] when the lease had been lost: the door was open before.
+    /// - [`ReleaseError::Unconfirmed`] when the server could not be told: it opens with the ttl.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves it to the reaper to open the door.
+    pub async fn fail(self) -> Result<(), ReleaseError> {
+        self.guard.release().await.map(|_| ())
+    }
+
+    /// The guard of the run's lease, which this keeps.
+    pub(super) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+}
+
+impl fmt::Debug for OnceGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnceGuard")
+            .field("guard", &self.guard)
+            .field("window", &self.window)
+            .finish()
+    }
+}

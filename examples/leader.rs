@@ -1,0 +1,293 @@
+//! One of several instances leads, for as long as its lease is held; the others wait in the queue.
+//!
+//! Four candidates, each with a lock runtime and a thread of its own, append to a list that only the
+//! newest leader may write. Each loses its first term in another way: one stalls for longer than its
+//! lease and then writes what it was about to, one is deposed by an operator, one is shut down, one
+//! resigns. `lost()` makes a leader step down; the next in the queue takes over, and shuts its
+//! predecessor out of the list before it writes anything. That the rows of the terms do not mix, and
+//! that the late write was refused, is checked at the end.
+//!
+//! `cargo run --example leader` needs nothing but Rust; with `REDIS_URL` set, locks and list live on
+//! that server.
+
+#[path = "shared/rows.rs"]
+mod rows;
+
+use std::{
+    collections::BTreeSet,
+    env,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use leasehold::{
+    Clock, FenceSettings, Guard, LeaseEnd, LockRuntime, MemoryStore, RuntimeId, SystemClock,
+    fencing::{GateError, StaleFence},
+};
+use rows::{Failure, Row, Rows};
+use tokio::runtime;
+
+/// A leader that is not heard of is replaced after this long.
+const TTL: Duration = Duration::from_millis(500);
+/// From one write of a leader to the next.
+const PAUSE: Duration = Duration::from_millis(10);
+const CANDIDATES: u32 = 4;
+/// After how many writes of a term something happens to its leader.
+const TERM: usize = 5;
+/// How many rows are written in all.
+const ROWS: usize = 60;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("leader: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<String, Failure> {
+    let country = Country::found(env::var("REDIS_URL").ok().filter(|url| !url.is_empty()))?;
+    thread::scope(|scope| {
+        let country = &country;
+        let live = |number| {
+            scope.spawn(move || {
+                on_one_thread(Candidate { number, country, rows: country.rows()? }.live())
+            })
+        };
+        let candidates: Vec<_> = (0..CANDIDATES).map(live).collect();
+        for candidate in candidates {
+            candidate.join().map_err(|_| "a candidate panicked")??;
+        }
+        Ok::<_, Failure>(())
+    })?;
+    on_one_thread(country.audit())
+}
+
+/// What all candidates share.
+struct Country {
+    url: Option<String>,
+    store: Arc<MemoryStore>,
+    name: String,
+    /// The list in this process, where it is there.
+    here: Rows,
+    /// The fence of the newest leader that has opened the list.
+    newest: AtomicU64,
+    refused: AtomicUsize,
+    /// How many terms ended with the loss of their lease.
+    lost: AtomicUsize,
+}
+
+impl Country {
+    fn found(url: Option<String>) -> Result<Self, Failure> {
+        let store = Arc::new(MemoryStore::new(Arc::new(SystemClock), FenceSettings::default()));
+        // Nobody else has a name like this: copies of the program do not meet.
+        let name = format!("leader/{}", unique(&store)?);
+        let (newest, refused, lost) = Default::default();
+        Ok(Self { url, store, name, here: Rows::here(), newest, refused, lost })
+    }
+
+    /// The list, over connections of the caller's own: nobody stalls those of others.
+    fn rows(&self) -> Result<Rows, Failure> {
+        match &self.url {
+            None => Ok(self.here.clone()),
+            Some(url) => Rows::on_redis(url, format!("{{{}}}:rows", self.name)),
+        }
+    }
+
+    async fn connect(&self, number: u32) -> Result<LockRuntime, Failure> {
+        let builder = LockRuntime::builder().service(format!("candidate-{number}")).ttl(TTL);
+        match &self.url {
+            None => Ok(builder.on_store(Arc::clone(&self.store) as _)?),
+            Some(url) => {
+                Ok(builder.connect(url).await.map_err(|error| format!("REDIS_URL: {error}"))?)
+            }
+        }
+    }
+
+    /// Reads the rows under a lease of its own, and checks them.
+    async fn audit(&self) -> Result<String, Failure> {
+        let locks = self.connect(CANDIDATES).await?;
+        let guard = locks.lock(&self.name)?.acquire().await?;
+        let rows = self.rows()?.open(guard.stamp()).await?;
+        guard.release().await?;
+        let (mut terms, mut leaders) = (Vec::<&Row>::new(), BTreeSet::new());
+        for row in &rows {
+            leaders.insert(row.text.as_str());
+            match terms.last() {
+                Some(term) if term.fence == row.fence && term.text == row.text => {}
+                Some(term) if term.fence >= row.fence => {
+                    return Err(format!("broken: {row:?} was accepted after {term:?}").into());
+                }
+                _ => terms.push(row),
+            }
+        }
+        let (refused, lost) =
+            (self.refused.load(Ordering::SeqCst), self.lost.load(Ordering::SeqCst));
+        let candidates = usize::try_from(CANDIDATES)?;
+        if rows.len() < ROWS || leaders.len() != candidates {
+            return Err(format!("broken: {} rows of {} leaders", rows.len(), leaders.len()).into());
+        }
+        if refused != 1 || lost < 3 {
+            return Err(format!("broken: {refused} late writes refused, {lost} terms lost").into());
+        }
+        Ok(format!(
+            "Leader: {CANDIDATES} candidates, locks and list {}\n\
+             rows        {}, of one leader at a time, under fences that never fall\n\
+             terms       {}, {lost} of them ended by a loss of the lease\n\
+             late write  refused: its leader had stalled for longer than its lease\n\
+             All invariants hold.",
+            if self.url.is_some() { "on Redis" } else { "in this process" },
+            rows.len(),
+            terms.len(),
+        ))
+    }
+}
+
+/// One instance of the service.
+struct Candidate<'a> {
+    number: u32,
+    country: &'a Country,
+    rows: Rows,
+}
+
+/// How a term ended.
+enum Term {
+    /// There is more to write, for somebody else.
+    Over,
+    /// All is written, or the candidate was shut down.
+    Last,
+}
+
+impl Candidate<'_> {
+    /// Stands for election until all is written.
+    async fn live(self) -> Result<(), Failure> {
+        let locks = self.country.connect(self.number).await?;
+        let lock = locks.lock(&self.country.name)?.class("leader")?;
+        let mut is_first = true;
+        loop {
+            // Followers stand in the queue: nobody polls, and the next one is told.
+            let guard = lock.acquire().wait_forever().await?;
+            match self.lead(&locks, guard, &mut is_first).await? {
+                Term::Over => {}
+                Term::Last => break,
+            }
+        }
+        let _ = locks.shutdown(Duration::from_secs(5)).await;
+        Ok(())
+    }
+
+    /// Writes until the term is over: the lease is lost, or it resigns.
+    async fn lead(
+        &self,
+        locks: &LockRuntime,
+        guard: Guard,
+        is_first: &mut bool,
+    ) -> Result<Term, Failure> {
+        let country = self.country;
+        // Before anything else: from now on the list refuses whoever led before.
+        let mut written = match self.rows.open(guard.stamp()).await {
+            Ok(rows) => rows.len(),
+            Err(failure) => return self.refused(&failure).map(|()| Term::Over),
+        };
+        country.newest.fetch_max(guard.fence().get(), Ordering::SeqCst);
+        let mut lost = guard.lost();
+        let name = self.number.to_string();
+        for turn in 0..100 * TERM {
+            if written >= ROWS && !*is_first {
+                guard.release().await?;
+                return Ok(Term::Last);
+            }
+            if turn == TERM {
+                // In its first term that lasts so long.
+                let is_first = std::mem::take(is_first);
+                match self.number {
+                    0 if is_first => return self.stall(&guard).await,
+                    1 if is_first => depose(locks, country),
+                    2 if is_first => drop(locks.shutdown(Duration::from_secs(5)).await),
+                    _ => {
+                        guard.release().await?;
+                        return Ok(Term::Over);
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                // First: a leader that has lost its lease writes nothing more.
+                end = &mut lost => return Ok(self.step_down(end)),
+                done = self.rows.append(guard.stamp(), &name) => match done {
+                    Ok(()) => written += 1,
+                    Err(failure) => return self.refused(&failure).map(|()| Term::Over),
+                },
+            }
+            tokio::select! {
+                biased;
+                end = &mut lost => return Ok(self.step_down(end)),
+                () = SystemClock.sleep_until(SystemClock.now() + PAUSE) => {}
+            }
+        }
+        Err("broken: a leader was neither deposed nor shut down".into())
+    }
+
+    fn step_down(&self, end: LeaseEnd) -> Term {
+        self.country.lost.fetch_add(1, Ordering::SeqCst);
+        match end {
+            LeaseEnd::Lost(leasehold::LossReason::Shutdown) => Term::Last,
+            LeaseEnd::Lost(_) | LeaseEnd::Released => Term::Over,
+        }
+    }
+
+    /// Blocks its thread until somebody else leads, and then writes what it was about to write.
+    async fn stall(&self, guard: &Guard) -> Result<Term, Failure> {
+        let own = guard.fence().get();
+        while self.country.newest.load(Ordering::SeqCst) <= own {
+            block(PAUSE);
+        }
+        self.country.lost.fetch_add(1, Ordering::SeqCst);
+        match self.rows.append(guard.stamp(), &self.number.to_string()).await {
+            Ok(()) => Err("broken: a leader wrote after its successor had taken over".into()),
+            Err(failure) => {
+                self.refused(&failure)?;
+                self.country.refused.fetch_add(1, Ordering::SeqCst);
+                Ok(Term::Over)
+            }
+        }
+    }
+
+    /// The list refuses whoever is not the newest leader; anything else is a failure.
+    fn refused(&self, failure: &Failure) -> Result<(), Failure> {
+        let is_stale = failure.is::<StaleFence>()
+            || matches!(failure.downcast_ref(), Some(GateError::Stale(_)));
+        if is_stale { Ok(()) } else { Err(format!("candidate {}: {failure}", self.number).into()) }
+    }
+}
+
+/// An operator ends the leader's lease.
+fn depose(locks: &LockRuntime, country: &Country) {
+    let (locks, name) = (locks.clone(), country.name.clone());
+    drop(tokio::spawn(async move { locks.force_release(name).await }));
+}
+
+/// A name that no other run of the program has.
+fn unique(store: &Arc<MemoryStore>) -> Result<RuntimeId, Failure> {
+    Ok(LockRuntime::builder().on_store(Arc::clone(store) as _)?.id())
+}
+
+/// Blocking code, as it should not stand in a service.
+#[expect(clippy::disallowed_methods, reason = "nothing else stalls a thread")]
+fn block(time: Duration) {
+    thread::sleep(time);
+}
+
+fn on_one_thread<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}

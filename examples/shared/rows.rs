@@ -1,0 +1,93 @@
+//! Rows behind a gate: what each holder of a lock wrote, in the order in which it was accepted.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold::{
+    RedisConfig, RedisPool, Stamp,
+    fencing::{FencedScript, MemoryGate, RedisGate},
+};
+use redis::FromRedisValue;
+
+/// Anything that ends the program.
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+/// What was written, and under which fence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) fence: u64,
+    pub(crate) text: String,
+}
+
+/// A list that only the newest holder may read and write; clones are the same, on the tokio runtime
+/// that the first was used in.
+#[derive(Debug, Clone)]
+pub(crate) enum Rows {
+    /// In the memory of this process.
+    Here { gate: Arc<MemoryGate>, rows: Arc<Mutex<Vec<Row>>> },
+    /// On a Redis server, for an hour.
+    Redis { append: FencedScript, read: FencedScript, key: String },
+}
+
+impl Rows {
+    /// For how long rows and their watermark are kept on a server.
+    const LIFE: Duration = Duration::from_secs(60 * 60);
+
+    /// No rows, in this process.
+    pub(crate) fn here() -> Self {
+        Self::Here { gate: Arc::default(), rows: Arc::default() }
+    }
+
+    /// The rows under a key of a server.
+    pub(crate) fn on_redis(url: &str, key: String) -> Result<Self, Failure> {
+        let pool = RedisPool::new(&RedisConfig::new(url)?)?;
+        let gate = RedisGate::new(pool).watermark_ttl(Self::LIFE);
+        let life = Self::LIFE.as_millis();
+        let append = gate.wrap(&format!(
+            "redis.call('RPUSH', KEYS[1], FENCE .. ' ' .. ARGV[1]) \
+             redis.call('PEXPIRE', KEYS[1], {life})"
+        ));
+        let read = gate.wrap("return redis.call('LRANGE', KEYS[1], 0, -1)");
+        Ok(Self::Redis { append, read, key })
+    }
+
+    /// Shuts out all earlier holders, and reads what they wrote.
+    pub(crate) async fn open(&self, stamp: Stamp) -> Result<Vec<Row>, Failure> {
+        match self {
+            Self::Here { gate, rows } => Ok(gate.write("rows", stamp, || lock(rows).clone())?),
+            Self::Redis { read, key, .. } => {
+                let nothing: [String; 0] = [];
+                let answer = read.call(key, [key], nothing, stamp).await?;
+                Vec::<String>::from_redis_value(answer)?.iter().map(|row| Row::parse(row)).collect()
+            }
+        }
+    }
+
+    /// Writes a row if no newer holder has opened the list.
+    pub(crate) async fn append(&self, stamp: Stamp, text: &str) -> Result<(), Failure> {
+        match self {
+            Self::Here { gate, rows } => {
+                let row = Row { fence: stamp.fence.get(), text: text.to_owned() };
+                gate.write("rows", stamp, || lock(rows).push(row))?;
+            }
+            Self::Redis { append, key, .. } => {
+                append.call(key, [key], [text], stamp).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    fn parse(row: &str) -> Result<Self, Failure> {
+        let (fence, text) = row.split_once(' ').ok_or("a row has a fence and a text")?;
+        Ok(Self { fence: fence.parse()?, text: text.to_owned() })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,151 @@
+use std::io;
+
+use leasehold::{Acquire, AcquireError, Lease, OnceOutcome, Progress, RunOnceError, SucceedError};
+use leasehold_testkit::{CommandKind, Fault, Rule};
+
+use crate::{
+    virtual_support::{World, millis, on_every_store, secs},
+    words::{NAME, duplicate, first, submission},
+};
+
+fn broken() -> io::Error {
+    io::Error::other("the card was refused")
+}
+
+on_every_store! {
+    async fn the_first_runs_and_the_second_is_told(world: World) {
+        let (locks, other) = (world.runtime(1), world.runtime(2));
+        let work = |lease: Lease| async move { Ok::<_, io::Error>(lease.fence()) };
+        let ran = submission(&locks).run(work).await.unwrap();
+        let OnceOutcome::Ran(fence) = ran else { panic!("{ran:?}") };
+        let again = submission(&other).run(work).await.unwrap();
+        let OnceOutcome::Duplicate(duplicate) = again else { panic!("{again:?}") };
+        assert_eq!((duplicate.fence, duplicate.progress), (fence, Progress::Done));
+        assert_eq!(OnceOutcome::<()>::Duplicate(duplicate).ran(), None);
+    }
+
+    async fn an_error_opens_the_door_and_is_passed_on(world: World) {
+        let locks = world.runtime(1);
+        let failed = submission(&locks).run(|_| async { Err::<(), _>(broken()) }).await;
+        let Err(RunOnceError::Body(error)) = failed else { panic!("{failed:?}") };
+        assert_eq!(error.to_string(), "the card was refused");
+        assert!(world.holder(NAME).await.is_none());
+        let ran = submission(&locks).run(|_| async { Ok::<_, io::Error>(7) }).await.unwrap();
+        assert_eq!(ran.ran(), Some(7));
+    }
+
+    async fn a_panic_opens_the_door(world: World) {
+        let locks = world.runtime(1);
+        let submission = submission(&locks);
+        let panics = tokio::spawn(async move {
+            submission.run(|_| async { panics() }).await
+        });
+        assert!(panics.await.unwrap_err().is_panic());
+        world.until_free(NAME).await;
+        let _run = first(&locks).await;
+    }
+
+    /// A client that hangs up cancels its request.
+    async fn a_cancelled_run_opens_the_door(world: World) {
+        let locks = world.runtime(1);
+        let task = tokio::spawn({
+            let submission = submission(&locks);
+            async move {
+                submission.run(|_| std::future::pending::<io::Result<()>>()).await
+            }
+        });
+        world.until("it runs", async || world.holder(NAME).await.is_some()).await;
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        world.until_free(NAME).await;
+        let _run = first(&locks).await;
+    }
+
+    /// The future is dropped where it stands.
+    async fn a_run_whose_lease_is_lost_is_stopped(world: World) {
+        let locks = world.runtime(1);
+        let task = tokio::spawn({
+            let submission = submission(&locks);
+            async move {
+                submission.run(|_| std::future::pending::<io::Result<()>>()).await
+            }
+        });
+        world.until("it runs", async || world.holder(NAME).await.is_some()).await;
+        locks.force_release(NAME).await.unwrap();
+        world.until("it is stopped", async || task.is_finished()).await;
+        let ended = task.await.unwrap();
+        assert!(matches!(ended, Err(RunOnceError::Lost { .. })), "{ended:?}");
+    }
+}
+
+/// The value is not lost with the confirmation.
+#[tokio::test]
+async fn a_run_that_nobody_confirms_keeps_its_value() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
+    let task = tokio::spawn({
+        let submission = submission(&locks);
+        async move { submission.run(|_| async { Ok::<_, io::Error>("receipt 7") }).await }
+    });
+    world.pass(secs(11)).await;
+    assert!(task.is_finished(), "it gives up with the ttl");
+    let ended = task.await.unwrap();
+    let Err(RunOnceError::Unconfirmed { value, source: SucceedError::Unconfirmed { .. } }) = ended
+    else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(value, "receipt 7");
+}
+
+/// Cancelled after the work was done, and while the server is told: the door is closed.
+#[tokio::test]
+async fn a_run_that_is_cancelled_after_its_success_keeps_the_door_closed() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let gate = leasehold_testkit::Gate::new();
+    world.store.inject(Rule::new(Fault::Delay(gate.clone())).on(CommandKind::Release));
+    let task = tokio::spawn({
+        let submission = submission(&locks);
+        async move { submission.run(|_| async { Ok::<_, io::Error>(()) }).await }
+    });
+    world.settle().await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    gate.open();
+    world.pass(millis(300)).await;
+    assert_eq!(duplicate(&locks).await.progress, Progress::Done);
+    world.pass(secs(60)).await;
+    let _run = first(&locks).await;
+}
+
+/// Errors of a beginning are passed on; nothing is called.
+#[tokio::test]
+async fn without_a_beginning_nothing_runs() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let _ = locks.shutdown(secs(1)).await;
+    let mut called = false;
+    let ended = submission(&locks)
+        .run(|_| {
+            called = true;
+            async { Ok::<_, io::Error>(()) }
+        })
+        .await;
+    assert!(matches!(ended, Err(RunOnceError::Acquire(AcquireError::ShutDown { .. }))));
+    assert!(!called);
+}
+
+fn panics() -> io::Result<()> {
+    panic!("a run that panics")
+}
+
+/// Runs are as mobile as acquires.
+#[test]
+fn runs_are_send() {
+    fn is_send<T: Send>() {}
+    is_send::<Acquire>();
+    is_send::<leasehold::Once>();
+    is_send::<leasehold::OnceGuard>();
+    is_send::<leasehold::Begun>();
+}
