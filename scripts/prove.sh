@@ -9,6 +9,7 @@
 #   matrix       every row of the fault matrix, REPEATS=3 times; writes docs/fault-matrix.md
 #   chaos        processes under random faults, histories checked; SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30,
 #                and the control without a gate
+#   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
 #
 # A failing seed is printed with the command that replays it.
@@ -17,12 +18,12 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PARTS=(simulation handovers matrix chaos load)
+readonly PARTS=(simulation handovers matrix chaos postgres load)
 
 main() {
     local part parts=("$@")
     case "${1:-}" in
-        -h | --help) sed -n '3,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         "") parts=("${PARTS[@]}") ;;
     esac
     for part in "${parts[@]}"; do
@@ -75,6 +76,10 @@ run_chaos() {
     return "$status"
 }
 
+run_postgres() {
+    LEASEHOLD_ROUNDS=200 features=postgres recorded real_postgres_gate --
+}
+
 run_load() {
     LEASEHOLD_CHAOS="processes=4 tasks=5000 names=1000 seconds=${LOAD_SECONDS:-600} ttl-ms=5000 told=0" \
         recorded chaos -- nothing_is_lost_under_random_faults --exact
@@ -84,7 +89,7 @@ run_load() {
 recorded() {
     local test="$1" status=0
     shift 2
-    cargo test --release --test "$test" -- --nocapture "$@" 2>&1 | tee "$log" || status=$?
+    cargo test --release ${features:+--features "$features"} --test "$test" -- --nocapture "$@" 2>&1 | tee "$log" || status=$?
     kept+=("$(sed -n -e '/^[0-9][0-9]* runs,/p' -e '/ hand-overs, /p' -e '/^  [a-z]/p' "$log")")
     return "$status"
 }

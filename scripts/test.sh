@@ -2,8 +2,8 @@
 #
 # The gate: format, lints, documentation, every test, packages. Whatever it accepts may be merged.
 #
-#   scripts/test.sh             needs redis-server 6.2 or newer; says how to install it where it is missing
-#   scripts/test.sh --install   installs redis-server where it is missing; so does CI=true
+#   scripts/test.sh             needs redis-server 6.2 or newer and PostgreSQL; says how to install what is missing
+#   scripts/test.sh --install   installs what is missing; so does CI=true
 #
 # Tests start their own private servers, on unix sockets or free ports; none is assumed to run.
 
@@ -32,12 +32,16 @@ main() {
 
     trap summary EXIT
     step "redis-server" need_redis "$install"
+    step "postgresql" need_postgres "$install"
     step "format" cargo fmt --all --check
     step "lints" cargo clippy --workspace --all-targets --all-features -- -D warnings
     # What users build: the facade alone, without what the test tools switch on.
     step "lints, no features" cargo clippy --package leasehold -- -D warnings
     step "lints, tls" cargo clippy --package leasehold --features tls -- -D warnings
     step "lints, serde" cargo clippy --package leasehold --features serde -- -D warnings
+    step "lints, tower" cargo clippy --package leasehold --features tower -- -D warnings
+    step "lints, object-store" cargo clippy --package leasehold --features object-store -- -D warnings
+    step "lints, postgres" cargo clippy --package leasehold --features postgres -- -D warnings
     step "documentation" env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --all-features --no-deps
     step "build of the tests" cargo test --workspace --all-features --no-run
@@ -77,6 +81,57 @@ need_redis() {
     say "redis-server $version"
 }
 
+# Servers are made from its programs; one of the system's own is neither needed nor started.
+need_postgres() {
+    local install="$1" command
+    if ! find_postgres >/dev/null; then
+        command="$(postgres_install_command)" || die \
+            "PostgreSQL is missing, and this script knows no package manager here;" \
+            "install it so that initdb and postgres are in the PATH"
+        if [[ "$install" != true ]]; then
+            die "PostgreSQL is missing; install it with" "" "    $command" "" \
+                "or let this script do it: scripts/test.sh --install"
+        fi
+        say "installing: $command"
+        bash -c "$command"
+        hash -r
+        find_postgres >/dev/null || die "'$command' brought no initdb and postgres"
+    fi
+    "$(find_postgres)/postgres" --version
+}
+
+# The folder of its programs: in the PATH, or else the newest of the distribution, as the tests look for it.
+find_postgres() {
+    local folder
+    while IFS= read -r folder; do
+        if [[ -x "$folder/initdb" && -x "$folder/postgres" ]]; then
+            echo "$folder"
+            return
+        fi
+    done < <(tr ':' '\n' <<<"$PATH"; ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin 2>/dev/null | sort -rV)
+    return 1
+}
+
+# Debian makes and starts a server of the system while it installs one, unless it is told not to.
+postgres_install_command() {
+    local become="" conf=/etc/postgresql-common/createcluster.conf
+    if [[ "$(id -u)" -ne 0 ]] && command -v sudo >/dev/null; then
+        become="sudo "
+    fi
+    if command -v apt-get >/dev/null; then
+        echo "${become}sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update" \
+            "&& apt-get install -y --no-install-recommends postgresql-common" \
+            "&& echo create_main_cluster = false >>$conf" \
+            "&& apt-get install -y --no-install-recommends postgresql'"
+    elif command -v dnf >/dev/null; then
+        echo "${become}dnf install -y postgresql-server"
+    elif command -v brew >/dev/null; then
+        echo "brew install postgresql"
+    else
+        return 1
+    fi
+}
+
 # The one command that installs redis-server here.
 install_command() {
     local become=""
@@ -104,7 +159,8 @@ packages() {
         listed="$(cargo package --package "$name" --allow-dirty --list 2>/dev/null)"
         while IFS= read -r file; do
             grep -qxF "$file" <<<"$listed" || die "the package $name lacks $file"
-        done < <(cd "$folder" && echo README.md && find src -name '*.rs' -o -name '*.lua')
+        done < <(cd "$folder" && echo README.md && find src -name '*.rs' -o -name '*.lua' -o -name '*.sql'
+            ls migrations/* 2>/dev/null)
         say "$name: $(wc -l <<<"$listed") files"
     done
 }

@@ -2,7 +2,14 @@
 
 /// What a [`FencedScript`] answers; `redis::FromRedisValue` reads it.
 pub use leasehold_core::redis_client::Value as RedisValue;
+#[cfg(feature = "object-store")]
+pub use leasehold_fencing::ObjectGate;
+#[cfg(feature = "tower")]
+pub use leasehold_fencing::http;
+/// The client of the gate on PostgreSQL.
+#[cfg(feature = "postgres")]
+pub use leasehold_fencing::sqlx;
 pub use leasehold_fencing::{
-    Admitted, BodyError, FenceGate, FencedScript, GateError, GateFuture, MemoryGate, RedisGate,
-    ResourceError, StaleFence, Verdict, judge,
+    Admitted, BodyError, ConflictKind, FenceGate, FencedScript, GateError, GateFuture, MemoryGate,
+    RedisGate, ResourceError, StaleFence, TransactionConflict, Verdict, judge, postgres,
 };

@@ -23,9 +23,18 @@ pub use leasehold_reentrant_lock::{
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};
 
-/// The code blocks of the guides, which compile and run.
+/// The code of the guides compiles.
 #[cfg(doctest)]
 mod guides {
+    #[cfg(feature = "tower")]
+    #[doc = include_str!("../docs/guides/http.md")]
+    mod http {}
+    #[cfg(feature = "object-store")]
+    #[doc = include_str!("../docs/guides/object-store.md")]
+    mod object_store {}
+    #[cfg(feature = "postgres")]
+    #[doc = include_str!("../docs/guides/postgres.md")]
+    mod postgres {}
     #[doc = include_str!("../docs/guides/duplicate-submission.md")]
     mod duplicate_submission {}
     #[doc = include_str!("../docs/guides/leader.md")]

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use leasehold_core::StoreError;
 
 use leasehold_core::Stamp;
@@ -23,6 +25,9 @@ pub enum GateError {
     /// The caller's own script failed within the gate.
     #[error(transparent)]
     Body(#[from] BodyError),
+    /// The database gave a transaction up for another one; repeat it with the same stamp.
+    #[error(transparent)]
+    Conflict(#[from] TransactionConflict),
 }
 
 /// A write was refused because the storage has seen a fence that shuts it out.
@@ -55,6 +60,43 @@ pub struct BodyError {
     pub resource: Box<str>,
     /// What the server or the script said.
     pub message: Box<str>,
+}
+
+/// A database gave a transaction up because of another one that ran at the same time.
+///
+/// Nothing of it was kept, and it says nothing about the lease. Roll the transaction back and run all
+/// of it again with the same stamp: if somebody else has taken over, the gate says so then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{during} met another transaction, {kind}: {message}; roll back and run the whole transaction \
+     again with the same stamp"
+)]
+pub struct TransactionConflict {
+    /// How the two transactions met.
+    pub kind: ConflictKind,
+    /// What was being done.
+    pub during: Box<str>,
+    /// What the server said.
+    pub message: Box<str>,
+}
+
+/// How two transactions stood in each other's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConflictKind {
+    /// They could not have run one after the other; SQLSTATE 40001.
+    Serialization,
+    /// Each waited for the other; SQLSTATE 40P01.
+    Deadlock,
+}
+
+impl fmt::Display for ConflictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Serialization => "SQLSTATE 40001",
+            Self::Deadlock => "SQLSTATE 40P01",
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, pin::Pin};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use leasehold_core::Stamp;
 
@@ -21,6 +21,7 @@ pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError
 ///   `leasehold_fence_rejected_total`.
 /// - [`GateError::Store`] when the storage failed; this says nothing about the lease.
 /// - [`GateError::Resource`] when the storage cannot keep a watermark for the resource.
+/// - [`GateError::Conflict`] when a database gave the admission up for others, again and again.
 ///
 /// # Cancel safety
 ///
@@ -39,5 +40,16 @@ pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
     /// that of [`admit`](Self::admit), so a stale holder is told here already.
     fn advance<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         self.admit(resource, presented)
+    }
+}
+
+/// A gate may be shared: with a layer, and with what asks it besides.
+impl<G: FenceGate + ?Sized> FenceGate for Arc<G> {
+    fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        (**self).admit(resource, presented)
+    }
+
+    fn advance<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        (**self).advance(resource, presented)
     }
 }

@@ -7,6 +7,9 @@
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
 //! - [`judge`] is the one rule that all gates apply.
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
+//! - With the feature `tower`, `http` has the layer before an HTTP service and its clients' headers.
+//! - With the feature `object-store`, `ObjectGate` keeps fences in the metadata of objects.
+//! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!
 //! ```
 //! use leasehold_core::{AcquisitionId, FenceToken, RuntimeId};
@@ -39,16 +42,26 @@
 
 mod error;
 mod gate;
+#[cfg(feature = "tower")]
+pub mod http;
 mod memory;
+#[cfg(feature = "object-store")]
+mod object;
+pub mod postgres;
 mod redis;
 mod refusal;
 mod rule;
 #[cfg(test)]
 mod testing;
 
-pub use error::{BodyError, GateError, StaleFence};
+pub use error::{BodyError, ConflictKind, GateError, StaleFence, TransactionConflict};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
+#[cfg(feature = "object-store")]
+pub use object::ObjectGate;
 pub use redis::{FencedScript, RedisGate, ResourceError};
 pub use rule::{Admitted, Verdict, judge};
+/// The client of the gate on PostgreSQL.
+#[cfg(feature = "postgres")]
+pub use sqlx;

@@ -2,6 +2,7 @@
 //!
 //! - [`RedisServer`] is a real server that a test starts for itself; [`ScriptedPeer`] imitates the
 //!   servers that cannot be had here.
+//! - [`PostgresServer`] is the same of PostgreSQL, from the programs of the system.
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
 //!   real time will do.
 //! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
@@ -19,6 +20,7 @@ pub mod faulty;
 pub mod history;
 mod patience;
 pub mod peer;
+pub mod postgres;
 mod process;
 pub mod proxy;
 pub mod server;
@@ -33,6 +35,7 @@ pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
 pub use history::{Event, History, Violation};
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
+pub use postgres::PostgresServer;
 pub use proxy::FaultProxy;
 pub use server::RedisServer;
 pub use shim::ClockShim;

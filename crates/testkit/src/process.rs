@@ -50,6 +50,15 @@ impl Process {
         }
     }
 
+    /// Asks the process with `SIGQUIT` to end; without effect on one that has ended.
+    pub(crate) fn quit(&self) {
+        let mut child = self.lock();
+        if is_alive(&mut child) {
+            kill_process(Pid::from_child(&child), Signal::QUIT)
+                .expect("a live child takes SIGQUIT");
+        }
+    }
+
     /// Kills the process with `SIGKILL` and reaps it; without effect on one that has ended.
     pub(crate) fn kill(&self) -> Option<ExitStatus> {
         let mut child = self.lock();

@@ -31,7 +31,7 @@ fn has_hash_tag(key: &str) -> bool {
         .is_some_and(|(tag, _)| !tag.is_empty())
 }
 
-/// Why a resource cannot have a watermark in Redis.
+/// Why a resource cannot have a watermark in the storage of a gate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
@@ -47,6 +47,19 @@ pub enum ResourceError {
     /// The key contains a NUL character.
     #[error("the key {0:?} of a fenced value contains a NUL character; remove it")]
     ContainsNul(Box<str>),
+    /// The name is not the path of an object.
+    #[error(
+        "the resource {0:?} is not the path of an object; write its parts between single slashes"
+    )]
+    NotAPath(Box<str>),
+    /// The resource is longer than the storage can index.
+    #[error("the name of a fenced resource has {bytes} bytes; use at most {limit}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
 }
 
 #[cfg(test)]

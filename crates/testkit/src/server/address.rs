@@ -71,7 +71,7 @@ fn unix_url(socket: &Path, user: &str, password: &str, db: u32) -> String {
 const PORTS: Range<u16> = 12_000..32_000;
 
 /// A port that was free a moment ago; whoever takes it must be ready to lose the race for it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let count = u32::from(PORTS.end - PORTS.start);
     // Processes that test at the same time begin in different places.

@@ -8,5 +8,6 @@ mod launch;
 mod redis_server;
 
 pub(crate) use address::Address;
+pub(crate) use address::free_port;
 pub use builder::RedisServerBuilder;
 pub use redis_server::RedisServer;

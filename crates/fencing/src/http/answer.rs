@@ -1,0 +1,119 @@
+use http::{HeaderValue, Response, header};
+use http_body_util::{Either, Full};
+use leasehold_core::Stamp;
+
+use super::{
+    headers::{HeaderError, read_stamp},
+    json::Object,
+    problem::Problem,
+    service::FencedBody,
+};
+use crate::error::{GateError, StaleFence};
+
+/// An answer that is given instead of the service's own.
+#[derive(Debug)]
+pub(super) struct Answer {
+    problem: Problem,
+    detail: String,
+    stale: Option<StaleFence>,
+}
+
+impl Answer {
+    /// Reads the stamp of a request, or says what is wrong with it.
+    pub(super) fn unless_stamped(headers: &http::HeaderMap) -> Result<Stamp, Self> {
+        read_stamp(headers).map_err(|error| {
+            let problem = match error {
+                HeaderError::Missing { .. } => Problem::FenceMissing,
+                HeaderError::Malformed { .. } | HeaderError::Repeated { .. } => {
+                    Problem::FenceMalformed
+                }
+            };
+            Self::new(problem, error.to_string())
+        })
+    }
+
+    /// Too many requests wait for a resource.
+    pub(super) fn busy(resource: &str) -> Self {
+        let detail = format!(
+            "too many requests wait for {resource:?}, nothing was written; repeat this one later, \
+             while the lease is held"
+        );
+        Self::new(Problem::Busy, detail)
+    }
+
+    /// The gate did not admit a request. What is wrong on the server's side stays in its log.
+    pub(super) fn refused(error: GateError, resource: &str) -> Self {
+        match error {
+            GateError::Stale(stale) => {
+                // No id of the other lease: with it, the request could be sent in its name.
+                let detail = format!(
+                    "a write to {:?} was refused: its fence {} is stale, the gate has seen {} of \
+                     another lease, which has taken over; stop writing and acquire the lock again",
+                    stale.resource, stale.presented.fence, stale.highest.fence
+                );
+                Self { problem: Problem::StaleFence, detail, stale: Some(stale) }
+            }
+            GateError::Conflict(_) => {
+                let detail = format!(
+                    "another transaction on the fence of {resource:?} came between, nothing was \
+                     written; repeat the request at once"
+                );
+                Self::new(Problem::GateUnavailable, detail)
+            }
+            GateError::Store(error) if error.kind().is_transient() => {
+                tracing::warn!(resource, %error, "the gate before a request could not be asked");
+                let detail = format!(
+                    "the storage that knows the fences of {resource:?} did not answer, nothing was \
+                     written; repeat the request later, while the lease is held"
+                );
+                Self::new(Problem::GateUnavailable, detail)
+            }
+            error => {
+                tracing::error!(resource, %error, "the gate before a request cannot work");
+                let detail = format!(
+                    "the gate of {resource:?} cannot work, nothing was written; the server's log \
+                     says what has to be changed"
+                );
+                Self::new(Problem::GateBroken, detail)
+            }
+        }
+    }
+
+    fn new(problem: Problem, detail: String) -> Self {
+        Self { problem, detail, stale: None }
+    }
+
+    /// The answer as a response of the service.
+    pub(super) fn into_response<B>(self) -> Response<FencedBody<B>>
+    where
+        B: http_body::Body,
+        B::Data: From<String>,
+    {
+        let body = Full::new(B::Data::from(self.body()));
+        let mut response = Response::new(Either::Right(body));
+        *response.status_mut() = self.problem.status();
+        let headers = response.headers_mut();
+        let problem_json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, problem_json);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.problem.is_transient() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+
+    fn body(&self) -> String {
+        let body = Object::new()
+            .text("type", self.problem.type_uri())
+            .text("title", self.problem.title())
+            .number("status", self.problem.status().as_u16().into())
+            .text("detail", &self.detail);
+        let Some(StaleFence { presented, highest, resource }) = &self.stale else {
+            return body.finish();
+        };
+        body.text("resource", resource)
+            .number("fence", presented.fence.get())
+            .number("highest_fence", highest.fence.get())
+            .finish()
+    }
+}

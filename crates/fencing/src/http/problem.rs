@@ -1,0 +1,102 @@
+use http::StatusCode;
+
+/// What a [`FenceLayer`](super::FenceLayer) answers instead of the service behind it.
+///
+/// The answer's body is `application/problem+json` (RFC 9457), and its `type` is
+/// [`type_uri`](Self::type_uri).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Problem {
+    /// 412: another holder has been admitted. Stop writing; do not repeat the request.
+    StaleFence,
+    /// 428: the request carries no stamp. Send it with the one of a lease.
+    FenceMissing,
+    /// 400: the request carries something else where the stamp belongs.
+    FenceMalformed,
+    /// 503: too many requests wait for the resource. Repeat it later, while the lease is held.
+    Busy,
+    /// 503: the storage of the gate did not answer. Repeat it later, while the lease is held.
+    GateUnavailable,
+    /// 500: the gate cannot work until somebody changes something on the server.
+    GateBroken,
+}
+
+impl Problem {
+    /// Every problem.
+    pub const ALL: [Self; 6] = [
+        Self::StaleFence,
+        Self::FenceMissing,
+        Self::FenceMalformed,
+        Self::Busy,
+        Self::GateUnavailable,
+        Self::GateBroken,
+    ];
+
+    /// The status of the answer.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::StaleFence => StatusCode::PRECONDITION_FAILED,
+            Self::FenceMissing => StatusCode::PRECONDITION_REQUIRED,
+            Self::FenceMalformed => StatusCode::BAD_REQUEST,
+            Self::Busy | Self::GateUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::GateBroken => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The `type` of the answer's body, by which a client tells it from other problems of that
+    /// status.
+    pub fn type_uri(self) -> &'static str {
+        match self {
+            Self::StaleFence => of_variant!("StaleFence"),
+            Self::FenceMissing => of_variant!("FenceMissing"),
+            Self::FenceMalformed => of_variant!("FenceMalformed"),
+            Self::Busy => of_variant!("Busy"),
+            Self::GateUnavailable => of_variant!("GateUnavailable"),
+            Self::GateBroken => of_variant!("GateBroken"),
+        }
+    }
+
+    /// The `title` of the answer's body.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::StaleFence => "The fence is stale",
+            Self::FenceMissing => "The fence is missing",
+            Self::FenceMalformed => "The fence is malformed",
+            Self::Busy => "Too many requests wait for the resource",
+            Self::GateUnavailable => "The fence could not be compared",
+            Self::GateBroken => "The fence cannot be compared",
+        }
+    }
+
+    /// Whether the same request may succeed later without anybody's doing.
+    pub fn is_transient(self) -> bool {
+        self.status() == StatusCode::SERVICE_UNAVAILABLE
+    }
+}
+
+/// Where a variant is documented.
+macro_rules! of_variant {
+    ($name:literal) => {
+        concat!(
+            "https://docs.rs/leasehold/latest/leasehold/fencing/http/enum.Problem.html#variant.",
+            $name
+        )
+    };
+}
+use of_variant;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_problem_has_a_type_that_names_it() {
+        let uris: BTreeSet<_> = Problem::ALL.iter().map(|problem| problem.type_uri()).collect();
+        assert_eq!(uris.len(), Problem::ALL.len());
+        for problem in Problem::ALL {
+            assert!(problem.type_uri().ends_with(&format!("#variant.{problem:?}")));
+        }
+    }
+}

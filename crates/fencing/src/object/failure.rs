@@ -1,0 +1,143 @@
+use leasehold_core::{StoreError, StoreErrorKind};
+use object_store::{Error, path::Path};
+
+/// What a failed look means: nothing was written.
+pub(super) fn of_look(error: &Error, path: &Path) -> StoreError {
+    of(error, StoreErrorKind::Definite).for_resource(path.as_ref())
+}
+
+/// What a failed write means: unless the store cannot or may not, it may have written.
+pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
+    of(error, StoreErrorKind::Indeterminate).for_resource(path.as_ref())
+}
+
+/// Whether a conditional write lost to another one, so that it may be tried again after a look.
+pub(super) fn is_lost_race(error: &Error) -> bool {
+    // NotFound: the object was deleted after the look.
+    matches!(
+        error,
+        Error::Precondition { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }
+    )
+}
+
+/// Every attempt lost to another writer.
+pub(super) fn contended(path: &Path, attempts: u32) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Definite,
+        format!("others changed the object during each of {attempts} attempts"),
+        "nothing was written; try again while the lease is held, and find out who else writes",
+    )
+    .for_resource(path.as_ref())
+}
+
+/// The store tells nothing by which a conditional write could name what it replaces.
+pub(super) fn unversioned(path: &Path) -> StoreError {
+    cannot("the store tells neither an ETag nor a version of the object")
+        .for_resource(path.as_ref())
+}
+
+/// An object was replaced, and has the ETag that it had before.
+pub(super) fn same_etag(path: &Path) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Config,
+        "the write took place, but the ETag stayed the same, as the store makes it from the bytes \
+         alone: a holder who looked before this write can still replace the object",
+        "let the bytes differ with every lease, for instance by its stamp, or use a store whose \
+         ETags change with every write (on S3: a bucket with SSE-KMS)",
+    )
+    .for_resource(path.as_ref())
+}
+
+/// An object is too large to be written again for its metadata.
+pub(super) fn too_large(path: &Path, size: u64, most: u64) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Config,
+        format!("to move the watermark alone, all {size} bytes would have to be written again; the limit is {most}"),
+        "leave it to the first write, or raise the limit with most_rewritten()",
+    )
+    .for_resource(path.as_ref())
+}
+
+/// The store lacks what a gate needs.
+pub(super) fn cannot(what: impl Into<std::borrow::Cow<'static, str>>) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Config,
+        what,
+        "a gate needs metadata and conditional writes: use S3, Google Cloud Storage, Azure or a \
+         store that is compatible, with conditional writes switched on",
+    )
+}
+
+fn of(error: &Error, otherwise: StoreErrorKind) -> StoreError {
+    let what = format!("the object store failed: {}", without_queries(&error.to_string()));
+    match error {
+        Error::NotImplemented { .. } | Error::NotSupported { .. } => cannot(what),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => StoreError::new(
+            StoreErrorKind::Config,
+            what,
+            "give it credentials that may read and write this object and its metadata",
+        ),
+        Error::UnknownConfigurationKey { .. } | Error::InvalidPath { .. } => {
+            StoreError::new(StoreErrorKind::Config, what, "correct the configuration or the path")
+        }
+        _ => StoreError::new(otherwise, what, "try again while the lease is held"),
+    }
+}
+
+/// Signatures stand in the queries of addresses, so no query is repeated.
+fn without_queries(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut in_query = false;
+    for c in text.chars() {
+        match c {
+            '?' => {
+                in_query = true;
+                kept.push_str("?…");
+            }
+            c if c.is_whitespace() || matches!(c, ')' | '"' | '\'') => {
+                in_query = false;
+                kept.push(c);
+            }
+            c if !in_query => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generic(text: &str) -> Error {
+        Error::Generic { store: "S3", source: text.into() }
+    }
+
+    #[test]
+    fn an_unanswered_write_may_have_happened_and_an_unanswered_look_wrote_nothing() {
+        let (error, path) = (generic("connection reset"), Path::from("stock/7"));
+        assert_eq!(of_look(&error, &path).kind(), StoreErrorKind::Definite);
+        let written = of_write(&error, &path);
+        assert_eq!(written.kind(), StoreErrorKind::Indeterminate);
+        assert!(written.to_string().contains("\"stock/7\""), "{written}");
+    }
+
+    #[test]
+    fn a_store_that_cannot_is_not_asked_again() {
+        let error = Error::NotImplemented {
+            operation: "`put_opts` with mode `PutMode::Update`".into(),
+            implementer: "LocalFileSystem".into(),
+        };
+        let error = of_write(&error, &Path::from("a"));
+        assert_eq!(error.kind(), StoreErrorKind::Config);
+        assert!(error.to_string().contains("conditional writes"), "{error}");
+    }
+
+    #[test]
+    fn no_signature_is_repeated() {
+        let error = generic("PUT https://x.blob.example/a?sv=1&sig=c2VjcmV0 (timed out) in 3 s");
+        let text = of_write(&error, &Path::from("a")).to_string();
+        assert!(!text.contains("c2VjcmV0"), "{text}");
+        assert!(text.contains("https://x.blob.example/a?… (timed out) in 3 s"), "{text}");
+    }
+}

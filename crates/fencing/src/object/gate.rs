@@ -1,0 +1,251 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{Clock, Entropy, Stamp, SystemClock, SystemEntropy};
+use object_store::{Attributes, ObjectStore, PutOptions, PutPayload, path::Path};
+
+use super::{
+    failure,
+    look::{Seen, stamped},
+    metadata,
+};
+use crate::{
+    error::GateError,
+    gate::{FenceGate, GateFuture},
+    redis::ResourceError,
+    refusal::Refusals,
+    rule::{Admitted, Verdict, judge},
+};
+
+/// Watermarks in the metadata of the objects that they guard.
+///
+/// A resource is the path of an object. Its watermark is the metadata `leasehold`, with the value
+/// `<fence> <lease>`; an object without it was never fenced. The gate looks at the object, compares,
+/// and writes on condition that the object is still the one it looked at; when it is not, it looks
+/// again.
+///
+/// The condition is the object's ETag or version, so it is as good as that: it has to change with
+/// every write. **S3 without SSE-KMS, and most stores that are compatible with it, make ETags from
+/// the bytes alone.** There, a holder who is paused between look and write can replace an object
+/// that others have written since, if its bytes are the same again. Let the bytes differ with every lease, for
+/// instance by its stamp. [`check`](Self::check) tells which kind of store it is.
+///
+/// A gate guards only what is written through it. Cloning is cheap.
+#[derive(Debug, Clone)]
+#[must_use = "a gate does nothing itself, write through it"]
+pub struct ObjectGate {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    pub(super) compares_versions: bool,
+    clock: Arc<dyn Clock>,
+    refusals: Arc<Refusals>,
+    most_attempts: u32,
+    most_rewritten: u64,
+}
+
+/// What is to be written.
+enum Write {
+    /// A new body, with attributes.
+    Put(PutPayload, Attributes),
+    /// The watermark alone.
+    Advance,
+}
+
+/// The end of one attempt.
+enum Attempt {
+    Written(Admitted),
+    LostRace,
+}
+
+impl ObjectGate {
+    /// A gate on a store.
+    pub fn new(store: Arc<dyn ObjectStore>) -> Self {
+        Self {
+            store,
+            entropy: Arc::new(SystemEntropy::new()),
+            compares_versions: false,
+            clock: Arc::new(SystemClock),
+            refusals: Arc::new(Refusals::new("object")),
+            most_attempts: 16,
+            most_rewritten: 16 * 1024 * 1024,
+        }
+    }
+
+    /// Whether the store's conditional writes compare versions, and no ETags. Default: `false`.
+    ///
+    /// So it is on Google Cloud Storage, whose ETags may stay the same where versions change.
+    /// Otherwise an unchanged ETag is an error.
+    pub fn compares_versions(mut self, compares: bool) -> Self {
+        self.compares_versions = compares;
+        self
+    }
+
+    /// How often a write is tried when others change the object meanwhile, 1 to 100. Default: 16.
+    ///
+    /// The pauses between are random, at most a second each. Values outside the range are moved to
+    /// its nearer end.
+    pub fn most_attempts(mut self, attempts: u32) -> Self {
+        self.most_attempts = attempts.clamp(1, 100);
+        self
+    }
+
+    /// How many bytes an object may have for `advance` to write them again. Default: 16 MiB.
+    pub fn most_rewritten(mut self, bytes: u64) -> Self {
+        self.most_rewritten = bytes;
+        self
+    }
+
+    /// Writes an object if the stamp is admitted, in one step with the comparison.
+    ///
+    /// The object is replaced, with its attributes. Repeating it with the same stamp is safe: it
+    /// writes again or is refused, and undoes nobody's write.
+    ///
+    /// # Errors
+    ///
+    /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
+    /// - [`GateError::Store`] when the store failed: of kind `Definite` when nothing was written,
+    ///   also because others changed the object during each attempt; `Indeterminate` when it may
+    ///   have been; `Corrupt` when the watermark is not one; `Config` when the store cannot write on
+    ///   a condition, or its ETag stayed the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the write back: it may or may not happen.
+    pub async fn put(
+        &self,
+        path: &Path,
+        payload: impl Into<PutPayload>,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        self.put_with(path, payload, Attributes::new(), presented).await
+    }
+
+    /// Writes an object with attributes, such as its content type, if the stamp is admitted.
+    ///
+    /// The metadata that the gate keeps itself is taken out of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put`](Self::put).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the write back: it may or may not happen.
+    pub async fn put_with(
+        &self,
+        path: &Path,
+        payload: impl Into<PutPayload>,
+        mut attributes: Attributes,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        metadata::unmark(&mut attributes);
+        self.pass(path, &Write::Put(payload.into(), attributes), presented).await
+    }
+
+    /// Whether an object is empty because it was made by `advance`, before anybody wrote to it.
+    ///
+    /// Readers take such an object for one that is not there.
+    pub fn is_placeholder(attributes: &Attributes) -> bool {
+        metadata::is_placeholder(attributes)
+    }
+
+    async fn pass(
+        &self,
+        path: &Path,
+        write: &Write,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        for attempt in 0..self.most_attempts {
+            match self.attempt(path, write, presented).await? {
+                Attempt::Written(admitted) => {
+                    self.refusals.admitted();
+                    return Ok(admitted);
+                }
+                Attempt::LostRace if attempt + 1 < self.most_attempts => self.pause(attempt).await,
+                Attempt::LostRace => {}
+            }
+        }
+        Err(failure::contended(path, self.most_attempts).into())
+    }
+
+    /// Looks, compares, and writes if nothing has changed since the look.
+    async fn attempt(
+        &self,
+        path: &Path,
+        write: &Write,
+        presented: Stamp,
+    ) -> Result<Attempt, GateError> {
+        let with_body = matches!(write, Write::Advance);
+        let mut seen = Seen::at(&*self.store, path, with_body).await?;
+        let admitted = match judge(seen.watermark, presented) {
+            Verdict::Admit(admitted) => admitted,
+            Verdict::Refuse { highest } => {
+                return Err(self.refusals.refuse(path.as_ref(), presented, highest).into());
+            }
+        };
+        let (payload, attributes) = match write {
+            Write::Put(payload, attributes) => (payload.clone(), attributes.clone()),
+            Write::Advance if admitted == Admitted::Again => return Ok(Attempt::Written(admitted)),
+            Write::Advance => self.same_again(path, &mut seen).await?,
+        };
+        let options = PutOptions {
+            mode: seen.mode(),
+            attributes: stamped(attributes, presented),
+            ..PutOptions::default()
+        };
+        match self.store.put_opts(path, payload, options).await {
+            // Again: whoever could still replace the object would have seen this very stamp.
+            Ok(put)
+                if admitted != Admitted::Again
+                    && !self.compares_versions
+                    && seen.has_etag(put.e_tag.as_deref()) =>
+            {
+                Err(failure::same_etag(path).into())
+            }
+            Ok(_) => Ok(Attempt::Written(admitted)),
+            Err(error) if failure::is_lost_race(&error) => Ok(Attempt::LostRace),
+            Err(error) => Err(failure::of_write(&error, path).into()),
+        }
+    }
+
+    /// The body and attributes that an object has already, or those of a placeholder.
+    async fn same_again(
+        &self,
+        path: &Path,
+        seen: &mut Seen,
+    ) -> Result<(PutPayload, Attributes), GateError> {
+        let Some(object) = seen.object.take() else {
+            let mut attributes = Attributes::new();
+            metadata::mark_placeholder(&mut attributes);
+            return Ok((PutPayload::new(), attributes));
+        };
+        let (size, attributes) = (object.meta.size, object.attributes.clone());
+        if size > self.most_rewritten {
+            return Err(failure::too_large(path, size, self.most_rewritten).into());
+        }
+        let bytes = object.bytes().await.map_err(|error| failure::of_look(&error, path))?;
+        Ok((bytes.into(), attributes))
+    }
+
+    /// Waits for a random part of a time that doubles with each attempt, up to a second.
+    async fn pause(&self, attempt: u32) {
+        let most = Duration::from_millis(10 << attempt.min(7)).min(Duration::from_secs(1));
+        let pause = most.mul_f64(self.entropy.fraction());
+        self.clock.sleep_until(self.clock.now() + pause).await;
+    }
+}
+
+/// Both methods write the whole object again, because a store changes metadata in no other way:
+/// it is read and written once, its tags are lost, and its time is new. A path where nothing is
+/// gets an empty object, which [`ObjectGate::is_placeholder`] knows. Repeats write nothing.
+impl FenceGate for ObjectGate {
+    fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        Box::pin(async move {
+            let path = Path::parse(resource);
+            let path = path.map_err(|_| ResourceError::NotAPath(resource.into()))?;
+            if path.as_ref().is_empty() {
+                return Err(ResourceError::Empty.into());
+            }
+            self.pass(&path, &Write::Advance, presented).await
+        })
+    }
+}

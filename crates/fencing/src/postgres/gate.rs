@@ -1,0 +1,226 @@
+use std::sync::Arc;
+
+use leasehold_core::{Stamp, StoreError, StoreErrorKind};
+use sqlx::{Connection, PgConnection, PgPool, Row};
+
+use super::{
+    failure::{Scope, failed, stamp_of},
+    table::FenceTable,
+};
+use crate::{
+    error::GateError,
+    gate::{FenceGate, GateFuture},
+    redis::ResourceError,
+    refusal::Refusals,
+    rule::Admitted,
+};
+
+/// Watermarks in a table of PostgreSQL, compared and written in the caller's own transaction.
+///
+/// [`admit_in`](Self::admit_in) is the gate of a write. As a [`FenceGate`] it uses a connection of its pool and
+/// commits at once: [`advance`](FenceGate::advance) shuts the holder before out when a lease is
+/// taken, and `admit` followed by a write is two steps. Cloning is cheap.
+///
+/// ```no_run
+/// # use leasehold_fencing::{FenceGate, GateError, Stamp, postgres::PostgresGate};
+/// # use leasehold_fencing::sqlx;
+/// # async fn example(pool: sqlx::PgPool, stamp: Stamp) -> Result<(), Box<dyn std::error::Error>> {
+/// let gate = PostgresGate::new(pool.clone());
+/// gate.advance("orders/42", stamp).await?; // from here on, the holder before is shut out
+///
+/// let mut tx = pool.begin().await?;
+/// gate.admit_in(&mut tx, "orders/42", stamp).await?;
+/// sqlx::query("UPDATE orders SET state = 'paid' WHERE id = 42").execute(&mut *tx).await?;
+/// tx.commit().await?; // the admission and the write, or neither
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a gate does nothing itself, admit writes through it"]
+pub struct PostgresGate {
+    pool: PgPool,
+    table: Arc<FenceTable>,
+    refusals: Arc<Refusals>,
+}
+
+impl PostgresGate {
+    /// The longest resource, in bytes.
+    pub const MAX_RESOURCE_BYTES: usize = 1024;
+
+    /// How often a statement of its own meets another one before that becomes the caller's affair.
+    const ATTEMPTS: u32 = 8;
+
+    /// A gate whose watermarks are in the table of the default name.
+    pub fn new(pool: PgPool) -> Self {
+        let refusals = Arc::new(Refusals::new("postgres"));
+        Self { pool, table: Arc::default(), refusals }
+    }
+
+    /// Keeps the watermarks in another table. Default: [`FenceTable::DEFAULT_NAME`].
+    pub fn table(mut self, table: FenceTable) -> Self {
+        self.table = Arc::new(table);
+        self
+    }
+
+    /// Creates the table, if it is not there: for tests and small services, which have no migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`GateError::Store`] when the server refused or failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether the table was created. It may be repeated.
+    pub async fn create_table(&self) -> Result<(), GateError> {
+        let create = || sqlx::query(self.table.create()).execute(&self.pool);
+        let created = match create().await {
+            // Two that create a table at the same time can meet in the catalog.
+            Err(error) if is_any(&error, &["23505", "42P07"]) => create().await,
+            created => created,
+        };
+        created.map(drop).map_err(|error| failed(&error, "the table of fences", Scope::Alone))
+    }
+
+    /// Admits a newer fence, or an equal one of the same lease, within the caller's transaction.
+    ///
+    /// The admission and whatever the transaction writes are committed together, or not at all. Until it
+    /// ends, others that present a stamp for this resource wait. Admit before reading what the
+    /// write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
+    ///
+    /// After an error, roll back. The transaction has to be one of sqlx: `begin()` or `begin_with()`.
+    ///
+    /// # Errors
+    ///
+    /// - [`GateError::Stale`] when another holder has been admitted.
+    /// - [`GateError::Conflict`] when the server gave the transaction up for another one: repeat
+    ///   it. [`TransactionConflict::of`](crate::TransactionConflict::of) reads the same of your own
+    ///   statements, and of the commit.
+    /// - [`GateError::Store`] when the server failed; of kind `Config` when the connection is in no
+    ///   transaction or the table is not there, of kind `Corrupt` when the watermark is not one.
+    /// - [`GateError::Resource`] when the resource is empty, too long or contains NUL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether the transaction has admitted the stamp: roll it back.
+    pub async fn admit_in(
+        &self,
+        conn: &mut PgConnection,
+        resource: &str,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        check(resource)?;
+        if !conn.is_in_transaction() {
+            return Err(in_no_transaction(resource).into());
+        }
+        let scope = Scope::Within;
+        match self.upsert(conn, resource, presented, scope).await? {
+            Some(admitted) => Ok(admitted),
+            // The refusal has locked the row: it is there, and it stays as it is.
+            None => match self.highest(conn, resource, scope).await? {
+                Some(highest) => Err(self.refusals.refuse(resource, presented, highest).into()),
+                None => Err(unseen(resource).into()),
+            },
+        }
+    }
+
+    /// Admits in a transaction of its own, which commits at once.
+    async fn admit_alone(&self, resource: &str, presented: Stamp) -> Result<Admitted, GateError> {
+        check(resource)?;
+        let mut met = unseen(resource).into();
+        for _ in 0..Self::ATTEMPTS {
+            match self.attempt_alone(resource, presented).await {
+                // Somebody deleted the watermark between the two statements.
+                Ok(None) => met = unseen(resource).into(),
+                // It has read nothing that a repeat would not read again.
+                Err(GateError::Conflict(conflict)) => met = conflict.into(),
+                Ok(Some(admitted)) => return Ok(admitted),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(met)
+    }
+
+    async fn attempt_alone(
+        &self,
+        resource: &str,
+        presented: Stamp,
+    ) -> Result<Option<Admitted>, GateError> {
+        let scope = Scope::Alone;
+        let connection = self.pool.acquire().await;
+        // Nothing was sent yet.
+        let mut conn = connection.map_err(|error| failed(&error, resource, Scope::Within))?;
+        if let Some(admitted) = self.upsert(&mut conn, resource, presented, scope).await? {
+            return Ok(Some(admitted));
+        }
+        match self.highest(&mut conn, resource, scope).await? {
+            Some(highest) => Err(self.refusals.refuse(resource, presented, highest).into()),
+            None => Ok(None),
+        }
+    }
+
+    /// `None` when the stamp was not admitted.
+    async fn upsert(
+        &self,
+        conn: &mut PgConnection,
+        resource: &str,
+        presented: Stamp,
+        scope: Scope,
+    ) -> Result<Option<Admitted>, GateError> {
+        let failed = |error| failed(&error, resource, scope);
+        let (fence, lease) = (i64::from(presented.fence), presented.lease.to_string());
+        let admit = sqlx::query(self.table.admit()).bind(resource).bind(fence).bind(lease);
+        let Some(row) = admit.fetch_optional(conn).await.map_err(failed)? else { return Ok(None) };
+        self.refusals.admitted();
+        Ok(Some(match row.try_get::<Option<i64>, _>(0).map_err(failed)? {
+            None => Admitted::First,
+            Some(previous) if previous == fence => Admitted::Again,
+            Some(_) => Admitted::Newer,
+        }))
+    }
+
+    async fn highest(
+        &self,
+        conn: &mut PgConnection,
+        resource: &str,
+        scope: Scope,
+    ) -> Result<Option<Stamp>, GateError> {
+        let row = sqlx::query(self.table.highest()).bind(resource).fetch_optional(conn).await;
+        match row.map_err(|error| failed(&error, resource, scope))? {
+            Some(row) => stamp_of(&row, resource, scope),
+            None => Ok(None),
+        }
+    }
+}
+
+impl FenceGate for PostgresGate {
+    fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        Box::pin(self.admit_alone(resource, presented))
+    }
+}
+
+fn check(resource: &str) -> Result<(), ResourceError> {
+    let limit = PostgresGate::MAX_RESOURCE_BYTES;
+    match resource {
+        "" => Err(ResourceError::Empty),
+        _ if resource.contains('\0') => Err(ResourceError::ContainsNul(resource.into())),
+        _ if resource.len() > limit => Err(ResourceError::TooLong { bytes: resource.len(), limit }),
+        _ => Ok(()),
+    }
+}
+
+fn is_any(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| codes.contains(&code.as_ref()))
+}
+
+fn in_no_transaction(resource: &str) -> StoreError {
+    let what = "the connection is in no transaction, so the admission would not guard the write";
+    let remedy = "begin one with sqlx's begin() or begin_with(), and admit and write in it";
+    StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(resource)
+}
+
+fn unseen(resource: &str) -> StoreError {
+    let what = "the watermark that refused the stamp cannot be seen";
+    let remedy = "let nobody delete watermarks, and no row level security hide them";
+    StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(resource)
+}

@@ -1,0 +1,103 @@
+use std::{fmt, sync::Arc};
+
+use leasehold_core::Stamp;
+use sqlx::{Encode, PgConnection, Postgres, Type};
+
+use super::{
+    failure::{Scope, failed, stamp_of},
+    rows::FencedRows,
+};
+use crate::{
+    error::{GateError, StaleFence},
+    refusal::Refusals,
+    rule::{Verdict, judge},
+};
+
+/// Why a fenced statement wrote no row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a stale holder must stop"]
+pub enum Unwritten {
+    /// There is no such row.
+    Missing,
+    /// Another holder has written or advanced the row; stop, and acquire the lock again.
+    Stale(StaleFence),
+    /// The row takes this stamp: another condition of the statement did not hold, or the row has
+    /// come or changed since. Look at the row, and decide anew.
+    Admissible,
+}
+
+impl FencedRows {
+    /// Tells why a statement that was to write the row of a key has written none.
+    ///
+    /// Ask on the same connection right after it, in the same transaction if it was in one. Each stale
+    /// fence counts in `leasehold_fence_rejected_total`.
+    ///
+    /// ```no_run
+    /// # use leasehold_fencing::{Stamp, postgres::{FencedRows, Unwritten}, sqlx::{self, PgConnection}};
+    /// # async fn example(conn: &mut PgConnection, stamp: Stamp) -> Result<(), Box<dyn std::error::Error>> {
+    /// let orders = FencedRows::new("orders", "id")?;
+    /// let update = orders.update("state = $4");
+    /// let done = sqlx::query(&update)
+    ///     .bind(42_i64)
+    ///     .bind(i64::from(stamp.fence))
+    ///     .bind(stamp.lease.to_string())
+    ///     .bind("paid")
+    ///     .execute(&mut *conn)
+    ///     .await?;
+    /// if done.rows_affected() == 0 {
+    ///     match orders.why_unwritten(conn, 42_i64, stamp).await? {
+    ///         Unwritten::Missing => println!("there is no order 42"),
+    ///         Unwritten::Stale(stale) => return Err(stale.into()),
+    ///         Unwritten::Admissible => println!("it has come since: write again"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`GateError::Conflict`] when the server gave the transaction up for another one.
+    /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the row's two columns are
+    ///   not the stamp of a lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads: dropping the future changes nothing.
+    pub async fn why_unwritten<K>(
+        &self,
+        conn: &mut PgConnection,
+        key: K,
+        presented: Stamp,
+    ) -> Result<Unwritten, GateError>
+    where
+        K: fmt::Display + for<'q> Encode<'q, Postgres> + Type<Postgres> + Send,
+    {
+        let Verdicts { table, refusals } = &self.verdicts;
+        let (resource, scope) = (format!("{table}/{key}"), Scope::Within);
+        let highest = self.highest();
+        let query = sqlx::query(&highest).bind(key);
+        let row = query.fetch_optional(conn).await;
+        let row = row.map_err(|error| failed(&error, &resource, scope))?;
+        let Some(row) = row else { return Ok(Unwritten::Missing) };
+        match judge(stamp_of(&row, &resource, scope)?, presented) {
+            Verdict::Admit(_) => Ok(Unwritten::Admissible),
+            Verdict::Refuse { highest } => {
+                Ok(Unwritten::Stale(refusals.refuse(&resource, presented, highest)))
+            }
+        }
+    }
+}
+
+/// What names and counts the refusals of rows.
+#[derive(Debug, Clone)]
+pub(super) struct Verdicts {
+    table: Box<str>,
+    refusals: Arc<Refusals>,
+}
+
+impl Verdicts {
+    pub(super) fn of(table: &str) -> Self {
+        Self { table: table.into(), refusals: Arc::new(Refusals::new("postgres")) }
+    }
+}

@@ -1,0 +1,95 @@
+//! A flash sale: thousands of buyers in several shops want a few articles; one shop dies in the midst
+//! of a sale, and one stands still for longer than its lease. Nothing is sold twice, nothing is left.
+//!
+//! ```sh
+//! cargo run --example flash_sale                       # shops are threads, stock is in memory
+//! REDIS_URL=redis://127.0.0.1/ DATABASE_URL=postgres://127.0.0.1/shop cargo run --example flash_sale
+//! ```
+//!
+//! With both addresses the shops are processes, and the stock is in PostgreSQL, in two tables of this
+//! example that are made anew.
+#![expect(clippy::disallowed_methods, reason = "an example takes real time")]
+
+mod audit;
+mod mishap;
+mod sale;
+mod shelf;
+mod shop;
+
+use std::{
+    env,
+    error::Error,
+    process::{Command, ExitCode},
+    sync::Arc,
+    thread,
+};
+
+use leasehold_services::Place;
+use mishap::Mishap;
+use shelf::{MemoryShelf, PostgresShelf, Shelf};
+use shop::Shop;
+use tokio::runtime::Runtime;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+const SHOPS: usize = 4;
+
+fn main() -> Result<ExitCode, Failure> {
+    if let Some(index) = env::args().nth(1) {
+        return shop_process(index.parse()?);
+    }
+    match (env::var("REDIS_URL"), env::var("DATABASE_URL")) {
+        (Ok(_), Ok(database)) => in_processes(&database),
+        (Err(_), Err(_)) => in_threads(),
+        _ => Err("set both REDIS_URL and DATABASE_URL, or neither".into()),
+    }
+}
+
+/// All shops in this process, each on a thread with a tokio runtime of its own.
+fn in_threads() -> Result<ExitCode, Failure> {
+    let (place, stock) = (Place::embedded(), Arc::new(MemoryShelf::stocked()));
+    let open = |index: usize| {
+        let (place, shelf) = (place.clone(), Shelf::Memory(Arc::clone(&stock)));
+        thread::spawn(move || run(&Shop { index, place, shelf, mishap: Mishap::of(index) }))
+    };
+    let shops: Vec<_> = (0..SHOPS).map(open).collect();
+    for shop in shops {
+        shop.join().map_err(|_| "a shop panicked")??;
+    }
+    Ok(audit::audit(&stock.books()).print())
+}
+
+/// Each shop in a process of its own.
+fn in_processes(database: &str) -> Result<ExitCode, Failure> {
+    let runtime = Runtime::new()?;
+    let shelf = runtime.block_on(PostgresShelf::connect(database))?;
+    runtime.block_on(shelf.stock())?;
+    let program = env::current_exe()?;
+    let open = |index: usize| Command::new(&program).arg(index.to_string()).spawn();
+    let shops = (0..SHOPS).map(open).collect::<Result<Vec<_>, _>>()?;
+    for (index, mut shop) in shops.into_iter().enumerate() {
+        let status = shop.wait()?;
+        if status.success() == (Mishap::of(index) == Mishap::Dies) {
+            return Err(format!("shop {index} ended with {status}").into());
+        }
+    }
+    let books = runtime.block_on(shelf.books())?;
+    Ok(audit::audit(&books).print())
+}
+
+/// One shop, as a process.
+fn shop_process(index: usize) -> Result<ExitCode, Failure> {
+    let database = env::var("DATABASE_URL")?;
+    let shelf = Shelf::Postgres(Runtime::new()?.block_on(PostgresShelf::connect(&database))?);
+    run(&Shop { index, place: Place::from_env(), shelf, mishap: Mishap::of(index) })?;
+    if Mishap::of(index) == Mishap::Dies { std::process::abort() } else { Ok(ExitCode::SUCCESS) }
+}
+
+/// Lets a shop sell until it is sold out, or dies.
+fn run(shop: &Shop) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let sold = runtime.block_on(shop.sell());
+    // Whatever was under way in a shop that died is never polled again.
+    runtime.shutdown_background();
+    sold
+}

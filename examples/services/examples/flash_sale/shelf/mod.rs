@@ -1,0 +1,51 @@
+//! Where the pieces are, and the books.
+
+mod memory;
+mod postgres;
+
+use std::sync::Arc;
+
+use leasehold::Stamp;
+pub(crate) use memory::MemoryShelf;
+pub(crate) use postgres::PostgresShelf;
+
+use crate::{
+    Failure,
+    sale::{Look, Sale},
+};
+
+/// A shelf that looks at fences.
+#[derive(Debug, Clone)]
+pub(crate) enum Shelf {
+    Memory(Arc<MemoryShelf>),
+    Postgres(PostgresShelf),
+}
+
+impl Shelf {
+    /// Looks how many pieces there are, and shuts everybody out who had the lock before.
+    pub(crate) async fn look(&self, article: usize, stamp: Stamp) -> Result<Look, Failure> {
+        match self {
+            Self::Memory(shelf) => Ok(shelf.look(article, stamp)),
+            Self::Postgres(shelf) => shelf.look(article, stamp).await,
+        }
+    }
+
+    /// Books a sale to a buyer of a shop, after which so many pieces are left.
+    pub(crate) async fn book(
+        &self,
+        article: usize,
+        left: u64,
+        buyer: (usize, usize),
+        stamp: Stamp,
+    ) -> Result<Sale, Failure> {
+        match self {
+            Self::Memory(shelf) => Ok(shelf.book(article, left, buyer, stamp)),
+            Self::Postgres(shelf) => shelf.book(article, left, buyer, stamp).await,
+        }
+    }
+}
+
+/// What fences guard.
+fn resource(article: usize) -> String {
+    format!("article/{article}")
+}

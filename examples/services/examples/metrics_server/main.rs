@@ -1,0 +1,79 @@
+//! Serves Prometheus text while a contended workload runs and goes wrong now and then.
+//!
+//! ```sh
+//! cargo run --example metrics_server -- 127.0.0.1:9464 60      # address and seconds; this is the default
+//! ```
+//!
+//! Locks are in the memory of this process, or on the server that `REDIS_URL` names.
+#![expect(clippy::disallowed_methods, reason = "an example takes real time")]
+
+mod mischief;
+mod workload;
+
+use std::{env, error::Error, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+
+use leasehold::{
+    LockRuntime,
+    fencing::MemoryGate,
+    metric::{
+        HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RENEWAL_BUCKETS, TURN_BUCKETS,
+        WAIT_BUCKETS, names,
+    },
+};
+use leasehold_services::{Outcome, Place, SHUTDOWN};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+
+/// Keeps the keys of this example apart.
+const NAMESPACE: &str = "metrics-example";
+/// Short, so that renewals happen while one looks.
+const TTL: Duration = Duration::from_secs(2);
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
+    let mut arguments = env::args().skip(1);
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:9464".into());
+    let seconds = arguments.next().unwrap_or_else(|| "60".into()).parse()?;
+    serve(address.parse()?)?;
+    println!("http://{address}/metrics, for {seconds} s");
+
+    let (place, gate) = (Place::from_env(), Arc::new(MemoryGate::new()));
+    let (first, second) = (open(&place).await?, open(&place).await?);
+    let end = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    let (worked, mischief) = tokio::join!(
+        workload::run([&first, &second], &gate, end),
+        mischief::run(&place, [&first, &second], &gate, end),
+    );
+    let (worked, mischief) = (worked?, mischief?);
+    let left = first.shutdown(SHUTDOWN).await.held + second.shutdown(SHUTDOWN).await.held;
+    Ok(Outcome::new()
+        .fact("writes", worked.accepted)
+        .fact("losses provoked", mischief.losses)
+        .fact("stale writes refused", mischief.refused)
+        .holds("no write was lost", worked.accepted == worked.shown)
+        .holds("every stale write was refused", mischief.accepted == 0 && mischief.refused > 0)
+        .holds("nothing is held at the end", left == 0)
+        .print())
+}
+
+/// Serves the metrics of this process, with buckets that fit.
+fn serve(address: SocketAddr) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let buckets: [(&str, &[f64]); 8] = [
+        (names::ACQUIRE_WAIT_SECONDS, &WAIT_BUCKETS),
+        (names::HOLD_SECONDS, &HOLD_BUCKETS),
+        (names::RENEWAL_SECONDS, &RENEWAL_BUCKETS),
+        (names::RENEWAL_LAG_SECONDS, &RENEWAL_BUCKETS),
+        (names::RENEWAL_MARGIN_SECONDS, &RENEWAL_BUCKETS),
+        (names::HANDOVER_SECONDS, &HANDOVER_BUCKETS),
+        (names::QUEUE_POSITION, &POSITION_BUCKETS),
+        (names::TURN_LEASES, &TURN_BUCKETS),
+    ];
+    let mut builder = PrometheusBuilder::new().with_http_listener(address);
+    for (name, bounds) in buckets {
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.into()), bounds)?;
+    }
+    Ok(builder.install()?)
+}
+
+async fn open(place: &Place) -> Result<LockRuntime, Box<dyn Error + Send + Sync>> {
+    place.open(LockRuntime::builder().namespace(NAMESPACE).service("metrics").ttl(TTL)).await
+}

@@ -1,0 +1,18 @@
+//! The gate on object stores: the crate's store in memory, its local files, and stores that lack something.
+
+#![cfg(feature = "object-store")]
+
+#[path = "gate_object/advance.rs"]
+mod advance;
+#[path = "gate_object/racing.rs"]
+mod racing;
+#[path = "gate_object/random.rs"]
+mod random;
+#[path = "gate_object/rule.rs"]
+mod rule;
+#[path = "gate_object/steered.rs"]
+mod steered;
+#[path = "gate_object/stores.rs"]
+mod stores;
+#[path = "gate_object/words.rs"]
+mod words;

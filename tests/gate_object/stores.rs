@@ -1,0 +1,128 @@
+//! Which stores a gate can rest on, and what it says of the others.
+
+use std::sync::Arc;
+
+use leasehold::{
+    StoreError, StoreErrorKind,
+    fencing::{Admitted, FenceGate, GateError},
+};
+use object_store::{
+    ObjectStore, ObjectStoreExt, local::LocalFileSystem, memory::InMemory, path::Path,
+};
+
+use crate::{
+    steered::{Kind, Steered},
+    words::{gate, of, path, read, refused_by},
+};
+
+fn assert_config(error: &StoreError, words: &[&str]) {
+    assert_eq!(error.kind(), StoreErrorKind::Config, "{error}");
+    let text = error.to_string();
+    for word in words {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+fn store_error(result: Result<Admitted, GateError>) -> StoreError {
+    match result {
+        Err(GateError::Store(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_store_in_memory_has_all_that_is_needed() {
+    let store = Arc::new(InMemory::new());
+    assert_eq!(gate(&store).check(&Path::from("trials")).await, Ok(()));
+    let left = store.list_with_delimiter(Some(&Path::from("trials"))).await.unwrap();
+    assert!(left.objects.is_empty());
+}
+
+#[tokio::test]
+async fn local_files_have_no_metadata_and_no_conditions() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
+    let gate = gate(&store);
+    let words = ["needs metadata and conditional writes", "LocalFileSystem"];
+    assert_config(&store_error(gate.put(&path(), "a", of(1)).await), &words);
+    assert_config(&store_error(gate.advance("stock/7", of(1)).await), &words);
+    assert_config(&gate.check(&Path::from("trials")).await.unwrap_err(), &words);
+
+    store.put(&path(), "from before".into()).await.unwrap();
+    assert_config(&store_error(gate.put(&path(), "a", of(1)).await), &words);
+    assert_eq!(read(&*store).await.0, "from before");
+}
+
+#[tokio::test]
+async fn a_check_names_what_a_store_lacks() {
+    for (kind, words) in [
+        (Kind::WithoutMetadata, "keeps no metadata"),
+        (Kind::WithoutConditions, "creates an object twice"),
+        (Kind::WithoutVersions, "neither an ETag nor a version"),
+        (Kind::EtagsOfBytes, "the ETag stayed the same"),
+    ] {
+        let store = Steered::of(kind);
+        let error = gate(&store).check(&Path::from("trials")).await.unwrap_err();
+        assert_config(&error, &[words, "\"trials\""]);
+        let left = store.list_with_delimiter(Some(&Path::from("trials"))).await.unwrap();
+        assert!(left.objects.is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_tells_no_version_is_refused() {
+    let store = Steered::of(Kind::WithoutVersions);
+    let gate = gate(&store);
+    assert_eq!(gate.put(&path(), "a", of(1)).await, Ok(Admitted::First));
+    let error = store_error(gate.put(&path(), "b", of(2)).await);
+    assert_config(&error, &["neither an ETag nor a version"]);
+    assert_eq!(read(&*store).await.0, "a");
+}
+
+/// Whether a writer that is paused after its look is shut out by a newer one that writes `bytes`
+/// in place of "9 left", and what the newer one was told.
+async fn shut_out(bytes: &'static str) -> (bool, Result<Admitted, GateError>) {
+    let store = Steered::of(Kind::EtagsOfBytes);
+    let gate = gate(&store);
+    gate.put(&path(), "9 left", of(40)).await.unwrap();
+    let (pause, paused) = (store.pause_next(), gate.clone());
+    let late = tokio::spawn(async move { paused.put(&path(), "late", of(41)).await });
+    pause.reached().await;
+    let newer = gate.put(&path(), bytes, of(42)).await;
+    pause.end();
+    (refused_by(&late.await.unwrap(), of(42)), newer)
+}
+
+#[tokio::test]
+async fn where_etags_are_made_of_bytes_the_bytes_have_to_differ() {
+    assert_eq!(shut_out("8 left").await, (true, Ok(Admitted::Newer)));
+
+    // The damage, and the error that tells of it.
+    let (was_shut_out, newer) = shut_out("9 left").await;
+    assert!(!was_shut_out);
+    assert_config(
+        &store_error(newer),
+        &["the write took place", "let the bytes differ", "SSE-KMS"],
+    );
+}
+
+#[tokio::test]
+async fn where_etags_are_made_of_bytes_advance_says_that_it_is_not_enough() {
+    let store = Steered::of(Kind::EtagsOfBytes);
+    let gate = gate(&store);
+    gate.put(&path(), "9 left", of(40)).await.unwrap();
+    assert_config(
+        &store_error(gate.advance("stock/7", of(41)).await),
+        &["the ETag stayed the same"],
+    );
+    assert!(refused_by(&gate.put(&path(), "late", of(40)).await, of(41)));
+}
+
+#[tokio::test]
+async fn a_store_that_compares_versions_may_keep_its_etags() {
+    let store = Steered::of(Kind::EtagsOfBytes);
+    let gate = gate(&store).compares_versions(true);
+    gate.put(&path(), "9 left", of(40)).await.unwrap();
+    assert_eq!(gate.put(&path(), "9 left", of(41)).await, Ok(Admitted::Newer));
+    assert_eq!(gate.check(&Path::from("trials")).await.unwrap_err().kind(), StoreErrorKind::Config);
+}
