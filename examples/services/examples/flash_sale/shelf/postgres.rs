@@ -2,7 +2,8 @@ use leasehold::{
     Stamp,
     fencing::{FenceGate, GateError, TransactionConflict, postgres::PostgresGate, sqlx},
 };
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use leasehold_services::Database;
+use sqlx::PgPool;
 
 use super::resource;
 use crate::{
@@ -44,10 +45,9 @@ const TABLES: [&str; 5] = [
 ];
 
 impl PostgresShelf {
-    /// Connects lazily: a pool belongs to the runtime that uses it.
-    pub(crate) async fn connect(url: &str) -> Result<Self, Failure> {
-        let pool = PgPoolOptions::new().max_connections(8).connect_lazy(url)?;
-        Ok(Self { gate: PostgresGate::new(pool.clone()), pool })
+    pub(crate) fn new(database: &Database) -> Self {
+        let pool = database.pool();
+        Self { gate: PostgresGate::new(pool.clone()), pool }
     }
 
     /// Makes the tables anew, with all pieces.

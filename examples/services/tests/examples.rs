@@ -1,0 +1,57 @@
+//! The examples of services end well, in one process and on real servers, and say what is wrong with a
+//! wrong address.
+#![expect(clippy::disallowed_methods, reason = "programs take real time")]
+
+#[path = "examples/program.rs"]
+mod program;
+#[path = "examples/servers.rs"]
+mod servers;
+
+use program::Program;
+use servers::Servers;
+
+#[test]
+fn a_flash_sale_sells_every_piece_once() {
+    let reported =
+        ["pieces sold                           240", "stale sales refused", "all conditions hold"];
+    Program::of("flash_sale").start().ends_well(&reported);
+    let servers = Servers::start();
+    // Twice: the second sale finds what the first has left behind, beside one on other data.
+    let other = Program::of("flash_sale").on(&servers, "other").start();
+    for _ in 0..2 {
+        Program::of("flash_sale").on(&servers, "shop").start().ends_well(&reported);
+    }
+    other.ends_well(&reported);
+    servers.leave_no_key_without_ttl();
+}
+
+#[test]
+fn the_metrics_server_ends_well_on_a_server() {
+    let servers = Servers::start();
+    let address = program::free_address();
+    let server = Program::of("metrics_server").arguments(&[&address, "4"]).on_redis(&servers);
+    server.start().ends_well(&["losses provoked", "all conditions hold"]);
+    servers.leave_no_key_without_ttl();
+}
+
+#[test]
+fn a_wrong_address_is_named_without_its_password() {
+    let redis = "redis://bob:hush-hush@127.0.0.1:1";
+    let postgres = "postgres://bob:hush-hush@127.0.0.1:1/shop";
+    let address = program::free_address();
+    let metrics = Program::of("metrics_server").arguments(&[&address, "1"]);
+    metrics.with("REDIS_URL", redis).start().fails_with(&["REDIS_URL", "127.0.0.1:1"]);
+
+    let servers = Servers::start();
+    for example in ["flash_sale"] {
+        let on = || Program::of(example).on(&servers, "wrong");
+        on().with("REDIS_URL", redis).start().fails_with(&["REDIS_URL", "127.0.0.1:1"]);
+        on().with("DATABASE_URL", postgres)
+            .start()
+            .fails_with(&["DATABASE_URL: 127.0.0.1:1/shop", "refused"]);
+        on().with("DATABASE_URL", "http://bob:hush-hush@example.org")
+            .start()
+            .fails_with(&["DATABASE_URL", "postgres://"]);
+        on().with("DATABASE_URL", "").start().fails_with(&["REDIS_URL and DATABASE_URL"]);
+    }
+}
