@@ -1,4 +1,4 @@
-use std::{env, fmt};
+use std::{env, fmt, sync::Arc};
 
 use leasehold::fencing::sqlx::{
     Connection, PgConnection, PgPool,
@@ -9,7 +9,7 @@ use crate::Failure;
 
 /// The PostgreSQL server that `DATABASE_URL` names.
 #[derive(Clone)]
-pub struct Database(PgConnectOptions);
+pub struct Database(Arc<PgConnectOptions>);
 
 impl Database {
     const CONNECTIONS: u32 = 8;
@@ -32,7 +32,8 @@ impl Database {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("DATABASE_URL: an address begins with postgres://".into());
         }
-        Ok(Self(url.parse().map_err(|error| format!("DATABASE_URL: {error}"))?))
+        let options = url.parse().map_err(|error| format!("DATABASE_URL: {error}"))?;
+        Ok(Self(Arc::new(options)))
     }
 
     /// Connects once: a pool would try a server that refuses connections again and again.
@@ -54,7 +55,7 @@ impl Database {
     #[must_use]
     pub fn pool(&self) -> PgPool {
         let options = PgPoolOptions::new().max_connections(Self::CONNECTIONS);
-        options.connect_lazy_with(self.0.clone())
+        options.connect_lazy_with(PgConnectOptions::clone(&self.0))
     }
 }
 

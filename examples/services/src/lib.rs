@@ -6,6 +6,7 @@ mod failure;
 mod instance;
 mod outcome;
 mod place;
+mod refusal;
 mod stall;
 
 pub use database::Database;
@@ -13,4 +14,5 @@ pub use failure::{Failure, end};
 pub use instance::Instance;
 pub use outcome::Outcome;
 pub use place::{Place, SHUTDOWN};
+pub use refusal::Refusal;
 pub use stall::Stall;

@@ -2,8 +2,9 @@
 //! of a sale, and one stands still for longer than its lease. Nothing is sold twice, nothing is left.
 //!
 //! ```sh
-//! cargo run --example flash_sale                       # shops are threads, stock is in memory
-//! REDIS_URL=redis://127.0.0.1/ DATABASE_URL=postgres://127.0.0.1/shop cargo run --example flash_sale
+//! cargo run -p leasehold-services --example flash_sale     # shops are threads, stock is in memory
+//! REDIS_URL=redis://127.0.0.1/ DATABASE_URL=postgres://127.0.0.1/shop \
+//!     cargo run -p leasehold-services --example flash_sale
 //! ```
 //!
 //! With both addresses the shops are processes, and the stock is in PostgreSQL, in tables of this

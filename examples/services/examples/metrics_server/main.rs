@@ -1,10 +1,10 @@
 //! Serves Prometheus text while a contended workload runs and goes wrong now and then.
 //!
 //! ```sh
-//! cargo run --example metrics_server -- 127.0.0.1:9464 60      # address and seconds; this is the default
+//! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60   # the default
 //! ```
 //!
-//! Locks are in the memory of this process, or on the server that `REDIS_URL` names.
+//! The arguments are the address and for how many seconds. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod mischief;

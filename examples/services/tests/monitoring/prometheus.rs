@@ -49,7 +49,7 @@ impl Prometheus {
 
     /// Waits until a query gives a number.
     pub(crate) fn wait_for_a_finite_value(&self, query: &str) {
-        self.wait_for(query, || {
+        wait_for(query, || {
             let answer = http::get(&self.address, "/api/v1/query", &format!("query={query}"))?;
             let rows = answer["data"]["result"].as_array()?;
             let values =
@@ -60,19 +60,19 @@ impl Prometheus {
 
     /// Waits until an alert fires.
     pub(crate) fn wait_for_alert(&self, name: &str) {
-        self.wait_for(name, || {
+        wait_for(name, || {
             let answer = http::get(&self.address, "/api/v1/alerts", "")?;
             let alerts = answer["data"]["alerts"].as_array()?;
             let is_it = |alert: &&Value| alert["labels"]["alertname"] == name;
             alerts.iter().find(is_it).filter(|alert| alert["state"] == "firing").map(|_| ())
         });
     }
+}
 
-    fn wait_for(&self, what: &str, mut seen: impl FnMut() -> Option<()>) {
-        let end = Instant::now() + CEILING;
-        while seen().is_none() {
-            assert!(Instant::now() < end, "not within {CEILING:?}: {what}");
-            thread::sleep(PAUSE);
-        }
+fn wait_for(what: &str, mut seen: impl FnMut() -> Option<()>) {
+    let end = Instant::now() + CEILING;
+    while seen().is_none() {
+        assert!(Instant::now() < end, "not within {CEILING:?}: {what}");
+        thread::sleep(PAUSE);
     }
 }
