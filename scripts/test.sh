@@ -2,7 +2,7 @@
 #
 # The gate: format, lints, documentation, every test, packages. Whatever it accepts may be merged.
 #
-#   scripts/test.sh             needs redis-server 6.2 or newer and PostgreSQL; says how to install what is missing
+#   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL and Prometheus; says how to install what is missing
 #   scripts/test.sh --install   installs what is missing; so does CI=true
 #
 # Tests start their own private servers, on unix sockets or free ports; none is assumed to run.
@@ -33,6 +33,7 @@ main() {
     trap summary EXIT
     step "redis-server" need_redis "$install"
     step "postgresql" need_postgres "$install"
+    step "prometheus" need_prometheus "$install"
     step "format" cargo fmt --all --check
     step "lints" cargo clippy --workspace --all-targets --all-features -- -D warnings
     # What users build: the facade alone, without what the test tools switch on.
@@ -132,6 +133,46 @@ postgres_install_command() {
     fi
 }
 
+# Tests start one of their own on a free port, and its promtool reads the alert rules.
+need_prometheus() {
+    local install="$1" command
+    if ! has_prometheus; then
+        command="$(prometheus_install_command)" || die \
+            "Prometheus is missing, and this script knows no package manager here;" \
+            "install it so that prometheus and promtool are in the PATH"
+        if [[ "$install" != true ]]; then
+            die "Prometheus is missing; install it with" "" "    $command" "" \
+                "or let this script do it: scripts/test.sh --install"
+        fi
+        say "installing: $command"
+        bash -c "$command"
+        hash -r
+        has_prometheus || die "'$command' brought no prometheus and promtool"
+    fi
+    prometheus --version 2>&1 | sed -n 1p
+}
+
+has_prometheus() {
+    command -v prometheus >/dev/null && command -v promtool >/dev/null
+}
+
+prometheus_install_command() {
+    local become=""
+    if [[ "$(id -u)" -ne 0 ]] && command -v sudo >/dev/null; then
+        become="sudo "
+    fi
+    if command -v apt-get >/dev/null; then
+        echo "${become}sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update" \
+            "&& apt-get install -y --no-install-recommends prometheus'"
+    elif command -v dnf >/dev/null; then
+        echo "${become}dnf install -y golang-github-prometheus"
+    elif command -v brew >/dev/null; then
+        echo "brew install prometheus"
+    else
+        return 1
+    fi
+}
+
 # The one command that installs redis-server here.
 install_command() {
     local become=""
@@ -151,7 +192,7 @@ install_command() {
 
 # Every published member packs, with its README, its scripts and all of its sources.
 packages() {
-    cargo package --workspace --exclude leasehold-testkit --no-verify --allow-dirty
+    cargo package --workspace --exclude leasehold-testkit --exclude leasehold-services --no-verify --allow-dirty
     local name folder file listed
     for name in "${PUBLISHED[@]}"; do
         folder="crates/${name#leasehold-}"

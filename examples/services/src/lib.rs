@@ -1,7 +1,18 @@
-//! What the examples of services share: where their locks are, and how they say what came of a run.
+//! What the examples of services share: where their locks and data are, instances that can die, and how
+//! they say what came of a run.
 
+mod database;
+mod failure;
+mod instance;
 mod outcome;
 mod place;
+mod refusal;
+mod stall;
 
+pub use database::Database;
+pub use failure::{Failure, end};
+pub use instance::Instance;
 pub use outcome::Outcome;
 pub use place::{Place, SHUTDOWN};
+pub use refusal::Refusal;
+pub use stall::Stall;

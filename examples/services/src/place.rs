@@ -1,6 +1,8 @@
-use std::{env, error::Error, sync::Arc, time::Duration};
+use std::{env, sync::Arc, time::Duration};
 
 use leasehold::{FenceSettings, LockRuntime, LockRuntimeBuilder, MemoryStore, SystemClock};
+
+use crate::Failure;
 
 /// Where the locks of an example are: on the server that `REDIS_URL` names, or in this process.
 #[derive(Debug, Clone)]
@@ -14,13 +16,28 @@ pub enum Place {
 impl Place {
     /// Reads `REDIS_URL`.
     pub fn from_env() -> Self {
-        env::var("REDIS_URL").map_or_else(|_| Self::embedded(), Self::Redis)
+        let url = env::var("REDIS_URL").ok().filter(|url| !url.is_empty());
+        url.map_or_else(Self::embedded, Self::Redis)
     }
 
     /// The memory of this process.
     pub fn embedded() -> Self {
         let store = MemoryStore::new(Arc::new(SystemClock), FenceSettings::default());
         Self::Embedded(Arc::new(store))
+    }
+
+    /// Finds out whether it can be reached.
+    ///
+    /// # Errors
+    ///
+    /// What the server says.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub async fn check(&self) -> Result<(), Failure> {
+        let _ = self.open(LockRuntime::builder()).await?.shutdown(SHUTDOWN).await;
+        Ok(())
     }
 
     /// Opens a runtime there, as a process of a service would.
@@ -32,12 +49,11 @@ impl Place {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind.
-    pub async fn open(
-        &self,
-        builder: LockRuntimeBuilder,
-    ) -> Result<LockRuntime, Box<dyn Error + Send + Sync>> {
+    pub async fn open(&self, builder: LockRuntimeBuilder) -> Result<LockRuntime, Failure> {
         Ok(match self {
-            Self::Redis(url) => builder.connect(url).await?,
+            Self::Redis(url) => {
+                builder.connect(url).await.map_err(|error| format!("REDIS_URL: {error}"))?
+            }
             Self::Embedded(store) => builder.on_store(Arc::clone(store) as Arc<_>)?,
         })
     }

@@ -2,11 +2,12 @@
 //! of a sale, and one stands still for longer than its lease. Nothing is sold twice, nothing is left.
 //!
 //! ```sh
-//! cargo run --example flash_sale                       # shops are threads, stock is in memory
-//! REDIS_URL=redis://127.0.0.1/ DATABASE_URL=postgres://127.0.0.1/shop cargo run --example flash_sale
+//! cargo run -p leasehold-services --example flash_sale     # shops are threads, stock is in memory
+//! REDIS_URL=redis://127.0.0.1/ DATABASE_URL=postgres://127.0.0.1/shop \
+//!     cargo run -p leasehold-services --example flash_sale
 //! ```
 //!
-//! With both addresses the shops are processes, and the stock is in PostgreSQL, in two tables of this
+//! With both addresses the shops are processes, and the stock is in PostgreSQL, in tables of this
 //! example that are made anew.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
@@ -18,30 +19,28 @@ mod shop;
 
 use std::{
     env,
-    error::Error,
     process::{Command, ExitCode},
     sync::Arc,
     thread,
 };
 
-use leasehold_services::Place;
+use leasehold_services::{Database, Failure, Place, end};
 use mishap::Mishap;
 use shelf::{MemoryShelf, PostgresShelf, Shelf};
 use shop::Shop;
 use tokio::runtime::Runtime;
 
-type Failure = Box<dyn Error + Send + Sync>;
-
 const SHOPS: usize = 4;
 
-fn main() -> Result<ExitCode, Failure> {
-    if let Some(index) = env::args().nth(1) {
-        return shop_process(index.parse()?);
-    }
-    match (env::var("REDIS_URL"), env::var("DATABASE_URL")) {
-        (Ok(_), Ok(database)) => in_processes(&database),
-        (Err(_), Err(_)) => in_threads(),
-        _ => Err("set both REDIS_URL and DATABASE_URL, or neither".into()),
+fn main() -> ExitCode {
+    end(sell())
+}
+
+fn sell() -> Result<ExitCode, Failure> {
+    match (Database::from_env()?, env::args().nth(1)) {
+        (Some(database), Some(index)) => shop_process(&database, index.parse()?),
+        (Some(database), None) => in_processes(&database),
+        (None, _) => in_threads(),
     }
 }
 
@@ -60,10 +59,15 @@ fn in_threads() -> Result<ExitCode, Failure> {
 }
 
 /// Each shop in a process of its own.
-fn in_processes(database: &str) -> Result<ExitCode, Failure> {
+fn in_processes(database: &Database) -> Result<ExitCode, Failure> {
     let runtime = Runtime::new()?;
-    let shelf = runtime.block_on(PostgresShelf::connect(database))?;
-    runtime.block_on(shelf.stock())?;
+    let shelf = runtime.block_on(async {
+        Place::from_env().check().await?;
+        database.check().await?;
+        let shelf = PostgresShelf::new(database);
+        shelf.stock().await?;
+        Ok::<_, Failure>(shelf)
+    })?;
     let program = env::current_exe()?;
     let open = |index: usize| Command::new(&program).arg(index.to_string()).spawn();
     let shops = (0..SHOPS).map(open).collect::<Result<Vec<_>, _>>()?;
@@ -78,9 +82,9 @@ fn in_processes(database: &str) -> Result<ExitCode, Failure> {
 }
 
 /// One shop, as a process.
-fn shop_process(index: usize) -> Result<ExitCode, Failure> {
-    let database = env::var("DATABASE_URL")?;
-    let shelf = Shelf::Postgres(Runtime::new()?.block_on(PostgresShelf::connect(&database))?);
+fn shop_process(database: &Database, index: usize) -> Result<ExitCode, Failure> {
+    // The pool is made in a runtime, and used in the shop's own.
+    let shelf = Shelf::Postgres(Runtime::new()?.block_on(async { PostgresShelf::new(database) }));
     run(&Shop { index, place: Place::from_env(), shelf, mishap: Mishap::of(index) })?;
     if Mishap::of(index) == Mishap::Dies { std::process::abort() } else { Ok(ExitCode::SUCCESS) }
 }

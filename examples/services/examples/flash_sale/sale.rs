@@ -7,7 +7,7 @@ pub(crate) const PIECES: u64 = 60;
 pub(crate) const BUYERS: usize = 1_000;
 /// How long a sale takes.
 pub(crate) const SALE: Duration = Duration::from_millis(1);
-pub(crate) const TTL: Duration = Duration::from_millis(1_000);
+pub(crate) const TTL: Duration = Duration::from_secs(1);
 
 /// Which article a buyer wants.
 pub(crate) fn wish(buyer: usize) -> usize {

@@ -1,16 +1,16 @@
 //! Serves Prometheus text while a contended workload runs and goes wrong now and then.
 //!
 //! ```sh
-//! cargo run --example metrics_server -- 127.0.0.1:9464 60      # address and seconds; this is the default
+//! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60   # the default
 //! ```
 //!
-//! Locks are in the memory of this process, or on the server that `REDIS_URL` names.
+//! The arguments are the address and for how many seconds. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod mischief;
 mod workload;
 
-use std::{env, error::Error, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+use std::{env, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
 use leasehold::{
     LockRuntime,
@@ -20,7 +20,7 @@ use leasehold::{
         WAIT_BUCKETS, names,
     },
 };
-use leasehold_services::{Outcome, Place, SHUTDOWN};
+use leasehold_services::{Failure, Outcome, Place, SHUTDOWN, end};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
 /// Keeps the keys of this example apart.
@@ -29,7 +29,11 @@ const NAMESPACE: &str = "metrics-example";
 const TTL: Duration = Duration::from_secs(2);
 
 #[tokio::main]
-async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
+async fn main() -> ExitCode {
+    end(run().await)
+}
+
+async fn run() -> Result<ExitCode, Failure> {
     let mut arguments = env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:9464".into());
     let seconds = arguments.next().unwrap_or_else(|| "60".into()).parse()?;
@@ -56,7 +60,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error + Send + Sync>> {
 }
 
 /// Serves the metrics of this process, with buckets that fit.
-fn serve(address: SocketAddr) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn serve(address: SocketAddr) -> Result<(), Failure> {
     let buckets: [(&str, &[f64]); 8] = [
         (names::ACQUIRE_WAIT_SECONDS, &WAIT_BUCKETS),
         (names::HOLD_SECONDS, &HOLD_BUCKETS),
@@ -74,6 +78,6 @@ fn serve(address: SocketAddr) -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(builder.install()?)
 }
 
-async fn open(place: &Place) -> Result<LockRuntime, Box<dyn Error + Send + Sync>> {
+async fn open(place: &Place) -> Result<LockRuntime, Failure> {
     place.open(LockRuntime::builder().namespace(NAMESPACE).service("metrics").ttl(TTL)).await
 }

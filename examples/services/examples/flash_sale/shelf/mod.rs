@@ -25,8 +25,8 @@ impl Shelf {
     /// Looks how many pieces there are, and shuts everybody out who had the lock before.
     pub(crate) async fn look(&self, article: usize, stamp: Stamp) -> Result<Look, Failure> {
         match self {
-            Self::Memory(shelf) => Ok(shelf.look(article, stamp)),
-            Self::Postgres(shelf) => shelf.look(article, stamp).await,
+            Self::Memory(stock) => Ok(stock.look(article, stamp)),
+            Self::Postgres(stock) => stock.look(article, stamp).await,
         }
     }
 
@@ -39,8 +39,8 @@ impl Shelf {
         stamp: Stamp,
     ) -> Result<Sale, Failure> {
         match self {
-            Self::Memory(shelf) => Ok(shelf.book(article, left, buyer, stamp)),
-            Self::Postgres(shelf) => shelf.book(article, left, buyer, stamp).await,
+            Self::Memory(stock) => Ok(stock.book(article, left, buyer, stamp)),
+            Self::Postgres(stock) => stock.book(article, left, buyer, stamp).await,
         }
     }
 }

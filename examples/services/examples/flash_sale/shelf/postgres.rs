@@ -1,38 +1,18 @@
 use leasehold::{
     Stamp,
-    fencing::{FenceGate, GateError, TransactionConflict, postgres::PostgresGate, sqlx},
+    fencing::{FenceGate, GateError, postgres::PostgresGate, sqlx},
 };
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use leasehold_services::{Database, Failure, Refusal};
+use sqlx::PgPool;
 
 use super::resource;
-use crate::{
-    Failure,
-    sale::{ARTICLES, Books, Look, PIECES, Sale},
-};
+use crate::sale::{ARTICLES, Books, Look, PIECES, Sale};
 
 /// A shelf in PostgreSQL.
 #[derive(Debug, Clone)]
 pub(crate) struct PostgresShelf {
     pool: PgPool,
     gate: PostgresGate,
-}
-
-/// Why a transaction did not come about.
-enum Refusal {
-    Gate(GateError),
-    Server(sqlx::Error),
-}
-
-impl From<GateError> for Refusal {
-    fn from(error: GateError) -> Self {
-        Self::Gate(error)
-    }
-}
-
-impl From<sqlx::Error> for Refusal {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Server(error)
-    }
 }
 
 const TABLES: [&str; 5] = [
@@ -44,10 +24,9 @@ const TABLES: [&str; 5] = [
 ];
 
 impl PostgresShelf {
-    /// Connects lazily: a pool belongs to the runtime that uses it.
-    pub(crate) async fn connect(url: &str) -> Result<Self, Failure> {
-        let pool = PgPoolOptions::new().max_connections(8).connect_lazy(url)?;
-        Ok(Self { gate: PostgresGate::new(pool.clone()), pool })
+    pub(crate) fn new(database: &Database) -> Self {
+        let pool = database.pool();
+        Self { gate: PostgresGate::new(pool.clone()), pool }
     }
 
     /// Makes the tables anew, with all pieces.
@@ -90,14 +69,9 @@ impl PostgresShelf {
         loop {
             match self.try_book(article, left, buyer, stamp).await {
                 Ok(()) => return Ok(Sale::Booked),
-                Err(Refusal::Gate(GateError::Stale(_))) => {
-                    return self.shut_out(article, Sale::ShutOut).await;
-                }
-                // Another transaction came between: that says nothing about the lease.
-                Err(Refusal::Gate(GateError::Conflict(_))) => {}
-                Err(Refusal::Server(error)) if TransactionConflict::of(&error).is_some() => {}
-                Err(Refusal::Gate(error)) => return Err(error.into()),
-                Err(Refusal::Server(error)) => return Err(error.into()),
+                Err(Refusal::Stale) => return self.shut_out(article, Sale::ShutOut).await,
+                Err(Refusal::Conflict) => {}
+                Err(Refusal::Failed(failure)) => return Err(failure),
             }
         }
     }

@@ -1,0 +1,65 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use leasehold_services::Stall;
+
+/// What was counted, by all instances and users.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    runs: Mutex<BTreeMap<u64, u64>>,
+    /// Writes that the books refused, for a stale fence.
+    pub(crate) refused: Count,
+    /// Writes that are on their way.
+    pub(crate) writing: Count,
+    /// Requests that users sent.
+    pub(crate) requests: Count,
+    /// Users who heard that their own request was the one.
+    pub(crate) first: Count,
+    /// Requests that were told that another runs.
+    pub(crate) running: Count,
+    /// The same, of a run whose instance had died.
+    pub(crate) running_dead: Count,
+    /// Users who heard that it was done before.
+    pub(crate) done: Count,
+    /// Requests that failed or were never answered.
+    pub(crate) failed: Count,
+    pub(crate) died: AtomicBool,
+    pub(crate) stall: Stall,
+}
+
+impl Tally {
+    /// Counts a run of a form; says the how manieth it is.
+    pub(crate) fn run(&self, form: u64) -> u64 {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = runs.entry(form).or_default();
+        *count += 1;
+        *count
+    }
+
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+}
+
+/// A number that many change.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn up(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn down(&self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
