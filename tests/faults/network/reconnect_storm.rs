@@ -46,7 +46,7 @@ fn protected() -> String {
         let dials = outage(&net);
         guard.release().await.expect("held to the end");
         let served: usize = crowds.iter_mut().map(served).sum();
-        assert_eq!(served, CROWDS.iter().sum());
+        assert_eq!(served, CROWDS.iter().sum::<usize>());
         net.is_clean_soon();
         format!("{dials} dials in {OUTAGE:?}; all {served} waiters served")
     })
