@@ -35,6 +35,12 @@ mod guides {
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../docs/guides/postgres.md")]
     mod postgres {}
+    #[cfg(feature = "postgres")]
+    #[doc = include_str!("../docs/guides/flash-sale.md")]
+    mod flash_sale {}
+    #[cfg(feature = "postgres")]
+    #[doc = include_str!("../docs/guides/orders-in-sequence.md")]
+    mod orders_in_sequence {}
     #[doc = include_str!("../docs/guides/duplicate-submission.md")]
     mod duplicate_submission {}
     #[doc = include_str!("../docs/guides/leader.md")]

@@ -168,7 +168,10 @@ fn files_and_commands_that_pages_name_exist() {
             let name = name.trim_matches('`');
             let (file, folder) =
                 (format!("examples/{name}.rs"), format!("examples/{name}/main.rs"));
-            let exists = root().join(file).exists() || root().join(folder).exists();
+            let exists = ["", "examples/services"]
+                .map(|member| root().join(member))
+                .iter()
+                .any(|member| member.join(&file).exists() || member.join(&folder).exists());
             assert!(exists, "{} runs the example {name}", page.display());
         }
     }
@@ -255,7 +258,8 @@ fn metrics_are_documented_and_described() {
 #[test]
 fn dependencies_are_documented() {
     let mut existing = BTreeMap::<String, BTreeSet<String>>::new();
-    for (folder, name) in crates() {
+    let services = ("examples/services".into(), "services".into());
+    for (folder, name) in crates().into_iter().chain([services]) {
         let manifest = read(folder.join("Cargo.toml"));
         let (mut normal, mut dev) = (BTreeSet::new(), BTreeSet::new());
         let mut section = "";

@@ -69,6 +69,15 @@ fn the_metrics_server_ends_well_on_a_server() {
     servers.leave_no_key_without_ttl();
 }
 
+/// The controls: what the examples check is not true by itself.
+#[test]
+fn without_the_fence_or_the_door_the_examples_show_the_damage() {
+    let unfenced = Program::of("order_sequence").arguments(&["unfenced"]).start();
+    unfenced.breaks(&["every customer's orders are 1..n", "the late order was refused"]);
+    let ajar = Program::of("duplicate_submission").arguments(&["ajar"]).start();
+    ajar.breaks(&["nothing ran that need not", "one user of each form was first"]);
+}
+
 #[test]
 fn a_wrong_address_is_named_without_its_password() {
     let redis = "redis://bob:hush-hush@127.0.0.1:1";

@@ -8,7 +8,8 @@
 //!     cargo run -p leasehold-services --example duplicate_submission
 //! ```
 //!
-//! With both addresses the books are in PostgreSQL, in tables of this example that are made anew.
+//! With both addresses the books are in PostgreSQL, in tables of this example that are made anew. With
+//! the argument `ajar` every request has a key of its own, and one sees what happens without the door.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;
@@ -20,6 +21,7 @@ mod tally;
 mod user;
 
 use std::{
+    env,
     net::{SocketAddr, TcpListener},
     process::ExitCode,
     sync::Arc,
@@ -58,7 +60,9 @@ fn submit_all() -> Result<ExitCode, Failure> {
         instances.push(Instance::start(move || service.live(listener, shelf, closed)));
     }
 
-    let users = Users { addresses: addresses.into(), run: run_id()?, tally: Arc::clone(&tally) };
+    let ajar = env::args().nth(1).is_some_and(|argument| argument == "ajar");
+    let (addresses, run) = (addresses.into(), run_id()?);
+    let users = Users { addresses, run, ajar, tally: Arc::clone(&tally) };
     let submitted = runtime.block_on(users.submit_all());
     closing.send(true)?;
     let held = instances.into_iter().map(Instance::join).sum::<Result<usize, _>>()?;

@@ -51,8 +51,9 @@ impl Tally {
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    pub(crate) fn up(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+    /// Counts one more; says how many there were.
+    pub(crate) fn up(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst)
     }
 
     pub(crate) fn down(&self) {

@@ -27,6 +27,8 @@ use crate::{
 pub(crate) struct Users {
     pub(crate) addresses: Arc<[SocketAddr]>,
     pub(crate) run: Arc<str>,
+    /// Whether each request has a key of its own, which closes no door to any other.
+    pub(crate) ajar: bool,
     pub(crate) tally: Arc<Tally>,
 }
 
@@ -60,9 +62,10 @@ impl Users {
     ) -> Result<(), Failure> {
         let (tally, mut door) = (&self.tally, user);
         loop {
-            tally.requests.up();
+            let number = tally.requests.up();
             let has_died = tally.died.load(Ordering::SeqCst);
-            let request = self.request(self.addresses[door % self.addresses.len()], form)?;
+            let request =
+                self.request(self.addresses[door % self.addresses.len()], form, number)?;
             let Ok(answer) = client.request(request).await else {
                 // The instance is gone: to the next one.
                 tally.failed.up();
@@ -99,8 +102,15 @@ impl Users {
         }
     }
 
-    fn request(&self, address: SocketAddr, form: u64) -> Result<Request<Body>, Failure> {
+    fn request(
+        &self,
+        address: SocketAddr,
+        form: u64,
+        number: u64,
+    ) -> Result<Request<Body>, Failure> {
         let request = Request::post(format!("http://{address}/forms/{form}"));
-        Ok(request.header(KEY, format!("{}/{form}", self.run)).body(Body::empty())?)
+        let number = if self.ajar { number } else { 0 };
+        let key = format!("{}/{form}/{number}", self.run);
+        Ok(request.header(KEY, key).body(Body::empty())?)
     }
 }

@@ -7,14 +7,15 @@
 //!     cargo run -p leasehold-services --example order_sequence
 //! ```
 //!
-//! With both addresses the orders are in PostgreSQL, in a table of this example that is made anew.
+//! With both addresses the orders are in PostgreSQL, in a table of this example that is made anew. With
+//! the argument `unfenced`, in memory, one sees what happens without fences.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;
 mod book;
 mod worker;
 
-use std::{process::ExitCode, time::Duration};
+use std::{env, process::ExitCode, time::Duration};
 
 use book::Shelf;
 use leasehold_services::{Database, Failure, Instance, Place, Stall, end};
@@ -33,8 +34,9 @@ fn main() -> ExitCode {
 
 fn work() -> Result<ExitCode, Failure> {
     let runtime = Runtime::new()?;
-    let (place, shelf, stall) =
-        (Place::from_env(), Shelf::from(Database::from_env()?), Stall::default());
+    let fenced = env::args().nth(1).is_none_or(|argument| argument != "unfenced");
+    let shelf = Shelf::new(Database::from_env()?, fenced);
+    let (place, stall) = (Place::from_env(), Stall::default());
     runtime.block_on(async {
         place.check().await?;
         shelf.make().await

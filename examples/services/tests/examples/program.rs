@@ -68,6 +68,16 @@ impl Run {
         }
     }
 
+    /// It ends, and says that some conditions do not hold.
+    pub(crate) fn breaks(self, conditions: &[&str]) {
+        let output = self.output();
+        let (report, error) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{report}{error}");
+        for condition in conditions {
+            assert!(report.contains(&format!("BROKEN: {condition}")), "{report}{error}");
+        }
+    }
+
     /// It ends with one line that contains some words, and no secret.
     pub(crate) fn fails_with(self, words: &[&str]) {
         let output = self.output();

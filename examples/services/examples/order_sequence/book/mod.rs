@@ -32,13 +32,12 @@ pub(crate) enum Entry {
     Refused,
 }
 
-impl From<Option<Database>> for Shelf {
-    fn from(database: Option<Database>) -> Self {
-        database.map_or_else(|| Self::Memory(Arc::default()), Self::Postgres)
-    }
-}
-
 impl Shelf {
+    /// In PostgreSQL, or in memory, where the fences can be left out.
+    pub(crate) fn new(database: Option<Database>, fenced: bool) -> Self {
+        database.map_or_else(|| Self::Memory(Arc::new(MemoryBook::new(fenced))), Self::Postgres)
+    }
+
     /// Makes an empty book.
     pub(crate) async fn make(&self) -> Result<(), Failure> {
         match self {
