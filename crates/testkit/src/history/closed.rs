@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{AcquisitionId, FenceToken, Instant};
 
@@ -78,7 +78,9 @@ impl Doors {
             }
             Deed::Minted { .. } => {
                 let (id, until) = self.kept.take()?;
-                return (at < until).then_some(Violation::OpenedEarly { id, at, until });
+                // The server counts whole microseconds.
+                let is_early = at + Duration::from_micros(1) <= until;
+                return is_early.then_some(Violation::OpenedEarly { id, at, until });
             }
             Deed::Forced { first } => {
                 self.asked.remove(&first);
