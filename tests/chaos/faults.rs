@@ -9,7 +9,7 @@ use leasehold_testkit::{
 use super::{fleet::Fleet, plan::Plan};
 
 /// What strikes beside the storm of the proxy, with its weight.
-const KINDS: [(Kind, u64); 11] = [
+const KINDS: [(Kind, usize); 11] = [
     (Kind::Calm, 3),
     (Kind::Storm, 6),
     (Kind::ResetAll, 2),
@@ -65,7 +65,7 @@ impl Faults {
     pub(crate) fn strike(&mut self, fleet: &mut Fleet<'_>) {
         let kind = self.draw();
         let length = self.plan.ttl.mul_f64(0.2 + 1.3 * self.dice.fraction());
-        let index = self.below(fleet.size() as u64) as usize;
+        let index = self.below(fleet.size());
         match kind {
             Kind::Calm => thread::sleep(length),
             Kind::Storm => {
@@ -81,7 +81,7 @@ impl Faults {
             }
             Kind::BlackHole => {
                 let ways = [Direction::ToServer, Direction::ToClient, Direction::Both];
-                fleet.proxy.black_hole(ways[self.below(3) as usize]);
+                fleet.proxy.black_hole(ways[self.below(3)]);
                 thread::sleep(length);
                 fleet.proxy.heal();
             }
@@ -125,8 +125,8 @@ impl Faults {
         struck.map_or(Kind::Calm, |(kind, _)| *kind)
     }
 
-    fn below(&self, bound: u64) -> u64 {
-        self.dice.bits() % bound
+    fn below(&self, bound: usize) -> usize {
+        usize::try_from(self.dice.bits() >> 32).unwrap_or_default() % bound
     }
 }
 

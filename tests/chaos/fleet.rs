@@ -140,7 +140,7 @@ impl Fleet<'_> {
     /// The history of each lock, if the processes told of it.
     fn histories(&self) -> Vec<History> {
         let all = self.running.iter().chain(&self.killed);
-        let told = events::read_of(all.flat_map(|process| process.seen()));
+        let told = events::read_of(all.flat_map(ChildProcess::seen));
         told.into_iter()
             .map(|(name, events)| {
                 // Writes of killed processes may have been accepted without their being told.
@@ -163,7 +163,7 @@ impl Fleet<'_> {
             processes: self
                 .running
                 .iter()
-                .flat_map(|process| process.seen())
+                .flat_map(ChildProcess::seen)
                 .filter_map(|line| line.strip_prefix(LEFT).map(str::to_owned))
                 .collect(),
         }

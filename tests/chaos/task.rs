@@ -20,6 +20,12 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// Draws a lock; the n-th is drawn with a weight of 1/n (Zipf's law).
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "there are few locks"
+    )]
     fn draw(&self) -> ReentrantLock {
         let last = self.names.len() as f64;
         let rank = (last + 1.0).powf(self.dice.fraction()) - 1.0;

@@ -93,8 +93,16 @@ impl RenewalPlan {
     /// The renewal that was sent at `sent_at` came to `attempt` at `now`.
     ///
     /// The next one follows after a third of the ttl less up to a twentieth of that, or after an
-    /// unconfirmed one within a twelfth: several attempts fit before the deadline.
-    pub fn answered(&mut self, now: Instant, sent_at: Instant, attempt: Attempt, fraction: f64) {
+    /// unconfirmed one within a twelfth, or half of what is left until `until` if that is less:
+    /// several attempts fit before the deadline.
+    pub fn answered(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        attempt: Attempt,
+        fraction: f64,
+        until: Instant,
+    ) {
         let ttl = self.ttl.get();
         self.in_flight = None;
         self.next = match (attempt, self.renewing) {
@@ -102,7 +110,11 @@ impl RenewalPlan {
             (Attempt::Confirmed, Renewing::Always) => {
                 Some(sent_at + (ttl / 3).mul_f64(1.0 - fraction / 20.0))
             }
-            (Attempt::Unconfirmed, _) => Some(now + (ttl / 12).mul_f64(1.0 - fraction / 2.0)),
+            (Attempt::Unconfirmed, _) => {
+                // Not ever shorter: the last attempts before a deadline are not to be a storm.
+                let latest = (ttl / 12).min(until.saturating_since(now) / 2).max(ttl / 100);
+                Some(now + latest.mul_f64(1.0 - fraction / 2.0))
+            }
         };
     }
 }
@@ -149,7 +161,7 @@ mod tests {
         let mut plan = plan(Renewing::Once, 400, 0.5);
         assert_eq!(plan.due_for(at(0)), Some(Duration::ZERO));
         plan.sent(at(0));
-        plan.answered(at(1), at(0), Attempt::Confirmed, 0.5);
+        plan.answered(at(1), at(0), Attempt::Confirmed, 0.5, at(400));
         assert_eq!(plan.wake_at(at(300), at(2970)), at(2970));
     }
 
@@ -161,7 +173,7 @@ mod tests {
         while now < 2970 {
             plan.sent(at(now));
             tries += 1;
-            plan.answered(at(now + 500), at(now), Attempt::Unconfirmed, 0.5);
+            plan.answered(at(now + 500), at(now), Attempt::Unconfirmed, 0.5, at(2970));
             now = u64::try_from(plan.wake_at(at(0), at(9999)).since_origin().as_millis()).unwrap();
         }
         assert!(tries >= 3, "{tries} tries");
@@ -171,8 +183,16 @@ mod tests {
     fn a_confirmed_renewal_counts_from_its_send_time() {
         let mut plan = plan(Renewing::Always, 2970, 0.0);
         plan.sent(at(1000));
-        plan.answered(at(1300), at(1000), Attempt::Confirmed, 0.0);
+        plan.answered(at(1300), at(1000), Attempt::Confirmed, 0.0, at(2970));
         assert_eq!(plan.wake_at(at(0), at(9999)), at(2000));
+    }
+
+    #[test]
+    fn a_grant_with_little_left_is_tried_again_before_it_ends() {
+        let mut plan = plan(Renewing::Always, 300, 0.0);
+        plan.sent(at(150));
+        plan.answered(at(151), at(150), Attempt::Unconfirmed, 0.0, at(300));
+        assert!(plan.wake_at(at(151), at(300)) < at(300));
     }
 
     #[test]

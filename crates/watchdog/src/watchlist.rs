@@ -146,12 +146,13 @@ impl Watchlist {
         let seen: Vec<Option<LeaseState>> =
             due.iter().map(|(.., lease)| lease.as_ref().map(|lease| lease.state_at(now))).collect();
         let mut work = Work::default();
-        let mut state = self.state();
-        for (due, seen) in due.iter().zip(seen) {
-            state.take_one(now, due, seen, &mut work);
+        // In parts: whoever takes or gives back a lease meanwhile does not wait for all of them.
+        for (due, seen) in due.chunks(Batch::MAX).zip(seen.chunks(Batch::MAX)) {
+            let mut state = self.state();
+            for (one, seen) in due.iter().zip(seen) {
+                state.take_one(now, one, *seen, &mut work);
+            }
         }
-        // Before the leases, whose last references these may be.
-        drop(state);
         Some(work)
     }
 
@@ -168,7 +169,8 @@ impl Watchlist {
         let (mut company, mut due) = (Company::default(), Vec::new());
         for (looks, (at, key)) in state.queue.due(now + COMPANY).enumerate() {
             let Some(watched) = state.queue.get(key) else { continue };
-            let renewed = watched.plan.due_for(now).is_some();
+            let is_renewed = (state.renews)(watched.lease.is_some());
+            let renewed = is_renewed && watched.plan.due_for(now).is_some();
             let ttl = watched.plan.ttl();
             if at > now {
                 if company.is_complete() || looks > due.len() + LOOKS {
@@ -221,7 +223,9 @@ impl Watchlist {
         for (key, attempt) in attempts {
             let fraction = self.entropy.fraction();
             if let Some(watched) = state.queue.get_mut(key) {
-                watched.plan.answered(now, sent_at, attempt, fraction);
+                let lease = watched.lease.as_deref();
+                let until = lease.map_or(Instant::at(Duration::MAX), HeldLease::deadline);
+                watched.plan.answered(now, sent_at, attempt, fraction, until);
                 let at = watched.wake_at(now);
                 state.queue.reschedule(key, at);
             }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use leasehold_core::{
-    StoreErrorKind::Indeterminate,
+    StoreErrorKind::{Definite, Indeterminate},
     store::{HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
