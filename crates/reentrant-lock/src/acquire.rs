@@ -83,7 +83,8 @@ impl Acquire {
     /// fast the job was. The lease ends with its release, drop, `max_hold` or shutdown as ever, and the
     /// lock stays closed for the rest, which may be longer than the ttl; those who wait keep their
     /// places. A re-entry that asks for a later end prolongs it, none shortens it. A holder that
-    /// crashes keeps the lock closed for its ttl, and a force-release opens it at once.
+    /// crashes, or ends before the server was told, keeps the lock closed for its ttl, and a
+    /// force-release opens it at once.
     pub fn hold_at_least(self, hold: Duration) -> Self {
         Self { hold_at_least: Some(hold), ..self }
     }

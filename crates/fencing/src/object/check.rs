@@ -75,7 +75,7 @@ fn must_be_refused(
 ) -> Result<(), StoreError> {
     match written {
         Ok(_) => Err(failure::cannot(format!("the store {what}"))),
-        Err(error) if failure::is_lost_race(&error) => Ok(()),
+        Err(error) if failure::is_lost_race(&error, true) => Ok(()),
         Err(error) => Err(failure::of_write(&error, path)),
     }
 }

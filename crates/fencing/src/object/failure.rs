@@ -8,16 +8,24 @@ pub(super) fn of_look(error: &Error, path: &Path) -> StoreError {
 
 /// What a failed write means: unless the store cannot or may not, it may have written.
 pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
+    if matches!(error, Error::NotFound { .. }) {
+        let what = format!("the object store failed: {}", without_queries(&error.to_string()));
+        let remedy = "create the bucket or container, or correct its name";
+        return StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(path.as_ref());
+    }
     of(error, StoreErrorKind::Indeterminate).for_resource(path.as_ref())
 }
 
 /// Whether a conditional write lost to another one, so that it may be tried again after a look.
-pub(super) fn is_lost_race(error: &Error) -> bool {
-    // NotFound: the object was deleted after the look.
-    matches!(
-        error,
-        Error::Precondition { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }
-    )
+///
+/// `replaces` says whether there was an object at the look.
+pub(super) fn is_lost_race(error: &Error, replaces: bool) -> bool {
+    match error {
+        Error::Precondition { .. } | Error::AlreadyExists { .. } => true,
+        // It was deleted after the look; where there was none, it is the bucket that is missing.
+        Error::NotFound { .. } => replaces,
+        _ => false,
+    }
 }
 
 /// Every attempt lost to another writer.

@@ -193,7 +193,7 @@ impl ObjectGate {
             ..PutOptions::default()
         };
         match self.store.put_opts(path, payload, options).await {
-            // Again: whoever could still replace the object would have seen this very stamp.
+            // Again: the ETag of this lease's own bytes may return; a write before has told, if answered.
             Ok(put)
                 if admitted != Admitted::Again
                     && !self.compares_versions
@@ -202,7 +202,7 @@ impl ObjectGate {
                 Err(failure::same_etag(path).into())
             }
             Ok(_) => Ok(Attempt::Written(admitted)),
-            Err(error) if failure::is_lost_race(&error) => Ok(Attempt::LostRace),
+            Err(error) if failure::is_lost_race(&error, seen.is_there()) => Ok(Attempt::LostRace),
             Err(error) => Err(failure::of_write(&error, path).into()),
         }
     }

@@ -17,6 +17,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Whether there was an object.
+    pub(super) fn is_there(&self) -> bool {
+        self.version.is_some()
+    }
+
     /// Looks at an object, with its body or only at its head.
     pub(super) async fn at(
         store: &dyn ObjectStore,

@@ -21,13 +21,19 @@ pub(super) fn failed(error: &sqlx::Error, resource: &str, scope: Scope) -> GateE
     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     let (kind, remedy) = match (code.as_deref(), error) {
         (Some(code), _) => by_code(code),
-        (None, sqlx::Error::PoolTimedOut) => {
-            (StoreErrorKind::Definite, "give the pool more connections, or find who keeps them")
-        }
+        (None, sqlx::Error::PoolTimedOut) => (
+            StoreErrorKind::Definite,
+            "see whether the server takes connections; if so, give the pool more, or find who \
+                 keeps them",
+        ),
         (None, sqlx::Error::PoolClosed) => (StoreErrorKind::Config, "use a pool that is open"),
         (None, sqlx::Error::Configuration(_) | sqlx::Error::Tls(_)) => {
             (StoreErrorKind::Config, "correct the address and the options of the connection")
         }
+        (None, sqlx::Error::ColumnDecode { .. }) => (
+            StoreErrorKind::Corrupt,
+            "make both columns NOT NULL, of the types and defaults that the migration gives them",
+        ),
         (None, _) if scope == Scope::Alone => {
             (StoreErrorKind::Indeterminate, "repeat it with the same stamp: twice is once")
         }
@@ -46,6 +52,9 @@ fn by_code(code: &str) -> (StoreErrorKind, &'static str) {
             StoreErrorKind::Config,
             "run the migration of the table, or name the table and schema that it made",
         ),
+        "28P01" | "28000" | "3D000" => {
+            (StoreErrorKind::Config, "correct the user, the password or the name of the database")
+        }
         "42501" => (StoreErrorKind::Config, "grant SELECT, INSERT and UPDATE on the table"),
         "25006" => {
             (StoreErrorKind::Config, "connect to the primary, in a transaction that may write")

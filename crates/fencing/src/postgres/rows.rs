@@ -46,7 +46,7 @@ impl FencedRows {
         })
     }
 
-    /// Other names for the columns that keep the stamp. Default: `fence` and `lease`.
+    /// Other names for the columns that keep the stamp, both `NOT NULL`. Default: `fence` and `lease`.
     ///
     /// # Errors
     ///

@@ -158,7 +158,8 @@ impl Once {
 fn unsettled() -> StoreError {
     StoreError::new(
         StoreErrorKind::Definite,
-        "the door opened and closed again each time that it was looked at; nothing was begun",
-        "try again: others begin and fail in quick succession, or the server is slow",
+        "it could not be told in time whether the door is open; nothing was begun",
+        "try again: a run is just ending and the server has not answered that yet, or others begin \
+         and end in quick succession",
     )
 }
