@@ -36,7 +36,9 @@ impl fmt::Display for WaitTimeout {
             return f.write_str("; it opens by itself then, or at once by a force-release");
         }
         f.write_str(if holder.this_runtime {
-            "; nested code re-enters only with the same owner: pass it on, or use owner.scope()"
+            "; nested code re-enters only with the same owner: pass it on, or use owner.scope(); if no \
+             task has it, an acquire was given up while the server was out of reach, and it ends by \
+             itself"
         } else {
             "; wait longer, or find out why the holder keeps it"
         })
