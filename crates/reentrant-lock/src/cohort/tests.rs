@@ -318,3 +318,19 @@ fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
         assert_eq!(withdrawn(&effects), taken_back);
     }
 }
+
+/// A store that lost its data grants the lock once more to a late copy of an old question.
+#[test]
+fn an_id_that_had_a_lease_is_never_granted_another() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.granted(lead, 10, 20, false);
+    let id = scene.numbers.known(lead);
+    let mut heard = |first| {
+        let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
+        let answer = Answer { sent_at: scene.now, result };
+        scene.with(|cohort, m| cohort.heard(m, id, 1, answer))
+    };
+    assert!(heard(10).withdraw.is_empty(), "the same grant is no news");
+    assert_eq!(withdrawn(&heard(30)), [lead]);
+}

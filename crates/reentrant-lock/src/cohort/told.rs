@@ -34,11 +34,18 @@ impl Cohort {
         let place = match &mut self.phase {
             Phase::Place(place) if place.id == id && place.awaited == Some(number) => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
-                // A push told of the grant before, and then it is no news any more.
-                if let Ok(AcquireAnswer::Granted(granted)) = &answer.result {
-                    let grant = told(m, id, turn.grant.ttl(), answer.sent_at, granted);
-                    let source = WakeSource::Heartbeat;
-                    self.consider(m, grant, granted.contended, source, &mut effects);
+                let (ttl, first) = (turn.grant.ttl(), turn.grant.first());
+                match &answer.result {
+                    // A push told of the grant before, and then it is no news any more.
+                    Ok(AcquireAnswer::Granted(granted)) if granted.first == first => {
+                        let grant = told(m, id, ttl, answer.sent_at, granted);
+                        let source = WakeSource::Heartbeat;
+                        self.consider(m, grant, granted.contended, source, &mut effects);
+                    }
+                    // The store has lost its data and, by a late copy, granted the lock to this id
+                    // once more: an id that had a lease is dead.
+                    Ok(AcquireAnswer::Granted(_)) => effects.withdraw.push((id, ttl)),
+                    _ => {}
                 }
                 return effects;
             }
