@@ -62,6 +62,9 @@ impl Engine {
             });
             self.cohorts.lost(turn, LossReason::Shutdown, lease.closed_until());
         }
+        // Once more through the lock of every name: a lease that was just being given back counted
+        // as released above, and its release is announced before that lock is let go.
+        self.cohorts.close();
         let unreleased = self.reaper.drain(&*self.clock, deadline).await;
         ShutdownReport { held, unreleased }
     }
