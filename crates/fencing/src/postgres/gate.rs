@@ -74,8 +74,9 @@ impl PostgresGate {
     pub async fn create_table(&self) -> Result<(), GateError> {
         let create = || sqlx::query(self.table.create()).execute(&self.pool);
         let created = match create().await {
-            // Two that create a table at the same time can meet in the catalog.
-            Err(error) if is_any(&error, &["23505", "42P07"]) => create().await,
+            // Two that create a table at the same time can meet in the catalog: at its name, at the
+            // type of its rows, or at an index of either. The other one is committed by then.
+            Err(error) if is_any(&error, &["42P07", "42710", "23505"]) => create().await,
             created => created,
         };
         created.map(drop).map_err(|error| failed(&error, "the table of fences", Scope::Alone))
