@@ -2,7 +2,7 @@ use leasehold_core::FenceToken;
 use leasehold_fencing::{
     Admitted, FenceGate, GateError,
     postgres::{FenceTable, PostgresGate},
-    sqlx,
+    sqlx::{self, PgPool},
 };
 use tokio::task::JoinSet;
 
@@ -166,18 +166,16 @@ async fn first_admissions_that_race_agree_on_one_first() {
 #[tokio::test]
 async fn services_that_create_the_table_at_once_all_succeed() {
     let (database, gate) = Database::with_gate().await;
-    let connections = JoinSet::from_iter((0..CREATORS).map(|_| {
-        let pool = database.pool.clone();
-        async move { pool.acquire().await.unwrap() }
-    }));
+    let open = async |pool: PgPool| pool.acquire().await.unwrap();
+    let connections: JoinSet<_> =
+        [(); CREATORS].map(|()| open(database.pool.clone())).into_iter().collect();
     // All are open from here on: how they meet depends on the statements alone.
     drop(connections.join_all().await);
     for _ in 0..CREATIONS {
         run(&database.pool, "DROP TABLE leasehold_fences").await;
-        let creating = JoinSet::from_iter((0..CREATORS).map(|_| {
-            let gate = gate.clone();
-            async move { gate.create_table().await }
-        }));
+        let create = async |gate: PostgresGate| gate.create_table().await;
+        let creating: JoinSet<_> =
+            [(); CREATORS].map(|()| create(gate.clone())).into_iter().collect();
         assert_eq!(creating.join_all().await, [const { Ok(()) }; CREATORS]);
     }
 }
