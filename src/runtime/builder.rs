@@ -79,7 +79,8 @@ impl LockRuntimeBuilder {
     }
 
     /// For how long a grant waits to be taken by an acquire's future, and others wait for this
-    /// runtime when it is not heard of; at least 50 ms, at most the ttl. Default: 3 s.
+    /// runtime when it is not heard of; at least 50 ms, and never longer than the lock's ttl, however
+    /// long it is chosen. Default: 3 s.
     pub fn claim_window(mut self, window: Duration) -> Self {
         self.timing.claim_window = window;
         self

@@ -41,7 +41,8 @@ async fn a_timeout_says_how_long_where_and_who() {
         let position = timeout.position.unwrap();
         assert_eq!((position.runtimes, position.tasks), (Some(1), n));
         let text = timeout.to_string();
-        let line = format!("(1 runtimes and {n} local tasks ahead)");
+        let tasks = if n == 1 { "1 local task".into() } else { format!("{n} local tasks") };
+        let line = format!("(1 other runtime and {tasks} ahead)");
         assert!(text.contains(&line) && text.contains("not free within"), "{text}");
         let holder = timeout.holder.unwrap();
         assert_eq!((holder.lease, holder.fence), (guard.id(), guard.fence()));

@@ -12,10 +12,18 @@ use leasehold_core::{
 
 use crate::{
     lease::HeldLease,
-    plan::Attempt,
     slots::Key,
     watchlist::{Holder, Watchlist},
 };
+
+/// What a renewal came to, for a turn that stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The turn was extended.
+    Confirmed,
+    /// It may or may not have been extended: try again soon, until the deadline.
+    Unconfirmed,
+}
 
 /// Turns of one ttl whose renewals travel in one command.
 #[derive(Debug)]
@@ -68,9 +76,9 @@ impl Batch {
     ) -> Renewed {
         let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
         let sent_at = watchlist.clock().now();
-        let mut unsettled = Unsettled { watchlist, sent_at, turns: self.turns };
+        let mut unsettled = Unsettled { watchlist, turns: self.turns };
         let answers = store.renew(&renewals, sent_at + self.ttl.get() / 6).await;
-        Renewed { turns: std::mem::take(&mut unsettled.turns), sent_at, answers }
+        Renewed { turns: std::mem::take(&mut unsettled.turns), renewals, sent_at, answers }
     }
 }
 
@@ -82,7 +90,6 @@ fn renewal(turn: &Grant) -> Renewal {
 #[derive(Debug)]
 struct Unsettled {
     watchlist: Arc<Watchlist>,
-    sent_at: Instant,
     turns: Vec<(Key, Arc<Grant>)>,
 }
 
@@ -95,7 +102,7 @@ impl Drop for Unsettled {
         }
         let now = self.watchlist.clock().now();
         let attempts = self.turns.iter().map(|(key, _)| (*key, Attempt::Unconfirmed));
-        self.watchlist.answered(now, self.sent_at, attempts);
+        self.watchlist.answered(now, attempts);
     }
 }
 
@@ -103,6 +110,7 @@ impl Drop for Unsettled {
 #[derive(Debug)]
 pub(crate) struct Renewed {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
+    pub(crate) renewals: Vec<Renewal>,
     pub(crate) sent_at: Instant,
     pub(crate) answers: Result<Vec<RenewAnswer>, StoreError>,
 }
@@ -110,13 +118,15 @@ pub(crate) struct Renewed {
 impl Renewed {
     /// Tells every turn its answer; yields the turns that are lost.
     pub(crate) fn settle(self, now: Instant, watchlist: &Watchlist) -> Vec<Arc<Grant>> {
-        let Self { turns, sent_at, answers } = self;
+        let Self { turns, renewals, sent_at, answers } = self;
         let (mut answers, kind) = match answers {
             Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
             Err(error) => (Vec::new().into_iter(), error.kind()),
         };
         let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
         let holders = watchlist.holders(turns.iter().map(|(key, _)| *key));
+        // Not before: what its names point to has just been read.
+        drop(renewals);
         for ((key, turn), holder) in turns.into_iter().zip(&holders) {
             let answer = answers.next().ok_or(kind);
             // Whoever holds a lease of the turn by now: the answer is about the turn.
@@ -130,7 +140,7 @@ impl Renewed {
                 None => lost.push((key, turn)),
             }
         }
-        watchlist.answered(now, sent_at, attempts.into_iter());
+        watchlist.answered(now, attempts.into_iter());
         let told = |(key, turn)| {
             // Whoever has taken a lease of the turn meanwhile has lost it too.
             if let Some(lease) = watchlist.remove(key) {

@@ -27,7 +27,7 @@ mod work;
 pub use due::DueQueue;
 pub use keeper::TurnKeeper;
 pub use lease::{Common, Farewell, HeldLease, Share};
-pub use plan::{Attempt, RenewalPlan, Renewing};
+pub use plan::{RenewalPlan, Renewing};
 pub use signal::{LeaseEnd, Lost};
 pub use slots::Key;
 pub use watchdog::Watchdog;

@@ -5,14 +5,15 @@ use leasehold_core::{Instant, Ttl};
 /// When one turn is due for renewal: a pure function of its ttl, jitter and what came of attempts.
 ///
 /// Tell it of every holder with [`occupied`](Self::occupied). Ask [`wake_at`](Self::wake_at), and
-/// when that time has come call [`sent`](Self::sent) before a renewal goes out and
-/// [`answered`](Self::answered) when its outcome is known. While one is on its way no other is due.
+/// when that time has come call [`sent`](Self::sent) before a renewal goes out, and
+/// [`confirmed`](Self::confirmed) or [`unconfirmed`](Self::unconfirmed) when its outcome is known.
+/// While one is on its way no other is due.
 #[derive(Debug, Clone)]
 pub struct RenewalPlan {
     ttl: Ttl,
     renewing: Renewing,
     next: Option<Instant>,
-    /// While a renewal is on its way: when to look at the turn before its deadline.
+    /// While a renewal is on its way: when the next is due, if this one is confirmed.
     in_flight: Option<Instant>,
 }
 
@@ -25,15 +26,6 @@ pub enum Renewing {
     Once,
     /// Never.
     Never,
-}
-
-/// What a renewal attempt came to, as far as the plan is concerned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
-    /// The turn was extended.
-    Confirmed,
-    /// It may or may not have been extended: try again soon, until the deadline.
-    Unconfirmed,
 }
 
 impl RenewalPlan {
@@ -69,7 +61,7 @@ impl RenewalPlan {
     /// When to look at the turn again after `now`, if it ends at `deadline` otherwise.
     pub fn wake_at(&self, now: Instant, deadline: Instant) -> Instant {
         match (self.in_flight, self.next) {
-            (Some(look), _) if look > now => look.min(deadline),
+            (Some(next), _) if next > now => next.min(deadline),
             (None, Some(next)) => next.min(deadline),
             _ => deadline,
         }
@@ -84,38 +76,31 @@ impl RenewalPlan {
     }
 
     /// A renewal goes out at `now`.
-    pub fn sent(&mut self, now: Instant) {
-        // Later than the command may take. All that is sent together is kept at one place in the
-        // order, so that a renewal costs one move to a far one, not two.
-        self.in_flight = Some(now + self.ttl.get() / 4);
+    ///
+    /// The next one follows after a third of the ttl less up to a twentieth of that. It is planned
+    /// before the answer, which nearly always confirms: then it changes nothing in an order of
+    /// turns by [`wake_at`](Self::wake_at).
+    pub fn sent(&mut self, now: Instant, fraction: f64) {
+        self.in_flight = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
     }
 
-    /// The renewal that was sent at `sent_at` came to `attempt` at `now`.
+    /// The turn was extended.
+    pub fn confirmed(&mut self) {
+        let next = self.in_flight.take().or(self.next);
+        self.next = next.filter(|_| self.renewing == Renewing::Always);
+    }
+
+    /// At `now` it is open whether the turn was extended.
     ///
-    /// The next one follows after a third of the ttl less up to a twentieth of that, or after an
-    /// unconfirmed one within a twelfth, or half of what is left until `until` if that is less:
-    /// several attempts fit before the deadline.
-    pub fn answered(
-        &mut self,
-        now: Instant,
-        sent_at: Instant,
-        attempt: Attempt,
-        fraction: f64,
-        until: Instant,
-    ) {
+    /// It is tried again within a twelfth of the ttl, or half of what is left until `until` if
+    /// that is less: several attempts fit before the deadline.
+    pub fn unconfirmed(&mut self, now: Instant, until: Instant, fraction: f64) {
         let ttl = self.ttl.get();
+        // Not ever shorter: the last attempts before a deadline are not to be a storm.
+        let latest = (ttl / 12).min(until.saturating_since(now) / 2).max(ttl / 100);
+        let next = now + latest.mul_f64(1.0 - fraction / 2.0);
         self.in_flight = None;
-        self.next = match (attempt, self.renewing) {
-            (_, Renewing::Never) | (Attempt::Confirmed, Renewing::Once) => None,
-            (Attempt::Confirmed, Renewing::Always) => {
-                Some(sent_at + (ttl / 3).mul_f64(1.0 - fraction / 20.0))
-            }
-            (Attempt::Unconfirmed, _) => {
-                // Not ever shorter: the last attempts before a deadline are not to be a storm.
-                let latest = (ttl / 12).min(until.saturating_since(now) / 2).max(ttl / 100);
-                Some(now + latest.mul_f64(1.0 - fraction / 2.0))
-            }
-        };
+        self.next = (self.renewing != Renewing::Never).then_some(next);
     }
 }
 
@@ -160,8 +145,8 @@ mod tests {
         assert_eq!(plan(Renewing::Never, 2970, 0.5).wake_at(at(0), at(2970)), at(2970));
         let mut plan = plan(Renewing::Once, 400, 0.5);
         assert_eq!(plan.due_for(at(0)), Some(Duration::ZERO));
-        plan.sent(at(0));
-        plan.answered(at(1), at(0), Attempt::Confirmed, 0.5, at(400));
+        plan.sent(at(0), 0.5);
+        plan.confirmed();
         assert_eq!(plan.wake_at(at(300), at(2970)), at(2970));
     }
 
@@ -171,9 +156,9 @@ mod tests {
         let (mut now, mut tries) = (1000, 0);
         // Every attempt takes its whole deadline, a sixth of the ttl, and fails.
         while now < 2970 {
-            plan.sent(at(now));
+            plan.sent(at(now), 0.5);
             tries += 1;
-            plan.answered(at(now + 500), at(now), Attempt::Unconfirmed, 0.5, at(2970));
+            plan.unconfirmed(at(now + 500), at(2970), 0.5);
             now = u64::try_from(plan.wake_at(at(0), at(9999)).since_origin().as_millis()).unwrap();
         }
         assert!(tries >= 3, "{tries} tries");
@@ -182,26 +167,27 @@ mod tests {
     #[test]
     fn a_confirmed_renewal_counts_from_its_send_time() {
         let mut plan = plan(Renewing::Always, 2970, 0.0);
-        plan.sent(at(1000));
-        plan.answered(at(1300), at(1000), Attempt::Confirmed, 0.0, at(2970));
-        assert_eq!(plan.wake_at(at(0), at(9999)), at(2000));
+        plan.sent(at(1000), 0.0);
+        assert_eq!(plan.wake_at(at(1000), at(2970)), at(2000));
+        plan.confirmed();
+        assert_eq!(plan.wake_at(at(1300), at(3970)), at(2000));
     }
 
     #[test]
     fn a_grant_with_little_left_is_tried_again_before_it_ends() {
         let mut plan = plan(Renewing::Always, 300, 0.0);
-        plan.sent(at(150));
-        plan.answered(at(151), at(150), Attempt::Unconfirmed, 0.0, at(300));
+        plan.sent(at(150), 0.0);
+        plan.unconfirmed(at(151), at(300), 0.0);
         assert!(plan.wake_at(at(151), at(300)) < at(300));
     }
 
     #[test]
     fn a_turn_is_looked_at_while_its_renewal_is_on_its_way() {
         let mut plan = plan(Renewing::Always, 2970, 0.0);
-        plan.sent(at(1000));
+        plan.sent(at(1000), 0.0);
         assert_eq!(plan.due_for(at(2000)), None);
-        assert_eq!(plan.wake_at(at(1000), at(2970)), at(1750));
+        assert_eq!(plan.wake_at(at(1000), at(2970)), at(2000));
         assert_eq!(plan.wake_at(at(1000), at(1500)), at(1500));
-        assert_eq!(plan.wake_at(at(1750), at(2970)), at(2970));
+        assert_eq!(plan.wake_at(at(2000), at(2970)), at(2970));
     }
 }

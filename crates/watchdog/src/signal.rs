@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -16,6 +17,15 @@ pub enum LeaseEnd {
     Lost(LossReason),
     /// Its holder released it.
     Released,
+}
+
+impl fmt::Display for LeaseEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
+            Self::Released => f.write_str("released by its holder"),
+        }
+    }
 }
 
 /// A future that resolves when a lease is over; it borrows nothing.
@@ -73,8 +83,8 @@ impl Future for Lost {
     }
 }
 
-impl std::fmt::Debug for Lost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Lost")
     }
 }

@@ -5,17 +5,17 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Entropy, Instant,
+    Clock, Entropy, Instant, Ttl,
     lease::{Grant, LeaseState, LossReason},
 };
 use tokio::sync::Notify;
 
 use crate::{
-    batch::Batch,
+    batch::{Attempt, Batch},
     company::Company,
     due::DueQueue,
     lease::{Common, HeldLease},
-    plan::{Attempt, RenewalPlan, Renewing},
+    plan::{RenewalPlan, Renewing},
     slots::Key,
     work::Work,
 };
@@ -150,7 +150,7 @@ impl Watchlist {
         for (due, seen) in due.chunks(Batch::MAX).zip(seen.chunks(Batch::MAX)) {
             let mut state = self.state();
             for (one, seen) in due.iter().zip(seen) {
-                state.take_one(now, one, *seen, &mut work);
+                state.take_one(now, &*self.entropy, one, *seen, &mut work);
             }
         }
         Some(work)
@@ -165,7 +165,7 @@ impl Watchlist {
         if state.queue.earliest().is_none_or(|at| at > now) {
             return Some(Vec::new());
         }
-        state.fetch_ahead(now);
+        state.fetch_ahead(state.queue.due(now + COMPANY).map(|(_, key)| key).take(Batch::MAX));
         let (mut company, mut due) = (Company::default(), Vec::new());
         for (looks, (at, key)) in state.queue.due(now + COMPANY).enumerate() {
             let Some(watched) = state.queue.get(key) else { continue };
@@ -202,8 +202,9 @@ impl Watchlist {
     }
 
     /// Who holds leases of turns now.
-    pub(crate) fn holders(&self, keys: impl Iterator<Item = Key>) -> Vec<Holder> {
+    pub(crate) fn holders(&self, keys: impl Iterator<Item = Key> + Clone) -> Vec<Holder> {
         let state = self.state();
+        state.fetch_ahead(keys.clone());
         let holder = |key| match state.queue.get(key) {
             None => Holder::Unwatched,
             Some(Watched { lease: None, .. }) => Holder::Nobody,
@@ -212,21 +213,20 @@ impl Watchlist {
         keys.map(holder).collect()
     }
 
-    /// Renewals that were sent at `sent_at` came to attempts.
-    pub(crate) fn answered(
-        &self,
-        now: Instant,
-        sent_at: Instant,
-        attempts: impl Iterator<Item = (Key, Attempt)>,
-    ) {
+    /// Renewals came to attempts.
+    pub(crate) fn answered(&self, now: Instant, attempts: impl Iterator<Item = (Key, Attempt)>) {
         let mut state = self.state();
         for (key, attempt) in attempts {
-            let fraction = self.entropy.fraction();
             if let Some(watched) = state.queue.get_mut(key) {
-                let lease = watched.lease.as_deref();
-                let until = lease.map_or(Instant::at(Duration::MAX), HeldLease::deadline);
-                watched.plan.answered(now, sent_at, attempt, fraction, until);
-                let at = watched.wake_at(now);
+                let until = watched.deadline();
+                match attempt {
+                    Attempt::Confirmed => watched.plan.confirmed(),
+                    Attempt::Unconfirmed => {
+                        let until = until.unwrap_or(Instant::at(Duration::MAX));
+                        watched.plan.unconfirmed(now, until, self.entropy.fraction());
+                    }
+                }
+                let at = watched.wake_at(now, until);
                 state.queue.reschedule(key, at);
             }
         }
@@ -254,24 +254,31 @@ impl Watchlist {
 }
 
 impl Watched {
-    fn wake_at(&self, now: Instant) -> Instant {
-        match &self.lease {
-            Some(lease) => self.plan.wake_at(now, lease.deadline()),
-            None => now + LATER,
-        }
+    /// When the lease that is held ends if nothing happens.
+    fn deadline(&self) -> Option<Instant> {
+        self.lease.as_deref().map(HeldLease::deadline)
+    }
+
+    /// When to look at it again, if its lease ends at `deadline` otherwise.
+    fn wake_at(&self, now: Instant, deadline: Option<Instant>) -> Instant {
+        deadline.map_or(now + LATER, |deadline| self.plan.wake_at(now, deadline))
     }
 }
 
 impl State {
-    /// Reads a little of all that is about to be renewed: of very many leases none is in a cache.
+    /// Reads a little of all that is about to be worked on: of very many leases none is in a cache.
     ///
-    /// Plain reads of several leases overlap in the processor. Behind the reference counts that
-    /// follow each would wait for the one before.
-    fn fetch_ahead(&self, now: Instant) {
-        for (_, key) in self.queue.due(now + COMPANY).take(Batch::MAX) {
-            if let Some(Watched { lease: Some(lease), .. }) = self.queue.get(key) {
-                black_box(lease.turn().name().as_str().as_bytes().first());
-            }
+    /// Where each step reads the same part of every lease, the reads overlap in the processor.
+    /// Lease by lease, and behind the locks and reference counts that follow, each would wait for
+    /// the one before.
+    fn fetch_ahead(&self, keys: impl Iterator<Item = Key>) {
+        let lease = |key| self.queue.get(key).and_then(|watched| watched.lease.as_ref());
+        let leases: Vec<&Arc<HeldLease>> = keys.filter_map(lease).collect();
+        let turns: Vec<&Grant> = leases.iter().map(|lease| lease.fetch()).collect();
+        let parts: Vec<(Ttl, &[u8])> =
+            turns.iter().map(|turn| (turn.ttl(), turn.name().as_str().as_bytes())).collect();
+        for (ttl, name) in parts {
+            black_box((ttl, name.first()));
         }
     }
 
@@ -290,9 +297,10 @@ impl State {
         fraction: f64,
     ) -> Instant {
         let Some(watched) = self.queue.get_mut(key) else { return now };
-        watched.plan.occupied(renewing, now, lease.deadline(), fraction);
+        let deadline = lease.deadline();
+        watched.plan.occupied(renewing, now, deadline, fraction);
         watched.lease = Some(Arc::clone(lease));
-        let at = watched.wake_at(now);
+        let at = watched.wake_at(now, Some(deadline));
         // A look that comes too early costs less than a change for every holder.
         if self.queue.at(key).is_some_and(|present| at < present) {
             self.queue.reschedule(key, at);
@@ -304,6 +312,7 @@ impl State {
     fn take_one(
         &mut self,
         now: Instant,
+        entropy: &dyn Entropy,
         (at, key, lease): &Due,
         seen: Option<LeaseState>,
         work: &mut Work,
@@ -327,13 +336,13 @@ impl State {
                 if renews(held.is_some())
                     && let Some(lag) = watched.plan.due_for(now)
                 {
-                    watched.plan.sent(now);
+                    watched.plan.sent(now, entropy.fraction());
                     work.lags.push(lag);
                     work.batches.add(key, &watched.turn);
                 }
             }
         }
-        let next = watched.wake_at(now);
+        let next = watched.wake_at(now, watched.deadline());
         if *at <= now || next != *at {
             self.queue.reschedule(key, next);
         }

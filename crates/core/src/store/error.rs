@@ -44,10 +44,10 @@ impl fmt::Display for StoreErrorKind {
 /// A store could not carry out a command: what happened, to which lock, what to do next.
 ///
 /// Never holds a password: addresses are kept without their credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StoreError(Box<Inner>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Inner {
     kind: StoreErrorKind,
     what: Cow<'static, str>,
@@ -123,6 +123,19 @@ impl fmt::Display for StoreError {
             write!(f, "; whether the command ran is unknown")?;
         }
         write!(f, "; {remedy}")
+    }
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, what, remedy, lock, endpoint } = &*self.0;
+        f.debug_struct("StoreError")
+            .field("kind", kind)
+            .field("what", what)
+            .field("remedy", remedy)
+            .field("lock", lock)
+            .field("endpoint", endpoint)
+            .finish()
     }
 }
 

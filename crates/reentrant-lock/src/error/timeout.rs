@@ -64,11 +64,15 @@ pub struct QueuePosition {
 
 impl fmt::Display for QueuePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks = match self.tasks {
+            1 => "1 local task".to_owned(),
+            tasks => format!("{tasks} local tasks"),
+        };
         match self.runtimes {
-            Some(runtimes) => {
-                write!(f, "{runtimes} runtimes and {} local tasks ahead", self.tasks)
-            }
-            None => write!(f, "{} local tasks ahead", self.tasks),
+            Some(0) if self.tasks == 0 => f.write_str("next in line"),
+            Some(0) | None => write!(f, "{tasks} ahead"),
+            Some(1) => write!(f, "1 other runtime and {tasks} ahead"),
+            Some(others) => write!(f, "{others} other runtimes and {tasks} ahead"),
         }
     }
 }
@@ -111,4 +115,22 @@ impl fmt::Display for HolderInfo {
 /// Fractions of a millisecond tell a reader nothing.
 fn whole_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_reads_as_a_sentence_would() {
+        for (runtimes, tasks, text) in [
+            (Some(0), 0, "next in line"),
+            (Some(0), 1, "1 local task ahead"),
+            (None, 0, "0 local tasks ahead"),
+            (Some(1), 0, "1 other runtime and 0 local tasks ahead"),
+            (Some(2), 3, "2 other runtimes and 3 local tasks ahead"),
+        ] {
+            assert_eq!(QueuePosition { runtimes, tasks }.to_string(), text);
+        }
+    }
 }
