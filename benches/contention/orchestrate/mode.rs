@@ -40,8 +40,9 @@ impl fmt::Display for Mode {
 }
 
 /// The subjects, in the order of the tables. The first is what the others are compared with.
-pub(crate) const SUBJECTS: [&str; 7] = [
+pub(crate) const SUBJECTS: [&str; 8] = [
     "leasehold",
+    "leasehold-drop",
     "floor-one-script",
     "floor-push",
     "floor-queue",
@@ -60,6 +61,7 @@ pub(crate) fn shape(subject: &str, mode: Mode) -> Option<Mode> {
     match subject {
         "floor-one-script" => mode.is_bare().then_some(Mode::bare(1, 1)),
         "floor-push" => mode.is_bare().then_some(Mode::bare(2, 1)),
+        "leasehold-drop" => (mode == Mode::bare(4, 1)).then_some(mode),
         "floor-queue" => (mode == Mode::bare(mode.processes, 1)).then_some(mode),
         "tokio-mutex" => (mode.processes == 1).then_some(mode),
         _ => Some(mode),

@@ -4,11 +4,23 @@ use leasehold::{Guard, LockRuntime, ReentrantLock};
 
 use crate::{Failure, options::Options, worker::Contender};
 
+/// How a task gives its lease back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Returning {
+    /// It releases, and waits to hear what came of it.
+    Released,
+    /// It drops its guard, as a scope does that ends.
+    Dropped,
+}
+
 /// Connects with the library's default settings.
-pub(crate) async fn connect(options: &Options) -> Result<(LockRuntime, Vec<Task>), Failure> {
+pub(crate) async fn connect(
+    options: &Options,
+    returning: Returning,
+) -> Result<(LockRuntime, Vec<Task>), Failure> {
     let locks = LockRuntime::connect(&options.redis).await?;
     let lock = locks.lock(&options.name)?;
-    Ok((locks, vec![Task(lock); options.workers]))
+    Ok((locks, vec![Task(lock, returning); options.workers]))
 }
 
 /// Leaves nothing behind that the other processes would have to wait for.
@@ -19,7 +31,7 @@ pub(crate) async fn leave(locks: &LockRuntime) {
 
 /// A task that uses the library's public API.
 #[derive(Debug, Clone)]
-pub(crate) struct Task(ReentrantLock);
+pub(crate) struct Task(ReentrantLock, Returning);
 
 impl Contender for Task {
     type Held = Guard;
@@ -29,7 +41,10 @@ impl Contender for Task {
     }
 
     async fn release(&mut self, guard: Guard) -> Result<(), Failure> {
-        guard.release().await?;
+        match self.1 {
+            Returning::Released => drop(guard.release().await?),
+            Returning::Dropped => drop(guard),
+        }
         Ok(())
     }
 }

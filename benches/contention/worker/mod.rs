@@ -18,7 +18,11 @@ use crate::{
     Failure, cpu,
     options::Options,
     output::Output,
-    subjects::{floor_one_script, floor_push, floor_queue, leasehold, rslock, tokio_mutex},
+    subjects::{
+        floor_one_script, floor_push, floor_queue,
+        leasehold::{self, Returning},
+        rslock, tokio_mutex,
+    },
 };
 
 /// Runs as the command line says, and prints what came of it.
@@ -33,8 +37,12 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
 
 async fn run(options: &Options) -> Result<Output, Failure> {
     match options.peer.as_str() {
-        "leasehold" => {
-            let (locks, tasks) = leasehold::connect(options).await?;
+        "leasehold" | "leasehold-drop" => {
+            let returning = match options.peer.as_str() {
+                "leasehold" => Returning::Released,
+                _ => Returning::Dropped,
+            };
+            let (locks, tasks) = leasehold::connect(options, returning).await?;
             let output = measure(options, tasks).await;
             leasehold::leave(&locks).await;
             output

@@ -22,7 +22,7 @@ use crate::{
 /// One hold of a lease.
 ///
 /// Releasing the last guard of a lease ends it. Dropping it does too: in memory at once, and on the
-/// server as soon as the runtime's reaper gets to it, unless another task of this process goes on
+/// server as soon as a task of the runtime gets to it, unless another task of this process goes on
 /// with the lock. Nothing blocks, nothing panics, in or outside of a tokio runtime.
 ///
 /// A guard cannot be used after its release, which consumes it:
@@ -198,7 +198,7 @@ impl Drop for Guard {
             GivenBack::WasOver if worth_releasing(before) => {
                 drop(held.release_job(ReleaseVia::Drop, None));
             }
-            GivenBack::WasOver => {}
+            GivenBack::Driven | GivenBack::WasOver => {}
         }
     }
 }
@@ -251,7 +251,7 @@ fn end(held: Arc<Held>) -> Ended {
             }
             Err(lost(&held, reason))
         }
-        (_, GivenBack::Settled | GivenBack::WasOver) => {
+        (_, GivenBack::Settled | GivenBack::Driven | GivenBack::WasOver) => {
             held.tell_settled(ReleaseVia::Explicit);
             Ok(Released::Ended)
         }

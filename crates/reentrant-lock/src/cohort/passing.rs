@@ -21,6 +21,8 @@ use super::{
 pub(crate) enum AfterLease {
     /// Another task has it, or the runtime ends it.
     Settled,
+    /// The runtime ends it, and says what came of that: nobody waits to hear it.
+    Driven,
     /// Nobody else wants it: whoever gave it back ends it on the server.
     Ends(End),
     /// It had been over before.
@@ -29,13 +31,15 @@ pub(crate) enum AfterLease {
 
 impl Cohort {
     /// The lease with `token` is over, of a turn that could be believed in until `until`; the lock
-    /// is to stay closed until `closed_until`, which ends the turn.
+    /// is to stay closed until `closed_until`, which ends the turn. Of a lease that was `dropped`
+    /// nobody waits to hear what became.
     pub(crate) fn released(
         &mut self,
         m: &Moment<'_>,
         token: FenceToken,
         until: Instant,
         closed_until: Option<Instant>,
+        dropped: bool,
     ) -> (AfterLease, Effects) {
         let mut effects = Effects::default();
         match &mut self.phase {
@@ -44,25 +48,65 @@ impl Cohort {
             }
             _ => return (AfterLease::WasOver, effects),
         }
+        let is_driven = dropped && self.is_contended();
         if (m.rules.ends_turn)(rest(closed_until, m.now)) {
             self.end(m, closed_until, &mut effects);
         } else {
             self.pass_on(m, &mut effects);
         }
-        // Nobody queues anew: whoever gave the lease back ends the turn, and hears what comes of it.
-        let after = match effects.send.take() {
-            Some(Send::End(end)) if end.next.is_none() => {
-                if let Phase::Ending(ending) = &mut self.phase {
-                    ending.driven = false;
-                }
-                AfterLease::Ends(end)
+        let after = match &mut effects.send {
+            // Whoever drops a guard in a loop is back before the release is sent, and goes into
+            // the queue with it: see `depart`.
+            Some(Send::End(end)) if end.next.is_none() && is_driven => {
+                end.via = Some(ReleaseVia::Drop);
+                AfterLease::Driven
             }
-            send => {
-                effects.send = send;
-                AfterLease::Settled
-            }
+            // Whoever gave the lease back ends the turn, and hears what comes of it.
+            Some(Send::End(end)) if end.next.is_none() => AfterLease::Ends(*end),
+            _ => AfterLease::Settled,
         };
+        if let AfterLease::Ends(_) = after {
+            effects.send = None;
+            if let Phase::Ending(ending) = &mut self.phase {
+                (ending.driven, ending.departed) = (false, true);
+            }
+        }
         (after, effects)
+    }
+
+    /// The release of an ending turn is about to be sent for the first time; with what the runtime
+    /// queues anew in the same step, for tasks that may have come since the lease was over.
+    pub(crate) fn depart(
+        &mut self,
+        m: &Moment<'_>,
+        id: AcquisitionId,
+        first: FenceToken,
+    ) -> Option<NextPlace> {
+        if !self.is_ending(id, first) {
+            return None;
+        }
+        let next = self.next_place(m, id);
+        let Phase::Ending(ending) = &mut self.phase else { return None };
+        let is_late = std::mem::replace(&mut ending.departed, true);
+        if !is_late && !ending.stays_closed(m) {
+            ending.next = ending.next.or(next);
+        }
+        ending.next
+    }
+
+    /// With what the runtime queues anew for its tasks, if one waits, after a turn of `old`.
+    fn next_place(&self, m: &Moment<'_>, old: AcquisitionId) -> Option<NextPlace> {
+        self.queue.first().map(|(_, ttl)| NextPlace {
+            id: (m.rules.next_id)(m.numbers.id(), old),
+            ttl,
+            heartbeat: Heartbeat { number: m.numbers.change(), claim_window: m.claim_window(ttl) },
+            sent_at: m.now,
+        })
+    }
+
+    /// Whether other runtimes waited when the present turn began.
+    fn is_contended(&self) -> bool {
+        matches!(&self.phase, Phase::Turn(turn) if turn.contended)
     }
 
     /// Nobody has the present token any more: the next task is offered the next one, or the turn
@@ -87,12 +131,7 @@ impl Cohort {
     ) {
         let Phase::Turn(turn) = self.phase.take() else { return };
         let opens = rest(closed_until, m.now).is_none();
-        let next = self.queue.first().filter(|_| opens).map(|(_, ttl)| NextPlace {
-            id: (m.rules.next_id)(m.numbers.id(), turn.grant.id()),
-            ttl,
-            heartbeat: Heartbeat { number: m.numbers.change(), claim_window: m.claim_window(ttl) },
-            sent_at: m.now,
-        });
+        let next = opens.then(|| self.next_place(m, turn.grant.id())).flatten();
         let (id, first, ttl) = (turn.grant.id(), turn.grant.first(), turn.grant.ttl());
         let until = m.now + ttl.get();
         effects.send =
@@ -100,7 +139,8 @@ impl Cohort {
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
         let (since, driven) = (m.now, true);
-        let ending = Ending { turn, next, closed_until, repeated: false, since, driven };
+        let (departed, repeated) = (false, false);
+        let ending = Ending { turn, next, departed, closed_until, repeated, since, driven };
         self.phase = Phase::Ending(Box::new(ending));
     }
 

@@ -28,11 +28,13 @@ pub(crate) struct Asking {
     pub(super) sent_at: Instant,
 }
 
-/// A turn whose release was sent.
+/// A turn that is being given back.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(super) turn: Turn,
     pub(super) next: Option<NextPlace>,
+    /// Whether the release may have been sent: with what it was sent it is sent again.
+    pub(super) departed: bool,
     /// Until when the lock stays closed nevertheless.
     pub(super) closed_until: Option<Instant>,
     /// Whether more than one copy of the release was sent.

@@ -77,7 +77,19 @@ impl Scene {
     fn release_closed(&mut self, token: u64, millis: Option<u64>) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
         let closed_until = millis.map(|millis| self.now + Duration::from_millis(millis));
-        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until))
+        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until, false))
+    }
+
+    /// Drops the guard of a lease: nobody waits to hear what became of it.
+    fn drop_lease(&mut self, token: u64) -> (AfterLease, Effects) {
+        let until = self.now + Duration::from_secs(20);
+        self.with(|cohort, m| cohort.released(m, fence(token), until, None, true))
+    }
+
+    /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
+    fn depart(&mut self, end: &End) -> Option<Ticket> {
+        let next = self.with(|cohort, m| cohort.depart(m, end.id, end.first));
+        next.map(|next| next.id.number())
     }
 
     fn stand(&mut self, ticket: Ticket) -> Standing {
@@ -133,6 +145,45 @@ fn alone_a_turn_is_one_lease_and_its_end_is_the_holders() {
     let (after, effects) = scene.release(10);
     assert!(matches!(after, AfterLease::Ends(end) if end.next.is_none()));
     assert!(effects.send.is_none());
+}
+
+#[test]
+fn whoever_drops_a_guard_and_comes_back_queues_with_the_release() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    let _ = scene.granted(lead, 10, 25, true);
+    let (after, effects) = scene.drop_lease(10);
+    let end = end_of(&effects);
+    assert!(matches!(after, AfterLease::Driven) && end.next.is_none());
+    let back = scene.join();
+    let next = scene.depart(&end);
+    assert!(next > Some(back), "under a fresh id");
+    assert_eq!(scene.depart(&end), next, "the same with every copy");
+    scene.waits(back);
+    let granted = ReleaseAnswer::NextGranted(grant(30, 40, 3000, false));
+    let answer = Answer { sent_at: scene.now, result: Ok(granted) };
+    let _ = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    assert_eq!(scene.takes(back), 30);
+}
+
+#[test]
+fn whoever_comes_when_the_release_was_sent_does_not_queue_with_it() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    let _ = scene.granted(lead, 10, 25, true);
+    let (_, effects) = scene.drop_lease(10);
+    let end = end_of(&effects);
+    assert_eq!(scene.depart(&end), None);
+    scene.join();
+    assert_eq!(scene.depart(&end), None);
+}
+
+#[test]
+fn a_dropped_lease_that_nobody_else_wanted_is_ended_by_the_reaper() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    let _ = scene.granted(lead, 10, 20, false);
+    assert!(matches!(scene.drop_lease(10).0, AfterLease::Ends(_)));
 }
 
 #[test]

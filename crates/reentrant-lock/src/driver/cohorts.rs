@@ -17,7 +17,7 @@ use leasehold_watchdog::{Key, Watch, Watches};
 use tokio::runtime::Handle;
 
 use crate::{
-    cohort::{Cohort, Effects, Moment, Numbers, Send},
+    cohort::{Cohort, Effects, Moment, Numbers},
     engine::{Job, Reaper, Task, Timing, Watermarks},
     seam::Rules,
 };
@@ -154,13 +154,18 @@ impl Cohorts {
     ) -> Option<T> {
         let member = shard.get_mut(name)?;
         let moment = self.moment(name);
-        let (answer, effects) = event(member, &moment);
+        let (answer, mut effects) = event(member, &moment);
         let metrics = Arc::clone(&member.metrics);
+        // Inside the lock: a shutdown that comes after it waits for what is pending by then.
+        let command = effects.send.take().and_then(|send| self.announce(name, &metrics, send));
         if self.settle(member, &moment) {
             shard.remove(name);
         }
         drop(shard);
         self.perform(name, &metrics, effects);
+        if let Some(command) = command {
+            drop(self.shared.runtime.spawn(command.drive()));
+        }
         Some(answer)
     }
 
@@ -179,7 +184,7 @@ impl Cohorts {
     }
 
     fn perform(&self, name: &LockName, metrics: &Arc<ClassMetrics>, effects: Effects) {
-        let Effects { wake, wake_all, send, withdraw, forget, lost, ended } = effects;
+        let Effects { wake, wake_all, send: _, withdraw, forget, lost, ended } = effects;
         if let Some(watch) = forget {
             self.shared.forget(watch, lost);
         }
@@ -188,11 +193,6 @@ impl Cohorts {
         }
         if let Some(leases) = ended {
             metrics.turn(leases);
-        }
-        match send {
-            Some(Send::End(end)) => self.drive_end(name, metrics, end),
-            Some(Send::Confirm(grant)) => self.drive_confirm(grant),
-            None => {}
         }
         for (id, ttl) in withdraw {
             let shared = &self.shared;

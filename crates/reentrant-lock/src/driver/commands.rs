@@ -9,41 +9,40 @@ use leasehold_core::{
 
 use crate::{
     closing::rest,
-    cohort::{Again, Answer, Effects, End},
+    cohort::{Again, Answer, Effects, End, Send},
     engine::{Announced, Backoff, Job, Task},
 };
 
 use super::cohorts::Cohorts;
 
 impl Cohorts {
-    /// Ends a turn, until the store has answered or has forgotten it by itself.
-    pub(super) fn drive_end(&self, name: &LockName, metrics: &Arc<ClassMetrics>, end: End) {
-        let Some(cohorts) = self.myself() else { return };
+    /// Makes ready what the runtime drives; from then on it counts as pending.
+    pub(super) fn announce(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        send: Send,
+    ) -> Option<Command> {
+        let cohorts = self.myself()?;
+        let end = match send {
+            Send::End(end) => end,
+            Send::Confirm(grant) => {
+                return Some(Command::Confirm(Confirming { cohorts, grant: Some(grant) }));
+            }
+        };
         let via = end.via.unwrap_or(ReleaseVia::Explicit);
+        let (fence, closed_until) = (end.first, end.closed_until);
         let job = Job {
             name: name.clone(),
             id: end.id,
-            task: Task::Release {
-                fence: end.first,
-                via,
-                turn: None,
-                closed_until: end.closed_until,
-            },
+            task: Task::Release { fence, via, turn: None, closed_until },
             expires: end.until,
             timeout: self.shared.timing.command_deadline(end.ttl),
             metrics: Arc::clone(metrics),
         };
         let announced = self.shared.reaper.announce(&job);
         let outcome = ReleaseOutcome::Unconfirmed;
-        let ending = EndingTurn { cohorts, end, job, announced, outcome };
-        drop(self.shared.runtime.spawn(ending.drive()));
-    }
-
-    /// Confirms a grant by a renewal.
-    pub(super) fn drive_confirm(&self, grant: Grant) {
-        let Some(cohorts) = self.myself() else { return };
-        let confirming = Confirming { cohorts, grant: Some(grant) };
-        drop(self.shared.runtime.spawn(confirming.drive()));
+        Some(Command::End(Box::new(EndingTurn { cohorts, end, job, announced, outcome })))
     }
 
     /// A turn's end was answered, whoever sent it.
@@ -70,9 +69,28 @@ impl Cohorts {
     }
 }
 
+/// A command that the runtime drives; not to be dropped inside of a lock.
+#[derive(Debug)]
+#[must_use = "dropped, it counts as given up"]
+pub(super) enum Command {
+    /// Ends a turn, until the store has answered or has forgotten it by itself.
+    End(Box<EndingTurn>),
+    /// Confirms a grant by a renewal.
+    Confirm(Confirming),
+}
+
+impl Command {
+    pub(super) async fn drive(self) {
+        match self {
+            Self::End(ending) => ending.drive().await,
+            Self::Confirm(confirming) => confirming.drive().await,
+        }
+    }
+}
+
 /// The end of a turn on its way; dropped before it was answered, it counts as given up.
 #[derive(Debug)]
-struct EndingTurn {
+pub(super) struct EndingTurn {
     cohorts: Arc<Cohorts>,
     end: End,
     /// What it counts as for a shutdown, which waits for it.
@@ -82,7 +100,7 @@ struct EndingTurn {
 }
 
 impl EndingTurn {
-    async fn drive(mut self) {
+    async fn drive(mut self: Box<Self>) {
         let cohorts = Arc::clone(&self.cohorts);
         let shared = &cohorts.shared;
         let mut pauses = Backoff::new(Arc::clone(&shared.entropy));
@@ -98,6 +116,12 @@ impl EndingTurn {
                 // The next turn has begun by a push, so this one has ended.
                 self.outcome = ReleaseOutcome::Released;
                 return;
+            }
+            if !sent_before {
+                let depart = cohorts.with(&self.job.name, |member, m| {
+                    (member.cohort.depart(m, id, first), nothing())
+                });
+                self.end.next = depart.flatten().or(self.end.next);
             }
             sent_before = true;
             let result = self.send_once().await;
@@ -158,7 +182,7 @@ fn outcome(result: &Result<ReleaseAnswer, StoreError>) -> ReleaseOutcome {
 
 /// A renewal on its way that confirms a grant; dropped before, it counts as unanswered.
 #[derive(Debug)]
-struct Confirming {
+pub(super) struct Confirming {
     cohorts: Arc<Cohorts>,
     grant: Option<Grant>,
 }

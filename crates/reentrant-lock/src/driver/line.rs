@@ -86,6 +86,8 @@ pub(crate) enum Led {
 pub(crate) enum GivenBack<T> {
     /// Another task has it, or the runtime ends it.
     Settled,
+    /// The runtime ends it, and says what came of that.
+    Driven,
     /// Whoever gave the lease back ends it on the server, as prepared.
     Ends(T),
     /// It had been over before.
@@ -122,7 +124,7 @@ impl Cohorts {
     ) -> (LeaseState, GivenBack<T>) {
         let given = self.with(lease.name(), |member, m| {
             let farewell = lease.release(m.now);
-            let (back, effects) = leave_turn(self, member, m, lease, &farewell, prepare);
+            let (back, effects) = leave_turn(self, member, m, lease, &farewell, end, prepare);
             ((farewell, back), effects)
         });
         let (farewell, back) =
@@ -185,6 +187,7 @@ fn leave_turn<T>(
     m: &Moment<'_>,
     lease: &HeldLease,
     farewell: &Farewell,
+    end: HoldEnd,
     prepare: impl FnOnce(&End) -> T,
 ) -> (GivenBack<T>, Effects) {
     let until = match farewell.state() {
@@ -196,13 +199,15 @@ fn leave_turn<T>(
         LeaseState::Released => return (GivenBack::WasOver, Effects::default()),
     };
     let watch = member.cohort.watch_of(lease.turn().id(), lease.turn().first());
-    let (after, effects) = member.cohort.released(m, lease.fence(), until, lease.closed_until());
+    let (closed_until, dropped) = (lease.closed_until(), end == HoldEnd::Dropped);
+    let (after, effects) = member.cohort.released(m, lease.fence(), until, closed_until, dropped);
     if let Some(watch) = watch {
         // Inside the lock: whoever takes the next lease is watched after this one.
         cohorts.shared.watches.vacate(watch);
     }
     let back = match after {
         AfterLease::Settled => GivenBack::Settled,
+        AfterLease::Driven => GivenBack::Driven,
         AfterLease::Ends(end) => GivenBack::Ends(prepare(&end)),
         AfterLease::WasOver => GivenBack::WasOver,
     };
