@@ -2,6 +2,8 @@
 //! by at most the claim window, a lost wake-up by at most one heartbeat, and a future that nobody
 //! polls by at most the claim window.
 
+#[path = "p8_nothing_holds_for_long/coming_back.rs"]
+mod coming_back;
 #[path = "p8_nothing_holds_for_long/dead_waiter.rs"]
 mod dead_waiter;
 #[path = "p8_nothing_holds_for_long/lost_push.rs"]

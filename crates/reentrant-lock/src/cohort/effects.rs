@@ -1,12 +1,14 @@
-use std::task::Waker;
+use std::{sync::Arc, task::Waker};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, Ttl,
     lease::{Grant, LossReason},
-    metric::ReleaseVia,
+    metric::{ClassMetrics, ReleaseVia},
     store::Heartbeat,
 };
 use leasehold_watchdog::Watch;
+
+use super::place::Beat;
 
 /// What is to be done once a rule has been applied, outside of every lock.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub(crate) struct Effects {
     pub(crate) lost: Option<LossReason>,
     /// How many leases the turn had that ended.
     pub(crate) ended: Option<u32>,
+    /// In the series of which class it counts; `None` for the class that the cohort began with.
+    pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 
 /// A command that the runtime drives, whoever waits for what comes of it.
@@ -35,6 +39,8 @@ pub(crate) enum Send {
     End(End),
     /// Confirm a grant before anybody believes in it.
     Confirm(Grant),
+    /// Ask for a lock that was just given back.
+    Ask(Beat),
 }
 
 /// The end of a turn.

@@ -1,5 +1,5 @@
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, metric::WakeSource, store::ReleaseAnswer,
+    AcquisitionId, FenceToken, Instant, StoreError, metric::WakeSource, store::ReleaseAnswer,
 };
 
 use super::{
@@ -45,14 +45,17 @@ impl Cohort {
             _ => return (Again::No, effects),
         }
         let Phase::Ending(ending) = self.phase.take() else { return (Again::No, effects) };
-        let repeats = ending.turn.uncertain || (ending.repeated && ending.next.is_none());
+        let is_refused = answer.result.is_err();
+        let repeats = ending.repeated && ending.next.is_none();
         // Where the lock could not be kept closed, only its ttl is to open it.
-        if repeats && !(answer.result.is_err() && ending.stays_closed(m)) {
+        if (ending.turn.uncertain || repeats || is_refused)
+            && !(is_refused && ending.stays_closed(m))
+        {
             effects.withdraw.push((id, ending.turn.grant.ttl()));
         }
         match answer.result {
-            Err(error) => self.fail(&error, &mut effects),
             Ok(answered) => self.follow(m, &ending, answer.sent_at, answered, &mut effects),
+            Err(error) => self.refused(m, &ending, &error, &mut effects),
         }
         (Again::No, effects)
     }
@@ -79,6 +82,27 @@ impl Cohort {
         effects
     }
 
+    /// Goes on after a release that the store refused for good.
+    fn refused(
+        &mut self,
+        m: &Moment<'_>,
+        ending: &Ending,
+        error: &StoreError,
+        effects: &mut Effects,
+    ) {
+        match ending.next {
+            // Whoever came later asks for itself.
+            None => self.ask_at_once(m, effects),
+            Some(next) => {
+                if ending.repeated {
+                    // A copy before this one may have queued it.
+                    effects.withdraw.push((next.id, next.ttl));
+                }
+                self.fail(error, effects);
+            }
+        }
+    }
+
     /// Goes on after the end of a turn.
     fn follow(
         &mut self,
@@ -88,7 +112,7 @@ impl Cohort {
         answer: ReleaseAnswer,
         effects: &mut Effects,
     ) {
-        let Some(next) = ending.next else { return self.ask_anew(m) };
+        let Some(next) = ending.next else { return self.ask_at_once(m, effects) };
         if self.queue.is_empty() {
             // Everybody left while the release was on its way.
             if answer != ReleaseAnswer::Released {
@@ -114,7 +138,7 @@ impl Cohort {
                 self.phase = Phase::Place(Box::new(place));
             }
             ReleaseAnswer::Gone => self.phase = Phase::Place(Box::new(place)),
-            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_anew(m),
+            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(m, effects),
         }
     }
 }

@@ -48,16 +48,15 @@ impl Cohort {
             }
             _ => return (AfterLease::WasOver, effects),
         }
-        let is_driven = dropped && self.is_contended();
         if (m.rules.ends_turn)(rest(closed_until, m.now)) {
             self.end(m, closed_until, &mut effects);
         } else {
             self.pass_on(m, &mut effects);
         }
         let after = match &mut effects.send {
-            // Whoever drops a guard in a loop is back before the release is sent, and goes into
-            // the queue with it: see `depart`.
-            Some(Send::End(end)) if end.next.is_none() && is_driven => {
+            // Whoever drops a guard in a loop is back before the release is sent, and queues with
+            // it: see `depart`.
+            Some(Send::End(end)) if end.next.is_none() && dropped => {
                 end.via = Some(ReleaseVia::Drop);
                 AfterLease::Driven
             }
@@ -82,16 +81,16 @@ impl Cohort {
         id: AcquisitionId,
         first: FenceToken,
     ) -> Option<NextPlace> {
-        if !self.is_ending(id, first) {
-            return None;
+        let Phase::Ending(ending) = &self.phase else { return None };
+        if ending.departed || !self.is_ending(id, first) {
+            return ending.next.filter(|_| self.is_ending(id, first));
         }
-        let next = self.next_place(m, id);
-        let Phase::Ending(ending) = &mut self.phase else { return None };
-        let is_late = std::mem::replace(&mut ending.departed, true);
-        if !is_late && !ending.stays_closed(m) {
-            ending.next = ending.next.or(next);
+        // Whoever was to queue with it may have left since.
+        let next = (!ending.stays_closed(m)).then(|| self.next_place(m, id)).flatten();
+        if let Phase::Ending(ending) = &mut self.phase {
+            (ending.departed, ending.next) = (true, next);
         }
-        ending.next
+        next
     }
 
     /// With what the runtime queues anew for its tasks, if one waits, after a turn of `old`.
@@ -102,11 +101,6 @@ impl Cohort {
             heartbeat: Heartbeat { number: m.numbers.change(), claim_window: m.claim_window(ttl) },
             sent_at: m.now,
         })
-    }
-
-    /// Whether other runtimes waited when the present turn began.
-    fn is_contended(&self) -> bool {
-        matches!(&self.phase, Phase::Turn(turn) if turn.contended)
     }
 
     /// Nobody has the present token any more: the next task is offered the next one, or the turn
@@ -159,6 +153,14 @@ impl Cohort {
             effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(m);
+    }
+
+    /// Whoever waits asks under a fresh id, and at once.
+    pub(super) fn ask_at_once(&mut self, m: &Moment<'_>, effects: &mut Effects) {
+        self.ask_anew(m);
+        if let Phase::Place(place) = &mut self.phase {
+            effects.send = Some(Send::Ask(place.beat(m)));
+        }
     }
 
     /// Whoever waits asks under a fresh id.

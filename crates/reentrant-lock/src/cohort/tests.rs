@@ -1,7 +1,7 @@
 use std::{task::Waker, time::Duration};
 
 use leasehold_core::{
-    FenceToken, Instant, LockName, RuntimeId, Ttl,
+    FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
     lease::LossReason,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
 };
@@ -82,8 +82,14 @@ impl Scene {
 
     /// Drops the guard of a lease: nobody waits to hear what became of it.
     fn drop_lease(&mut self, token: u64) -> (AfterLease, Effects) {
+        self.drop_closed(token, None)
+    }
+
+    /// Drops the guard of a lease whose lock stays closed for so many milliseconds.
+    fn drop_closed(&mut self, token: u64, millis: Option<u64>) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
-        self.with(|cohort, m| cohort.released(m, fence(token), until, None, true))
+        let closed_until = millis.map(|millis| self.now + Duration::from_millis(millis));
+        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until, true))
     }
 
     /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
@@ -179,11 +185,34 @@ fn whoever_comes_when_the_release_was_sent_does_not_queue_with_it() {
 }
 
 #[test]
-fn a_dropped_lease_that_nobody_else_wanted_is_ended_by_the_reaper() {
+fn whoever_comes_while_a_lease_is_given_back_asks_as_soon_as_that_is_answered() {
     let mut scene = Scene::new();
     let lead = scene.join();
     let _ = scene.granted(lead, 10, 20, false);
-    assert!(matches!(scene.drop_lease(10).0, AfterLease::Ends(_)));
+    let (AfterLease::Ends(end), _) = scene.release(10) else { panic!("its holder ends it") };
+    let late = scene.join();
+    let answer = Answer { sent_at: scene.now, result: Ok(ReleaseAnswer::Released) };
+    let (_, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    assert!(matches!(effects.send, Some(Send::Ask(beat)) if beat.waiter.id.number() > late));
+}
+
+#[test]
+fn a_release_that_was_refused_is_withdrawn_unless_the_lock_is_to_stay_closed() {
+    let refusal = || StoreError::new(StoreErrorKind::Config, "no", "ask");
+    for closed in [None, Some(60_000)] {
+        let mut scene = Scene::new();
+        let lead = scene.join();
+        let _ = scene.granted(lead, 10, 20, false);
+        let (_, effects) = scene.drop_closed(10, closed);
+        let end = end_of(&effects);
+        scene.depart(&end);
+        scene.join();
+        let answer = Answer { sent_at: scene.now, result: Err(refusal()) };
+        let (_, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+        let withdrawn = withdrawn(&effects);
+        assert_eq!(withdrawn, if closed.is_none() { vec![lead] } else { vec![] });
+        assert!(matches!(effects.send, Some(Send::Ask(_))), "whoever came later asks");
+    }
 }
 
 #[test]
@@ -297,8 +326,8 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let _ = scene.granted(first, 10, 10, false);
     let (_, effects) = scene.release(10);
     let end = end_of(&effects);
-    let lost = leasehold_core::StoreError::new(
-        leasehold_core::StoreErrorKind::Indeterminate,
+    let lost = StoreError::new(
+        StoreErrorKind::Indeterminate,
         "nothing was heard",
         "repeat it",
     );
@@ -330,7 +359,7 @@ fn a_lock_that_stays_closed_ends_the_turn_and_whoever_waits_asks_anew_after_that
     let (again, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
     assert!(again == Again::No && effects.withdraw.is_empty());
     scene.waits(second);
-    let beat = scene.with(Cohort::tick).0.expect("it asks at once");
+    let Some(Send::Ask(beat)) = effects.send else { panic!("it asks at once") };
     assert!(beat.waiter.id.number() > second, "under a fresh id");
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Turn {
     /// Until when the turn may be believed in, as the last holder left it.
     pub(super) until: Instant,
     /// Whether other runtimes waited when it began.
-    pub(super) contended: bool,
+    contended: bool,
     /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens.
     to_serve: u16,
     /// When the first lease was taken.

@@ -14,11 +14,11 @@ use leasehold_core::{
     store::Listener,
 };
 use leasehold_watchdog::{Key, Watch, Watches};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
     cohort::{Cohort, Effects, Moment, Numbers},
-    engine::{Job, Reaper, Task, Timing, Watermarks},
+    engine::{Reaper, Timing, Watermarks},
     seam::Rules,
 };
 
@@ -51,6 +51,8 @@ pub(crate) struct Cohorts {
     shards: Vec<Shard>,
     hasher: RandomState,
     pub(super) agenda: Agenda,
+    /// Of very many guards that are dropped at once only so many are released at a time.
+    pub(super) dropping: Semaphore,
     closed: AtomicBool,
     listening: OnceLock<()>,
     me: Weak<Self>,
@@ -70,6 +72,8 @@ pub(super) struct Member {
 impl Cohorts {
     /// How many locks the names are spread over.
     const SHARDS: usize = 16;
+    /// How many dropped guards are released at a time.
+    const DROPPING: usize = 64;
 
     pub(crate) fn new(shared: Shared) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
@@ -77,6 +81,7 @@ impl Cohorts {
             shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             agenda: Agenda::default(),
+            dropping: Semaphore::new(Self::DROPPING),
             closed: AtomicBool::new(false),
             listening: OnceLock::new(),
             me: Weak::clone(me),
@@ -155,16 +160,21 @@ impl Cohorts {
         let member = shard.get_mut(name)?;
         let moment = self.moment(name);
         let (answer, mut effects) = event(member, &moment);
-        let metrics = Arc::clone(&member.metrics);
+        let metrics = effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics));
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let command = effects.send.take().and_then(|send| self.announce(name, &metrics, send));
+        let withdraw = |withdrawal| self.announce_withdrawal(name, &metrics, withdrawal);
+        let withdrawals: Vec<_> = effects.withdraw.drain(..).map(withdraw).collect();
         if self.settle(member, &moment) {
             shard.remove(name);
         }
         drop(shard);
-        self.perform(name, &metrics, effects);
+        self.perform(&metrics, effects);
         if let Some(command) = command {
             drop(self.shared.runtime.spawn(command.drive()));
+        }
+        for (announced, job) in withdrawals {
+            self.shared.reaper.take_announced(announced, job);
         }
         Some(answer)
     }
@@ -183,8 +193,9 @@ impl Cohorts {
         done
     }
 
-    fn perform(&self, name: &LockName, metrics: &Arc<ClassMetrics>, effects: Effects) {
-        let Effects { wake, wake_all, send: _, withdraw, forget, lost, ended } = effects;
+    /// Does what follows at once.
+    fn perform(&self, metrics: &ClassMetrics, effects: Effects) {
+        let Effects { wake, wake_all, forget, lost, ended, .. } = effects;
         if let Some(watch) = forget {
             self.shared.forget(watch, lost);
         }
@@ -193,17 +204,6 @@ impl Cohorts {
         }
         if let Some(leases) = ended {
             metrics.turn(leases);
-        }
-        for (id, ttl) in withdraw {
-            let shared = &self.shared;
-            shared.reaper.take(Job {
-                name: name.clone(),
-                id,
-                task: Task::Withdraw,
-                expires: shared.clock.now() + ttl.get(),
-                timeout: shared.timing.command_deadline(ttl),
-                metrics: Arc::clone(metrics),
-            });
         }
     }
 

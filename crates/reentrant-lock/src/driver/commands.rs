@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    LockName, StoreError, StoreErrorKind,
+    AcquisitionId, LockName, StoreError, StoreErrorKind, Ttl,
     lease::Grant,
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     store::{Next, Release, ReleaseAnswer, RenewAnswer, Renewal},
@@ -9,14 +9,17 @@ use leasehold_core::{
 
 use crate::{
     closing::rest,
-    cohort::{Again, Answer, Effects, End, Send},
+    cohort::{Again, Answer, Effects, End, Moment, Send},
     engine::{Announced, Backoff, Job, Task},
 };
 
-use super::cohorts::Cohorts;
+use super::{
+    cohorts::{Cohorts, Member},
+    heartbeats::Beats,
+};
 
 impl Cohorts {
-    /// Makes ready what the runtime drives; from then on it counts as pending.
+    /// Makes ready what the runtime drives. A release counts as pending from then on.
     pub(super) fn announce(
         &self,
         name: &LockName,
@@ -24,12 +27,22 @@ impl Cohorts {
         send: Send,
     ) -> Option<Command> {
         let cohorts = self.myself()?;
-        let end = match send {
-            Send::End(end) => end,
-            Send::Confirm(grant) => {
-                return Some(Command::Confirm(Confirming { cohorts, grant: Some(grant) }));
+        Some(match send {
+            Send::End(end) => {
+                Command::End(Box::new(self.announce_end(cohorts, name, metrics, end)))
             }
-        };
+            Send::Confirm(grant) => Command::Confirm(Confirming { cohorts, grant: Some(grant) }),
+            Send::Ask(beat) => Command::Ask(cohorts.beats([beat])),
+        })
+    }
+
+    fn announce_end(
+        &self,
+        cohorts: Arc<Self>,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        end: End,
+    ) -> EndingTurn {
         let via = end.via.unwrap_or(ReleaseVia::Explicit);
         let (fence, closed_until) = (end.first, end.closed_until);
         let job = Job {
@@ -42,7 +55,26 @@ impl Cohorts {
         };
         let announced = self.shared.reaper.announce(&job);
         let outcome = ReleaseOutcome::Unconfirmed;
-        Some(Command::End(Box::new(EndingTurn { cohorts, end, job, announced, outcome })))
+        EndingTurn { cohorts, end, job, announced, outcome }
+    }
+
+    /// Makes ready what takes an acquisition back; from then on it counts as pending.
+    pub(super) fn announce_withdrawal(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        (id, ttl): (AcquisitionId, Ttl),
+    ) -> (Announced, Job) {
+        let shared = &self.shared;
+        let job = Job {
+            name: name.clone(),
+            id,
+            task: Task::Withdraw,
+            expires: shared.clock.now() + ttl.get(),
+            timeout: shared.timing.command_deadline(ttl),
+            metrics: Arc::clone(metrics),
+        };
+        (shared.reaper.announce(&job), job)
     }
 
     /// A turn's end was answered, whoever sent it.
@@ -77,6 +109,8 @@ pub(super) enum Command {
     End(Box<EndingTurn>),
     /// Confirms a grant by a renewal.
     Confirm(Confirming),
+    /// Asks for a lock that was just given back.
+    Ask(Beats),
 }
 
 impl Command {
@@ -84,6 +118,7 @@ impl Command {
         match self {
             Self::End(ending) => ending.drive().await,
             Self::Confirm(confirming) => confirming.drive().await,
+            Self::Ask(beats) => beats.drive().await,
         }
     }
 }
@@ -103,6 +138,11 @@ impl EndingTurn {
     async fn drive(mut self: Box<Self>) {
         let cohorts = Arc::clone(&self.cohorts);
         let shared = &cohorts.shared;
+        let _permit = match self.end.via {
+            // It is never closed.
+            Some(ReleaseVia::Drop) => cohorts.dropping.acquire().await.ok(),
+            _ => None,
+        };
         let mut pauses = Backoff::new(Arc::clone(&shared.entropy));
         let mut sent_before = false;
         loop {
@@ -110,20 +150,13 @@ impl EndingTurn {
             if sent_at >= self.end.until {
                 return;
             }
-            let (id, first) = (self.end.id, self.end.first);
-            let is_ending = cohorts.look(&self.job.name, |cohort| cohort.is_ending(id, first));
-            if sent_before && is_ending != Some(true) {
+            if !std::mem::replace(&mut sent_before, true) {
+                self.depart();
+            } else if !self.is_wanted() {
                 // The next turn has begun by a push, so this one has ended.
                 self.outcome = ReleaseOutcome::Released;
                 return;
             }
-            if !sent_before {
-                let depart = cohorts.with(&self.job.name, |member, m| {
-                    (member.cohort.depart(m, id, first), nothing())
-                });
-                self.end.next = depart.flatten().or(self.end.next);
-            }
-            sent_before = true;
             let result = self.send_once().await;
             if let Err(error) = &result {
                 shared.metrics.store().error(error.kind());
@@ -137,6 +170,20 @@ impl EndingTurn {
             let pause = shared.clock.now() + pauses.next_pause();
             shared.clock.sleep_until(pause.min(self.end.until)).await;
         }
+    }
+
+    /// Chooses what is queued anew, for the first copy and all others.
+    fn depart(&mut self) {
+        let (id, first) = (self.end.id, self.end.first);
+        let depart =
+            |member: &mut Member, m: &Moment<'_>| (member.cohort.depart(m, id, first), nothing());
+        self.end.next = self.cohorts.with(&self.job.name, depart).flatten();
+    }
+
+    /// Whether somebody still waits for the answer.
+    fn is_wanted(&self) -> bool {
+        let (id, first) = (self.end.id, self.end.first);
+        self.cohorts.look(&self.job.name, |cohort| cohort.is_ending(id, first)) == Some(true)
     }
 
     async fn send_once(&self) -> Result<ReleaseAnswer, StoreError> {
@@ -160,8 +207,8 @@ impl Drop for EndingTurn {
     fn drop(&mut self) {
         // Without effect when it was answered.
         self.cohorts.turn_given_up(&self.job.name, &self.end);
-        if let Some(via) = self.end.via {
-            self.job.metrics.release(self.outcome, via);
+        if self.end.via.is_some() {
+            self.job.done(self.outcome);
         }
         // Last: what follows from the end is pending by now.
         self.cohorts.shared.reaper.retract(self.announced, &self.job, self.outcome);

@@ -80,8 +80,7 @@ impl Heartbeats {
         let mut beats = beats.into_iter().peekable();
         while beats.peek().is_some() {
             let batch: Vec<Beat> = beats.by_ref().take(Self::BATCH).collect();
-            let sent = Sent { cohorts: Arc::clone(&self.cohorts), beats: batch };
-            self.in_flight.spawn(sent.drive());
+            self.in_flight.spawn(Arc::clone(&self.cohorts).beats(batch).drive());
         }
     }
 }
@@ -99,9 +98,16 @@ impl Cohorts {
             member.keeps_appointment(key);
             member.cohort.tick(m)
         });
-        let mut beat = beat.flatten()?;
-        beat.waiter.watermark = self.shared.watermarks.of(beat.sent_at, name);
-        Some(beat)
+        beat.flatten()
+    }
+
+    /// Makes heartbeats ready to be sent.
+    pub(super) fn beats(self: Arc<Self>, beats: impl IntoIterator<Item = Beat>) -> Beats {
+        let mut beats: Vec<Beat> = beats.into_iter().collect();
+        for Beat { waiter, sent_at } in &mut beats {
+            waiter.watermark = self.shared.watermarks.of(*sent_at, &waiter.name);
+        }
+        Beats { cohorts: self, beats }
     }
 
     fn heard_back(&self, beat: &Beat, sent_at: Instant, result: Result<AcquireAnswer, StoreError>) {
@@ -124,13 +130,13 @@ impl Cohorts {
 
 /// Heartbeats on their way; those that are dropped before count as unanswered.
 #[derive(Debug)]
-struct Sent {
+pub(super) struct Beats {
     cohorts: Arc<Cohorts>,
     beats: Vec<Beat>,
 }
 
-impl Sent {
-    async fn drive(mut self) {
+impl Beats {
+    pub(super) async fn drive(mut self) {
         let shared = &self.cohorts.shared;
         let waiters: Vec<Waiter> = self.beats.iter().map(|beat| beat.waiter.clone()).collect();
         let timeout = |beat: &Beat| shared.timing.heartbeat_deadline(beat.waiter.ttl);
@@ -155,7 +161,7 @@ impl Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for Beats {
     fn drop(&mut self) {
         for beat in &self.beats {
             self.cohorts.heard_back(beat, beat.sent_at, Err(unanswered()));

@@ -200,7 +200,9 @@ fn leave_turn<T>(
     };
     let watch = member.cohort.watch_of(lease.turn().id(), lease.turn().first());
     let (closed_until, dropped) = (lease.closed_until(), end == HoldEnd::Dropped);
-    let (after, effects) = member.cohort.released(m, lease.fence(), until, closed_until, dropped);
+    let (after, mut effects) =
+        member.cohort.released(m, lease.fence(), until, closed_until, dropped);
+    effects.metrics = Some(Arc::clone(lease.metrics()));
     if let Some(watch) = watch {
         // Inside the lock: whoever takes the next lease is watched after this one.
         cohorts.shared.watches.vacate(watch);
