@@ -326,11 +326,7 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let _ = scene.granted(first, 10, 10, false);
     let (_, effects) = scene.release(10);
     let end = end_of(&effects);
-    let lost = StoreError::new(
-        StoreErrorKind::Indeterminate,
-        "nothing was heard",
-        "repeat it",
-    );
+    let lost = StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "repeat it");
     let answer = Answer { sent_at: scene.now, result: Err(lost) };
     let (again, _) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
     assert_eq!(again, Again::Yes);
