@@ -1,6 +1,6 @@
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
-use super::virtual_support::{Waiting, World, lock};
+use super::virtual_support::{Waiting, World, lock, secs};
 
 /// How often a task comes back.
 const ROUNDS: usize = 50;
@@ -32,4 +32,26 @@ async fn whoever_comes_while_the_lock_is_given_back_waits_for_no_heartbeat() {
         drop(guard);
         world.settle().await;
     }
+}
+
+/// Releases that are stuck delay that of another dropped guard by at most the claim window.
+#[tokio::test]
+async fn a_dropped_guard_does_not_wait_for_the_releases_of_others_for_long() {
+    let world = World::new();
+    let [one, two] = [1, 2].map(|seed| world.runtime(seed));
+    let mut others = Vec::new();
+    for n in 0..100 {
+        others.push(one.lock(format!("other/{n}")).unwrap().acquire().await.unwrap());
+    }
+    let guard = lock(&one).acquire().await.unwrap();
+    let waits = Waiting::queued(&world, &two).await;
+    for other in others {
+        let stuck = Rule::new(Fault::LoseRequest).on(CommandKind::Release).lock(other.name());
+        world.store.inject(stuck.always());
+        drop(other);
+    }
+    world.settle().await;
+    drop(guard);
+    let (guard, delay) = waits.taken_within(&world, secs(4)).await;
+    assert!(guard.is_held() && delay <= secs(3), "{delay:?}");
 }

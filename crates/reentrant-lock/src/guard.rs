@@ -146,7 +146,7 @@ impl Guard {
     /// # Cancel safety
     ///
     /// The hold is off in memory from the first poll on; dropping the future, polled or not,
-    /// leaves the rest to the reaper.
+    /// leaves the rest to the runtime.
     #[expect(
         clippy::manual_async_fn,
         reason = "it would keep itself twice, in every task that waits"
@@ -191,14 +191,13 @@ impl Drop for Guard {
             drop(held.hold_job(update));
             return;
         }
-        let (before, back) = held.end(HoldEnd::Dropped, ReleaseVia::Drop);
+        let (before, back) = held.end(HoldEnd::Dropped);
         match back {
             GivenBack::Settled => held.tell_settled(ReleaseVia::Drop),
-            GivenBack::Ends(rest) => drop(rest),
             GivenBack::WasOver if worth_releasing(before) => {
                 drop(held.release_job(ReleaseVia::Drop, None));
             }
-            GivenBack::Driven | GivenBack::WasOver => {}
+            GivenBack::Driven | GivenBack::Ends(_) | GivenBack::WasOver => {}
         }
     }
 }
@@ -240,7 +239,7 @@ enum Ended {
 
 /// Ends a lease in memory.
 fn end(held: Arc<Held>) -> Ended {
-    let (before, back) = held.end(HoldEnd::Released, ReleaseVia::Explicit);
+    let (before, back) = held.end(HoldEnd::Released);
     Ended::Here(match (before, back) {
         (_, GivenBack::Ends(rest)) => {
             return Ended::There(Box::pin(end_turn(held, before, rest)));

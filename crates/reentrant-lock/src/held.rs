@@ -86,8 +86,8 @@ impl Held {
     }
 
     /// Ends the lease in memory; tells the state that it had until then, and what there is to do.
-    pub(crate) fn end(&self, end: HoldEnd, via: ReleaseVia) -> (LeaseState, GivenBack<Cleanup>) {
-        let prepare = |turn: &End| self.release_job(via, Some(*turn));
+    pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, GivenBack<Cleanup>) {
+        let prepare = |turn: &End| self.release_job(ReleaseVia::Explicit, Some(*turn));
         let ended = self.engine.cohorts.give_back(&self.lease, end, prepare);
         if let Some(owner) = &self.owner {
             owner.forget(&self.lease);

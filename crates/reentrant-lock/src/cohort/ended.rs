@@ -77,6 +77,11 @@ impl Cohort {
         if !ending.stays_closed(m) {
             effects.withdraw.push((id, ending.turn.grant.ttl()));
         }
+        if ending.next.is_none() {
+            // Nobody knows that the lock is free: that can wait for the next round.
+            self.ask_anew(m);
+            return effects;
+        }
         let sent_at = ending.turn.until;
         self.follow(m, &ending, sent_at, ReleaseAnswer::Gone, &mut effects);
         effects
@@ -92,7 +97,7 @@ impl Cohort {
     ) {
         match ending.next {
             // Whoever came later asks for itself.
-            None => self.ask_at_once(m, effects),
+            None => self.ask_anew(m),
             Some(next) => {
                 if ending.repeated {
                     // A copy before this one may have queued it.

@@ -51,7 +51,8 @@ pub(crate) struct Cohorts {
     shards: Vec<Shard>,
     hasher: RandomState,
     pub(super) agenda: Agenda,
-    /// Of very many guards that are dropped at once only so many are released at a time.
+    /// Of very many guards that are dropped at once only so many are released at a time, unless
+    /// that takes longer than a claim window.
     pub(super) dropping: Semaphore,
     closed: AtomicBool,
     listening: OnceLock<()>,

@@ -7,6 +7,8 @@ use leasehold_core::{
     store::{Next, Release, ReleaseAnswer, RenewAnswer, Renewal},
 };
 
+use tokio::{select, sync::SemaphorePermit};
+
 use crate::{
     closing::rest,
     cohort::{Again, Answer, Effects, End, Moment, Send},
@@ -14,7 +16,7 @@ use crate::{
 };
 
 use super::{
-    cohorts::{Cohorts, Member},
+    cohorts::{Cohorts, Member, Shared},
     heartbeats::Beats,
 };
 
@@ -53,7 +55,7 @@ impl Cohorts {
             timeout: self.shared.timing.command_deadline(end.ttl),
             metrics: Arc::clone(metrics),
         };
-        let announced = self.shared.reaper.announce(&job);
+        let announced = self.shared.reaper.announce_end(&job);
         let outcome = ReleaseOutcome::Unconfirmed;
         EndingTurn { cohorts, end, job, announced, outcome }
     }
@@ -138,14 +140,10 @@ impl EndingTurn {
     async fn drive(mut self: Box<Self>) {
         let cohorts = Arc::clone(&self.cohorts);
         let shared = &cohorts.shared;
-        let _permit = match self.end.via {
-            // It is never closed.
-            Some(ReleaseVia::Drop) => cohorts.dropping.acquire().await.ok(),
-            _ => None,
-        };
         let mut pauses = Backoff::new(Arc::clone(&shared.entropy));
         let mut sent_before = false;
         loop {
+            let permit = self.permit(&cohorts).await;
             let sent_at = shared.clock.now();
             if sent_at >= self.end.until {
                 return;
@@ -158,6 +156,7 @@ impl EndingTurn {
                 return;
             }
             let result = self.send_once().await;
+            drop(permit);
             if let Err(error) = &result {
                 shared.metrics.store().error(error.kind());
             }
@@ -169,6 +168,21 @@ impl EndingTurn {
             }
             let pause = shared.clock.now() + pauses.next_pause();
             shared.clock.sleep_until(pause.min(self.end.until)).await;
+        }
+    }
+
+    /// Waits until not too many others are sent that nobody waits for; not for long, because
+    /// their servers may be away, and this one's not.
+    async fn permit<'a>(&self, cohorts: &'a Cohorts) -> Option<SemaphorePermit<'a>> {
+        if self.end.via != Some(ReleaseVia::Drop) {
+            return None;
+        }
+        let Shared { clock, timing, .. } = &cohorts.shared;
+        let patience = (clock.now() + timing.claim_window(self.end.ttl)).min(self.end.until);
+        select! {
+            biased;
+            permit = cohorts.dropping.acquire() => permit.ok(),
+            () = clock.sleep_until(patience) => None,
         }
     }
 

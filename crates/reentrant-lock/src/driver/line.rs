@@ -124,7 +124,8 @@ impl Cohorts {
     ) -> (LeaseState, GivenBack<T>) {
         let given = self.with(lease.name(), |member, m| {
             let farewell = lease.release(m.now);
-            let (back, effects) = leave_turn(self, member, m, lease, &farewell, end, prepare);
+            let (back, mut effects) = leave_turn(self, member, m, lease, &farewell, end, prepare);
+            effects.metrics = Some(Arc::clone(lease.metrics()));
             ((farewell, back), effects)
         });
         let (farewell, back) =
@@ -200,9 +201,7 @@ fn leave_turn<T>(
     };
     let watch = member.cohort.watch_of(lease.turn().id(), lease.turn().first());
     let (closed_until, dropped) = (lease.closed_until(), end == HoldEnd::Dropped);
-    let (after, mut effects) =
-        member.cohort.released(m, lease.fence(), until, closed_until, dropped);
-    effects.metrics = Some(Arc::clone(lease.metrics()));
+    let (after, effects) = member.cohort.released(m, lease.fence(), until, closed_until, dropped);
     if let Some(watch) = watch {
         // Inside the lock: whoever takes the next lease is watched after this one.
         cohorts.shared.watches.vacate(watch);

@@ -41,12 +41,14 @@ struct Pending {
 struct Numbered {
     last: u64,
     closed: BTreeMap<u64, Option<LockName>>,
+    /// The same of turns that end.
+    ending: BTreeMap<u64, Option<LockName>>,
     /// The locks that stay closed for good, from a shutdown on.
     failed: Option<Vec<LockName>>,
 }
 
 impl Reaper {
-    /// More jobs than this are not remembered: their leases end with their ttl.
+    /// More jobs than this are not taken: their leases end with their ttl.
     const MOST: usize = 64 * 1024;
 
     pub(crate) fn start(
@@ -79,6 +81,11 @@ impl Reaper {
         Announced(self.pending.add(job))
     }
 
+    /// Counts the end of a turn as pending that the runtime itself brings about.
+    pub(crate) fn announce_end(&self, job: &Job) -> Announced {
+        Announced(Some(self.pending.add_end(job)))
+    }
+
     /// An announced job was tried in another way, and came to `outcome`.
     pub(crate) fn retract(&self, announced: Announced, job: &Job, outcome: ReleaseOutcome) {
         match announced.0 {
@@ -105,7 +112,8 @@ impl Reaper {
 
     /// How many jobs are not done.
     pub(crate) fn pending(&self) -> usize {
-        self.pending.lock().closed.len()
+        let jobs = self.pending.lock();
+        jobs.closed.len() + jobs.ending.len()
     }
 
     /// From now on the locks are remembered whose server could not be told.
@@ -137,15 +145,21 @@ impl Pending {
         if jobs.closed.len() >= Reaper::MOST {
             return None;
         }
-        jobs.last += 1;
-        let number = jobs.last;
+        let number = jobs.next();
         jobs.closed.insert(number, job.keeps_closed());
         Some(number)
     }
 
+    fn add_end(&self, job: &Job) -> u64 {
+        let mut jobs = self.lock();
+        let number = jobs.next();
+        jobs.ending.insert(number, job.keeps_closed());
+        number
+    }
+
     fn settle(&self, number: u64, outcome: ReleaseOutcome) {
         let mut jobs = self.lock();
-        let lock = jobs.closed.remove(&number).flatten();
+        let lock = jobs.closed.remove(&number).or_else(|| jobs.ending.remove(&number)).flatten();
         if outcome == ReleaseOutcome::Unconfirmed {
             jobs.failed(lock);
         }
@@ -156,11 +170,12 @@ impl Pending {
     /// The locks that stay closed, once every job is done or when it is `time` to say so.
     fn left(&self, time: bool) -> Option<Vec<LockName>> {
         let jobs = self.lock();
-        if !jobs.closed.is_empty() && !time {
+        let pending = jobs.closed.values().chain(jobs.ending.values());
+        if pending.clone().next().is_some() && !time {
             return None;
         }
         let failed = jobs.failed.iter().flatten();
-        let closed: BTreeSet<_> = jobs.closed.values().flatten().chain(failed).cloned().collect();
+        let closed: BTreeSet<_> = pending.flatten().chain(failed).cloned().collect();
         Some(closed.into_iter().collect())
     }
 
@@ -170,6 +185,11 @@ impl Pending {
 }
 
 impl Numbered {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
     fn failed(&mut self, lock: Option<LockName>) {
         if let (Some(failed), Some(lock)) = (&mut self.failed, lock)
             && failed.len() < Reaper::MOST
