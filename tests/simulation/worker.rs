@@ -84,7 +84,7 @@ impl Worker {
         let asked_at = self.now();
         let Wish { acquire, minimum } = self.wish(name);
         if let Ok(Some(guard)) = acquire.try_now().await {
-            self.granted(0, name, asked_at, minimum, guard, false).hold().await;
+            self.granted(0, name, asked_at, minimum, guard).hold().await;
         }
     }
 
@@ -95,13 +95,13 @@ impl Worker {
         let (one, two) = tokio::join!(
             biased;
             async {
-                if let Some(held) = self.ask_as(0, name, one, true).await {
+                if let Some(held) = self.ask(0, name, one).await {
                     held.shared().hold().await;
                 }
             },
             async {
                 self.sleep(self.dice.spread(Duration::from_nanos(1), millis(5))).await;
-                if let Some(held) = self.ask_as(1, name, two, true).await {
+                if let Some(held) = self.ask(1, name, two).await {
                     held.shared().linger().await;
                 }
             },
@@ -179,16 +179,11 @@ impl Worker {
     }
 
     /// Waits for a lock; the history knows in the same poll that it is there.
-    async fn ask<'a>(&'a self, asker: u64, name: &'a LockName, wish: Wish) -> Option<Held<'a>> {
-        self.ask_as(asker, name, wish, false).await
-    }
-
-    async fn ask_as<'a>(
+    async fn ask<'a>(
         &'a self,
         asker: u64,
         name: &'a LockName,
         Wish { acquire, minimum }: Wish,
-        has_owner: bool,
     ) -> Option<Held<'a>> {
         let asked_at = self.now();
         let worker = self.number * Self::ASKERS + asker;
@@ -196,7 +191,7 @@ impl Worker {
         let mut acquire = acquire.into_future();
         let answer = poll_fn(|cx| acquire.as_mut().poll(cx)).await;
         if let Ok(guard) = answer {
-            return Some(self.granted(asker, name, asked_at, minimum, guard, has_owner));
+            return Some(self.granted(asker, name, asked_at, minimum, guard));
         }
         self.gave_up(asker, name);
         self.settle_shared();
@@ -210,7 +205,6 @@ impl Worker {
         asked_at: Instant,
         minimum: Option<Duration>,
         guard: Guard,
-        has_owner: bool,
     ) -> Held<'a> {
         let (worker, granted_at) = (self.number * Self::ASKERS + asker, self.now());
         let (fence, lease) = (guard.fence(), guard.id());
@@ -220,7 +214,7 @@ impl Worker {
             self.tell(name, Event::ClosedUntil { lease, from: granted_at, until });
         }
         let held = Held::new(self, name, guard);
-        if !held.look() && !has_owner {
+        if !held.look() {
             let what =
                 format!("at {granted_at:?} {lease} of {name} was over when it was handed out");
             self.scene.complain(what);

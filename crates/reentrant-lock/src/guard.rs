@@ -168,9 +168,9 @@ impl Guard {
         }
     }
 
-    /// The lock stays closed until `at` at least, however the lease ends.
-    pub(crate) fn close_until(&self, at: Instant) {
-        self.lease.0.close_until(at);
+    /// The lock stays closed until `at` at least, however the lease ends, if it has not ended.
+    pub(crate) fn close_until(&self, at: Instant) -> LeaseState {
+        self.lease.0.close_until(at)
     }
 
     /// Until when the lock stays closed if the lease ends before.

@@ -42,6 +42,10 @@ impl Held {
     pub(crate) async fn tell_entry(&self, update: HoldUpdate) -> Result<(), ReenterError> {
         match self.tell(update).await {
             Err(ReenterError::Store(error)) if error.kind().is_transient() => {
+                // The answer may have been awaited for longer than the lease was believed.
+                if let LeaseState::Lost(reason) = self.lease.state() {
+                    return Err(self.lost(reason));
+                }
                 tracing::warn!(%error, "a re-entry could not be told; the lease stands");
                 drop(self.hold_job(update));
                 Ok(())

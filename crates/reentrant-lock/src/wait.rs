@@ -97,8 +97,12 @@ impl Wait {
             if let Some(held) = self.held()
                 && let Some(guard) = Box::pin(reenter(held)).await?
             {
-                if let Some(hold) = self.wish.hold_at_least {
-                    guard.close_until(self.engine.clock.now() + hold);
+                if let Some(hold) = self.wish.hold_at_least
+                    && let LeaseState::Lost(reason) =
+                        guard.close_until(self.engine.clock.now() + hold)
+                {
+                    let (lock, fence) = (self.name.clone(), guard.fence());
+                    return Err(AcquireError::Lost { lock, fence, reason });
                 }
                 tally.reentered = true;
                 return Ok(guard);

@@ -121,10 +121,17 @@ impl HeldLease {
         &self.turn
     }
 
-    /// Keeps the lock closed until `at` at least, however the lease ends.
-    pub fn close_until(&self, at: Instant) {
+    /// Keeps the lock closed until `at` at least, however the lease ends; in vain unless the state
+    /// that this answers is held.
+    pub fn close_until(&self, at: Instant) -> LeaseState {
+        let _ = self.state();
         let mut life = self.life();
-        life.closed_until = life.closed_until.max(Some(at));
+        // Under one lock: whoever ends the lease afterwards finds it.
+        let state = life.rules.present();
+        if state.is_held() {
+            life.closed_until = life.closed_until.max(Some(at));
+        }
+        state
     }
 
     /// Until when the lock stays closed if the lease ends before; `None` where nobody asked.

@@ -1,4 +1,4 @@
-use std::{env, sync::Arc, time::Duration};
+use std::{env, fmt, sync::Arc, time::Duration};
 
 use leasehold::{FenceSettings, LockRuntime, LockRuntimeBuilder, MemoryStore, SystemClock};
 
@@ -26,7 +26,7 @@ impl Place {
         Self::Embedded(Arc::new(store))
     }
 
-    /// Finds out whether it can be reached.
+    /// Finds out whether it can be reached, and says where that is.
     ///
     /// # Errors
     ///
@@ -37,6 +37,7 @@ impl Place {
     /// Dropping the future leaves nothing behind.
     pub async fn check(&self) -> Result<(), Failure> {
         let _ = self.open(LockRuntime::builder()).await?.shutdown(SHUTDOWN).await;
+        println!("{self}");
         Ok(())
     }
 
@@ -55,6 +56,18 @@ impl Place {
                 builder.connect(url).await.map_err(|error| format!("REDIS_URL: {error}"))?
             }
             Self::Embedded(store) => builder.on_store(Arc::clone(store) as Arc<_>)?,
+        })
+    }
+}
+
+/// A sentence for whoever runs the example; an address may hold a password, and is not in it.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Redis(_) => "the locks are on the server of REDIS_URL",
+            Self::Embedded(_) => {
+                "the locks are in the memory of this process; REDIS_URL is not set"
+            }
         })
     }
 }

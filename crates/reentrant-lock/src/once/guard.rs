@@ -93,13 +93,14 @@ impl OnceGuard {
     /// # Cancel safety
     ///
     /// The success counts from the call on, polled or not; dropping the future leaves it to the
-    /// reaper to tell the server.
+    /// runtime to tell the server.
     #[must_use = "without the answer nobody knows whether the door is closed"]
     pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
         let Self { guard, window } = self;
         if !window.is_zero() {
             let clock = guard.lease().0.clock().clone();
-            guard.close_until(clock.now() + window);
+            // The release says whether it was in time.
+            let _ = guard.close_until(clock.now() + window);
         }
         async move {
             let lease = guard.lease();
@@ -130,7 +131,7 @@ impl OnceGuard {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves it to the reaper to open the door.
+    /// Dropping the future leaves it to the runtime to open the door.
     pub async fn fail(self) -> Result<(), ReleaseError> {
         self.guard.release().await.map(|_| ())
     }

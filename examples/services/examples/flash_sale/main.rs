@@ -47,6 +47,7 @@ fn sell() -> Result<ExitCode, Failure> {
 /// All shops in this process, each on a thread with a tokio runtime of its own.
 fn in_threads() -> Result<ExitCode, Failure> {
     let (place, stock) = (Place::embedded(), Arc::new(MemoryShelf::stocked()));
+    println!("{place}");
     let open = |index: usize| {
         let (place, shelf) = (place.clone(), Shelf::Memory(Arc::clone(&stock)));
         thread::spawn(move || run(&Shop { index, place, shelf, mishap: Mishap::of(index) }))
