@@ -359,3 +359,25 @@ async fn an_acquire_beside_the_last_release_gets_a_fresh_lease() {
     assert_eq!(released.unwrap(), Released::Ended);
     assert!(again.unwrap().fence() > fence);
 }
+
+/// A process that was away for longer than its lease hears too late that its entry was not answered.
+#[tokio::test]
+async fn an_entry_that_ends_after_its_lease_was_lost_is_refused() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    for minimum in [0, 60] {
+        let owner = locks.owner();
+        let outer = lock(&locks).acquire().owner(&owner).await.unwrap();
+        world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Hold));
+        let entry = lock(&locks).acquire().owner(&owner).hold_at_least(secs(minimum));
+        let entering = tokio::spawn(entry.into_future());
+        world.settle().await;
+        assert!(!entering.is_finished());
+        // Nothing runs meanwhile.
+        world.clock().advance(secs(31));
+        world.settle().await;
+        let refused = entering.await.unwrap().map(|guard| guard.id());
+        assert!(matches!(refused, Err(AcquireError::Lost { .. })), "{refused:?}");
+        assert!(!outer.is_held());
+    }
+}
