@@ -6,7 +6,8 @@ mod virtual_support;
 use leasehold::{LeaseState, LossReason, StoreError, StoreErrorKind};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use virtual_support::{
-    World, config, definite, indeterminate, just_before, millis, nanos, on_every_store, secs,
+    Waiting, World, config, definite, indeterminate, just_before, lock, millis, nanos,
+    on_every_store, secs,
 };
 
 const NAME: &str = World::NAME;
@@ -79,6 +80,26 @@ async fn a_lease_survives_failures_that_come_and_go() {
 }
 
 /// The control: "gone" is no error, and is a loss at once.
+/// A grant out of the queue has no more than the claim window at first.
+#[tokio::test]
+async fn a_lease_out_of_the_queue_survives_the_loss_of_its_first_renewal() {
+    for fault in failures() {
+        let world = World::new();
+        let [one, two] = [1, 2].map(|seed| world.runtime(seed));
+        let guard = lock(&one).acquire().await.unwrap();
+        let waits = Waiting::on(lock(&two).acquire().ttl(secs(30)));
+        world.settle().await;
+        guard.release().await.unwrap();
+        let guard = waits.taken(&world).await;
+        world.store.inject(Rule::new(fault.clone()).on(CommandKind::Renew));
+        for _ in 0..600 {
+            world.pass(millis(100)).await;
+            assert!(guard.is_held(), "{fault:?}");
+        }
+        assert!(world.store.sent(CommandKind::Renew) > 1);
+    }
+}
+
 #[tokio::test]
 async fn gone_is_a_loss_at_once() {
     let world = World::new();

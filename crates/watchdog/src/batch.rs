@@ -1,6 +1,7 @@
 use std::{
     collections::{BTreeMap, btree_map},
     sync::Arc,
+    time::Duration,
 };
 
 use leasehold_core::{
@@ -28,7 +29,8 @@ pub(crate) enum Attempt {
 /// Turns of one ttl whose renewals travel in one command.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    ttl: Ttl,
+    /// For how long the answer is awaited.
+    patience: Duration,
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
 }
 
@@ -36,24 +38,27 @@ pub(crate) struct Batch {
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     full: Vec<Batch>,
-    open: BTreeMap<Ttl, Batch>,
+    /// Those whose answers are awaited for less than a sixth of their ttl travel apart.
+    open: BTreeMap<(Ttl, bool), Batch>,
 }
 
 impl Batches {
-    /// Adds a turn to the open batch of its ttl.
-    pub(crate) fn add(&mut self, key: Key, turn: &Arc<Grant>) {
-        let ttl = turn.ttl();
-        let open = self.open.entry(ttl).or_insert_with(|| Batch::of(ttl));
+    /// Adds a turn to an open batch of its ttl.
+    pub(crate) fn add(&mut self, key: Key, turn: &Arc<Grant>, patience: Duration) {
+        let kind = (turn.ttl(), patience < turn.ttl().get() / 6);
+        let open = self.open.entry(kind).or_insert_with(|| Batch { patience, turns: Vec::new() });
+        open.patience = open.patience.min(patience);
         open.turns.push((key, Arc::clone(turn)));
         if open.turns.len() == Batch::MAX {
-            self.full.extend(self.open.remove(&ttl));
+            self.full.extend(self.open.remove(&kind));
         }
     }
 }
 
 impl IntoIterator for Batches {
     type Item = Batch;
-    type IntoIter = std::iter::Chain<std::vec::IntoIter<Batch>, btree_map::IntoValues<Ttl, Batch>>;
+    type IntoIter =
+        std::iter::Chain<std::vec::IntoIter<Batch>, btree_map::IntoValues<(Ttl, bool), Batch>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.full.into_iter().chain(self.open.into_values())
@@ -64,11 +69,7 @@ impl Batch {
     /// The most turns of one command.
     pub(crate) const MAX: usize = 256;
 
-    fn of(ttl: Ttl) -> Self {
-        Self { ttl, turns: Vec::new() }
-    }
-
-    /// Renews the turns; the command has a sixth of their ttl.
+    /// Renews the turns.
     pub(crate) async fn renew(
         self,
         store: Arc<dyn LockStore>,
@@ -77,7 +78,7 @@ impl Batch {
         let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
         let sent_at = watchlist.clock().now();
         let mut unsettled = Unsettled { watchlist, turns: self.turns };
-        let answers = store.renew(&renewals, sent_at + self.ttl.get() / 6).await;
+        let answers = store.renew(&renewals, sent_at + self.patience).await;
         Renewed { turns: std::mem::take(&mut unsettled.turns), renewals, sent_at, answers }
     }
 }

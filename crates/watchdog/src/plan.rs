@@ -75,6 +75,16 @@ impl RenewalPlan {
         (next <= now + self.ttl.get() / 100).then(|| now.saturating_since(next))
     }
 
+    /// For how long the answer to a renewal is awaited, with this much left until the deadline.
+    ///
+    /// A sixth of the ttl; where less than half of the ttl is left, a third of that: if the answer
+    /// is lost there is time to ask again.
+    pub fn patience(&self, left: Duration) -> Duration {
+        let ttl = self.ttl.get();
+        let patience = if left < ttl / 2 { left / 3 } else { ttl / 6 };
+        patience.clamp(ttl / 100, ttl / 6)
+    }
+
     /// A renewal goes out at `now`.
     ///
     /// The next one follows after a third of the ttl less up to a twentieth of that. It is planned
@@ -162,6 +172,14 @@ mod tests {
             now = u64::try_from(plan.wake_at(at(0), at(9999)).since_origin().as_millis()).unwrap();
         }
         assert!(tries >= 3, "{tries} tries");
+    }
+
+    #[test]
+    fn with_little_left_an_answer_is_not_awaited_for_long() {
+        let plan = plan(Renewing::Always, 2970, 0.0);
+        for (left, patience) in [(2970, 500), (1500, 500), (1200, 400), (150, 50), (0, 30)] {
+            assert_eq!(plan.patience(Duration::from_millis(left)).as_millis(), patience);
+        }
     }
 
     #[test]

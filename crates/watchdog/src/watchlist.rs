@@ -323,6 +323,7 @@ impl State {
             // Somebody else holds it by now: it is looked at again.
             return;
         }
+        let deadline = watched.deadline();
         match seen {
             Some(LeaseState::Lost(reason)) => {
                 let closed_until = lease.as_ref().and_then(|lease| lease.closed_until());
@@ -336,13 +337,14 @@ impl State {
                 if renews(held.is_some())
                     && let Some(lag) = watched.plan.due_for(now)
                 {
+                    let left = deadline.unwrap_or(now).saturating_since(now);
                     watched.plan.sent(now, entropy.fraction());
                     work.lags.push(lag);
-                    work.batches.add(key, &watched.turn);
+                    work.batches.add(key, &watched.turn, watched.plan.patience(left));
                 }
             }
         }
-        let next = watched.wake_at(now, watched.deadline());
+        let next = watched.wake_at(now, deadline);
         if *at <= now || next != *at {
             self.queue.reschedule(key, next);
         }
