@@ -79,7 +79,6 @@ async fn a_lease_survives_failures_that_come_and_go() {
     }
 }
 
-/// The control: "gone" is no error, and is a loss at once.
 /// A grant out of the queue has no more than the claim window at first.
 #[tokio::test]
 async fn a_lease_out_of_the_queue_survives_the_loss_of_its_first_renewal() {
@@ -100,6 +99,7 @@ async fn a_lease_out_of_the_queue_survives_the_loss_of_its_first_renewal() {
     }
 }
 
+/// The control: "gone" is no error, and is a loss at once.
 #[tokio::test]
 async fn gone_is_a_loss_at_once() {
     let world = World::new();

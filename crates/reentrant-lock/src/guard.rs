@@ -168,9 +168,14 @@ impl Guard {
         }
     }
 
+    /// The lock stays closed until `at` at least, however the lease ends or has ended.
+    pub(crate) fn close_until(&self, at: Instant) {
+        self.lease.0.close_until(at);
+    }
+
     /// The lock stays closed until `at` at least, however the lease ends, if it has not ended.
-    pub(crate) fn close_until(&self, at: Instant) -> LeaseState {
-        self.lease.0.close_until(at)
+    pub(crate) fn close_if_held(&self, at: Instant) -> LeaseState {
+        self.lease.0.close_if_held(at)
     }
 
     /// Until when the lock stays closed if the lease ends before.

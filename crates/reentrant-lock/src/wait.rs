@@ -99,7 +99,7 @@ impl Wait {
             {
                 if let Some(hold) = self.wish.hold_at_least
                     && let LeaseState::Lost(reason) =
-                        guard.close_until(self.engine.clock.now() + hold)
+                        guard.close_if_held(self.engine.clock.now() + hold)
                 {
                     let (lock, fence) = (self.name.clone(), guard.fence());
                     return Err(AcquireError::Lost { lock, fence, reason });

@@ -121,9 +121,15 @@ impl HeldLease {
         &self.turn
     }
 
-    /// Keeps the lock closed until `at` at least, however the lease ends; in vain unless the state
-    /// that this answers is held.
-    pub fn close_until(&self, at: Instant) -> LeaseState {
+    /// Keeps the lock closed until `at` at least, however the lease ends or has ended.
+    pub fn close_until(&self, at: Instant) {
+        let mut life = self.life();
+        life.closed_until = life.closed_until.max(Some(at));
+    }
+
+    /// Keeps the lock closed until `at` at least, however the lease ends, if the state that this
+    /// answers is held.
+    pub fn close_if_held(&self, at: Instant) -> LeaseState {
         let _ = self.state();
         let mut life = self.life();
         // Under one lock: whoever ends the lease afterwards finds it.
@@ -240,6 +246,11 @@ impl HeldLease {
     pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
         black_box((Arc::strong_count(self), self.life.is_poisoned()));
         &self.turn
+    }
+
+    /// Until when the server has what the lease is a part of, whatever `max_hold` says.
+    pub(crate) fn belief(&self) -> Instant {
+        self.life().rules.belief()
     }
 
     /// When the lease ends if nothing happens; long past when it is over.

@@ -28,6 +28,9 @@ pub enum Renewing {
     Never,
 }
 
+/// The shortest time for the answer to a renewal, unless a sixth of the ttl is less.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 impl RenewalPlan {
     /// A plan for a turn that nobody holds yet.
     pub fn new(ttl: Ttl) -> Self {
@@ -75,14 +78,15 @@ impl RenewalPlan {
         (next <= now + self.ttl.get() / 100).then(|| now.saturating_since(next))
     }
 
-    /// For how long the answer to a renewal is awaited, with this much left until the deadline.
+    /// For how long the answer to a renewal is awaited, with this much of the turn left.
     ///
-    /// A sixth of the ttl; where less than half of the ttl is left, a third of that: if the answer
-    /// is lost there is time to ask again.
+    /// A sixth of the ttl; where less is left than three times that, half of what is left: if the
+    /// answer is lost there is time to ask again. Never less than 100 ms of that sixth, because a
+    /// connection is replaced when a command timed out on it: not for being a little slow.
     pub fn patience(&self, left: Duration) -> Duration {
-        let ttl = self.ttl.get();
-        let patience = if left < ttl / 2 { left / 3 } else { ttl / 6 };
-        patience.clamp(ttl / 100, ttl / 6)
+        let sixth = self.ttl.get() / 6;
+        let patience = if left < 3 * sixth { left / 2 } else { sixth };
+        patience.clamp(sixth.min(SHORTEST), sixth)
     }
 
     /// A renewal goes out at `now`.
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn with_little_left_an_answer_is_not_awaited_for_long() {
         let plan = plan(Renewing::Always, 2970, 0.0);
-        for (left, patience) in [(2970, 500), (1500, 500), (1200, 400), (150, 50), (0, 30)] {
+        for (left, patience) in [(2970, 500), (1200, 500), (900, 450), (150, 100), (0, 100)] {
             assert_eq!(plan.patience(Duration::from_millis(left)).as_millis(), patience);
         }
     }

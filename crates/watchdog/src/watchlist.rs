@@ -337,7 +337,8 @@ impl State {
                 if renews(held.is_some())
                     && let Some(lag) = watched.plan.due_for(now)
                 {
-                    let left = deadline.unwrap_or(now).saturating_since(now);
+                    let belief = watched.lease.as_deref().map_or(now, HeldLease::belief);
+                    let left = belief.saturating_since(now);
                     watched.plan.sent(now, entropy.fraction());
                     work.lags.push(lag);
                     work.batches.add(key, &watched.turn, watched.plan.patience(left));

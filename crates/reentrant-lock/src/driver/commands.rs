@@ -172,17 +172,22 @@ impl EndingTurn {
     }
 
     /// Waits until not too many others are sent that nobody waits for; not for long, because
-    /// their servers may be away, and this one's not.
+    /// their servers may be away, and this one's not. One that is to keep its lock closed has to
+    /// come before the ttl does, and does not wait.
     async fn permit<'a>(&self, cohorts: &'a Cohorts) -> Option<SemaphorePermit<'a>> {
-        if self.end.via != Some(ReleaseVia::Drop) {
+        if self.end.via != Some(ReleaseVia::Drop) || self.end.closed_until.is_some() {
             return None;
         }
-        let Shared { clock, timing, .. } = &cohorts.shared;
-        let patience = (clock.now() + timing.claim_window(self.end.ttl)).min(self.end.until);
+        let Shared { clock, entropy, timing, .. } = &cohorts.shared;
+        let now = clock.now();
+        let left = self.end.until.saturating_since(now) / 2;
+        // Those that are dropped together are not to be sent together in the end.
+        let patience = timing.claim_window(self.end.ttl).min(left);
+        let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
         select! {
             biased;
             permit = cohorts.dropping.acquire() => permit.ok(),
-            () = clock.sleep_until(patience) => None,
+            () = clock.sleep_until(now + patience) => None,
         }
     }
 

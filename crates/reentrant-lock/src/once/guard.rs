@@ -99,8 +99,7 @@ impl OnceGuard {
         let Self { guard, window } = self;
         if !window.is_zero() {
             let clock = guard.lease().0.clock().clone();
-            // The release says whether it was in time.
-            let _ = guard.close_until(clock.now() + window);
+            guard.close_until(clock.now() + window);
         }
         async move {
             let lease = guard.lease();
