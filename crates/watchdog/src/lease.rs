@@ -248,14 +248,16 @@ impl HeldLease {
         &self.turn
     }
 
-    /// Until when the server has what the lease is a part of, whatever `max_hold` says.
-    pub(crate) fn belief(&self) -> Instant {
-        self.life().rules.belief()
-    }
-
     /// When the lease ends if nothing happens; long past when it is over.
     pub(crate) fn deadline(&self) -> Instant {
-        self.life().rules.deadline().unwrap_or_default()
+        self.horizon().0
+    }
+
+    /// The same, and until when the server has what the lease is a part of, whatever `max_hold`
+    /// says.
+    pub(crate) fn horizon(&self) -> (Instant, Instant) {
+        let life = self.life();
+        (life.rules.deadline().unwrap_or_default(), life.rules.belief())
     }
 
     /// Applies a rule, which answers with the state after it and something else.

@@ -323,7 +323,7 @@ impl State {
             // Somebody else holds it by now: it is looked at again.
             return;
         }
-        let deadline = watched.deadline();
+        let horizon = watched.lease.as_deref().map(HeldLease::horizon);
         match seen {
             Some(LeaseState::Lost(reason)) => {
                 let closed_until = lease.as_ref().and_then(|lease| lease.closed_until());
@@ -337,15 +337,14 @@ impl State {
                 if renews(held.is_some())
                     && let Some(lag) = watched.plan.due_for(now)
                 {
-                    let belief = watched.lease.as_deref().map_or(now, HeldLease::belief);
-                    let left = belief.saturating_since(now);
+                    let left = horizon.map_or(now, |(_, belief)| belief).saturating_since(now);
                     watched.plan.sent(now, entropy.fraction());
                     work.lags.push(lag);
                     work.batches.add(key, &watched.turn, watched.plan.patience(left));
                 }
             }
         }
-        let next = watched.wake_at(now, deadline);
+        let next = watched.wake_at(now, horizon.map(|(deadline, _)| deadline));
         if *at <= now || next != *at {
             self.queue.reschedule(key, next);
         }
