@@ -4,6 +4,7 @@
 //! - [`LockName`], [`FenceToken`], [`Ttl`] and the other words validate once, when made.
 //! - [`lease`] holds the rules of a lease, pure functions of state, time and event.
 //! - [`LockStore`] is the contract that [`RedisStore`] and [`MemoryStore`] keep.
+//! - [`outage`] knows whether the server answers, from every command of a runtime.
 //! - [`Clock`] and [`Entropy`] are the only sources of time and randomness.
 
 mod clock;
@@ -11,6 +12,7 @@ mod entropy;
 pub mod lease;
 mod memory;
 pub mod metric;
+pub mod outage;
 mod redis;
 #[doc(hidden)]
 pub mod seam;

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, LockStore,
+    Instant, LockName, LockStore,
     lease::{Grant, LossReason},
     metric::Metrics,
 };
@@ -18,12 +18,15 @@ pub(crate) struct Driver {
     metrics: Arc<Metrics>,
     // Aborted with the driver: nothing outlives it.
     in_flight: JoinSet<Renewed>,
+    probes: JoinSet<()>,
     shown_at: Instant,
 }
 
 impl Driver {
-    /// How often metrics are shown anew.
+    /// How often metrics are shown anew, and outages looked at.
     const TICK: Duration = Duration::from_secs(5);
+    /// How long a probe waits for its answer.
+    const PROBE: Duration = Duration::from_secs(2);
 
     pub(crate) fn new(
         watchlist: Arc<Watchlist>,
@@ -31,14 +34,14 @@ impl Driver {
         keeper: Arc<dyn TurnKeeper>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let shown_at = Instant::default();
-        Self { watchlist, store, keeper, metrics, in_flight: JoinSet::new(), shown_at }
+        let (in_flight, probes, shown_at) = (JoinSet::new(), JoinSet::new(), Instant::default());
+        Self { watchlist, store, keeper, metrics, in_flight, probes, shown_at }
     }
 
     pub(crate) async fn run(mut self) {
         while let Some(work) = self.watchlist.take_due(self.watchlist.clock().now()) {
             self.send(work);
-            self.show_metrics();
+            self.show();
             let until = self.watchlist.sleep_until(self.shown_at + Self::TICK);
             select! {
                 biased;
@@ -86,12 +89,27 @@ impl Driver {
     }
 
     /// Describes and zeroes series anew, for a recorder that may have come meanwhile.
-    fn show_metrics(&mut self) {
+    fn show(&mut self) {
         let now = self.watchlist.clock().now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
             self.metrics.show();
             self.shown_at = now;
+            self.probe(now);
         }
+    }
+
+    /// Asks a server that is out of reach whether it is back, where nobody else asks.
+    fn probe(&mut self, now: Instant) {
+        while self.probes.try_join_next().is_some() {}
+        if !self.watchlist.common().outages().needs_probe() {
+            return;
+        }
+        let Ok(name) = LockName::new("probe") else { return };
+        let store = Arc::clone(&self.store);
+        self.probes.spawn(async move {
+            // The answer is told to whoever watches the store.
+            let _ = store.inspect(&name, now + Self::PROBE).await;
+        });
     }
 }
 

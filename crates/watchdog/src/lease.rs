@@ -9,6 +9,7 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Ttl,
     lease::{Grant, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
+    outage::OutageWatch,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -19,12 +20,19 @@ use crate::{plan::Renewing, seam::Rules, signal::Lost};
 pub struct Common {
     clock: Arc<dyn Clock>,
     rules: Rules,
+    outages: Arc<OutageWatch>,
 }
 
 impl Common {
-    /// A clock, and the decisions to make.
+    /// A clock, and the decisions to make; no command was sent yet.
     pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Arc<Self> {
-        Arc::new(Self { clock, rules })
+        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock)));
+        Arc::new(Self { clock, rules, outages })
+    }
+
+    /// What is known of the server's outages.
+    pub fn outages(&self) -> &Arc<OutageWatch> {
+        &self.outages
     }
 
     /// What time it is.

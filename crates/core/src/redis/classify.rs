@@ -20,13 +20,25 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
         ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
         _ => by_words(&text),
     };
-    StoreError::new(kind, text, remedy)
+    let failed = StoreError::new(kind, text, remedy);
+    if is_answer(error) { failed.as_answer() } else { failed }
+}
+
+/// Whether the server itself told this error.
+fn is_answer(error: &RedisError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Server(_)
+            | ErrorKind::Extension
+            | ErrorKind::AuthenticationFailed
+            | ErrorKind::RESP3NotSupported
+    )
 }
 
 /// What a failure means that a script met and put into words.
 pub(super) fn classify_words(text: String) -> StoreError {
     let (kind, remedy) = by_words(&text);
-    StoreError::new(kind, text, remedy)
+    StoreError::new(kind, text, remedy).as_answer()
 }
 
 /// Whether the connection that brought this error must not be used again.
@@ -50,7 +62,8 @@ pub(super) fn classify_dial(error: &RedisError) -> StoreError {
         let was_shut = error.is_connection_dropped() && !error.is_connection_refusal();
         let remedy = if was_shut { SHUT } else { NOT_THERE };
         let what = format!("cannot connect to Redis: {}", failed.what());
-        return StoreError::new(Definite, what, remedy);
+        let dialed = StoreError::new(Definite, what, remedy);
+        return if failed.is_answer() { dialed.as_answer() } else { dialed };
     }
     failed
 }
@@ -143,6 +156,7 @@ mod tests {
         ] {
             let error = make_extension_error(code.into(), Some(detail.into()));
             assert_eq!(classify(&error).kind(), kind, "{code} {detail}");
+            assert!(classify(&error).is_answer() && classify_dial(&error).is_answer(), "{detail}");
         }
     }
 
@@ -166,5 +180,6 @@ mod tests {
         assert!(classify_dial(&error).remedy().contains("maxclients"));
         let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         assert_eq!(classify_dial(&refused).remedy(), NOT_THERE);
+        assert!([error, refused].iter().all(|error| !classify(error).is_answer()));
     }
 }

@@ -88,7 +88,8 @@ impl Reply {
                     self.text(1).unwrap_or_default()
                 ),
                 "update this program, or choose another namespace if another program uses the key",
-            ),
+            )
+            .as_answer(),
             b"counter" => StoreError::new(
                 StoreErrorKind::Corrupt,
                 format!(

@@ -25,7 +25,8 @@ pub(super) fn check_version(
             StoreErrorKind::Config,
             "the server does not tell its version in answer to HELLO",
             "connect to Redis 6.2 or newer, or to a server that imitates it fully",
-        ));
+        )
+        .as_answer());
     };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
@@ -37,7 +38,8 @@ pub(super) fn check_version(
             StoreErrorKind::Config,
             "the server is a node of a Redis Cluster, which this version does not support",
             "connect to a server of its own, one without `cluster-enabled`",
-        ));
+        )
+        .as_answer());
     }
     Ok(())
 }
@@ -53,6 +55,7 @@ fn too_old(version: &str) -> StoreError {
         format!("the server's version is {version}"),
         "use Redis 6.2 or newer",
     )
+    .as_answer()
 }
 
 /// A field of a map, or of the flat array that stands for one in RESP2.

@@ -54,6 +54,7 @@ struct Inner {
     remedy: Cow<'static, str>,
     lock: Option<LockName>,
     endpoint: Option<String>,
+    is_answer: bool,
 }
 
 impl StoreError {
@@ -64,7 +65,7 @@ impl StoreError {
         remedy: impl Into<Cow<'static, str>>,
     ) -> Self {
         let (what, remedy) = (what.into(), remedy.into());
-        Self(Box::new(Inner { kind, what, remedy, lock: None, endpoint: None }))
+        Self(Box::new(Inner { kind, what, remedy, lock: None, endpoint: None, is_answer: false }))
     }
 
     /// The same error, naming the lock that it struck.
@@ -86,6 +87,21 @@ impl StoreError {
     pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {
         self.0.endpoint = Some(endpoint.into());
         self
+    }
+
+    /// The same error, told by the server itself: the server can be reached. Default: not told by it.
+    ///
+    /// A store says so of every refusal. What it does not say so of, such as a timeout or a
+    /// connection that could not be made, counts as an outage.
+    #[must_use]
+    pub fn as_answer(mut self) -> Self {
+        self.0.is_answer = true;
+        self
+    }
+
+    /// Whether the server itself told this; otherwise nothing was heard of it.
+    pub fn is_answer(&self) -> bool {
+        self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
 
     /// What the failure means for the command.
@@ -111,7 +127,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, what, remedy, lock, endpoint } = &*self.0;
+        let Inner { kind, what, remedy, lock, endpoint, .. } = &*self.0;
         if let Some(lock) = lock {
             write!(f, "lock {lock:?}: ")?;
         }
@@ -128,13 +144,14 @@ impl fmt::Display for StoreError {
 
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, what, remedy, lock, endpoint } = &*self.0;
+        let Inner { kind, what, remedy, lock, endpoint, is_answer } = &*self.0;
         f.debug_struct("StoreError")
             .field("kind", kind)
             .field("what", what)
             .field("remedy", remedy)
             .field("lock", lock)
             .field("endpoint", endpoint)
+            .field("is_answer", is_answer)
             .finish()
     }
 }

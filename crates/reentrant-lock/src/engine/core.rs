@@ -4,6 +4,7 @@ use leasehold_core::{
     AcquisitionId, Clock, Entropy, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
     StoreError,
     metric::Metrics,
+    outage::{OutageWatch, WatchedStore},
     store::{ForceRelease, ForceReleaseAnswer, Inspection},
 };
 use leasehold_watchdog::{Common, TurnKeeper, Watchdog, Watches};
@@ -65,6 +66,10 @@ impl Engine {
         let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
             parts;
         let metrics = Arc::new(Metrics::default());
+        let common = Common::new(Arc::clone(&clock), rules.watchdog);
+        let outages = Arc::clone(common.outages());
+        // Whatever this runtime sends passes here.
+        let store: Arc<dyn LockStore> = Arc::new(WatchedStore::new(store, outages));
         let reaper = Reaper::start(
             &executor,
             Arc::clone(&store),
@@ -72,7 +77,6 @@ impl Engine {
             Arc::clone(&entropy),
             Arc::clone(&metrics),
         );
-        let common = Common::new(Arc::clone(&clock), rules.watchdog);
         let cohorts = Cohorts::new(Shared {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -164,6 +168,12 @@ impl Engine {
     /// Whether the tasks of this runtime have ended: nothing is renewed, and nobody is asked for.
     pub(crate) fn has_stopped(&self) -> bool {
         self.cohorts.shared.watches.have_stopped() || self.cohorts.is_closed()
+    }
+
+    /// What is known of the server's outages.
+    #[expect(dead_code, reason = "asked by waits in the next step")]
+    pub(crate) fn outages(&self) -> &OutageWatch {
+        self.cohorts.shared.watches.common().outages()
     }
 
     /// A number for a change of holds, above those before.

@@ -338,7 +338,7 @@ const MOMENT: (Duration, Duration) = (Duration::from_micros(1), Duration::from_m
 const MOST_POLLS: u64 = 24;
 
 fn refusal() -> StoreError {
-    StoreError::new(StoreErrorKind::Definite, "the server is loading", "try again")
+    StoreError::new(StoreErrorKind::Definite, "the server is loading", "try again").as_answer()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,0 +1,164 @@
+use std::time::Duration;
+
+use crate::{clock::Instant, store::StoreError};
+
+/// Since when the server has not answered, as a pure function of time and events.
+///
+/// A silence begins with the first command that is sent after the last answer, and ends with the
+/// next answer of any kind: an error that the server itself tells is an answer. A silence is an
+/// [`Outage`] once a command in it has failed. Commands that are on their way, and a process that
+/// sends none, are no outage.
+#[derive(Debug, Clone, Default)]
+pub struct Silence {
+    heard_at: Option<Instant>,
+    since: Option<Instant>,
+    in_flight: usize,
+    unanswered: u64,
+    last_error: Option<StoreError>,
+}
+
+/// A server that does not answer, as seen at one moment.
+#[derive(Debug, Clone)]
+pub struct Outage {
+    /// When the first command was sent that was not answered.
+    pub since: Instant,
+    /// How many commands have failed without an answer.
+    pub unanswered: u64,
+    /// Why the last of them failed.
+    pub last_error: Option<StoreError>,
+}
+
+impl Silence {
+    /// A command is sent at `now`.
+    pub fn sent(&mut self, now: Instant) {
+        self.in_flight += 1;
+        self.since.get_or_insert(now);
+    }
+
+    /// A command was answered at `now`; yields the outage that this ends, if there was one.
+    pub fn answered(&mut self, now: Instant) -> Option<Outage> {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let ended = self.outage();
+        self.heard_at = self.heard_at.max(Some(now));
+        // What is still on its way has been unanswered from here on.
+        self.since = (self.in_flight > 0).then_some(now);
+        self.unanswered = 0;
+        self.last_error = None;
+        ended
+    }
+
+    /// A command failed at `now` without an answer: nothing was heard, or it could not be sent.
+    pub fn unanswered(&mut self, now: Instant, error: StoreError) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.since.get_or_insert(now);
+        self.unanswered += 1;
+        self.last_error = Some(error);
+    }
+
+    /// The sender of a command gave up: what came of it is not known.
+    pub fn forgotten(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if self.in_flight == 0 && self.unanswered == 0 {
+            self.since = None;
+        }
+    }
+
+    /// When the present silence began; `None` when every command was answered or given up.
+    pub fn since(&self) -> Option<Instant> {
+        self.since
+    }
+
+    /// Whether the server has answered any command at `at` or later.
+    pub fn heard_since(&self, at: Instant) -> bool {
+        self.heard_at.is_some_and(|heard_at| heard_at >= at)
+    }
+
+    /// The present outage, if there is one.
+    pub fn outage(&self) -> Option<Outage> {
+        let since = self.since.filter(|_| self.unanswered > 0)?;
+        let (unanswered, last_error) = (self.unanswered, self.last_error.clone());
+        Some(Outage { since, unanswered, last_error })
+    }
+
+    /// How long the server has been out of reach at `now`; zero when it is not.
+    pub fn unreachable_for(&self, now: Instant) -> Duration {
+        let since = self.since.filter(|_| self.unanswered > 0);
+        since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+    }
+
+    /// Whether nothing is on its way that could tell the end of an outage.
+    pub fn needs_probe(&self) -> bool {
+        self.unanswered > 0 && self.in_flight == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreErrorKind;
+
+    fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
+    }
+
+    fn error() -> StoreError {
+        StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "look there")
+    }
+
+    #[test]
+    fn an_outage_begins_with_the_first_command_that_is_not_answered() {
+        let mut silence = Silence::default();
+        silence.sent(at(100));
+        assert_eq!(silence.since(), Some(at(100)));
+        assert_eq!(silence.unreachable_for(at(900)), Duration::ZERO);
+        silence.sent(at(200));
+        silence.unanswered(at(1000), error());
+        assert_eq!(silence.outage().unwrap().since, at(100));
+        silence.unanswered(at(1100), error());
+        silence.sent(at(1200));
+        assert_eq!(silence.unreachable_for(at(1500)), Duration::from_millis(1400));
+        let ended = silence.answered(at(1600)).unwrap();
+        assert_eq!((ended.since, ended.unanswered), (at(100), 2));
+        assert_eq!(silence.unreachable_for(at(9999)), Duration::ZERO);
+        assert!(silence.since().is_none() && silence.heard_since(at(1600)));
+        assert!(!silence.heard_since(at(1601)));
+    }
+
+    #[test]
+    fn an_old_command_that_fails_after_an_answer_counts_from_that_answer() {
+        let mut silence = Silence::default();
+        silence.sent(at(0));
+        silence.sent(at(10));
+        assert!(silence.answered(at(20)).is_none());
+        assert_eq!(silence.since(), Some(at(20)));
+        silence.unanswered(at(2000), error());
+        assert_eq!(silence.outage().unwrap().since, at(20));
+    }
+
+    #[test]
+    fn a_process_that_sends_nothing_sees_no_outage() {
+        let mut silence = Silence::default();
+        silence.sent(at(0));
+        silence.answered(at(1));
+        assert_eq!(silence.since(), None);
+        silence.sent(at(500));
+        silence.forgotten();
+        assert_eq!((silence.since(), silence.unreachable_for(at(9999))), (None, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_probe_is_needed_while_nothing_is_on_its_way() {
+        let mut silence = Silence::default();
+        silence.sent(at(0));
+        assert!(!silence.needs_probe());
+        silence.unanswered(at(1), error());
+        assert!(silence.needs_probe());
+        silence.sent(at(2));
+        assert!(!silence.needs_probe());
+        silence.forgotten();
+        assert!(silence.needs_probe());
+        silence.sent(at(3));
+        silence.answered(at(4));
+        assert!(!silence.needs_probe());
+    }
+}
