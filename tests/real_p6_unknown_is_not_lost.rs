@@ -99,7 +99,7 @@ async fn a_server_that_was_busy() {
 #[tokio::test]
 async fn a_server_that_ran_an_endless_script() {
     let scene = scene().await;
-    scene.server.command(&["CONFIG", "SET", "busy-reply-threshold", "50"]);
+    scene.server.command(&["CONFIG", "SET", "lua-time-limit", "50"]);
     let socket = scene.server.url();
     let endless = std::thread::spawn(move || {
         let client = redis::Client::open(socket).expect("an address");

@@ -37,5 +37,5 @@ pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
 pub use postgres::PostgresServer;
 pub use proxy::FaultProxy;
-pub use server::RedisServer;
+pub use server::{RedisServer, ServerVersion};
 pub use shim::ClockShim;

@@ -22,7 +22,7 @@ fn busy_script() {
 }
 
 fn start() -> RedisServer {
-    RedisServer::builder().arg("busy-reply-threshold", "100").start()
+    RedisServer::builder().arg("lua-time-limit", "100").start()
 }
 
 fn kill_script(server: &RedisServer) {

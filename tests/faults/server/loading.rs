@@ -15,6 +15,8 @@ const ROW: Row = Row {
 
 const TTL: Duration = Duration::from_secs(5);
 const KEYS: &str = "5000";
+/// The size of a value: while it loads, a server hears clients after every 2 MiB of its file.
+const SIZE: &str = "4096";
 
 #[test]
 fn loading() {
@@ -24,8 +26,8 @@ fn loading() {
 /// A server whose data takes more than a second to load, during which it hears clients.
 fn start() -> RedisServer {
     let builder = RedisServer::builder().arg("key-load-delay", "250");
-    let server = builder.arg("loading-process-events-interval-bytes", "1024").start();
-    server.command(&["DEBUG", "POPULATE", KEYS, "filler", "64"]);
+    let server = builder.arg("rdbcompression", "no").start();
+    server.command(&["DEBUG", "POPULATE", KEYS, "filler", SIZE]);
     server.command(&["SAVE"]);
     server
 }

@@ -23,8 +23,8 @@ fn misconf() {
 }
 
 fn protected() -> String {
-    let builder = RedisServer::builder().arg("dbfilename", SNAPSHOT);
-    let server = builder.arg("save", "3600 1000000").start();
+    let server = RedisServer::builder().arg("dbfilename", SNAPSHOT).start();
+    scene::set(&server, "save", "3600 1000000");
     // Nobody can replace a folder by a file, whatever the rights.
     let snapshot = server.socket().with_file_name(SNAPSHOT);
     fs::create_dir(&snapshot).expect("a folder");

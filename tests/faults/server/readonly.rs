@@ -109,7 +109,9 @@ fn control() -> String {
         pair.announce();
         for _ in 0..TRIES {
             let error = lock.try_acquire().await.expect_err("the control came to no harm");
-            assert_eq!(error.code(), Some("READONLY"), "{error}");
+            // Redis 6.2 wraps the code of an error inside a script.
+            let told = error.code() == Some("READONLY") || error.to_string().contains("-READONLY");
+            assert!(told, "{error}");
         }
         format!("{TRIES} of {TRIES} tries failed, with a new master at the address")
     })

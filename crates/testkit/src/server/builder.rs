@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::{address::Address, redis_server::RedisServer};
+use super::{address::Address, redis_server::RedisServer, version};
 use crate::shim::ClockShim;
 
 /// What a private server is to be like; a unix socket and no persistence unless said otherwise.
@@ -16,7 +16,7 @@ pub struct RedisServerBuilder {
 impl RedisServerBuilder {
     pub(super) fn new() -> Self {
         Self {
-            program: "redis-server".into(),
+            program: version::program(),
             address: Address::Unix,
             args: Vec::new(),
             variables: Vec::new(),
@@ -61,7 +61,8 @@ impl RedisServerBuilder {
         self.arg("requirepass", password)
     }
 
-    /// Starts another program than the `redis-server` that is found in `PATH`.
+    /// Starts another program. Default: the one that `LEASEHOLD_REDIS_SERVER` names, else the
+    /// `redis-server` that is found in `PATH`.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
         self

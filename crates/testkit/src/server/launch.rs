@@ -1,12 +1,12 @@
 use std::{
     fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
 
-use super::{address::Address, admin};
+use super::{address::Address, admin, version::ServerVersion};
 use crate::{patience::Patience, process::Process};
 
 /// Everything that is needed to start one server, once or again.
@@ -92,10 +92,12 @@ impl Launch {
             .arg(&self.folder)
             .arg("--unixsocket")
             .arg(self.socket())
+            // As since 7.0: a new user has no channels. Redis 6.2 gave it all of them.
+            .args(["--acl-pubsub-default", "resetchannels"])
             .args(["--user", admin::USER])
             .args("on nopass ~* &* +@all".split(' '))
             .args(self.address_args());
-        if knows_debug_switch(&self.program) {
+        if self.version().is_some_and(ServerVersion::has_debug_switch) {
             command.args(["--enable-debug-command", "local"]);
         }
         for (key, value) in &self.args {
@@ -121,6 +123,11 @@ impl Launch {
         args.iter().flat_map(|(key, value)| [(*key).to_owned(), value.clone()]).collect()
     }
 
+    /// The version of the program.
+    pub(super) fn version(&self) -> Option<ServerVersion> {
+        ServerVersion::of(&self.program)
+    }
+
     fn port_was_taken(&self) -> bool {
         self.log().contains("Address already in use")
     }
@@ -128,13 +135,4 @@ impl Launch {
     fn log_path(&self) -> PathBuf {
         self.folder.join("redis.log")
     }
-}
-
-/// Whether the server has `enable-debug-command`: Redis 7 and later refuse `DEBUG` without it,
-/// earlier ones refuse the switch.
-fn knows_debug_switch(program: &Path) -> bool {
-    let Ok(version) = Command::new(program).arg("--version").output() else { return false };
-    let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    let major = version.split_once("v=").and_then(|(_, rest)| rest.split('.').next());
-    major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 7)
 }

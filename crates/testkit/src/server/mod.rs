@@ -6,8 +6,10 @@ mod authority;
 mod builder;
 mod launch;
 mod redis_server;
+mod version;
 
 pub(crate) use address::Address;
 pub(crate) use address::free_port;
 pub use builder::RedisServerBuilder;
 pub use redis_server::RedisServer;
+pub use version::ServerVersion;

@@ -13,6 +13,7 @@ use super::{
     authority::Authority,
     builder::RedisServerBuilder,
     launch::{Launch, LaunchError},
+    version::ServerVersion,
 };
 use crate::{patience::Patience, process::Process};
 
@@ -94,6 +95,15 @@ impl RedisServer {
     /// The certificate that clients of a server with TLS have to trust, as PEM.
     pub fn ca_pem(&self) -> Option<&str> {
         self.authority.as_ref().map(Authority::ca_pem)
+    }
+
+    /// The version of the server's program.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program does not tell its version.
+    pub fn version(&self) -> ServerVersion {
+        self.launch.version().expect("the program tells its version")
     }
 
     /// The id of the server's process.
@@ -182,7 +192,8 @@ fn start_on_free_port(launch: &mut Launch) -> Process {
 fn fail(error: &LaunchError) -> ! {
     match error {
         LaunchError::Missing => panic!(
-            "redis-server is not installed; `scripts/test.sh --install` installs it and runs the tests"
+            "redis-server is not installed, or LEASEHOLD_REDIS_SERVER names no program; \
+             `scripts/test.sh --install` installs it and runs the tests"
         ),
         LaunchError::PortTaken => panic!("somebody else takes every port that was free"),
         LaunchError::Failed(log) => panic!("redis-server does not start: {log}"),

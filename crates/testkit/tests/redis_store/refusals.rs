@@ -132,10 +132,11 @@ async fn a_server_that_is_busy_with_a_script_refuses_for_now() {
 async fn a_server_that_loads_its_data_refuses_for_now() {
     let server = RedisServer::start();
     let store = store_on(&server).await;
-    server.command(&["DEBUG", "POPULATE", "1000", "filler", "64"]);
-    // A millisecond for every key, and an ear for clients after every kilobyte.
+    // A millisecond for every key. The server hears clients after every 2 MiB of its file: eight
+    // times.
+    server.command(&["DEBUG", "POPULATE", "1000", "filler", "16384"]);
     set(&server, "key-load-delay", "1000");
-    set(&server, "loading-process-events-interval-bytes", "1024");
+    set(&server, "rdbcompression", "no");
     let reload = apart(&server, &["DEBUG", "RELOAD"]);
     let calls = calls(&store);
     let loading = || async {
