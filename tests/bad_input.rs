@@ -273,3 +273,107 @@ async fn a_timeout_says_who_holds_the_lock() {
         guard.release().await.unwrap();
     }
 }
+
+/// Wrong addresses, and the words by which each is refused: the part that is wrong, and what to do.
+const WRONG_ADDRESSES: &[(&str, &[&str])] = &[
+    ("", &["empty", "redis://host:port"]),
+    ("  ", &["empty"]),
+    ("localhost", &["scheme", "redis://localhost"]),
+    ("127.0.0.1:6379", &["scheme", "redis://127.0.0.1:6379"]),
+    ("redis:6379", &["scheme", "redis://redis:6379"]),
+    ("/run/redis.sock", &["scheme", "redis+unix:///run/redis.sock"]),
+    ("app:s3cret@h:1", &["scheme", "redis://"]),
+    ("http://app:s3cret@h", &["scheme `http`", "rediss:// for TLS"]),
+    ("postgres://app:s3cret@h/db", &["scheme `postgres`"]),
+    ("redis+sentinel://h:26379/mymaster", &["Sentinel", "not supported", "address of the master"]),
+    ("redis-sentinel://h:26379", &["Sentinel", "not supported"]),
+    ("redis+cluster://h:1", &["Cluster", "not supported", "one server"]),
+    ("redis://a:1,b:2,c:3", &["list of hosts", "one server", "redis://a:1"]),
+    ("redis://app:s3cret@a,b", &["list of hosts", "one server"]),
+    ("redis://", &["host", "missing"]),
+    ("redis:///3", &["host", "missing"]),
+    ("redis://app:s3cret@:6379", &["host", "missing"]),
+    ("redis://my host", &["host", "`my host`"]),
+    ("redis://[::1", &["host", "bracket"]),
+    ("redis://::1", &["host", "brackets", "redis://[::1]"]),
+    ("redis://fe80::1:6379", &["host", "brackets"]),
+    ("redis://0.0.0.0:6379", &["host", "0.0.0.0", "127.0.0.1"]),
+    ("redis://app:s3cret@h:99999", &["port", "99999", "1 to 65535"]),
+    ("redis://h:0", &["port", "`0`", "1 to 65535"]),
+    ("redis://h:redis", &["port", "1 to 65535"]),
+    // A password where the port belongs is not repeated.
+    ("redis://app:s3cret", &["port", "1 to 65535", "@"]),
+    ("redis://:s3cret", &["host"]),
+    ("redis://h/x", &["database", "`x`", "redis://h/0"]),
+    ("redis://app:s3cret@h:1/-1", &["database", "`-1`"]),
+    ("redis://h/1/2", &["database", "`1/2`"]),
+    ("redis://h?db=3", &["database", "redis://h/3"]),
+    ("redis+unix:///s?db=x", &["database", "`x`"]),
+    ("redis://app:s3/cret@h", &["password", "%2F"]),
+    ("redis://:s3#cret@h", &["password", "%23"]),
+    ("redis://:s3?cret@h:1", &["password", "%3F"]),
+    ("redis://app:s3%FFcret@h", &["password", "UTF-8"]),
+    ("redis+unix:///s?user=a&pass=s3#cret", &["password", "%23"]),
+    ("redis+unix:///s?user=a&pass=s3+cret", &["password", "%2B"]),
+    ("redis+unix:///s?user=a&pass=s3&cret", &["password", "%26"]),
+    ("redis://app@h", &["user", "password", "redis://:password@"]),
+    ("redis+unix:///s?user=app", &["user", "password"]),
+    ("redis://h?password=s3cret", &["password", "redis://:password@"]),
+    ("redis+unix://", &["path", "socket"]),
+    ("unix://tmp/s", &["path", "socket", "unix:///tmp/s"]),
+    ("rediss://h#insecure", &["TLS", "verification"]),
+];
+
+/// Text that only makes sense for another fault than the one that is told.
+const ADVICE: [&str; 6] =
+    ["Cargo.toml", "Sentinel", "Cluster", "percent", "brackets", "1 to 65535"];
+
+#[tokio::test]
+async fn the_wrong_part_of_an_address_is_named() {
+    let mut faults = Vec::new();
+    for (address, words) in WRONG_ADDRESSES {
+        let Err(error) = LockRuntime::connect(*address).await else { panic!("{address:?}") };
+        let (said, shown) = (error.to_string(), format!("{error:?}"));
+        let mut complain = |what: String| faults.push(format!("{address:?}: {what}: {said}"));
+        if !matches!(error, ConnectError::Address(_)) {
+            complain("is no bad address".into());
+        }
+        for word in words.iter().filter(|word| !said.contains(*word)) {
+            complain(format!("does not say {word:?}"));
+        }
+        for word in ADVICE {
+            if said.contains(word) && !words.concat().contains(word) {
+                complain(format!("says {word:?}"));
+            }
+        }
+        if [&said, &shown].iter().any(|text| text.contains("cret") || text.contains("s3")) {
+            complain("tells the password".into());
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+/// A client's settings are checked like those of a text.
+#[tokio::test]
+async fn a_client_that_cannot_be_used_is_refused() {
+    use leasehold::{AddressPart, redis::Client};
+    let client = Client::open("redis://app@h").unwrap();
+    let ConnectError::Address(error) = LockRuntime::connect(client).await.unwrap_err() else {
+        panic!("a user without a password is accepted")
+    };
+    assert_eq!(error.part(), AddressPart::Login);
+    assert_says(&error, &["\"redis://h:6379/0\"", "user", "redis://user:password@host"]);
+    let ConnectError::Address(error) = LockRuntime::connect_lazy("redis://h:x").unwrap_err() else {
+        panic!("a port that is none is accepted")
+    };
+    assert_eq!(error.part(), AddressPart::Port);
+}
+
+/// A lazy runtime needs something to run on, too.
+#[test]
+fn connecting_lazily_outside_of_tokio_says_what_to_do() {
+    let error = LockRuntime::connect_lazy("redis://127.0.0.1:1").unwrap_err();
+    assert!(matches!(error, ConnectError::NoTokio), "{error:?}");
+    assert_says(&error, &["own_thread()"]);
+    LockRuntime::builder().own_thread().connect_lazy("redis://127.0.0.1:1").unwrap();
+}

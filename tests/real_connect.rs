@@ -5,6 +5,13 @@ mod patient;
 #[path = "real_support/wait.rs"]
 mod wait;
 
+#[path = "real_connect/lazy.rs"]
+mod lazy;
+#[path = "real_connect/pools.rs"]
+mod pools;
+#[path = "real_connect/strangers.rs"]
+mod strangers;
+
 use leasehold::{
     Clock, ConnectError, FenceToken, LockRuntime, LockRuntimeBuilder, StoreErrorKind, SystemClock,
 };
@@ -105,10 +112,11 @@ async fn connections_have_the_name_of_their_service() {
 
 #[tokio::test]
 async fn texts_that_are_no_address() {
+    // More of them, with what is said of each, in `bad_input.rs`.
     for url in ["", "localhost", "http://app:s3cret@h", "redis://app:s3cret@h:99999"] {
         let (kind, text) = refusal(patient::builder(), url).await;
         assert_eq!(kind, None);
-        names(&text, &["redis://[user:password@]host"]);
+        names(&text, &["the Redis address", "write redis://"]);
     }
 }
 

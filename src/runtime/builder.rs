@@ -1,8 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, RedisConfig, RedisStore,
-    RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
+    AddressError, Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, RedisAddress,
+    RedisConfig, RedisStore, RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
 };
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
@@ -25,7 +25,7 @@ pub struct LockRuntimeBuilder {
 }
 
 /// A setting that only a Redis server needs, kept until there is an address.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum RedisSetting {
     Connections(usize),
     ConnectTimeout(Duration),
@@ -33,6 +33,20 @@ enum RedisSetting {
     RootCa(Vec<u8>),
     #[cfg(feature = "tls")]
     ClientCertificate(Vec<u8>, Vec<u8>),
+}
+
+/// Keys, certificates and providers show nothing of themselves.
+impl fmt::Debug for RedisSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connections(connections) => write!(f, "Connections({connections})"),
+            Self::ConnectTimeout(timeout) => write!(f, "ConnectTimeout({timeout:?})"),
+            #[cfg(feature = "tls")]
+            Self::RootCa(_) => f.write_str("RootCa"),
+            #[cfg(feature = "tls")]
+            Self::ClientCertificate(..) => f.write_str("ClientCertificate"),
+        }
+    }
 }
 
 impl LockRuntimeBuilder {
@@ -145,9 +159,11 @@ impl LockRuntimeBuilder {
 
     /// Connects to a Redis server, version 6.2 or newer.
     ///
-    /// Every kind of command is run once, so what is missing shows here. Addresses are
-    /// `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls`,
-    /// and `redis+unix:///path`.
+    /// Every kind of command is run once, so what is missing shows here. The address is a text,
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls` or
+    /// `redis+unix:///path`; or a `redis::Client` or `redis::ConnectionInfo` of the version of
+    /// redis-rs that is re-exported as [`leasehold::redis`](crate::redis). Of a client, its address,
+    /// login, database and TLS certificates are used, and connections of Leasehold's own are made.
     ///
     /// # Errors
     ///
@@ -160,11 +176,44 @@ impl LockRuntimeBuilder {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind but, at worst, a probe key that lives a second.
-    pub async fn connect(self, url: &str) -> Result<LockRuntime, ConnectError> {
+    pub async fn connect<A>(self, address: A) -> Result<LockRuntime, ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
-        let config = self.redis_config(url, timing)?;
+        let config = self.redis_config(address, timing)?;
         let (clock, handle) = (Arc::clone(&self.clock), executor.handle().clone());
         let store = RedisStore::connect(&config, clock, handle, id).await?;
+        Ok(self.start(Arc::new(store), executor, timing, id))
+    }
+
+    /// Makes a runtime for a Redis server that may not be there yet, and sends nothing.
+    ///
+    /// The first acquire connects. Until the server has passed the check that
+    /// [`connect`](Self::connect) makes, it counts as a server in an outage: who waits for a lock
+    /// waits on, a try fails with the error of the last attempt. What only an operator can mend, such
+    /// as a wrong password or a missing right, is told to every acquire at once, as a
+    /// [`StoreError`](crate::StoreError) of kind `Config`, and checked anew every second for as long
+    /// as somebody asks. When it is mended, the same runtime works.
+    ///
+    /// Its background tasks run on the tokio runtime that this is called in, unless
+    /// [`own_thread`](Self::own_thread) was asked for.
+    ///
+    /// # Errors
+    ///
+    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`],
+    ///   [`ConnectError::Timing`] and [`ConnectError::Retention`] for bad settings.
+    /// - [`ConnectError::Store`] for settings that cannot work with any server, such as a certificate
+    ///   that is not readable.
+    /// - [`ConnectError::NoTokio`] and [`ConnectError::Thread`] when there is nothing to run on.
+    pub fn connect_lazy<A>(self, address: A) -> Result<LockRuntime, ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
+        let config = self.redis_config(address, timing)?;
+        let (clock, handle) = (Arc::clone(&self.clock), executor.handle().clone());
+        let store = RedisStore::lazy(&config, clock, handle, id)?;
         Ok(self.start(Arc::new(store), executor, timing, id))
     }
 
@@ -235,8 +284,11 @@ impl LockRuntimeBuilder {
         Executor::current().ok_or(ConnectError::NoTokio)
     }
 
-    fn redis_config(&self, url: &str, timing: Timing) -> Result<RedisConfig, ConnectError> {
-        let mut config = RedisConfig::new(url)?
+    fn redis_config<A>(&self, address: A, timing: Timing) -> Result<RedisConfig, ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let mut config = RedisConfig::new(address)?
             .fencing(self.fencing.validated()?)
             .command_timeout(timing.command_timeout)
             .client_name(&format!("leasehold:{}", self.service));

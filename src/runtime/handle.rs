@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, LockName, NameError, RuntimeId,
+    AcquisitionId, AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
 use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
@@ -44,8 +44,24 @@ impl LockRuntime {
     /// # Cancel safety
     ///
     /// As [`LockRuntimeBuilder::connect`].
-    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
-        Self::builder().connect(url).await
+    pub async fn connect<A>(address: A) -> Result<Self, ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        Self::builder().connect(address).await
+    }
+
+    /// Makes a runtime with the default settings for a Redis server that may not be there yet, and
+    /// sends nothing; the first acquire connects.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockRuntimeBuilder::connect_lazy`].
+    pub fn connect_lazy<A>(address: A) -> Result<Self, ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        Self::builder().connect_lazy(address)
     }
 
     /// Keeps the leases in the memory of this process, under the same rules.

@@ -19,12 +19,15 @@ pub mod seam;
 pub mod store;
 mod words;
 
-// The client library whose values appear in this API.
+// The libraries whose values appear in this API.
+pub use ::deadpool_redis;
 pub use ::redis as redis_client;
 pub use clock::{Clock, Instant, Sleep, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;
-pub use redis::{AddressError, RedisAddress, RedisConfig, RedisPool, RedisStore, Script};
+pub use redis::{
+    AddressError, AddressPart, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,
+};
 pub use store::{
     FencePolicy, FenceSettings, LockStore, RetentionError, StoreError, StoreErrorKind,
 };

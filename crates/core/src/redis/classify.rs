@@ -15,7 +15,7 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
         ErrorKind::AuthenticationFailed => (Config, LOG_IN),
         ErrorKind::InvalidClientConfig => (Config, "correct the address or the TLS settings"),
         ErrorKind::RESP3NotSupported => (Config, "use Redis 6.2 or newer"),
-        ErrorKind::Io if text.contains("certificate") => (Config, CERTIFICATE),
+        ErrorKind::Io if text.contains("certificate") => (Config, certificate(&text)),
         ErrorKind::Io | ErrorKind::Parse => (Indeterminate, OUT_OF_REACH),
         ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
         _ => by_words(&text),
@@ -53,19 +53,48 @@ pub(super) fn spoils_connection(error: &RedisError) -> bool {
 /// A connection that could not be made: nothing was sent.
 pub(super) fn classify_dial(error: &RedisError) -> StoreError {
     if error.kind() == ErrorKind::Parse {
-        let what = "whatever answers at this address does not speak Redis' protocol";
+        let what =
+            "what answers there does not speak Redis' protocol: it may not be a Redis server";
         return StoreError::new(Config, what, "correct host and port of the address");
     }
     let failed = classify(error);
     if failed.kind() == Indeterminate {
-        // The words of a server that has too many clients are lost where it closes behind them.
-        let was_shut = error.is_connection_dropped() && !error.is_connection_refusal();
-        let remedy = if was_shut { SHUT } else { NOT_THERE };
         let what = format!("cannot connect to Redis: {}", failed.what());
-        let dialed = StoreError::new(Definite, what, remedy);
+        let dialed = StoreError::new(Definite, what, not_connected(error, failed.what()));
         return if failed.is_answer() { dialed.as_answer() } else { dialed };
     }
     failed
+}
+
+/// What to do about a connection that could not be made.
+fn not_connected(error: &RedisError, text: &str) -> &'static str {
+    const BY_WORDS: [(&str, &str); 4] = [
+        ("No such file", "check that the server runs and the path of its socket is right"),
+        ("Permission denied", "let this process read and write the server's socket"),
+        ("lookup address", "correct the host of the address, or check the name server"),
+        (
+            "corrupt message",
+            "it may not speak TLS, or may not be a Redis server; without TLS, write redis://",
+        ),
+    ];
+    match BY_WORDS.iter().find(|(words, _)| text.contains(words)) {
+        Some((_, remedy)) => remedy,
+        // The words of a server that has too many clients are lost where it closes behind them.
+        None if error.is_connection_dropped() && !error.is_connection_refusal() => SHUT,
+        None => NOT_THERE,
+    }
+}
+
+/// What to do about a certificate that was refused.
+fn certificate(text: &str) -> &'static str {
+    const REMEDIES: [(&str, &str); 4] = [
+        ("UnknownIssuer", "trust the server's certificate authority with tls_root_ca()"),
+        ("not valid for", "correct the host of the address: the certificate names it otherwise"),
+        ("expired", "renew the server's certificate, or correct this machine's clock"),
+        ("not valid yet", "correct this machine's clock"),
+    ];
+    let known = REMEDIES.iter().find(|(words, _)| text.contains(words));
+    known.map_or("correct the certificate that the text names", |(_, remedy)| remedy)
 }
 
 /// The failure in one line; the parser's errors come in several.
@@ -84,13 +113,13 @@ fn words_of(error: &RedisError) -> String {
 const LOG_IN: &str = "give the address a user and password that the server accepts";
 const LET_IN: &str =
     "set a password, or correct `bind` and `protected-mode` in the server's configuration";
-const CERTIFICATE: &str = "trust the server's certificate authority, or correct the host name";
 const GRANT_RIGHTS: &str =
     "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
 const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
 const NOT_THERE: &str = "check that the server runs and the address is right";
 const SHUT: &str =
-    "check that the server runs, has not reached its maxclients, and the address is right";
+    "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
+const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
 
 fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
@@ -105,12 +134,17 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         ("NOAUTH", Config, LOG_IN),
         ("protected mode", Config, LET_IN),
         ("WRONGPASS", Config, LOG_IN),
-        ("AUTH <password> called", Config, LOG_IN),
-        ("no password is set", Config, LOG_IN),
+        ("AUTH <password> called", Config, NO_PASSWORD),
+        ("no password is set", Config, NO_PASSWORD),
         ("unknown command", Config, "use Redis 6.2 or newer, with scripts enabled"),
         ("CROSSSLOT", Config, "connect to a server that is not part of a Cluster"),
         ("invalid DB index", Config, "correct the database number of the address"),
         ("DB index is out of range", Config, "correct the database number of the address"),
+        (
+            "is not allowed in cluster mode",
+            Config,
+            "the server is a node of a Redis Cluster; connect to one that is not part of a Cluster",
+        ),
         ("MOVED", Config, "connect to a server that is not part of a Cluster"),
         ("LOADING", Definite, "the server is loading its data; wait until it has"),
         ("BUSY", Definite, "a script blocks the server; end it with SCRIPT KILL"),

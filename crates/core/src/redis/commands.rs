@@ -109,6 +109,7 @@ impl LockStore for RedisStore {
                 with_body: false,
                 write: &write,
             };
+            self.readiness.by(deadline).await?;
             let answer = self.renewals.call(call, deadline).await;
             answer.and_then(|value| decode::renew(value, batch.len()))
         })

@@ -24,14 +24,18 @@ pub struct RedisConfig {
 }
 
 impl RedisConfig {
-    /// The default configuration for an address.
+    /// The default configuration for an address: a text, a `redis::Client`, a
+    /// `redis::ConnectionInfo`, or a [`RedisAddress`].
     ///
     /// # Errors
     ///
     /// [`AddressError`] when the address is not understood.
-    pub fn new(url: &str) -> Result<Self, AddressError> {
+    pub fn new<A>(address: A) -> Result<Self, AddressError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
         Ok(Self {
-            address: RedisAddress::parse(url)?,
+            address: address.try_into().map_err(Into::into)?,
             keys: KeyScheme::default(),
             fencing: FenceSettings::default(),
             connections: 2,

@@ -73,7 +73,10 @@ async fn one_script(
     let Some((_, first)) = part.first() else { return Vec::new() };
     let keys = 5 * part.len();
     let call = Call { script: &scripts::HEARTBEAT, keys, with_body: false, write: &write };
-    let answer = store.lane(&first.name).call(call, deadline).await;
+    let answer = match store.readiness.by(deadline).await {
+        Ok(()) => store.lane(&first.name).call(call, deadline).await,
+        Err(error) => Err(error),
+    };
     let told = answer.and_then(|value| decode::heartbeat(value, part.len()));
     let answers = told.unwrap_or_else(|error| part.iter().map(|_| Err(error.clone())).collect());
     let named = |(answer, (_, waiter)): (Result<_, StoreError>, &Numbered<'_>)| {

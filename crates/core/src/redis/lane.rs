@@ -194,7 +194,7 @@ pub(super) fn unanswered() -> StoreError {
     )
 }
 
-fn not_connected<T>() -> Result<T, StoreError> {
+pub(super) fn not_connected<T>() -> Result<T, StoreError> {
     Err(StoreError::new(
         StoreErrorKind::Definite,
         "cannot connect to Redis: no connection could be made in time",
@@ -202,7 +202,7 @@ fn not_connected<T>() -> Result<T, StoreError> {
     ))
 }
 
-fn runtime_stopped() -> StoreError {
+pub(super) fn runtime_stopped() -> StoreError {
     StoreError::new(
         StoreErrorKind::Config,
         "the tokio runtime that the lock runtime was connected on has stopped",

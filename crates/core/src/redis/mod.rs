@@ -12,6 +12,7 @@ mod login;
 mod message;
 mod pool;
 mod preflight;
+mod readiness;
 mod script;
 mod scripts;
 mod store;
@@ -19,7 +20,7 @@ mod subscription;
 #[cfg(feature = "tls")]
 mod tls;
 
-pub use address::{AddressError, RedisAddress};
+pub use address::{AddressError, AddressPart, RedisAddress};
 pub use config::RedisConfig;
 pub use pool::RedisPool;
 pub use script::Script;

@@ -18,6 +18,8 @@ use crate::{
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
 ///
+/// Made from a [`RedisConfig`], or from a `deadpool_redis::Pool` that the service has already.
+///
 /// A checkout waits for at most the configuration's command timeout, and a connection that
 /// failed or timed out is thrown away instead of returned.
 #[derive(Clone)]
@@ -36,6 +38,13 @@ impl RedisPool {
     /// certificate.
     pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
         Self::on(config, &Dialer::new(config)?)
+    }
+
+    /// How long a call may take with its wait for a connection, at least 10 ms. Default: the
+    /// configuration's command timeout, or 2 s on a pool of your own.
+    #[must_use]
+    pub fn command_timeout(self, timeout: Duration) -> Self {
+        Self { timeout: timeout.max(Duration::from_millis(10)), ..self }
     }
 
     pub(super) fn on(config: &RedisConfig, dialer: &Dialer) -> Result<Self, StoreError> {
@@ -142,6 +151,15 @@ impl Borrowed {
 impl Drop for Borrowed {
     fn drop(&mut self) {
         drop(self.0.take().map(Connection::take));
+    }
+}
+
+/// A pool that the service has already: it makes, checks and limits connections as it was set up to,
+/// with its own login and timeouts. A call takes at most 2 s, see
+/// [`command_timeout`](RedisPool::command_timeout).
+impl From<Pool> for RedisPool {
+    fn from(pool: Pool) -> Self {
+        Self { pool, endpoint: "a pool of deadpool_redis".into(), timeout: Duration::from_secs(2) }
     }
 }
 

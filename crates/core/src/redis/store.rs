@@ -7,7 +7,12 @@ use redis::{Cmd, Value};
 use tokio::runtime::Handle;
 
 use super::{
-    config::RedisConfig, dial::Dialer, lane::Lane, pool::RedisPool, script::Call, scripts,
+    config::RedisConfig,
+    dial::Dialer,
+    lane::Lane,
+    pool::RedisPool,
+    readiness::{Check, Readiness},
+    script::Call,
     subscription::Subscriptions,
 };
 use crate::{
@@ -28,7 +33,8 @@ pub struct RedisStore {
     commands: Vec<Lane>,
     pub(super) renewals: Lane,
     pool: RedisPool,
-    pub(super) subscriptions: Subscriptions,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) readiness: Readiness,
     clock: Arc<dyn Clock>,
 }
 
@@ -51,23 +57,61 @@ impl RedisStore {
         runtime: Handle,
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
+        let store = Self::lazy(config, clock, runtime, runtime_id)?;
+        store.readiness.now().await?;
+        Ok(store)
+    }
+
+    /// Checks the settings and sends nothing: the first command connects, and waits until the server
+    /// has been checked as [`connect`](Self::connect) does it.
+    ///
+    /// Until that has passed, every command fails with what the last attempt met, and has not run.
+    /// It is tried again by the commands that come, one attempt at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the settings cannot work, such as an unreadable
+    /// certificate.
+    pub fn lazy(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        runtime_id: RuntimeId,
+    ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config)?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
-        let store = Self {
+        let (commands, renewals): (Vec<_>, _) =
+            ((0..config.connections).map(|_| lane()).collect(), lane());
+        let subscriptions =
+            Subscriptions::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
+        let subscriptions = Arc::new(subscriptions);
+        let probe = LockName::new(format!("preflight:{runtime_id}")).map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
+        })?;
+        let keys = &config.keys;
+        let check = Check {
+            endpoint: Arc::clone(dialer.endpoint()),
+            lane: commands[lane_number(&probe, commands.len())].clone(),
+            subscriptions: Arc::clone(&subscriptions),
+            keys: [
+                keys.lease(&probe),
+                keys.counter(&probe),
+                keys.queue(&probe),
+                keys.waiters(&probe),
+            ],
+            channel: keys.channel(runtime_id),
+            limit: config.connect_timeout + config.command_timeout,
+        };
+        Ok(Self {
             keys: config.keys.clone(),
             fencing: config.fencing,
-            commands: (0..config.connections).map(|_| lane()).collect(),
-            renewals: lane(),
+            commands,
+            renewals,
             pool: RedisPool::on(config, &dialer)?,
-            subscriptions: Subscriptions::new(
-                Arc::clone(&dialer),
-                Arc::clone(&clock),
-                runtime.clone(),
-            ),
-            clock: Arc::clone(&clock),
-        };
-        store.preflight(config, runtime_id).await?;
-        Ok(store)
+            subscriptions,
+            readiness: Readiness::new(check, Arc::clone(&clock), runtime),
+            clock,
+        })
     }
 
     /// The names of this store's keys.
@@ -80,26 +124,6 @@ impl RedisStore {
         &self.pool
     }
 
-    async fn preflight(
-        &self,
-        config: &RedisConfig,
-        runtime_id: RuntimeId,
-    ) -> Result<(), StoreError> {
-        let deadline = self.clock.now() + config.connect_timeout + config.command_timeout;
-        let probe = LockName::new(format!("preflight:{runtime_id}")).map_err(|error| {
-            StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
-        })?;
-        let write = |to: &mut Cmd| {
-            self.write_keys(to, &probe);
-            to.arg(self.keys.channel(runtime_id));
-        };
-        let call = Call { script: &scripts::PREFLIGHT, keys: 4, with_body: true, write: &write };
-        // Both verbs: a server that knows the scripts would hide a missing right to send them.
-        self.lane(&probe).call(call, deadline).await?;
-        self.lane(&probe).call(Call { with_body: false, ..call }, deadline).await?;
-        self.subscriptions.check(&self.keys.channel(runtime_id)).await
-    }
-
     /// The lane to which a name is pinned, so that its commands do not overtake each other.
     pub(super) fn lane(&self, name: &LockName) -> &Lane {
         &self.commands[self.lane_number(name)]
@@ -107,13 +131,7 @@ impl RedisStore {
 
     /// The number of a name's lane.
     pub(super) fn lane_number(&self, name: &LockName) -> usize {
-        if self.commands.len() == 1 {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        let lanes = self.commands.len() as u64;
-        usize::try_from(hasher.finish() % lanes).unwrap_or(0)
+        lane_number(name, self.commands.len())
     }
 
     /// Writes down the keys of a name that the scripts which may grant it take first.
@@ -130,6 +148,7 @@ impl RedisStore {
         deadline: Instant,
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.readiness.by(deadline).await.map_err(|error| error.for_lock(name))?;
         let answer = self.lane(name).call(call, deadline).await;
         answer.and_then(decode).map_err(|error| error.for_lock(name))
     }
@@ -142,6 +161,7 @@ impl RedisStore {
         deadline: Instant,
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.readiness.by(deadline).await.map_err(|error| error.for_lock(name))?;
         let answer = self.pool.exchange(call, &*self.clock, deadline).await;
         answer.and_then(decode).map_err(|error| error.for_lock(name))
     }
@@ -149,4 +169,14 @@ impl RedisStore {
     pub(super) fn retention_millis(&self) -> u64 {
         self.fencing.policy.retention_millis(self.fencing.retention)
     }
+}
+
+/// Which of so many lanes a name is pinned to.
+fn lane_number(name: &LockName, lanes: usize) -> usize {
+    if lanes == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

@@ -16,6 +16,10 @@ impl TlsSettings {
             // Fails only if another thread was faster, which serves as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        if self.root_ca.is_none() && self.client.is_none() {
+            // A client that the user made may have certificates of its own.
+            return Client::open(info);
+        }
         let client_tls = self
             .client
             .clone()

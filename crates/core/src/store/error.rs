@@ -82,6 +82,13 @@ impl StoreError {
         self
     }
 
+    /// The same error for a command that was not sent, but waited for the one that failed.
+    #[must_use]
+    pub(crate) fn not_sent(mut self) -> Self {
+        self.0.kind = StoreErrorKind::Definite;
+        self
+    }
+
     /// The same error, naming the server that it came from; without credentials.
     #[must_use]
     pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {

@@ -39,9 +39,14 @@ pub struct RedisGate {
 }
 
 impl RedisGate {
-    /// A gate on pooled connections.
-    pub fn new(pool: RedisPool) -> Self {
-        Self { pool, watermark_ttl: Duration::ZERO, refusals: Arc::new(Refusals::new("redis")) }
+    /// A gate on pooled connections: a [`RedisPool`], or a `deadpool_redis::Pool` of the version of
+    /// that crate that Leasehold re-exports, which the service may have already.
+    pub fn new(pool: impl Into<RedisPool>) -> Self {
+        Self {
+            pool: pool.into(),
+            watermark_ttl: Duration::ZERO,
+            refusals: Arc::new(Refusals::new("redis")),
+        }
     }
 
     /// How long a watermark lives after the last admission, 1 s to 10 years. Default: for ever.

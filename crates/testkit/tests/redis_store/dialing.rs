@@ -24,7 +24,7 @@ async fn a_wrong_address_is_told_with_the_address() {
     };
     for url in [format!("redis://:sesame@127.0.0.1:{port}/2"), "redis+unix:///tmp/nobody".into()] {
         let error = connect(&url).await.expect_err("nobody is there");
-        assert_says(&error, Definite, "cannot connect to Redis", "the address is right");
+        assert_says(&error, Definite, "cannot connect to Redis", "check that the server runs");
         let told = error.to_string();
         let address = url.replace(":sesame@", "").replace("/tmp/nobody", "/tmp/nobody?db=0");
         assert!(told.contains(&address) && !told.contains("sesame"), "{told}");

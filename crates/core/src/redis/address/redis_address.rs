@@ -1,0 +1,264 @@
+use std::{fmt, str::FromStr};
+
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+use super::{
+    error::{AddressError, AddressPart},
+    spelling,
+};
+
+/// Where a Redis server is, and how to log in; shown without its credentials.
+///
+/// It is made from a text, a [`redis::Client`](Client) or a
+/// [`redis::ConnectionInfo`](ConnectionInfo). Texts are
+///
+/// - `redis://[user:password@]host[:port][/database]`
+/// - `rediss://…` for TLS, with the feature `tls`
+/// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
+///
+/// with `valkey` in place of `redis` where you like. Characters of user and password that have a
+/// meaning in addresses are percent-encoded. Of a client, its address, login, database and TLS
+/// certificates are used; the protocol and the settings of TCP are Leasehold's own.
+#[derive(Clone)]
+pub struct RedisAddress {
+    info: ConnectionInfo,
+}
+
+impl RedisAddress {
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// [`AddressError`] when it is not understood, or needs a feature that is not enabled.
+    pub fn parse(url: &str) -> Result<Self, AddressError> {
+        let url = url.trim();
+        let shown = spelling::check(url)?;
+        // The detail of an error may repeat parts of the URL, so only its category is told.
+        let info = url.into_connection_info().map_err(|error| {
+            const USUAL: &str = "write redis://[user:password@]host[:port][/database]";
+            AddressError::new(AddressPart::Other, &*shown, error.category().to_owned(), USUAL)
+        })?;
+        Self::new(info)
+    }
+
+    fn new(info: ConnectionInfo) -> Result<Self, AddressError> {
+        let address = Self { info };
+        address.check().map_err(|(part, what, remedy)| {
+            AddressError::new(part, address.to_string(), what, remedy)
+        })?;
+        Ok(address)
+    }
+
+    /// What a text and a client may have wrong alike.
+    fn check(&self) -> Result<(), (AddressPart, &'static str, &'static str)> {
+        let settings = self.info.redis_settings();
+        match self.info.addr() {
+            // Another crate may have enabled TLS in the client library, without what it needs here.
+            ConnectionAddr::TcpTls { .. } if cfg!(not(feature = "tls")) => {
+                return Err((AddressPart::Tls, spelling::NO_TLS, spelling::ENABLE_TLS));
+            }
+            ConnectionAddr::TcpTls { insecure: true, .. } => {
+                return Err((
+                    AddressPart::Tls,
+                    "TLS without verification of the server's certificate is not supported",
+                    "name the certificate's authority with tls_root_ca()",
+                ));
+            }
+            ConnectionAddr::Tcp(..) | ConnectionAddr::TcpTls { .. } | ConnectionAddr::Unix(_) => {}
+            _ => {
+                return Err((
+                    AddressPart::Other,
+                    "this kind of connection is not supported",
+                    "connect by TCP, TLS or a unix socket",
+                ));
+            }
+        }
+        if settings.db() < 0 {
+            return Err((
+                AddressPart::Database,
+                "the number of the database is below 0",
+                "databases are numbered from 0",
+            ));
+        }
+        if settings.username().is_some() && settings.password().is_none() {
+            return Err((
+                AddressPart::Login,
+                "it has a user and no password",
+                "write redis://user:password@host, or redis://:password@host for a password without a user",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How to connect, as the client library takes it.
+    pub(in crate::redis) fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    /// Whether the address asks for TLS.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "asked for TLS only"))]
+    pub(in crate::redis) fn is_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
+    }
+}
+
+impl FromStr for RedisAddress {
+    type Err = AddressError;
+
+    fn from_str(url: &str) -> Result<Self, AddressError> {
+        Self::parse(url)
+    }
+}
+
+impl TryFrom<&str> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(url: &str) -> Result<Self, AddressError> {
+        Self::parse(url)
+    }
+}
+
+impl TryFrom<&String> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(url: &String) -> Result<Self, AddressError> {
+        Self::parse(url)
+    }
+}
+
+impl TryFrom<ConnectionInfo> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(info: ConnectionInfo) -> Result<Self, AddressError> {
+        Self::new(info)
+    }
+}
+
+impl TryFrom<&ConnectionInfo> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(info: &ConnectionInfo) -> Result<Self, AddressError> {
+        Self::new(info.clone())
+    }
+}
+
+impl TryFrom<Client> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(client: Client) -> Result<Self, AddressError> {
+        Self::new(client.get_connection_info().clone())
+    }
+}
+
+impl TryFrom<&Client> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(client: &Client) -> Result<Self, AddressError> {
+        Self::new(client.get_connection_info().clone())
+    }
+}
+
+impl fmt::Display for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let db = self.info.redis_settings().db();
+        match self.info.addr() {
+            ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{db}"),
+            ConnectionAddr::TcpTls { host, port, .. } => write!(f, "rediss://{host}:{port}/{db}"),
+            ConnectionAddr::Unix(path) => write!(f, "redis+unix://{}?db={db}", path.display()),
+            _ => f.write_str("redis"),
+        }
+    }
+}
+
+impl fmt::Debug for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        let address = RedisAddress::parse("redis://bob:secret@example.org:7000/3").unwrap();
+        assert_eq!(address.to_string(), "redis://example.org:7000/3");
+        assert_eq!(format!("{address:?}"), "redis://example.org:7000/3");
+        let unix = RedisAddress::parse("redis+unix:///tmp/s?db=2&user=bob&pass=secret").unwrap();
+        assert_eq!(unix.to_string(), "redis+unix:///tmp/s?db=2");
+        assert_eq!(unix.info().redis_settings().password(), Some("secret"));
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_without_credentials() {
+        for bad in [
+            "",
+            "localhost",
+            "http://bob:secret@h",
+            "redis://bob:secret@h:99999",
+            "redis://bob:secret@h/x",
+            "bob:secret@h",
+            "redis://bob:se/cret@h:1:2",
+            "redis://:cret#x@h:1",
+            "redis://:cret?x@h",
+            "redis://cret#@h",
+            "redis://bob:secret",
+            "redis://bob:secret/1",
+            "redis://bob:se:cret",
+            "redis+unix:///s?pass=a&secret",
+        ] {
+            let error = RedisAddress::parse(bad).unwrap_err();
+            let said = format!("{error} {error:?}");
+            assert!(!said.contains("cret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn good_addresses_are_read() {
+        for (good, shown) in [
+            ("redis://h", "redis://h:6379/0"),
+            (" redis://h:1/2\n", "redis://h:1/2"),
+            ("REDIS://h", "redis://h:6379/0"),
+            ("valkey://h/", "redis://h:6379/0"),
+            ("redis://h:", "redis://h:6379/0"),
+            ("redis://[::1]:7", "redis://::1:7/0"),
+            ("redis://u:p@ss:w@h", "redis://h:6379/0"),
+            ("redis://:p%2Fw@h?protocol=resp3", "redis://h:6379/0"),
+            ("redis://my-host_1.example.org", "redis://my-host_1.example.org:6379/0"),
+            ("unix:///tmp/a%20b", "redis+unix:///tmp/a b?db=0"),
+            ("redis+unix:///s?user=u&pass=%2B", "redis+unix:///s?db=0"),
+        ] {
+            let read = RedisAddress::parse(good).map(|address| address.to_string());
+            assert_eq!(read.as_deref(), Ok(shown), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_an_address() {
+        let client = Client::open("redis://bob:secret@h:7/3").unwrap();
+        for address in [
+            RedisAddress::try_from(&client).unwrap(),
+            RedisAddress::try_from(client.get_connection_info()).unwrap(),
+        ] {
+            assert_eq!(address.to_string(), "redis://h:7/3");
+            assert_eq!(address.info().redis_settings().username(), Some("bob"));
+        }
+        let settings = client.get_connection_info().redis_settings().clone().set_db(-1);
+        let info = client.get_connection_info().clone().set_redis_settings(settings);
+        let error = RedisAddress::try_from(info).unwrap_err();
+        assert_eq!(error.part(), AddressPart::Database);
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn tls_without_the_feature_says_what_to_write() {
+        for url in ["rediss://h", "valkeys://h"] {
+            let error = RedisAddress::parse(url).unwrap_err();
+            assert_eq!(error.part(), AddressPart::Tls);
+            let error = error.to_string();
+            assert!(error.contains("`tls`") && error.contains("Cargo.toml"), "{error}");
+            assert!(error.contains(r#"features = ["tls"]"#), "{error}");
+        }
+    }
+}
