@@ -13,7 +13,6 @@ use super::{
     phase::{Ending, Phase},
     place::Place,
     state::Cohort,
-    turn::Hands,
 };
 
 /// What becomes of a turn when a lease of it is over.
@@ -43,9 +42,7 @@ impl Cohort {
     ) -> (AfterLease, Effects) {
         let mut effects = Effects::default();
         match &mut self.phase {
-            Phase::Turn(turn) if matches!(turn.hands, Hands::Held(held) if held == token) => {
-                turn.until = until;
-            }
+            Phase::Turn(turn) if turn.has_lease(token) => turn.until = until,
             _ => return (AfterLease::WasOver, effects),
         }
         if (m.rules.ends_turn)(rest(closed_until, m.now)) {
@@ -71,6 +68,11 @@ impl Cohort {
             }
         }
         (after, effects)
+    }
+
+    /// Whether a task holds the lease with `token`, as far as this runtime knows.
+    pub(crate) fn has_lease(&self, token: FenceToken) -> bool {
+        matches!(&self.phase, Phase::Turn(turn) if turn.has_lease(token))
     }
 
     /// The release of an ending turn is about to be sent for the first time; with what the runtime

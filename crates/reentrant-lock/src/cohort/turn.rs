@@ -96,6 +96,11 @@ impl Turn {
         self.hands = Hands::Held(token);
     }
 
+    /// Whether a task has taken `token`, and holds it.
+    pub(super) fn has_lease(&self, token: FenceToken) -> bool {
+        matches!(self.hands, Hands::Held(held) if held == token)
+    }
+
     /// The open offer, if there is one.
     pub(super) fn open_offer(&self) -> Option<Offer> {
         match self.hands {

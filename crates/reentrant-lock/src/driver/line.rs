@@ -115,7 +115,8 @@ impl Cohorts {
     }
 
     /// A lease is given back; `prepare` makes ready for its end on the server, before anybody
-    /// else can see that it is over. Yields what the holder could believe until then.
+    /// else can see that it is over. Yields what the holder could believe until then: a lease whose
+    /// turn the cohort has no more is lost, also where nobody has told its holder yet.
     pub(crate) fn give_back<T>(
         &self,
         lease: &Arc<HeldLease>,
@@ -123,13 +124,19 @@ impl Cohorts {
         prepare: impl FnOnce(&End) -> T,
     ) -> (LeaseState, GivenBack<T>) {
         let given = self.with(lease.name(), |member, m| {
+            if !member.cohort.has_lease(lease.fence()) {
+                return (None, Effects::default());
+            }
             let farewell = lease.release(m.now);
             let (back, mut effects) = leave_turn(self, member, m, lease, &farewell, end, prepare);
             effects.metrics = Some(Arc::clone(lease.metrics()));
-            ((farewell, back), effects)
+            (Some((farewell, back)), effects)
         });
-        let (farewell, back) =
-            given.unwrap_or_else(|| (lease.release(self.shared.clock.now()), GivenBack::WasOver));
+        let (farewell, back) = given.flatten().unwrap_or_else(|| {
+            // Without effect where the holder was told before, and why.
+            let _ = lease.lose(LossReason::Gone);
+            (lease.release(self.shared.clock.now()), GivenBack::WasOver)
+        });
         let before = farewell.state();
         farewell.tell(end);
         (before, back)

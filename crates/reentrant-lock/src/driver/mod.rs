@@ -7,6 +7,8 @@ mod commands;
 mod heartbeats;
 mod line;
 mod listener;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cohorts::{Cohorts, Shared};
 pub(crate) use heartbeats::{Heartbeats, HeartbeatsTask};
