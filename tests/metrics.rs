@@ -324,6 +324,15 @@ async fn releases_are_counted_by_outcome_and_way() {
     assert!(at_most_polls(1, lock.acquire().into_future()).await.is_none());
     world.settle().await;
     assert_eq!(scene.released("released", "withdraw"), 2);
+    // One that the runtime goes on with is counted once, by its final outcome.
+    let lost = Rule::new(Fault::LoseRequest).on(CommandKind::Release);
+    world.store.inject(lost);
+    let release = tokio::spawn(lock.acquire().await.unwrap().release());
+    world.pass(secs(2)).await;
+    assert!(release.await.unwrap().is_err());
+    world.pass(secs(1)).await;
+    let explicit = ["released", "unconfirmed", "gone"].map(|end| scene.released(end, "explicit"));
+    assert_eq!(explicit, [2, 1, 0]);
     // One that keeps the lock closed has an outcome of its own.
     lock.acquire().hold_at_least(secs(1)).await.unwrap().release().await.unwrap();
     assert_eq!(scene.released("kept", "explicit"), 1);
@@ -335,7 +344,7 @@ async fn releases_are_counted_by_outcome_and_way() {
     // An inner hold is no release.
     let outer = lock.acquire().await.unwrap();
     outer.reenter().await.unwrap().release().await.unwrap();
-    assert_eq!(scene.released("released", "explicit"), 1);
+    assert_eq!(scene.released("released", "explicit"), 2);
     drop(outer);
 }
 

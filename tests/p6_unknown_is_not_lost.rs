@@ -165,15 +165,29 @@ async fn leases_of_different_ttls_renew_side_by_side() {
 }
 
 on_every_store! {
-    /// A release is retried too: what is unknown is asked again.
+    /// A release is retried too: what is unknown is asked again, also after the call has ended.
     async fn a_release_is_retried_until_it_is_known(world: World) {
-        let locks = world.start(world.builder(1).command_timeout(millis(50)));
-        for fault in [Fault::Fail(definite()), Fault::LoseRequest, Fault::LoseReply] {
+        let [patient, short] = [(1, secs(4)), (2, millis(50))]
+            .map(|(seed, timeout)| world.start(world.builder(seed).command_timeout(timeout)));
+        for (locks, fault, silent) in [
+            (&patient, Fault::Fail(definite()), false),
+            (&patient, Fault::BreakReply, false),
+            (&short, Fault::LoseRequest, true),
+            (&short, Fault::LoseReply, true),
+        ] {
             let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
             world.store.inject(Rule::new(fault).on(CommandKind::Release).times(2));
             let release = tokio::spawn(guard.release());
             world.until("it is done", async || release.is_finished()).await;
-            assert_eq!(release.await.unwrap().unwrap(), leasehold::Released::Ended);
+            let released = release.await.unwrap();
+            if silent {
+                let unknown = matches!(released, Err(leasehold::ReleaseError::Unconfirmed { .. }));
+                assert!(unknown, "{released:?}");
+                let told = async || locks.footprint().pending == 0;
+                world.until("the runtime has told it", told).await;
+            } else {
+                assert_eq!(released.unwrap(), leasehold::Released::Ended);
+            }
             assert!(world.holder(NAME).await.is_none());
             world.store.heal();
         }

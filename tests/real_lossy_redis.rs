@@ -69,8 +69,11 @@ impl Scene {
         assert!(matches!(inner.release().await, Ok(Released::StillHeld(_))));
         wait::until("the server knows the holds", || self.holds(&lease) == Some(1)).await;
 
-        let released = guard.release().await.expect("held to the end");
-        assert_eq!(released, Released::Ended);
+        match guard.release().await {
+            Ok(released) => assert_eq!(released, Released::Ended),
+            // Nothing was heard in time: the runtime goes on, and the lock is free soon.
+            Err(error) => assert!(matches!(error, ReleaseError::Unconfirmed { .. }), "{error}"),
+        }
         lease
     }
 

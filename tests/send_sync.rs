@@ -37,7 +37,7 @@ fn errors_and_reports_are_shared_between_threads() {
     shared::<AcquireError>();
     shared::<ReenterError>();
     shared::<ReleaseError>();
-    shared::<WithError<String, std::io::Error>>();
+    shared::<WithError<std::io::Error>>();
     shared::<ConnectError>();
     shared::<InspectError>();
     shared::<LeaseEnd>();

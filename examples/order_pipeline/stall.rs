@@ -97,7 +97,7 @@ async fn take_stock<S: Storage>(
             Ok::<_, StorageError>(())
         });
         match counting.await {
-            Ok(()) | Err(WithError::Release { .. }) => return Ok(()),
+            Ok(()) => return Ok(()),
             // Somebody else has taken over in turn, on a machine that is very busy.
             Err(WithError::Lost { .. }) => {}
             Err(WithError::Body(error)) if error.is_stale() => {}

@@ -1,6 +1,6 @@
 use std::io;
 
-use leasehold::{Acquire, AcquireError, Lease, OnceOutcome, Progress, RunOnceError, SucceedError};
+use leasehold::{Acquire, AcquireError, Lease, OnceOutcome, Progress, RunOnceError};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::{
@@ -78,24 +78,23 @@ on_every_store! {
     }
 }
 
-/// The value is not lost with the confirmation.
+/// Finished work is a success, within one command timeout, and the runtime goes on closing the door.
 #[tokio::test]
-async fn a_run_that_nobody_confirms_keeps_its_value() {
+async fn a_run_that_nobody_confirms_is_a_success() {
     let world = World::new();
-    let locks = world.runtime(1);
+    let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
     world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
     let task = tokio::spawn({
         let submission = submission(&locks);
         async move { submission.run(|_| async { Ok::<_, io::Error>("receipt 7") }).await }
     });
-    world.pass(secs(11)).await;
-    assert!(task.is_finished(), "it gives up with the ttl");
-    let ended = task.await.unwrap();
-    let Err(RunOnceError::Unconfirmed { value, source: SucceedError::Unconfirmed { .. } }) = ended
-    else {
-        panic!("{ended:?}");
-    };
-    assert_eq!(value, "receipt 7");
+    world.pass(secs(2)).await;
+    assert!(task.is_finished(), "it has one command timeout");
+    assert_eq!(task.await.unwrap().unwrap().ran(), Some("receipt 7"));
+    world.pass(secs(3)).await;
+    world.store.heal();
+    world.pass(millis(2_250)).await;
+    assert_eq!(duplicate(&other).await.progress, Progress::Done);
 }
 
 /// Cancelled after the work was done, and while the server is told: the door is closed.

@@ -6,13 +6,13 @@ use crate::{
     words::{NAME, WINDOW, duplicate, first, submission},
 };
 
-/// The reply to the success is lost: it is asked for again, and confirmed.
+/// The connection breaks before the reply to the success: it is asked for again, and confirmed.
 #[tokio::test]
 async fn a_success_whose_reply_is_lost_is_confirmed_in_the_end() {
     let world = World::new();
-    let locks = world.start(world.builder(1).command_timeout(millis(100)));
+    let locks = world.runtime(1);
     let run = first(&locks).await;
-    world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Release).times(3));
+    world.store.inject(Rule::new(Fault::BreakReply).on(CommandKind::Release).times(3));
     let (began, succeed) = (world.now(), tokio::spawn(run.succeed()));
     world.until("it is answered", async || succeed.is_finished()).await;
     succeed.await.unwrap().unwrap();
@@ -32,8 +32,8 @@ async fn a_success_that_nobody_confirms_is_no_success() {
         let fault = if executed { Fault::LoseReply } else { Fault::LoseRequest };
         world.store.inject(Rule::new(fault).on(CommandKind::Release).always());
         let succeed = tokio::spawn(run.succeed());
-        world.pass(secs(11)).await;
-        assert!(succeed.is_finished(), "it gives up with the ttl");
+        world.pass(secs(2)).await;
+        assert!(succeed.is_finished(), "it has one command timeout");
         let told = succeed.await.unwrap();
         let Err(error @ SucceedError::Unconfirmed { .. }) = told else { panic!("{told:?}") };
         for word in [NAME, "the work is done", "did not confirm", "refuse a second write"] {
@@ -49,16 +49,33 @@ async fn a_success_that_nobody_confirms_is_no_success() {
     }
 }
 
+/// The answer may come after the call: the runtime goes on, and the door is closed.
+#[tokio::test]
+async fn a_success_that_is_confirmed_later_closes_the_door() {
+    let world = World::new();
+    let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
+    let run = first(&locks).await;
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).times(2));
+    let succeed = tokio::spawn(run.succeed());
+    world.pass(secs(2)).await;
+    assert!(matches!(succeed.await.unwrap(), Err(SucceedError::Unconfirmed { .. })));
+    world.pass(millis(2_500)).await;
+    assert_eq!(duplicate(&other).await.progress, Progress::Done);
+}
+
 /// An operator opened the door between the success and its repeat: that is no success either.
 #[tokio::test]
 async fn a_door_that_was_opened_before_the_success_was_confirmed_is_told() {
     let world = World::new();
-    let locks = world.start(world.builder(1).command_timeout(millis(100)));
+    let locks = world.runtime(1);
     let run = first(&locks).await;
-    world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Release));
+    world.store.inject(Rule::new(Fault::BreakReply).on(CommandKind::Release));
+    let gate = leasehold_testkit::Gate::new();
+    world.store.inject(Rule::new(Fault::Delay(gate.clone())).on(CommandKind::Release).nth(2));
     let succeed = tokio::spawn(run.succeed());
     world.settle().await;
     world.another_line().runtime(2).force_release(NAME).await.unwrap();
+    gate.open();
     world.until("it is answered", async || succeed.is_finished()).await;
     let told = succeed.await.unwrap();
     assert!(matches!(told, Err(SucceedError::Lost { .. })), "{told:?}");

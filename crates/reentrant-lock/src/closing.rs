@@ -1,8 +1,8 @@
-//! For how long a lock stays closed after its lease, and what an answer says of that.
+//! For how long a lock stays closed after its lease, and what the answer to a release means.
 
 use std::time::Duration;
 
-use leasehold_core::{Instant, lease::believed_until};
+use leasehold_core::{Instant, StoreErrorKind, lease::believed_until};
 
 /// What is left at `now` of the time until which a lock is to stay closed, in whole milliseconds
 /// and never less than asked; `None` when it may open.
@@ -35,6 +35,48 @@ impl FirstKeep {
     }
 }
 
+/// The copies that were sent of one release, of a lease that was believed when it was given back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copies {
+    /// Until when the lease could be believed: nobody else had the lock before.
+    until: Instant,
+    /// From when on the runtime sends copies of its own.
+    unattended_at: Instant,
+    /// Whether a copy is on its way.
+    sent: bool,
+    /// Whether a copy before that may have been executed without an answer.
+    doubtful: bool,
+    first_keep: FirstKeep,
+}
+
+impl Copies {
+    pub(crate) fn new(until: Instant, unattended_at: Instant) -> Self {
+        let first_keep = FirstKeep::default();
+        Self { until, unattended_at, sent: false, doubtful: false, first_keep }
+    }
+
+    /// A copy is sent, which asks to keep the lock closed, or to open it.
+    pub(crate) fn sent(&mut self, at: Instant, keep: Option<Duration>) {
+        // A copy whose future was dropped has no answer.
+        self.doubtful |= std::mem::replace(&mut self.sent, true);
+        self.first_keep.sent(at, keep);
+    }
+
+    /// The last copy failed.
+    pub(crate) fn failed(&mut self, kind: StoreErrorKind) {
+        self.sent = false;
+        self.doubtful |= kind == StoreErrorKind::Indeterminate;
+    }
+
+    /// Whether the answer "gone" at `now` means that an earlier copy ended the lease: nobody else
+    /// could have before the deadline.
+    pub(crate) fn ended_it(&self, now: Instant) -> bool {
+        (self.doubtful || now >= self.unattended_at)
+            && now < self.until
+            && self.first_keep.may_be_over(now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +103,27 @@ mod tests {
         first.sent(at(2_000_000), Some(Duration::from_secs(1)));
         assert!(!first.may_be_over(at(10_800_000)));
         assert!(first.may_be_over(at(10_900_000)), "a hundredth for clocks that differ");
+    }
+
+    #[test]
+    fn gone_is_a_release_only_after_a_copy_without_an_answer() {
+        let fresh = Copies::new(at(9_000), at(3_000));
+        let mut answered = fresh;
+        answered.sent(at(0), None);
+        assert!(!answered.ended_it(at(10)), "it was the first copy");
+        assert!(answered.ended_it(at(3_000)), "the runtime may have sent another");
+        assert!(!answered.ended_it(at(9_000)), "somebody else may have had the lock");
+
+        let mut failed = answered;
+        failed.failed(StoreErrorKind::Definite);
+        failed.sent(at(20), None);
+        assert!(!failed.ended_it(at(30)), "the first copy was not executed");
+        failed.failed(StoreErrorKind::Indeterminate);
+        failed.sent(at(40), None);
+        assert!(failed.ended_it(at(50)));
+
+        let mut dropped = answered;
+        dropped.sent(at(20), None);
+        assert!(dropped.ended_it(at(30)), "nobody heard the answer to the first copy");
     }
 }

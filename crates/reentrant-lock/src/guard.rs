@@ -1,18 +1,16 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreErrorKind,
+    AcquisitionId, FenceToken, Instant, LockName, Stamp,
     lease::{HoldUpdate, LeaseState, LossReason},
-    metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
-    store::{Release, ReleaseAnswer},
+    metric::{HoldEnd, ReleaseVia},
 };
 use leasehold_watchdog::Lost;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    closing::{FirstKeep, rest},
     driver::GivenBack,
-    engine::Cleanup,
+    engine::{Cleanup, Told},
     error::{ReenterError, ReleaseError},
     held::Held,
     lease::Lease,
@@ -131,17 +129,19 @@ impl Guard {
         Ok(Some(guard))
     }
 
-    /// Gives the hold back, and says what came of it.
+    /// Gives the hold back, and says how it ended.
     ///
     /// The last release ends the lease; before the end of its
-    /// [`hold_at_least`](crate::Acquire::hold_at_least) the lock stays closed for the rest. Where other tasks of this process wait for the lock it
-    /// goes on to the next of them in memory; otherwise the release is retried until the server
-    /// confirms it or the lease's ttl is over.
+    /// [`hold_at_least`](crate::Acquire::hold_at_least) the lock stays closed for the rest. Where
+    /// other tasks of this process wait for the lock, the next of them gets it in memory. Otherwise
+    /// the server is told, and this answers within one command timeout. What the server has not
+    /// confirmed by then, the runtime goes on telling it until the lease's ttl is over.
     ///
     /// # Errors
     ///
     /// - [`ReleaseError::Lost`] when the lease had been lost before.
-    /// - [`ReleaseError::Unconfirmed`] when the server could not be told.
+    /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time. The lease is
+    ///   over in this process, and nothing that was done under it is in doubt.
     ///
     /// # Cancel safety
     ///
@@ -226,11 +226,13 @@ async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseE
     if matches!(told, Ok(()) | Err(ReenterError::Lost { .. })) {
         rest.into_iter().for_each(Cleanup::disarm);
     }
-    match told {
-        Err(ReenterError::Lost { lock, fence, reason }) => {
-            Err(ReleaseError::Lost { lock, fence, reason })
-        }
-        _ => Ok(Released::StillHeld(update.count)),
+    if let Err(ReenterError::Lost { lock, fence, reason }) = told {
+        return Err(ReleaseError::Lost { lock, fence, reason });
+    }
+    // The answer may have been awaited for longer than the lease was believed.
+    match held.lease.state() {
+        LeaseState::Lost(reason) => Err(lost(&held, reason)),
+        LeaseState::Held { .. } | LeaseState::Released => Ok(Released::StillHeld(update.count)),
     }
 }
 
@@ -246,8 +248,12 @@ enum Ended {
 fn end(held: Arc<Held>) -> Ended {
     let (before, back) = held.end(HoldEnd::Released);
     Ended::Here(match (before, back) {
-        (_, GivenBack::Ends(rest)) => {
-            return Ended::There(Box::pin(end_turn(held, before, rest)));
+        (LeaseState::Held { until }, GivenBack::Ends(rest)) => {
+            // From then on the runtime sends copies of its own.
+            let engine = &held.engine;
+            let unattended_at = engine.clock.now() + engine.timing.claim_window(held.lease.ttl());
+            let rest = rest.was_believed(until, unattended_at);
+            return Ended::There(Box::pin(end_turn(held, rest)));
         }
         (LeaseState::Lost(reason), _) => {
             if worth_releasing(before) {
@@ -255,71 +261,23 @@ fn end(held: Arc<Held>) -> Ended {
             }
             Err(lost(&held, reason))
         }
-        (_, GivenBack::Settled | GivenBack::Driven | GivenBack::WasOver) => {
+        (_, GivenBack::Settled | GivenBack::Driven | GivenBack::Ends(_) | GivenBack::WasOver) => {
             held.tell_settled(ReleaseVia::Explicit);
             Ok(Released::Ended)
         }
     })
 }
 
-/// Ends a turn on the server that nobody here goes on with.
-async fn end_turn(
-    held: Arc<Held>,
-    before: LeaseState,
-    rest: Cleanup,
-) -> Result<Released, ReleaseError> {
-    let LeaseState::Held { until } = before else { return Ok(Released::Ended) };
-    let outcome = confirm(&held, until).await;
-    let label = match &outcome {
-        Ok(Released::Kept { .. }) => ReleaseOutcome::Kept,
-        Ok(_) => ReleaseOutcome::Released,
-        Err(ReleaseError::Lost { .. }) => ReleaseOutcome::Gone,
-        Err(ReleaseError::Unconfirmed { .. }) => ReleaseOutcome::Unconfirmed,
-    };
-    rest.settle(label);
-    held.lease.metrics().release(label, ReleaseVia::Explicit);
-    outcome
-}
-
-/// Tells the server until it answers or has forgotten the lease by itself.
-///
-/// `until` is how long the holder could believe in the lease when it gave it back.
-async fn confirm(held: &Arc<Held>, until: Instant) -> Result<Released, ReleaseError> {
-    let Held { engine, lease, .. } = &**held;
-    let (expires, mut doubtful) = (held.expires(), false);
-    let unattended_at = engine.clock.now() + engine.timing.claim_window(lease.ttl());
-    let (mut pauses, mut first_keep) = (engine.backoff(), FirstKeep::default());
-    loop {
-        let now = engine.clock.now();
-        let keep = rest(lease.closed_until(), now);
-        first_keep.sent(now, keep);
-        let deadline = expires.min(now + engine.timing.command_deadline(lease.ttl()));
-        let (name, id, fence) = (lease.name(), lease.turn().id(), lease.turn().first());
-        let command = Release { name, id, fence, keep, next: None, deadline };
-        let error = match engine.counted(engine.store.release(command).await) {
-            // A copy that was not answered, or the runtime's own, did it: nobody else could have before the deadline.
-            Ok(ReleaseAnswer::Gone)
-                if (doubtful || engine.clock.now() >= unattended_at)
-                    && engine.clock.now() < until
-                    && first_keep.may_be_over(engine.clock.now()) =>
-            {
-                return Ok(Released::Ended);
-            }
-            Ok(ReleaseAnswer::Gone) => {
-                lease.metrics().lost(LossReason::Gone);
-                return Err(lost(held, LossReason::Gone));
-            }
-            Ok(ReleaseAnswer::Kept { remaining }) => return Ok(Released::Kept { remaining }),
-            Ok(_) => return Ok(Released::Ended),
-            Err(error) => error,
-        };
-        doubtful |= error.kind() == StoreErrorKind::Indeterminate;
-        let pause = engine.clock.now() + pauses.next_pause();
-        if !error.kind().is_transient() || pause >= expires {
-            let (lock, fence) = (lease.name().clone(), lease.fence());
-            return Err(ReleaseError::Unconfirmed { lock, fence, source: error });
+/// Ends a turn on the server that nobody here goes on with, within one command timeout.
+async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
+    match rest.confirm().await {
+        Ok(Told::Done) => Ok(Released::Ended),
+        Ok(Told::Kept { remaining }) => Ok(Released::Kept { remaining }),
+        Ok(Told::Gone) => Err(lost(&held, LossReason::Gone)),
+        Err(source) => {
+            let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
+            Err(ReleaseError::Unconfirmed { lock, fence, source })
         }
-        engine.clock.sleep_until(pause).await;
     }
 }
 

@@ -109,7 +109,7 @@ impl Held {
         let cohorts = Arc::downgrade(&self.engine.cohorts);
         let turn = turn.map(|end| TurnEnd { cohorts, end });
         let (fence, closed_until) = (self.lease.turn().first(), self.lease.closed_until());
-        let task = Task::Release { fence, via, turn, closed_until };
+        let task = Task::Release { fence, via, turn, closed_until, copies: None };
         self.cleanup(task, self.expires())
     }
 
@@ -130,7 +130,7 @@ impl Held {
         let (name, id) = (self.lease.name().clone(), self.lease.turn().id());
         let metrics = Arc::clone(self.lease.metrics());
         let timeout = self.engine.timing.command_deadline(self.lease.ttl());
-        let job = Job { name, id, task, expires, timeout, metrics };
+        let job = Job { name, id, task, expires, timeout, metrics, waits: None };
         Cleanup::armed(&self.engine, job)
     }
 

@@ -70,7 +70,7 @@ impl ReentrantLock {
     /// # Cancel safety
     ///
     /// As [`Acquire::with`].
-    pub async fn with<T, E, F>(&self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<T, E>>
+    pub async fn with<T, E, F>(&self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<E>>
     where
         F: Future<Output = Result<T, E>>,
     {

@@ -4,6 +4,7 @@ use std::{
     task::Poll,
 };
 
+use leasehold_core::lease::{LeaseState, LossReason};
 use leasehold_watchdog::LeaseEnd;
 
 use crate::{
@@ -19,58 +20,72 @@ impl Acquire {
     /// Before every poll of the future the clock is checked; when the lease is lost the future is
     /// dropped where it stands. A panic of the future releases the lock and goes on.
     ///
+    /// Work that ended while its lease was believed is finished: its value is returned, however the
+    /// release goes. This waits for the release for one command timeout at most; what the server has
+    /// not confirmed by then, the runtime goes on telling it until the lease's ttl is over. Whether
+    /// the lease was still there on the server is for the fence check of the storage to say.
+    ///
     /// # Errors
     ///
     /// - [`WithError::Acquire`] when the lock was not acquired; the closure was not called.
-    /// - [`WithError::Lost`] when the lease was lost while the future ran.
-    /// - [`WithError::Body`] with the closure's own error, whatever became of the release.
-    /// - [`WithError::Release`] with the closure's value, when only the release failed.
+    /// - [`WithError::Lost`] when the lease was lost before the future ended with a value.
+    /// - [`WithError::Body`] with the closure's own error, however the release went.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the closure's and hands the release to the reaper.
-    pub async fn with<T, E, F>(self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<T, E>>
+    /// Dropping the future drops the closure's and leaves the release to the runtime.
+    pub async fn with<T, E, F>(self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<E>>
     where
         F: Future<Output = Result<T, E>>,
     {
         let guard = self.await?;
-        let outcome = run_while_held(&guard, body(guard.lease())).await;
-        match outcome {
-            Ok(Ok(value)) => match guard.release().await {
-                Ok(_) => Ok(value),
-                Err(source) => Err(WithError::Release { value, source }),
-            },
+        let ended = run_while_held(&guard, body(guard.lease())).await;
+        let value = match ended {
+            Ok(Ok(value)) => value,
             Ok(Err(error)) => {
-                // The closure's error wins.
-                let _: Result<_, ReleaseError> = guard.release().await;
-                Err(WithError::Body(error))
+                release(guard).await;
+                return Err(WithError::Body(error));
             }
-            Err(LeaseEnd::Lost(reason)) => {
+            Err(reason) => {
                 let (lock, fence) = (guard.name().clone(), guard.fence());
-                Err(WithError::Lost { lock, fence, reason })
+                return Err(WithError::Lost { lock, fence, reason });
             }
-            Err(LeaseEnd::Released) => {
-                // Cannot be: the guard is here, so its hold still stands.
-                let (lock, fence) = (guard.name().clone(), guard.fence());
-                let reason = leasehold_core::lease::LossReason::Gone;
-                Err(WithError::Lost { lock, fence, reason })
-            }
-        }
+        };
+        release(guard).await;
+        Ok(value)
     }
 }
 
-/// Polls a body only while its lease is held.
-pub(crate) async fn run_while_held<O>(
+/// Gives the lease back: what was done under it is done, whatever the server says.
+async fn release(guard: Guard) {
+    let _: Result<_, ReleaseError> = guard.release().await;
+}
+
+/// Polls a body only while its lease is held; an error is why the lease was lost before the body
+/// ended with a value.
+pub(crate) async fn run_while_held<T, E>(
     guard: &Guard,
-    body: impl Future<Output = O>,
-) -> Result<O, LeaseEnd> {
+    body: impl Future<Output = Result<T, E>>,
+) -> Result<Result<T, E>, LossReason> {
     let mut lost = pin!(guard.lost());
     let mut body = pin!(body);
     poll_fn(|cx| {
         if let Poll::Ready(end) = lost.as_mut().poll(cx) {
-            return Poll::Ready(Err(end));
+            return Poll::Ready(Err(reason(end)));
         }
-        body.as_mut().poll(cx).map(Ok)
+        body.as_mut().poll(cx).map(|ended| match guard.lease().state() {
+            // The last poll may have taken longer than the lease was believed.
+            LeaseState::Lost(reason) if ended.is_ok() => Err(reason),
+            _ => Ok(ended),
+        })
     })
     .await
+}
+
+fn reason(end: LeaseEnd) -> LossReason {
+    match end {
+        LeaseEnd::Lost(reason) => reason,
+        // Cannot be: the guard is here, so its hold still stands.
+        LeaseEnd::Released => LossReason::Gone,
+    }
 }

@@ -60,7 +60,7 @@ async fn calls_end(server: &RedisServer) -> usize {
     assert!(error.kind().is_transient(), "{error}");
     let inspected = wait::soon("the end of an inspection", locks.inspect("held")).await;
     assert!(inspected.is_err(), "{inspected:?}");
-    // It is retried until the lease is over.
+    // The runtime goes on with it until the lease is over.
     let release = wait::soon("the end of a release", released.release()).await;
     assert!(release.is_err(), "{release:?}");
     let end = wait::soon("the end of belief", held.lost()).await;

@@ -60,6 +60,18 @@ impl Cohort {
         (Again::No, effects)
     }
 
+    /// The runtime sees to the end of a turn, and needs no look at whether its holder does.
+    pub(crate) fn drives_end(&mut self, id: AcquisitionId, first: FenceToken) {
+        match &mut self.phase {
+            Phase::Ending(ending)
+                if ending.turn.grant.id() == id && ending.turn.grant.first() == first =>
+            {
+                ending.driven = true;
+            }
+            _ => {}
+        }
+    }
+
     /// The release was not answered for so long that the server has forgotten the lease by itself.
     pub(crate) fn gave_up_ending(
         &mut self,

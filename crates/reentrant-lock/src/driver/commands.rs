@@ -50,10 +50,11 @@ impl Cohorts {
         let job = Job {
             name: name.clone(),
             id: end.id,
-            task: Task::Release { fence, via, turn: None, closed_until },
+            task: Task::Release { fence, via, turn: None, closed_until, copies: None },
             expires: end.until,
             timeout: self.shared.timing.command_deadline(end.ttl),
             metrics: Arc::clone(metrics),
+            waits: None,
         };
         let announced = self.shared.reaper.announce_end(&job);
         let outcome = ReleaseOutcome::Unconfirmed;
@@ -75,6 +76,7 @@ impl Cohorts {
             expires: shared.clock.now() + ttl.get(),
             timeout: shared.timing.command_deadline(ttl),
             metrics: Arc::clone(metrics),
+            waits: None,
         };
         (shared.reaper.announce(&job), job)
     }
@@ -95,6 +97,14 @@ impl Cohorts {
         }
         let ended = self.with(name, |member, m| member.cohort.ended(m, end.id, end.first, answer));
         ended.unwrap_or(Again::No)
+    }
+
+    /// The runtime sees to a turn's end from now on, however long it takes.
+    pub(crate) fn turn_end_driven(&self, name: &LockName, end: &End) {
+        self.with(name, |member, _| {
+            member.cohort.drives_end(end.id, end.first);
+            ((), nothing())
+        });
     }
 
     /// A turn's end was never answered, and nobody tries any more.
@@ -227,7 +237,7 @@ impl Drop for EndingTurn {
         // Without effect when it was answered.
         self.cohorts.turn_given_up(&self.job.name, &self.end);
         if self.end.via.is_some() {
-            self.job.done(self.outcome);
+            self.job.count(self.outcome);
         }
         // Last: what follows from the end is pending by now.
         self.cohorts.shared.reaper.retract(self.announced, &self.job, self.outcome);

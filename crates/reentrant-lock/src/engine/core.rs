@@ -17,7 +17,9 @@ use crate::{
     seam::Rules,
 };
 
-use super::{executor::Executor, reaper::Reaper, timing::Timing, watermarks::Watermarks};
+use super::{
+    drain::Drain, executor::Executor, reaper::Reaper, timing::Timing, watermarks::Watermarks,
+};
 
 /// What an [`Engine`] is made of.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub struct Engine {
     pub(crate) cohorts: Arc<Cohorts>,
     pub(crate) reaper: Reaper,
     pub(crate) closed: CancellationToken,
+    pub(super) drain: Drain,
     pub(crate) label: RuntimeLabel,
     pub(crate) timing: Timing,
     runtime_id: RuntimeId,
@@ -105,6 +108,7 @@ impl Engine {
             metrics,
             reaper,
             closed: CancellationToken::new(),
+            drain: Drain::default(),
             label,
             timing,
             runtime_id,
@@ -135,7 +139,15 @@ impl Engine {
     ///
     /// Nothing is changed; dropping the future only forgets the answer.
     pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
-        let deadline = self.command_deadline();
+        self.inspect_until(name, self.command_deadline()).await
+    }
+
+    /// The same, with an answer at `deadline` at the latest.
+    pub(crate) async fn inspect_until(
+        &self,
+        name: &LockName,
+        deadline: Instant,
+    ) -> Result<Inspection, StoreError> {
         self.counted(self.store.inspect(name, deadline).await)
     }
 

@@ -4,19 +4,20 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, StoreError, Ttl,
-    lease::HoldUpdate,
+    AcquisitionId, Clock, FenceToken, Instant, LockName, LockStore, StoreError, Ttl,
+    lease::{HoldUpdate, LossReason},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     store::{Hold, HoldAnswer, Release, ReleaseAnswer, Withdraw},
 };
+use tokio::sync::oneshot;
 
 use crate::{
-    closing::rest,
+    closing::{Copies, rest},
     cohort::{Answer, End},
     driver::Cohorts,
 };
 
-/// Something to be set right on the server that nobody waits for.
+/// Something to be set right on the server, whether or not somebody waits for it.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) name: LockName,
@@ -27,6 +28,29 @@ pub(crate) struct Job {
     /// How long one attempt may take.
     pub(crate) timeout: Duration,
     pub(crate) metrics: Arc<ClassMetrics>,
+    /// Who waits to hear the server's answer.
+    pub(crate) waits: Option<oneshot::Sender<Told>>,
+}
+
+/// What the server answered to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It was done, by this attempt or by an earlier one.
+    Done,
+    /// The lease has ended, and the lock stays closed for this long.
+    Kept { remaining: Duration },
+    /// The lease had ended before.
+    Gone,
+}
+
+impl Told {
+    fn outcome(self) -> ReleaseOutcome {
+        match self {
+            Self::Done => ReleaseOutcome::Released,
+            Self::Kept { .. } => ReleaseOutcome::Kept,
+            Self::Gone => ReleaseOutcome::Gone,
+        }
+    }
 }
 
 /// What is to be set right.
@@ -39,6 +63,8 @@ pub(crate) enum Task {
         turn: Option<TurnEnd>,
         /// Until when the lock stays closed nevertheless.
         closed_until: Option<Instant>,
+        /// Of a lease that was believed when it was given back: what may have ended it.
+        copies: Option<Copies>,
     },
     /// Take an acquisition back, whatever came of it.
     Withdraw,
@@ -72,39 +98,68 @@ impl TurnEnd {
 impl Job {
     /// Tries once; `Ok` when the server has answered.
     pub(crate) async fn attempt(
-        &self,
+        &mut self,
         store: &dyn LockStore,
-        now: Instant,
-        deadline: Instant,
-    ) -> Result<ReleaseOutcome, StoreError> {
-        let (name, id) = (&self.name, self.id);
-        let ended = match self.task {
-            Task::Release { fence, closed_until, .. } => {
-                let keep = rest(closed_until, now);
-                let command = Release { name, id, fence, keep, next: None, deadline };
-                match store.release(command).await? {
-                    ReleaseAnswer::Kept { .. } => return Ok(ReleaseOutcome::Kept),
-                    answer => answer != ReleaseAnswer::Gone,
+        clock: &dyn Clock,
+    ) -> Result<Told, StoreError> {
+        let (name, id, now) = (&self.name, self.id, clock.now());
+        let deadline = self.expires.min(now + self.timeout);
+        let done = match &mut self.task {
+            Task::Release { fence, closed_until, copies, .. } => {
+                let keep = rest(*closed_until, now);
+                // Before the await: a copy whose future is dropped may be executed.
+                if let Some(copies) = copies {
+                    copies.sent(now, keep);
+                }
+                let command = Release { name, id, fence: *fence, keep, next: None, deadline };
+                let answer = store.release(command).await.inspect_err(|error| {
+                    if let Some(copies) = copies {
+                        copies.failed(error.kind());
+                    }
+                })?;
+                match answer {
+                    ReleaseAnswer::Kept { remaining } => return Ok(Told::Kept { remaining }),
+                    ReleaseAnswer::Gone => copies.is_some_and(|c| c.ended_it(clock.now())),
+                    _ => true,
                 }
             }
             Task::Withdraw => store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant,
             Task::Hold { fence, update, ttl } => {
+                let (fence, update, ttl) = (*fence, *update, *ttl);
                 let command = Hold { name, id, fence, update, ttl, deadline };
                 store.hold(command).await? != HoldAnswer::Gone
             }
         };
-        Ok(if ended { ReleaseOutcome::Released } else { ReleaseOutcome::Gone })
+        Ok(if done { Told::Done } else { Told::Gone })
     }
 
-    /// The job is over, one way or the other.
-    pub(crate) fn done(&self, outcome: ReleaseOutcome) {
+    /// The job is over: the server has answered, or is not asked any more.
+    pub(crate) fn done(&self, told: Option<Told>) -> ReleaseOutcome {
+        let outcome = told.map_or(ReleaseOutcome::Unconfirmed, Told::outcome);
         self.settle_turn(outcome);
-        let via = match &self.task {
-            Task::Release { via, .. } => *via,
-            Task::Withdraw => ReleaseVia::Withdraw,
+        self.count(outcome);
+        outcome
+    }
+
+    /// Tells the answer to the caller that waits for it, if one does.
+    pub(super) fn tell(&mut self, told: Option<Told>) {
+        if let (Some(told), Some(waits)) = (told, self.waits.take()) {
+            // The caller may have gone: the release is counted all the same.
+            let _: Result<(), Told> = waits.send(told);
+        }
+    }
+
+    /// Counts a release, once, by how it ended.
+    pub(crate) fn count(&self, outcome: ReleaseOutcome) {
+        let (via, believed) = match &self.task {
+            Task::Release { via, copies, .. } => (*via, copies.is_some()),
+            Task::Withdraw => (ReleaseVia::Withdraw, false),
             Task::Hold { .. } => return,
         };
         self.metrics.release(outcome, via);
+        if believed && outcome == ReleaseOutcome::Gone {
+            self.metrics.lost(LossReason::Gone);
+        }
         if outcome == ReleaseOutcome::Unconfirmed {
             tracing::warn!(
                 lock = %self.name, lease = %self.id,
@@ -113,8 +168,17 @@ impl Job {
         }
     }
 
+    /// The reaper goes on with it: nobody else needs to see to the end of its turn.
+    pub(super) fn taken_over(&self) {
+        if let Task::Release { turn: Some(turn), .. } = &self.task
+            && let Some(cohorts) = turn.cohorts.upgrade()
+        {
+            cohorts.turn_end_driven(&self.name, &turn.end);
+        }
+    }
+
     /// Tells the cohort that waits for the end of the turn, if there is one.
-    pub(super) fn settle_turn(&self, outcome: ReleaseOutcome) {
+    fn settle_turn(&self, outcome: ReleaseOutcome) {
         if let Task::Release { turn: Some(turn), .. } = &self.task {
             turn.settle(&self.name, outcome);
         }

@@ -3,6 +3,7 @@
 mod backoff;
 mod cleanup;
 mod core;
+mod drain;
 mod executor;
 mod footprint;
 mod job;
@@ -13,7 +14,7 @@ mod watermarks;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use cleanup::Cleanup;
-pub(crate) use job::{Job, Task, TurnEnd};
+pub(crate) use job::{Job, Task, Told, TurnEnd};
 pub(crate) use reaper::{Announced, Reaper};
 pub(crate) use watermarks::Watermarks;
 

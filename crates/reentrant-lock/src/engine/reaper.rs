@@ -14,7 +14,11 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{backoff::Backoff, executor::Executor, job::Job};
+use super::{
+    backoff::Backoff,
+    executor::Executor,
+    job::{Job, Told},
+};
 
 /// The way to hand work to the reaper's task: never blocks, never panics, works outside of tokio.
 ///
@@ -101,12 +105,14 @@ impl Reaper {
     pub(crate) fn take_announced(&self, announced: Announced, job: Job) {
         let Some(number) = announced.0 else {
             self.pending.lock().failed(job.keeps_closed());
-            return job.done(ReleaseOutcome::Unconfirmed);
+            let _: ReleaseOutcome = job.done(None);
+            return;
         };
+        job.taken_over();
         if let Err(mpsc::error::SendError((number, job))) = self.jobs.send((number, job)) {
             // The tokio runtime has stopped; the ttl is the backstop.
-            job.done(ReleaseOutcome::Unconfirmed);
-            self.pending.settle(number, ReleaseOutcome::Unconfirmed);
+            let outcome = job.done(None);
+            self.pending.settle(number, outcome);
         }
     }
 
@@ -243,44 +249,43 @@ struct Settling {
     pending: Arc<Pending>,
     number: u64,
     job: Job,
-    outcome: ReleaseOutcome,
+    told: Option<Told>,
 }
 
 impl Settling {
     fn new(pending: &Arc<Pending>, number: u64, job: Job) -> Self {
-        let pending = Arc::clone(pending);
-        Self { pending, number, job, outcome: ReleaseOutcome::Unconfirmed }
+        Self { pending: Arc::clone(pending), number, job, told: None }
     }
 }
 
 impl Drop for Settling {
     fn drop(&mut self) {
         // First: what follows from it is pending before it is not.
-        self.job.done(self.outcome);
-        self.pending.settle(self.number, self.outcome);
+        let outcome = self.job.done(self.told);
+        self.pending.settle(self.number, outcome);
+        self.job.tell(self.told);
     }
 }
 
 impl Context {
     async fn run(self: Arc<Self>, mut settling: Settling) {
-        settling.outcome = self.finish(&settling.job).await;
+        settling.told = self.finish(&mut settling.job).await;
     }
 
-    /// Tries until the server has answered, or has forgotten by itself what the job is about.
-    async fn finish(&self, job: &Job) -> ReleaseOutcome {
+    /// Tries until the server has answered; `None` when it refuses for good, or has forgotten by
+    /// itself what the job is about.
+    async fn finish(&self, job: &mut Job) -> Option<Told> {
         let mut pauses = Backoff::new(Arc::clone(&self.entropy));
         loop {
-            let now = self.clock.now();
-            if now >= job.expires {
-                return ReleaseOutcome::Unconfirmed;
+            if self.clock.now() >= job.expires {
+                return None;
             }
-            let deadline = job.expires.min(now + job.timeout);
-            match job.attempt(&*self.store, now, deadline).await {
-                Ok(outcome) => return outcome,
+            match job.attempt(&*self.store, &*self.clock).await {
+                Ok(told) => return Some(told),
                 Err(error) => {
                     self.metrics.store().error(error.kind());
                     if !error.kind().is_transient() {
-                        return ReleaseOutcome::Unconfirmed;
+                        return None;
                     }
                 }
             }

@@ -12,12 +12,13 @@ use super::{
     job::{Job, Task},
 };
 
-/// What a shutdown could do in its time.
+/// What a shutdown or a drain could do in its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "leases that were not released stay closed until their ttl ends"]
 pub struct ShutdownReport {
-    /// How many leases were held when the shutdown began.
+    /// How many leases were held when the shutdown began, or when the time of the drain was over;
+    /// their holders were told that they are lost.
     pub held: usize,
     /// The locks whose server could not be told in time, in order; free when their ttl ends.
     pub unreleased: Vec<LockName>,
@@ -34,10 +35,7 @@ impl Engine {
     /// Dropping the future leaves the shutdown under way; call it again to wait for the rest.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
         let deadline = self.clock.now() + time;
-        self.closed.cancel();
-        self.reaper.remember_failures();
-        // Whoever waits is sent away; an acquire on its way gets nothing any more.
-        self.cohorts.close();
+        self.refuse();
         let mut held = 0;
         for lease in self.cohorts.shared.watches.leases() {
             if !lease.state().is_held()
@@ -55,10 +53,12 @@ impl Engine {
                     via: ReleaseVia::Shutdown,
                     turn: None,
                     closed_until: lease.closed_until(),
+                    copies: None,
                 },
                 expires: self.clock.now() + turn.ttl().get(),
                 timeout: self.timing.command_deadline(turn.ttl()),
                 metrics: lease.metrics().clone(),
+                waits: None,
             });
             self.cohorts.lost(turn, LossReason::Shutdown, lease.closed_until());
         }
@@ -67,5 +67,13 @@ impl Engine {
         self.cohorts.close();
         let unreleased = self.reaper.drain(&*self.clock, deadline).await;
         ShutdownReport { held, unreleased }
+    }
+
+    /// Nobody gets a new lease any more: calls that wait are sent away, and an acquire on its way
+    /// gets nothing. Held leases go on.
+    pub(super) fn refuse(&self) {
+        self.closed.cancel();
+        self.reaper.remember_failures();
+        self.cohorts.close();
     }
 }

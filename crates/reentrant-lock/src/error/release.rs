@@ -16,16 +16,17 @@ pub enum ReleaseError {
         /// Why it was lost.
         reason: LossReason,
     },
-    /// The lease was held to the end, but the server could not be told; it ends with its ttl.
+    /// The lease was held to the end, but the server has not confirmed its release. The runtime
+    /// goes on telling it; the lock is free once it hears, or when the ttl ends.
     #[error(
-        "lock {lock:?}: the server could not be told of the release of fence {fence}; it is free when the ttl ends: {source}"
+        "lock {lock:?}: the server has not confirmed the release of fence {fence}; nothing needs to be done: the lock is free once the server hears of it, or when the ttl ends: {source}"
     )]
     Unconfirmed {
         /// The lock.
         lock: LockName,
         /// The fence of the lease.
         fence: FenceToken,
-        /// The failure of the last attempt.
+        /// Why the server did not confirm it.
         source: StoreError,
     },
 }

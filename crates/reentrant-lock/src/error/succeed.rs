@@ -18,17 +18,17 @@ pub enum SucceedError {
         /// Why it was lost.
         reason: LossReason,
     },
-    /// The server could not be told, or did not answer: the door is closed for the window, or opens
-    /// with the ttl.
+    /// The server has not answered in time. The runtime goes on telling it: the door is closed for the
+    /// window, or opens with the ttl if the server never hears.
     #[error(
-        "{lock:?}: the work is done, but the server did not confirm it (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {source}"
+        "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {source}"
     )]
     Unconfirmed {
         /// The name of the run.
         lock: LockName,
         /// The fence of the lease.
         fence: FenceToken,
-        /// The failure of the last attempt.
+        /// Why the server did not confirm it.
         source: StoreError,
     },
 }

@@ -1,10 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Class, ClassError, LockName, RuntimeLabel, StoreError, StoreErrorKind,
+    Class, ClassError, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind,
     metric::ClassMetrics,
     store::{Inspection, LeaseRecord},
 };
+
+use tokio::select;
 
 use crate::{
     acquire::Acquire,
@@ -87,8 +89,8 @@ impl Once {
         &self.name
     }
 
-    /// Begins the run if the door is open, and otherwise tells at once who came first; never waits
-    /// for a run to end.
+    /// Begins the run if the door is open, and otherwise tells who came first, within one command
+    /// timeout; never waits for a run to end.
     ///
     /// Every call is a caller of its own, also within an owner's scope and within one task.
     ///
@@ -107,22 +109,26 @@ impl Once {
             let (lock, option) = (self.name.clone(), OptionsError::Window);
             return Err(AcquireError::Options { lock, option });
         }
-        let gives_up = self.engine.clock.now() + self.engine.timing.command_timeout;
+        let clock = &self.engine.clock;
+        let gives_up = clock.now() + self.engine.timing.command_timeout;
         let mut pauses = self.engine.backoff();
-        loop {
-            if let Some(guard) = self.acquire().try_now().await? {
+        while clock.now() < gives_up {
+            // A second try may begin late: dropped in time, it takes back what it came to.
+            let tried = select! {
+                biased;
+                tried = self.acquire().try_now() => tried?,
+                () = clock.sleep_until(gives_up) => break,
+            };
+            if let Some(guard) = tried {
                 return Ok(Begun::First(OnceGuard::new(guard, self.window)));
             }
-            if let Door::Closed(record) = self.look().await? {
+            if let Door::Closed(record) = self.look(gives_up).await? {
                 return Ok(Begun::Duplicate(Duplicate::of(&self.name, *record)));
             }
             // It was closed, and opened before it could be told by whom.
-            let now = self.engine.clock.now();
-            if now >= gives_up {
-                return Err(AcquireError::Store(unsettled().for_lock(&self.name)));
-            }
-            self.engine.clock.sleep_until(gives_up.min(now + pauses.next_pause())).await;
+            clock.sleep_until(gives_up.min(clock.now() + pauses.next_pause())).await;
         }
+        Err(AcquireError::Store(unsettled().for_lock(&self.name)))
     }
 
     /// An acquire that enters nothing that the caller has already.
@@ -136,8 +142,8 @@ impl Once {
         }
     }
 
-    async fn look(&self) -> Result<Door, AcquireError> {
-        let looked = self.engine.inspect(&self.name).await;
+    async fn look(&self, deadline: Instant) -> Result<Door, AcquireError> {
+        let looked = self.engine.inspect_until(&self.name, deadline).await;
         Ok(match looked.map_err(|error| error.for_lock(&self.name))? {
             Inspection::Held(record) if !self.is_ending(&record) => Door::Closed(Box::new(record)),
             Inspection::Held(_) | Inspection::Free { .. } => Door::Opens,

@@ -81,14 +81,16 @@ impl OnceGuard {
 
     /// The work is done: the door stays closed for the window, counted from this call.
     ///
-    /// `Ok` means that the server has confirmed it.
+    /// `Ok` means that the server has confirmed it. This answers within one command timeout; what the
+    /// server has not confirmed by then, the runtime goes on telling it until the lease's ttl is over.
     ///
     /// # Errors
     ///
     /// The work is done in any case; it is the door that may be open.
     ///
     /// - [`SucceedError::Lost`] when the lease had been lost: another run may have begun.
-    /// - [`SucceedError::Unconfirmed`] when the server could not be told: the door may open with the ttl.
+    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the door may open
+    ///   with the ttl.
     ///
     /// # Cancel safety
     ///
@@ -121,12 +123,13 @@ impl OnceGuard {
         }
     }
 
-    /// The work failed: the door is open again when this returns.
+    /// The work failed: the door is open again when this returns, within one command timeout.
     ///
     /// # Errors
     ///
     /// - [`ReleaseError::Lost`] when the lease had been lost: the door was open before.
-    /// - [`ReleaseError::Unconfirmed`] when the server could not be told: it opens with the ttl.
+    /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time: it opens once
+    ///   the server hears of it, or with the ttl.
     ///
     /// # Cancel safety
     ///

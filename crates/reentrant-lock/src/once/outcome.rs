@@ -14,7 +14,8 @@ pub enum Begun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "it says whether the work was done here"]
 pub enum OnceOutcome<T> {
-    /// The work was done here, and the door is closed for the window.
+    /// The work was done here. The door is closed for the window, or, where the server never hears
+    /// of it, until the lease's ttl is over.
     Ran(T),
     /// Somebody else came first; nothing was done here.
     Duplicate(Duplicate),

@@ -1,10 +1,7 @@
 use std::future::Future;
 
-use leasehold_core::lease::LossReason;
-use leasehold_watchdog::LeaseEnd;
-
 use crate::{
-    error::{ReleaseError, RunOnceError},
+    error::{ReleaseError, RunOnceError, SucceedError},
     lease::Lease,
     with::run_while_held,
 };
@@ -21,13 +18,17 @@ impl Once {
     /// Before every poll of the future the clock is checked; when the lease is lost the future is
     /// dropped where it stands. An error or a panic of the future opens the door.
     ///
+    /// Work that ended while its lease was believed is done: its value is returned, also when the
+    /// server has not confirmed within one command timeout that the door is closed. The runtime goes
+    /// on telling it until the lease's ttl is over; if it never hears, the door opens then, and a
+    /// warning says so. For work that must know, [`begin`](Self::begin) and
+    /// [`succeed`](super::OnceGuard::succeed) tell.
+    ///
     /// # Errors
     ///
     /// - [`RunOnceError::Acquire`] when the run could not begin; the closure was not called.
-    /// - [`RunOnceError::Lost`] when the lease was lost while the future ran.
+    /// - [`RunOnceError::Lost`] when the lease was lost before the future ended with a value.
     /// - [`RunOnceError::Body`] with the closure's own error; the door is open again.
-    /// - [`RunOnceError::Unconfirmed`] with the closure's value, when the work was done, and the
-    ///   door may be open.
     ///
     /// # Cancel safety
     ///
@@ -36,7 +37,7 @@ impl Once {
     pub async fn run<T, E, F>(
         &self,
         body: impl FnOnce(Lease) -> F,
-    ) -> Result<OnceOutcome<T>, RunOnceError<T, E>>
+    ) -> Result<OnceOutcome<T>, RunOnceError<E>>
     where
         F: Future<Output = Result<T, E>>,
     {
@@ -45,22 +46,18 @@ impl Once {
             Begun::Duplicate(duplicate) => return Ok(OnceOutcome::Duplicate(duplicate)),
         };
         match run_while_held(run.guard(), body(run.lease())).await {
-            Ok(Ok(value)) => match run.succeed().await {
-                Ok(()) => Ok(OnceOutcome::Ran(value)),
-                Err(source) => Err(RunOnceError::Unconfirmed { value, source }),
-            },
+            Ok(Ok(value)) => {
+                // The work is done, whatever the server says.
+                let _: Result<(), SucceedError> = run.succeed().await;
+                Ok(OnceOutcome::Ran(value))
+            }
             Ok(Err(error)) => {
                 // The closure's error wins.
                 let _: Result<_, ReleaseError> = run.fail().await;
                 Err(RunOnceError::Body(error))
             }
-            Err(end) => {
+            Err(reason) => {
                 let (lock, fence) = (run.name().clone(), run.fence());
-                let reason = match end {
-                    LeaseEnd::Lost(reason) => reason,
-                    // Cannot be: the guard is here, so its hold still stands.
-                    LeaseEnd::Released => LossReason::Gone,
-                };
                 Err(RunOnceError::Lost { lock, fence, reason })
             }
         }

@@ -14,6 +14,8 @@ pub enum Fault {
     LoseRequest,
     /// The reply is lost: executed, nothing is heard.
     LoseReply,
+    /// The connection breaks after the request: executed, and an indeterminate error at once.
+    BreakReply,
     /// The request takes a detour: nothing is heard, and it is executed when the test calls
     /// [`deliver_late`](super::FaultyStore::deliver_late).
     LateRequest,

@@ -158,6 +158,10 @@ impl FaultyStore {
                 let _ = shared.execute(&command, deadline, false).await;
                 Err(shared.silence(&command, deadline).await)
             }
+            Some(Fault::BreakReply) => {
+                let _ = shared.execute(&command, deadline, false).await;
+                Err(broken(&command))
+            }
             Some(Fault::LateRequest) => {
                 shared.deliver_later(command.clone());
                 Err(shared.silence(&command, deadline).await)
@@ -240,7 +244,14 @@ impl Shared {
 }
 
 fn silent(command: &Command) -> StoreError {
-    let what = "nothing was heard before the deadline";
+    unknown(command, "nothing was heard before the deadline")
+}
+
+fn broken(command: &Command) -> StoreError {
+    unknown(command, "the connection broke before the answer")
+}
+
+fn unknown(command: &Command, what: &'static str) -> StoreError {
     let error = StoreError::new(StoreErrorKind::Indeterminate, what, "repeat the command");
     match &command.names()[..] {
         [name] => error.for_lock(name),
