@@ -173,6 +173,23 @@ impl LockRuntime {
         })
     }
 
+    /// Refuses further acquires, lets guards end for at most `time`, then shuts down.
+    ///
+    /// For a service that is asked to stop. From the first poll on, acquires fail with `ShutDown`, and
+    /// so do those that wait. Leases that are held go on: they are renewed, and the same owner or
+    /// guard can re-enter them. Once all guards have ended, or when `time` is over, what is still held
+    /// is ended as by [`shutdown`](Self::shutdown), and the report counts it. Takes at most `time`,
+    /// and one command timeout for what had to be ended then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the drain under way. Another call waits for the same drain, whose
+    /// time stays that of the first call, and yields its report; a [`shutdown`](Self::shutdown) ends
+    /// it early.
+    pub async fn drain(&self, time: Duration) -> ShutdownReport {
+        self.engine.drain(time).await
+    }
+
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
     /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the server is told.

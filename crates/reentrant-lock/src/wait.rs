@@ -89,12 +89,18 @@ impl Wait {
     async fn wait(&self, tally: &mut Tally) -> Result<Guard, AcquireError> {
         let started = self.engine.clock.now();
         loop {
-            if self.engine.has_stopped() || self.engine.closed.is_cancelled() {
-                return Err(self.closed());
-            }
+            let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
             // Made before the look, so that a lease gained meanwhile is not missed.
             let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
-            if let Some(held) = self.held()
+            let mut held = self.held();
+            if closed {
+                // A drain refuses new leases; one that is still held may be entered.
+                held = held.filter(|held| held.lease.state().is_held());
+                if held.is_none() {
+                    return Err(self.closed());
+                }
+            }
+            if let Some(held) = held
                 && let Some(guard) = Box::pin(reenter(held)).await?
             {
                 if let Some(hold) = self.wish.hold_at_least

@@ -76,7 +76,7 @@ impl Service {
         while desk.tally.writing.get() > 0 {
             sleep(Duration::from_millis(1)).await;
         }
-        Ok(locks.shutdown(SHUTDOWN).await.held)
+        Ok(locks.drain(SHUTDOWN).await.held)
     }
 }
 
