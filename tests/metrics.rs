@@ -110,13 +110,13 @@ async fn waits_are_measured_and_waiters_shown() {
     let waiting = tokio::spawn(lock.acquire().into_future());
     world.pass(secs(1)).await;
     assert_eq!(scene.of_class(names::WAITERS).level, 1);
-    assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 1);
     assert_eq!(scene.woken(), [0, 0, 0], "nobody is woken in vain");
     guard.release().await.unwrap();
     world.settle().await;
     let next = waiting.await.unwrap().unwrap();
     assert_eq!(scene.woken().iter().sum::<u64>(), 1);
     assert_eq!(scene.of_class(names::WAITERS).level, 0);
+    assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 1);
     assert_eq!(scene.of_class(names::ACQUIRE_WAIT_SECONDS).values, [0.0, 1.0]);
     next.release().await.unwrap();
     // A waiter that is dropped is one no more.
@@ -127,6 +127,72 @@ async fn waits_are_measured_and_waiters_shown() {
     drop(waiting);
     assert_eq!(scene.of_class(names::WAITERS).level, 0);
     drop(guard);
+}
+
+/// A share of the acquire calls is never above all of them, while some still wait either.
+#[tokio::test]
+async fn calls_that_found_the_lock_taken_are_counted_with_their_end() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let guard = lock.acquire().await.unwrap();
+    let waits = |_| tokio::spawn(lock.acquire().wait(secs(20)).into_future());
+    let waiting: Vec<_> = (0..5).map(waits).collect();
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    world.pass(secs(1)).await;
+    let calls = || ["acquired", "busy", "timeout"].map(|outcome| scene.acquired(outcome));
+    assert_eq!(calls(), [1, 1, 0]);
+    assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 1, "five calls go on");
+    world.pass(secs(20)).await;
+    for one in waiting {
+        assert!(one.await.unwrap().is_err());
+    }
+    assert_eq!(calls(), [1, 1, 5]);
+    assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 6);
+    drop(guard);
+}
+
+/// What is stuck is seen while it is, and no longer than a tick after it.
+#[tokio::test]
+async fn the_oldest_hold_and_the_longest_wait_show_while_they_last() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let gauges = || {
+        // In one look, which sets gauges to zero until the next tick.
+        let all = scene.seen.all();
+        [names::OLDEST_HOLD_SECONDS, names::LONGEST_WAIT_SECONDS]
+            .map(|name| all[&format!("{name}{{class=orders}}")].level)
+    };
+    world.pass(secs(6)).await;
+    assert_eq!(gauges(), [0, 0], "while nothing is held");
+    let stuck = lock.acquire().await.unwrap();
+    world.pass(secs(30)).await;
+    let waiting = tokio::spawn(lock.acquire().wait_forever().into_future());
+    world.settle().await;
+    // Others of the class come and go, and hide nothing.
+    for n in 0..60 {
+        let other = scene.locks.lock(format!("other-{n}")).unwrap().class("orders").unwrap();
+        let guard = other.acquire().await.unwrap();
+        world.pass(secs(1)).await;
+        guard.release().await.unwrap();
+    }
+    let [hold, wait] = gauges();
+    assert!((85..=90).contains(&hold) && (55..=60).contains(&wait), "{hold} {wait}");
+    stuck.release().await.unwrap();
+    world.settle().await;
+    let next = waiting.await.unwrap().unwrap();
+    world.pass(secs(5)).await;
+    let [hold, wait] = gauges();
+    assert!(hold <= 5 && wait == 0, "{hold} {wait}");
+    next.release().await.unwrap();
+    world.pass(secs(5)).await;
+    assert_eq!(gauges(), [0, 0]);
+    // A lease that is lost is held no longer.
+    let lost = lock.acquire().renew(false).await.unwrap();
+    world.pass(secs(6)).await;
+    assert!(gauges()[0] > 0);
+    world.pass(secs(9)).await;
+    assert_eq!(gauges(), [0, 0]);
+    drop(lost);
 }
 
 /// Where a waiter stood when it came, what told it, how long that took, and how many tasks a turn
@@ -232,6 +298,43 @@ async fn renewals_are_counted_by_outcome_and_measured() {
     world.pass(millis(3_400)).await;
     assert_eq!(renewals("lost"), 1);
     assert!(!guard.is_held());
+}
+
+/// A healthy service has no low margins: not from a grant that was pushed, which has a claim window
+/// at first, and not from a lease whose `max_hold` is near.
+#[tokio::test]
+async fn margins_tell_of_renewals_that_are_late_and_of_nothing_else() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let margins = || {
+        let seconds = scene.of_class(names::RENEWAL_MARGIN_SECONDS).values;
+        let ratios = scene.of_class(names::RENEWAL_MARGIN_RATIO).values;
+        assert_eq!(seconds.len(), ratios.len());
+        assert!(seconds.iter().zip(&ratios).all(|(s, ratio)| (s / 10.0 - ratio).abs() < 1e-9));
+        ratios
+    };
+    let other = world.runtime(2);
+    for _ in 0..5 {
+        let theirs = other.lock(NAME).unwrap().acquire().await.unwrap();
+        let waiting = tokio::spawn(lock.acquire().into_future());
+        world.pass(millis(100)).await;
+        theirs.release().await.unwrap();
+        world.settle().await;
+        let pushed = waiting.await.unwrap().unwrap();
+        world.pass(secs(5)).await;
+        pushed.release().await.unwrap();
+    }
+    assert!(!margins().is_empty() && margins().iter().all(|m| *m > 0.6), "{:?}", margins());
+    let short = lock.acquire().max_hold(secs(4)).await.unwrap();
+    world.pass(secs(5)).await;
+    drop(short);
+    assert!(margins().iter().all(|m| *m > 0.6), "{:?}", margins());
+    // A renewal that fails until the last moment shows.
+    let guard = lock.acquire().await.unwrap();
+    let rule = Rule::new(Fault::Fail(definite())).on(CommandKind::Renew).times(5);
+    world.store.inject(rule);
+    world.pass(secs(9)).await;
+    assert!(guard.is_held() && margins().iter().any(|m| *m < 0.5), "{:?}", margins());
 }
 
 /// A slow answer shows in the round trip, a late send in the lag.
@@ -404,7 +507,9 @@ async fn every_series_of_a_class_is_shown_before_it_counts() {
         (names::ACQUIRE_TOTAL, 7),
         (names::CONTENDED_TOTAL, 1),
         (names::WAITERS, 1),
+        (names::LONGEST_WAIT_SECONDS, 1),
         (names::HELD, 1),
+        (names::OLDEST_HOLD_SECONDS, 1),
         (names::WAKEUPS_TOTAL, 3),
         (names::RENEWALS_TOTAL, 4),
         (names::LOST_TOTAL, 5),

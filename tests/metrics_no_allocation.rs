@@ -5,34 +5,43 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use leasehold::{Class, LossReason, StoreErrorKind};
-use leasehold_core::metric::{
-    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, Metrics, ReleaseOutcome, ReleaseVia,
-    RenewalOutcome, StoreMetrics, WakeSource,
+use leasehold_core::{
+    Instant, Ttl,
+    metric::{
+        AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, Metrics, ReleaseOutcome, ReleaseVia,
+        RenewalOutcome, StoreMetrics, WakeSource,
+    },
 };
 
 #[test]
 fn metrics_do_not_allocate_without_a_recorder() {
     let class = ClassMetrics::new(Class::new("orders").unwrap());
     let (store, gate) = (StoreMetrics::new(), GateMetrics::new("memory"));
-    let time = Duration::from_millis(7);
+    let (time, at) = (Duration::from_millis(7), Instant::at(Duration::from_secs(9)));
+    // Room for what goes on is made once.
+    class.wait_began(at);
+    class.hold_began(at);
+    class.wait_ended(at);
+    class.hold_ended(at);
     let counted = measure(|| {
         for _ in 0..100 {
             class.acquire(AcquireOutcome::Acquired);
             class.waited(time);
             class.contended();
-            class.waiters(1);
-            class.waiters(-1);
-            class.held(1);
-            class.held(-1);
+            class.wait_began(at);
+            class.hold_began(at);
+            class.show(at + time);
+            class.wait_ended(at);
+            class.hold_ended(at);
             class.hold(HoldEnd::Released, time);
             class.wakeup(WakeSource::Local, time);
             class.queued(3);
             class.turn(8);
             class.renewal(RenewalOutcome::Renewed);
-            class.renewal_margin(time);
+            class.renewal_margin(time, Ttl::default());
             class.lost(LossReason::Expired);
             class.release(ReleaseOutcome::Released, ReleaseVia::Drop);
-            class.show();
+            class.show(at);
             store.error(StoreErrorKind::Definite);
             store.regression();
             store.renewal(time);
@@ -54,7 +63,7 @@ fn a_known_class_is_found_without_allocation() {
     let counted = measure(|| {
         for _ in 0..100 {
             metrics.class(&class).contended();
-            metrics.show();
+            metrics.show(Instant::default());
         }
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");

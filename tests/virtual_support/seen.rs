@@ -21,6 +21,12 @@ pub(crate) struct Value {
     pub(crate) described: bool,
 }
 
+/// The whole part of a gauge: things are counted whole, and ages are told to the second.
+#[expect(clippy::cast_possible_truncation, reason = "a gauge of a test is small")]
+fn whole(level: f64) -> i64 {
+    level.floor() as i64
+}
+
 /// The number in a value of a histogram.
 fn ordered(value: impl Into<f64>) -> f64 {
     value.into()
@@ -67,7 +73,7 @@ impl Seen {
                 DebugValue::Counter(count) => seen.count += count,
                 // A look sets the gauge to zero, and whoever sets it absolutely mends that.
                 DebugValue::Gauge(level) => {
-                    seen.level = level.to_string().parse().expect("things are counted whole");
+                    seen.level = whole(level.into());
                 }
                 DebugValue::Histogram(values) => {
                     seen.count += u64::try_from(values.len()).unwrap();

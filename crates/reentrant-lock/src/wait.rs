@@ -76,18 +76,18 @@ impl Wait {
     )]
     pub(crate) fn run(mut self) -> impl Future<Output = Result<Guard, AcquireError>> + Send {
         async move {
-            let mut tally = Tally::new(&self.wish.metrics, self.patience);
+            let started = self.engine.clock.now();
+            let mut tally = Tally::new(&self.wish.metrics, self.patience, started);
             if self.owner.is_none() {
                 self.owner = Owner::of_scope(self.engine.runtime_id());
             }
-            let outcome = self.wait(&mut tally).await;
+            let outcome = self.wait(&mut tally, started).await;
             tally.finish(&outcome);
             outcome
         }
     }
 
-    async fn wait(&self, tally: &mut Tally) -> Result<Guard, AcquireError> {
-        let started = self.engine.clock.now();
+    async fn wait(&self, tally: &mut Tally, started: Instant) -> Result<Guard, AcquireError> {
         loop {
             let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
             // Made before the look, so that a lease gained meanwhile is not missed.
@@ -323,6 +323,7 @@ const LONGEST_LOOK: Duration = Duration::from_millis(250);
 struct Tally {
     metrics: Arc<ClassMetrics>,
     patience: Patience,
+    started: Instant,
     contended: bool,
     waiting: bool,
     reentered: bool,
@@ -330,10 +331,11 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(metrics: &Arc<ClassMetrics>, patience: Patience) -> Self {
+    fn new(metrics: &Arc<ClassMetrics>, patience: Patience, started: Instant) -> Self {
         Self {
             metrics: Arc::clone(metrics),
             patience,
+            started,
             contended: false,
             waiting: false,
             reentered: false,
@@ -343,13 +345,10 @@ impl Tally {
 
     /// The lock is taken; whoever waits stands in line.
     fn finds_taken(&mut self, in_line: Option<&InLine>) {
-        if !self.contended {
-            self.contended = true;
-            self.metrics.contended();
-        }
+        self.contended = true;
         if let Some(in_line) = in_line.filter(|_| !self.waiting) {
             self.waiting = true;
-            self.metrics.waiters(1);
+            self.metrics.wait_began(self.started);
             self.metrics.queued(in_line.arrived_behind());
         }
     }
@@ -372,8 +371,12 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         if self.waiting {
-            self.metrics.waiters(-1);
+            self.metrics.wait_ended(self.started);
         }
         self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.contended {
+            self.metrics.contended();
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Driver {
     fn show(&mut self) {
         let now = self.watchlist.clock().now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
-            self.metrics.show();
+            self.metrics.show(now);
             self.shown_at = now;
             self.probe(now);
         }

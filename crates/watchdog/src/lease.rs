@@ -111,7 +111,7 @@ impl HeldLease {
 
     /// Counts the lease as held.
     pub fn taken(&self) {
-        self.metrics.held(1);
+        self.metrics.hold_began(self.since);
     }
 
     /// The lock that is held.
@@ -207,15 +207,22 @@ impl HeldLease {
     pub(crate) fn renewed(&self, now: Instant, sent_at: Instant, remaining: Duration) -> bool {
         // The margin is what was left of the belief that this answer extends.
         let renew = |rules: &mut LeaseRules| {
-            let deadline = rules.deadline();
-            (rules.extended(now, sent_at, remaining), deadline)
+            let belief = rules.belief();
+            (rules.extended(now, sent_at, remaining), belief)
         };
-        let (state, deadline) = self.change(now, renew);
-        let margin = deadline.unwrap_or_default().saturating_since(now);
-        if state.is_held() {
-            self.metrics.renewal_margin(margin);
+        let (state, belief) = self.change(now, renew);
+        if state.is_held() && self.had_a_ttl(belief) {
+            self.metrics.renewal_margin(belief.saturating_since(now), self.ttl());
         }
         state.is_held()
+    }
+
+    /// Whether a belief until `until` was given for a ttl.
+    ///
+    /// A grant that was pushed is believed for a claim window only, until its first renewal: that
+    /// little is left of it is right, and no sign of a slow server.
+    fn had_a_ttl(&self, until: Instant) -> bool {
+        until.saturating_since(self.since) >= self.ttl().get() / 2
     }
 
     /// The lease is lost for `reason`, unless it had ended before.
@@ -286,7 +293,7 @@ impl HeldLease {
 
     fn tell_loss(&self, now: Instant, reason: LossReason) {
         let held_for = now.saturating_since(self.since);
-        self.metrics.held(-1);
+        self.metrics.hold_ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
         tracing::warn!(
@@ -337,7 +344,7 @@ impl Farewell {
             _ if !ended => {}
             LeaseState::Lost(reason) => lease.tell_loss(at, reason),
             LeaseState::Held { .. } | LeaseState::Released => {
-                lease.metrics.held(-1);
+                lease.metrics.hold_ended(lease.since);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
                 lease.tell_end();
             }

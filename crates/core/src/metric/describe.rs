@@ -19,7 +19,17 @@ pub fn describe_metrics() {
         "Acquire calls that found the lock taken"
     );
     describe_gauge!(names::WAITERS, Unit::Count, "Acquire calls that wait for a lock");
+    describe_gauge!(
+        names::LONGEST_WAIT_SECONDS,
+        Unit::Seconds,
+        "Longest time that an acquire call has been waiting by now"
+    );
     describe_gauge!(names::HELD, Unit::Count, "Leases held by this process");
+    describe_gauge!(
+        names::OLDEST_HOLD_SECONDS,
+        Unit::Seconds,
+        "Longest time that a lease has been held by now"
+    );
     describe_histogram!(names::HOLD_SECONDS, Unit::Seconds, "Time a lease was held, by its end");
     describe_counter!(
         names::WAKEUPS_TOTAL,
@@ -48,6 +58,11 @@ pub fn describe_metrics() {
         names::RENEWAL_MARGIN_SECONDS,
         Unit::Seconds,
         "Belief that was left when a renewal was confirmed"
+    );
+    describe_histogram!(
+        names::RENEWAL_MARGIN_RATIO,
+        Unit::Count,
+        "Share of the ttl that was left when a renewal was confirmed"
     );
     describe_counter!(names::LOST_TOTAL, Unit::Count, "Lost leases by reason");
     describe_counter!(names::RELEASE_TOTAL, Unit::Count, "Releases by outcome and way");

@@ -9,9 +9,11 @@ mod emit;
 pub mod names;
 mod registry;
 mod series;
+mod since;
 
 pub use buckets::{
-    HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RENEWAL_BUCKETS, TURN_BUCKETS, WAIT_BUCKETS,
+    HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RATIO_BUCKETS, RENEWAL_BUCKETS, TURN_BUCKETS,
+    WAIT_BUCKETS,
 };
 pub use describe::describe_metrics;
 pub use registry::Metrics;

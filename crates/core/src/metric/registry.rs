@@ -7,7 +7,7 @@ use super::{
     describe::describe_metrics,
     series::{ClassMetrics, StoreMetrics},
 };
-use crate::words::Class;
+use crate::{clock::Instant, words::Class};
 
 /// All series of one runtime: those of the runtime itself, and those of each class it has seen.
 #[derive(Debug, Default)]
@@ -37,13 +37,14 @@ impl Metrics {
         Arc::clone(metrics)
     }
 
-    /// Describes every metric and shows every series to the recorder, wherever it came from.
-    pub fn show(&self) {
+    /// Describes every metric and shows every series to the recorder, wherever it came from; gauges
+    /// as they stand at `now`.
+    pub fn show(&self, now: Instant) {
         describe_metrics();
         self.store.show();
         let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
         for metrics in classes.values() {
-            metrics.show();
+            metrics.show(now);
         }
     }
 }

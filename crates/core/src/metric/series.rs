@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -9,8 +9,14 @@ use metrics::{Key, SharedString};
 use super::{
     emit::{count, key, record, set},
     names,
+    since::Since,
 };
-use crate::{lease::LossReason, store::StoreErrorKind, words::Class};
+use crate::{
+    clock::Instant,
+    lease::LossReason,
+    store::StoreErrorKind,
+    words::{Class, Ttl},
+};
 
 /// Defines a label whose values are the variants of an enum.
 macro_rules! label {
@@ -127,8 +133,8 @@ pub struct ClassMetrics {
     acquire: Vec<Key>,
     wait: Key,
     contended: Key,
-    waiters: (Key, AtomicI64),
-    held: (Key, AtomicI64),
+    waits: Lasting,
+    holds: Lasting,
     hold: Vec<Key>,
     wakeups: Vec<Key>,
     position: Key,
@@ -136,6 +142,7 @@ pub struct ClassMetrics {
     turn: Key,
     renewals: Vec<Key>,
     margin: Key,
+    margin_ratio: Key,
     lost: Vec<Key>,
     release: Vec<Vec<Key>>,
 }
@@ -159,8 +166,8 @@ impl ClassMetrics {
                 .collect(),
             wait: with(names::ACQUIRE_WAIT_SECONDS, &[]),
             contended: with(names::CONTENDED_TOTAL, &[]),
-            waiters: (with(names::WAITERS, &[]), AtomicI64::new(0)),
-            held: (with(names::HELD, &[]), AtomicI64::new(0)),
+            waits: Lasting::new(with(names::WAITERS, &[]), with(names::LONGEST_WAIT_SECONDS, &[])),
+            holds: Lasting::new(with(names::HELD, &[]), with(names::OLDEST_HOLD_SECONDS, &[])),
             hold: HoldEnd::ALL
                 .iter()
                 .map(|end| with(names::HOLD_SECONDS, &[("end", end.as_label())]))
@@ -177,6 +184,7 @@ impl ClassMetrics {
                 .map(|o| with(names::RENEWALS_TOTAL, &[("outcome", o.as_label())]))
                 .collect(),
             margin: with(names::RENEWAL_MARGIN_SECONDS, &[]),
+            margin_ratio: with(names::RENEWAL_MARGIN_RATIO, &[]),
             lost: LossReason::ALL
                 .iter()
                 .map(|r| with(names::LOST_TOTAL, &[("reason", r.as_label())]))
@@ -201,19 +209,32 @@ impl ClassMetrics {
         record(&self.wait, wait.as_secs_f64());
     }
 
-    /// An acquire call found the lock taken.
+    /// An acquire call that found the lock taken ended.
+    ///
+    /// To be called after [`acquire`](Self::acquire): so no reader sees more calls that found the
+    /// lock taken than calls.
     pub fn contended(&self) {
         count(&self.contended, 1);
     }
 
-    /// Waiters came (1) or went (-1).
-    pub fn waiters(&self, change: i64) {
-        adjust(&self.waiters, change);
+    /// An acquire call that began at `since` waits.
+    pub fn wait_began(&self, since: Instant) {
+        self.waits.began(since);
     }
 
-    /// Leases came (1) or went (-1).
-    pub fn held(&self, change: i64) {
-        adjust(&self.held, change);
+    /// An acquire call that began at `since` waits no longer.
+    pub fn wait_ended(&self, since: Instant) {
+        self.waits.ended(since);
+    }
+
+    /// A lease that was taken at `since` is held.
+    pub fn hold_began(&self, since: Instant) {
+        self.holds.began(since);
+    }
+
+    /// A lease that was taken at `since` is held no longer.
+    pub fn hold_ended(&self, since: Instant) {
+        self.holds.ended(since);
     }
 
     /// The time of holding a lease ended.
@@ -243,9 +264,10 @@ impl ClassMetrics {
         count(&self.renewals[outcome as usize], 1);
     }
 
-    /// A renewal was confirmed with this much belief left.
-    pub fn renewal_margin(&self, margin: Duration) {
+    /// A renewal of a lease of `ttl` was confirmed with this much belief left.
+    pub fn renewal_margin(&self, margin: Duration, ttl: Ttl) {
         record(&self.margin, margin.as_secs_f64());
+        record(&self.margin_ratio, margin.div_duration_f64(ttl.get()));
     }
 
     /// A lease was lost.
@@ -258,18 +280,19 @@ impl ClassMetrics {
         count(&self.release[via as usize][outcome as usize], 1);
     }
 
-    /// Shows every series of the class to the recorder: counters as they are, gauges as they stand.
+    /// Shows every series of the class to the recorder: counters as they are, gauges as they stand
+    /// at `now`.
     ///
     /// An alert on the first loss needs to have seen a 0 before the 1.
-    pub fn show(&self) {
+    pub fn show(&self, now: Instant) {
         let release = self.release.iter().flatten();
         let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
         for key in counters.chain(&self.wakeups).chain(release) {
             count(key, 0);
         }
         count(&self.contended, 0);
-        adjust(&self.waiters, 0);
-        adjust(&self.held, 0);
+        self.waits.show(now);
+        self.holds.show(now);
     }
 }
 
@@ -279,10 +302,46 @@ impl fmt::Debug for ClassMetrics {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a gauge of things in memory stays below 2^53")]
-fn adjust((key, level): &(Key, AtomicI64), change: i64) {
-    let now = level.fetch_add(change, Ordering::Relaxed) + change;
-    set(key, now as f64);
+/// The two gauges of things that last: how many there are, and the age of the oldest.
+struct Lasting {
+    number: Key,
+    age: Key,
+    since: Mutex<Since>,
+}
+
+impl Lasting {
+    fn new(number: Key, age: Key) -> Self {
+        Self { number, age, since: Mutex::default() }
+    }
+
+    fn began(&self, since: Instant) {
+        let number = self.since().began(since);
+        self.set_number(number);
+    }
+
+    fn ended(&self, since: Instant) {
+        let number = self.since().ended(since);
+        self.set_number(number);
+    }
+
+    fn show(&self, now: Instant) {
+        let (number, oldest) = {
+            let since = self.since();
+            (since.number(), since.oldest())
+        };
+        self.set_number(number);
+        let age = oldest.map_or(Duration::ZERO, |oldest| now.saturating_since(oldest));
+        set(&self.age, age.as_secs_f64());
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
+    fn set_number(&self, number: i64) {
+        set(&self.number, number as f64);
+    }
+
+    fn since(&self) -> MutexGuard<'_, Since> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The series that concern a runtime as a whole.

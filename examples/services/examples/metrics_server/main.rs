@@ -16,8 +16,8 @@ use leasehold::{
     LockRuntime,
     fencing::MemoryGate,
     metric::{
-        HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RENEWAL_BUCKETS, TURN_BUCKETS,
-        WAIT_BUCKETS, names,
+        HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RATIO_BUCKETS, RENEWAL_BUCKETS,
+        TURN_BUCKETS, WAIT_BUCKETS, names,
     },
 };
 use leasehold_services::{Failure, Outcome, Place, SHUTDOWN, end};
@@ -61,12 +61,13 @@ async fn run() -> Result<ExitCode, Failure> {
 
 /// Serves the metrics of this process, with buckets that fit.
 fn serve(address: SocketAddr) -> Result<(), Failure> {
-    let buckets: [(&str, &[f64]); 8] = [
+    let buckets: [(&str, &[f64]); 9] = [
         (names::ACQUIRE_WAIT_SECONDS, &WAIT_BUCKETS),
         (names::HOLD_SECONDS, &HOLD_BUCKETS),
         (names::RENEWAL_SECONDS, &RENEWAL_BUCKETS),
         (names::RENEWAL_LAG_SECONDS, &RENEWAL_BUCKETS),
         (names::RENEWAL_MARGIN_SECONDS, &RENEWAL_BUCKETS),
+        (names::RENEWAL_MARGIN_RATIO, &RATIO_BUCKETS),
         (names::HANDOVER_SECONDS, &HANDOVER_BUCKETS),
         (names::QUEUE_POSITION, &POSITION_BUCKETS),
         (names::TURN_LEASES, &TURN_BUCKETS),

@@ -1,0 +1,108 @@
+use std::collections::BTreeMap;
+
+use crate::clock::Instant;
+
+/// How many things are going on, and since when the oldest of them is.
+///
+/// Things that began within the same second are counted together. So the memory depends on for how
+/// long things last, and not on how many there are; an age is at most one second too great.
+#[derive(Debug, Default)]
+pub(super) struct Since {
+    number: i64,
+    /// By the second in which they began.
+    seconds: BTreeMap<u64, Second>,
+}
+
+/// What began within one second, and has not ended.
+#[derive(Debug)]
+struct Second {
+    /// When the first of them began.
+    first: Instant,
+    /// Below zero while an end is known before its beginning.
+    number: i64,
+}
+
+impl Since {
+    /// One thing began at `since`; yields how many are going on.
+    pub(super) fn began(&mut self, since: Instant) -> i64 {
+        self.change(since, 1)
+    }
+
+    /// One thing that began at `since` ended; yields how many are going on.
+    pub(super) fn ended(&mut self, since: Instant) -> i64 {
+        self.change(since, -1)
+    }
+
+    /// How many are going on.
+    pub(super) fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Since when the oldest is going on, to the second.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.seconds.values().find(|second| second.number > 0).map(|second| second.first)
+    }
+
+    fn change(&mut self, since: Instant, by: i64) -> i64 {
+        let number = since.since_origin().as_secs();
+        let second = self.seconds.entry(number).or_insert(Second { first: since, number: 0 });
+        second.first = second.first.min(since);
+        second.number += by;
+        if second.number == 0 {
+            self.seconds.remove(&number);
+        }
+        self.number += by;
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn the_oldest_is_the_oldest_that_has_not_ended() {
+        let mut since = Since::default();
+        assert_eq!(since.oldest(), None);
+        assert_eq!(since.began(at(7_300)), 1);
+        assert_eq!(since.began(at(1_500)), 2);
+        assert_eq!(since.oldest(), Some(at(1_500)));
+        assert_eq!(since.ended(at(1_500)), 1);
+        assert_eq!((since.number(), since.oldest()), (1, Some(at(7_300))));
+        assert_eq!(since.ended(at(7_300)), 0);
+        assert_eq!((since.number(), since.oldest()), (0, None));
+    }
+
+    #[test]
+    fn an_age_is_at_most_one_second_too_great() {
+        let mut since = Since::default();
+        since.began(at(1_100));
+        since.began(at(1_900));
+        since.ended(at(1_100));
+        assert_eq!(since.oldest(), Some(at(1_100)));
+    }
+
+    #[test]
+    fn an_end_that_is_known_before_its_beginning_leaves_nothing() {
+        let mut since = Since::default();
+        assert_eq!(since.ended(at(1_100)), -1);
+        assert_eq!(since.oldest(), None);
+        assert_eq!(since.began(at(1_100)), 0);
+        assert!(since.oldest().is_none() && since.seconds.is_empty());
+    }
+
+    #[test]
+    fn memory_depends_on_seconds_and_not_on_the_number() {
+        let mut since = Since::default();
+        for n in 0..100_000 {
+            since.began(at(n / 10));
+        }
+        assert_eq!((since.number(), since.seconds.len()), (100_000, 10));
+    }
+}
