@@ -2,11 +2,13 @@
 //!
 //! ```sh
 //! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60   # the default
+//! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60 calm
 //! ```
 //!
-//! The arguments are the address and for how many seconds. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
+//! The arguments are the address and for how many seconds. With `calm` nothing goes wrong. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
+mod calm;
 mod mischief;
 mod workload;
 
@@ -41,8 +43,11 @@ async fn run() -> Result<ExitCode, Failure> {
     println!("http://{address}/metrics, for {seconds} s");
 
     let (place, gate) = (Place::from_env(), Arc::new(MemoryGate::new()));
-    let (first, second) = (open(&place).await?, open(&place).await?);
     let end = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    if arguments.next().as_deref() == Some("calm") {
+        return calm::run(&place, end).await;
+    }
+    let (first, second) = (open(&place).await?, open(&place).await?);
     let (worked, mischief) = tokio::join!(
         workload::run([&first, &second], &gate, end),
         mischief::run(&place, [&first, &second], &gate, end),

@@ -11,10 +11,15 @@ pub(crate) struct Running(Child);
 
 impl Running {
     /// Starts an example of this package, which the build of the tests has built.
-    pub(crate) fn example(name: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn example(
+        name: &str,
+        arguments: &[&str],
+        environment: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Self {
         let deps = env::current_exe().expect("a test knows its own program");
         let profile: PathBuf = deps.ancestors().nth(2).expect("a folder of the profile").into();
-        Self::start(Command::new(profile.join("examples").join(name)).args(arguments))
+        let mut command = Command::new(profile.join("examples").join(name));
+        Self::start(command.args(arguments).env_remove("REDIS_URL").envs(environment))
     }
 
     /// Starts a process whose output nobody reads.

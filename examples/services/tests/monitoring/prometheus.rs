@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
-    document, http,
+    http,
     process::{Running, free_address},
 };
 
@@ -17,7 +17,7 @@ use super::{
 const CEILING: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A private Prometheus that scrapes one address every second.
+/// A private Prometheus that scrapes some addresses every second.
 #[derive(Debug)]
 pub(crate) struct Prometheus {
     address: String,
@@ -26,16 +26,17 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    pub(crate) fn scraping(target: &str) -> Self {
+    pub(crate) fn scraping(targets: &[&str], rules: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let config = folder.path().join("prometheus.yml");
-        let rules = document("alerts.yml");
+        let targets: Vec<String> = targets.iter().map(|target| format!("'{target}'")).collect();
         let text = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
-             rule_files: ['{}']\n\
-             scrape_configs: [{{job_name: example, static_configs: [{{targets: ['{target}']}}]}}]\n",
-            rules.canonicalize().expect("the rules").display()
+             rule_files: ['alerts.yml']\n\
+             scrape_configs: [{{job_name: example, static_configs: [{{targets: [{}]}}]}}]\n",
+            targets.join(", ")
         );
+        fs::write(folder.path().join("alerts.yml"), rules).expect("a file");
         fs::write(&config, text).expect("a file");
         let address = free_address();
         let process = Running::start(
@@ -49,13 +50,24 @@ impl Prometheus {
 
     /// Waits until a query gives a number.
     pub(crate) fn wait_for_a_finite_value(&self, query: &str) {
-        wait_for(query, || {
-            let answer = http::get(&self.address, "/api/v1/query", &format!("query={query}"))?;
-            let rows = answer["data"]["result"].as_array()?;
-            let values =
-                rows.iter().filter_map(|row| row["value"][1].as_str()?.parse::<f64>().ok());
-            values.into_iter().any(f64::is_finite).then_some(())
-        });
+        wait_for(query, || self.values(query).into_iter().any(f64::is_finite).then_some(()));
+    }
+
+    /// The present values of a query; none while there is no answer.
+    pub(crate) fn values(&self, query: &str) -> Vec<f64> {
+        let number = |row: &Value| row["value"][1].as_str()?.parse().ok();
+        self.rows(query).iter().filter_map(number).collect()
+    }
+
+    /// The labels of the present rows of a query.
+    pub(crate) fn labels(&self, query: &str) -> Vec<String> {
+        self.rows(query).iter().map(|row| row["metric"].to_string()).collect()
+    }
+
+    fn rows(&self, query: &str) -> Vec<Value> {
+        let answer = http::get(&self.address, "/api/v1/query", &format!("query={query}"));
+        let rows = answer.and_then(|answer| answer["data"]["result"].as_array().cloned());
+        rows.unwrap_or_default()
     }
 
     /// Waits until an alert fires.
