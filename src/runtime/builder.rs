@@ -106,6 +106,17 @@ impl LockRuntimeBuilder {
         self
     }
 
+    /// After what time a call that still waits for a lock is reported, at least 100 ms, and
+    /// `Duration::MAX` for never: an event of level `WARN` and target `leasehold::blocked` tells the
+    /// lock, how long the call has waited, its position, and who holds the lock, since when.
+    ///
+    /// A call is reported again whenever its wait has doubled. Within the time a lock is reported
+    /// once, however many wait, and at most eight locks are. Default: 10 s.
+    pub fn blocked_after(mut self, time: Duration) -> Self {
+        self.timing.blocked_after = time;
+        self
+    }
+
     /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
     /// Default: on the tokio runtime that it is made in.
     ///

@@ -8,6 +8,7 @@
 //! - [`Engine`] is what the locks of one runtime share.
 
 mod acquire;
+mod blocked;
 mod closing;
 mod cohort;
 mod driver;

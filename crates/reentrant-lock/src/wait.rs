@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Instant, LockName, StoreError, StoreErrorKind,
+    Instant, LockName, Sleep, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
     metric::{AcquireOutcome, ClassMetrics},
     store::{Acquire as AcquireCommand, AcquireAnswer, Inspection, StoreFuture},
@@ -15,6 +15,7 @@ use leasehold_core::{
 use leasehold_watchdog::HeldLease;
 
 use crate::{
+    blocked::{Holder, Report, next_report},
     cohort::Lead,
     driver::{Entered, Found, InLine, Led, Wish},
     engine::Engine,
@@ -173,13 +174,45 @@ impl Wait {
         started: Instant,
     ) -> impl Future<Output = Turned> + Send + 'a {
         let ends = self.patience.ends(started);
-        let mut ends = ends.map(|at| self.engine.clock.sleep_until(at));
+        let mut alarm = self.alarm(started, ends);
         poll_fn(move |cx| match in_line.poll(&self.wish, cx.waker()) {
             Poll::Ready(found) => Poll::Ready(Turned::Found(found)),
             Poll::Pending if is_over(holds.as_mut(), cx) => Poll::Ready(Turned::Holds),
-            Poll::Pending if is_over(ends.as_mut(), cx) => Poll::Ready(Turned::TimeOver),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                if alarm.as_mut().poll(cx).is_ready() {
+                    let now = self.engine.clock.now();
+                    if ends.is_some_and(|at| at <= now) {
+                        return Poll::Ready(Turned::TimeOver);
+                    }
+                    self.report(in_line, now.saturating_since(started), now);
+                    alarm = self.alarm(started, ends);
+                    // The new one has not been told yet whom to wake.
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
         })
+    }
+
+    /// The end of the wait, or the time to report it; one timer for both, as many tasks may wait.
+    fn alarm(&self, started: Instant, ends: Option<Instant>) -> Sleep {
+        let Engine { clock, timing, .. } = &*self.engine;
+        let report = next_report(started, clock.now(), timing.blocked_after);
+        clock.sleep_until(ends.map_or(report, |ends| ends.min(report)))
+    }
+
+    /// Reports a call that has waited for long, unless enough was reported.
+    fn report(&self, in_line: &InLine, waited: Duration, now: Instant) {
+        let Self { engine, name, wish, .. } = self;
+        let Some(left_out) = engine.cohorts.take_report(name, now) else { return };
+        let (tasks, runtimes) = in_line.position();
+        let (lock, class) = (name.clone(), wish.metrics.class().clone());
+        let position = QueuePosition { runtimes, tasks };
+        let report = Report { lock, class, waited, position, left_out };
+        match in_line.held_here() {
+            Some(lease) => report.tell(Some(Holder::here(&lease, engine.label.to_string(), now))),
+            None => engine.cohorts.report_after_a_look(report),
+        }
     }
 
     /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.

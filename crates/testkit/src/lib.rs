@@ -7,7 +7,7 @@
 //!   real time will do.
 //! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
 //! - [`FaultProxy`] does that to the messages between real servers and real clients.
-//! - [`History`] records what workers saw and checks it.
+//! - [`History`] records what workers saw and checks it; [`Log`] collects what is logged.
 //! - [`ChildProcess`] is another process that a test stops, continues and kills; [`ClockShim`]
 //!   moves the time of day of such a process.
 
@@ -18,6 +18,7 @@ pub mod contract;
 mod entropy;
 pub mod faulty;
 pub mod history;
+mod log;
 mod patience;
 pub mod peer;
 pub mod postgres;
@@ -33,6 +34,7 @@ pub use cluster::RedisCluster;
 pub use entropy::SeededEntropy;
 pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
 pub use history::{Event, History, Violation};
+pub use log::Log;
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
 pub use postgres::PostgresServer;

@@ -1,5 +1,3 @@
-//! What is logged while a test runs.
-
 use std::{
     fmt::{Debug, Write},
     sync::{Arc, Mutex, PoisonError},
@@ -9,21 +7,33 @@ use tracing::{
     Event, Metadata,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
+    subscriber::DefaultGuard,
 };
 
-/// Collects every event, as one line of its fields.
+/// Collects every event, as one line of its level, target and fields.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
+    /// Collects what this thread logs, until the guard is dropped.
+    pub fn of_this_thread() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let collecting = tracing::subscriber::set_default(log.clone());
+        (log, collecting)
+    }
+
+    /// The lines until now.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// How many lines hold these words.
-    pub(crate) fn count(&self, words: &str) -> usize {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().filter(|line| line.contains(words)).count()
+    pub fn count(&self, words: &str) -> usize {
+        self.lines().iter().filter(|line| line.contains(words)).count()
     }
 
     /// Whether a line holds these words.
-    pub(crate) fn tells(&self, words: &str) -> bool {
+    pub fn tells(&self, words: &str) -> bool {
         self.count(words) > 0
     }
 }
@@ -42,7 +52,8 @@ impl tracing::Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
+        let metadata = event.metadata();
+        let mut line = Line(format!("{} {}", metadata.level(), metadata.target()));
         event.record(&mut line);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.0);
     }

@@ -61,6 +61,14 @@ impl Cohort {
         }
     }
 
+    /// What watches the present turn, if there is one.
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        match &self.phase {
+            Phase::Turn(turn) => turn.watch,
+            _ => None,
+        }
+    }
+
     /// How many tasks and runtimes stand before whoever came last.
     pub(crate) fn length(&self) -> u64 {
         let ahead = match &self.phase {

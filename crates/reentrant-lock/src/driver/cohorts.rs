@@ -17,6 +17,7 @@ use leasehold_watchdog::{Key, Watch, Watches};
 use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
+    blocked::Ration,
     cohort::{Cohort, Effects, Moment, Numbers},
     engine::{Reaper, Timing, Watermarks},
     seam::Rules,
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) numbers: Numbers,
     pub(crate) rules: Rules,
     pub(crate) runtime: Handle,
+    pub(crate) reports: Mutex<Ration>,
 }
 
 /// The cohorts of all names that tasks of this runtime want; one is forgotten when it is idle.

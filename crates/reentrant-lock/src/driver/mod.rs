@@ -9,6 +9,7 @@ mod line;
 mod listener;
 #[cfg(test)]
 mod tests;
+mod reports;
 
 pub(crate) use cohorts::{Cohorts, Shared};
 pub(crate) use heartbeats::{Heartbeats, HeartbeatsTask};

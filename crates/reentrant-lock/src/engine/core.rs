@@ -1,4 +1,7 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use leasehold_core::{
     AcquisitionId, Clock, Entropy, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
@@ -93,6 +96,7 @@ impl Engine {
             numbers: Numbers::new(runtime_id),
             rules,
             runtime: executor.handle().clone(),
+            reports: Mutex::default(),
         });
         let watchdog = Watchdog::start(
             executor.handle(),

@@ -17,6 +17,8 @@ pub struct Timing {
     pub claim_window: Duration,
     /// How long one command may take, at most half the ttl. Default: 2 s, at least 10 ms.
     pub command_timeout: Duration,
+    /// After what time a call that still waits is reported. Default: 10 s, at least 100 ms.
+    pub blocked_after: Duration,
 }
 
 impl Timing {
@@ -37,6 +39,7 @@ impl Timing {
         };
         least("claim window", self.claim_window, Duration::from_millis(50))?;
         least("command timeout", self.command_timeout, Duration::from_millis(10))?;
+        least("blocked report", self.blocked_after, Duration::from_millis(100))?;
         if self.wait > OptionsError::MAX_WAIT {
             return Err(TimingError::Wait(OptionsError::Wait { wait: self.wait }));
         }
@@ -67,6 +70,7 @@ impl Default for Timing {
             wait: Duration::from_secs(30),
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),
+            blocked_after: Duration::from_secs(10),
         }
     }
 }

@@ -5,7 +5,6 @@ mod addresses;
 mod bad_data;
 mod connections;
 mod dialing;
-mod log;
 mod pushes;
 mod refusals;
 mod rights;

@@ -9,15 +9,12 @@ use leasehold_core::{
     store::{Granted, Push},
 };
 use leasehold_testkit::{
-    ManualClock, Patience, RedisServer,
+    Log, ManualClock, Patience, RedisServer,
     contract::{Calls, Ear, alice},
 };
 use tokio::runtime::Handle;
 
-use crate::{
-    log::Log,
-    support::{PATIENCE, assert_says, calls, config, connect, connect_with, granted},
-};
+use crate::support::{PATIENCE, assert_says, calls, config, connect, connect_with, granted};
 
 /// A store on a server, with an ear for one runtime.
 struct Scene {
@@ -288,8 +285,7 @@ async fn a_right_to_subscribe_that_goes_later_is_asked_for_seldom_and_told() {
     let server = RedisServer::start();
     let rights = ["~leasehold:*", "&leasehold:*", "+@all"];
     server.command(&[&["ACL", "SETUSER", "app", "on", ">sesame"][..], &rights].concat());
-    let log = Log::default();
-    let _collecting = tracing::subscriber::set_default(log.clone());
+    let (log, _collecting) = Log::of_this_thread();
     let clock = ManualClock::new();
     let url = server.url_with("app", "sesame", 0);
     let scene = Scene::with_clock(&config(&url), Arc::new(clock.clone())).await;
@@ -324,8 +320,7 @@ fn calls_on(scene: &Scene, clock: &ManualClock) -> Calls {
 #[tokio::test]
 async fn what_is_not_understood_is_ignored_and_told() {
     let server = RedisServer::start();
-    let log = Log::default();
-    let _collecting = tracing::subscriber::set_default(log.clone());
+    let (log, _collecting) = Log::of_this_thread();
     let scene = Scene::new(&config(&server.url())).await;
     let grant = |rest: &str| format!("granted {} {rest}", alice(8));
     let strange = [

@@ -1,0 +1,36 @@
+use std::sync::{Arc, PoisonError};
+
+use leasehold_core::{Instant, LockName};
+
+use crate::blocked::{Holder, Report};
+
+use super::cohorts::Cohorts;
+
+impl Cohorts {
+    /// Asks whether a wait for a lock may be reported now; yields how many waits for other locks
+    /// were left out since the last report.
+    pub(crate) fn take_report(&self, name: &LockName, now: Instant) -> Option<u64> {
+        let mut ration = self.shared.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        ration.take(name, now, self.shared.timing.blocked_after)
+    }
+
+    /// Looks who holds the lock, and tells it with the report.
+    ///
+    /// One look for each report, and [`Ration`](crate::blocked::Ration) bounds those. Where the
+    /// store does not answer there is no report: that is no holder who blocks.
+    pub(crate) fn report_after_a_look(self: &Arc<Self>, report: Report) {
+        let cohorts = Arc::clone(self);
+        let look = async move {
+            let shared = &cohorts.shared;
+            let deadline = shared.clock.now() + shared.timing.command_timeout;
+            match shared.store.inspect(&report.lock, deadline).await {
+                Ok(inspection) => report.tell(Holder::seen(inspection)),
+                Err(error) => {
+                    shared.metrics.store().error(error.kind());
+                    tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
+                }
+            }
+        };
+        drop(self.shared.runtime.spawn(look));
+    }
+}
