@@ -475,6 +475,25 @@ async fn store_errors_are_counted_by_kind() {
     assert_eq!(errors("definite"), 3);
 }
 
+/// An alert sees how long the server has been away, and that it is back.
+#[tokio::test]
+async fn a_server_out_of_reach_shows_until_it_answers() {
+    let scene = Scene::new();
+    let (world, lock) = (&scene.world, scene.lock());
+    let away = || scene.seen.get(names::STORE_UNREACHABLE_SECONDS).unwrap().level;
+    let guard = lock.acquire().await.unwrap();
+    world.pass(secs(5)).await;
+    assert_eq!(away(), 0);
+    world.store.inject(Rule::new(Fault::Fail(indeterminate())).always());
+    world.pass(secs(30)).await;
+    let time = away();
+    assert!((20..=30).contains(&time), "{time}");
+    world.store.heal();
+    world.pass(secs(10)).await;
+    assert_eq!(away(), 0);
+    drop(guard);
+}
+
 #[tokio::test]
 async fn fences_refused_and_lost_are_counted() {
     let scene = Scene::new();

@@ -46,6 +46,7 @@ fn metrics_do_not_allocate_without_a_recorder() {
             store.regression();
             store.renewal(time);
             store.renewal_lag(time);
+            store.unreachable(time);
             store.show();
             gate.rejected();
             gate.show();

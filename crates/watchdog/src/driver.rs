@@ -92,6 +92,8 @@ impl Driver {
     fn show(&mut self) {
         let now = self.watchlist.clock().now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
+            let unreachable = self.watchlist.common().outages().unreachable_for(now);
+            self.metrics.store().unreachable(unreachable);
             self.metrics.show(now);
             self.shown_at = now;
             self.probe(now);

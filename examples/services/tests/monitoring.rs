@@ -95,6 +95,24 @@ fn a_healthy_contended_service_raises_no_alert() {
     drop(examples);
 }
 
+/// A server that does not answer raises its alert, on both processes, and it clears.
+#[test]
+fn a_server_out_of_reach_raises_its_alert_until_it_is_back() {
+    let (addresses, redis) = ([free_address(), free_address()], RedisServer::start());
+    let environment = || [("REDIS_URL", redis.url())];
+    let _examples = addresses.each_ref().map(|address| {
+        Running::example("metrics_server", &[address, LENGTH, "calm"], environment())
+    });
+    let prometheus =
+        Prometheus::scraping(&addresses.each_ref().map(String::as_str), &quick_rules());
+    prometheus.wait_for_a_finite_value("sum(leasehold_store_unreachable_seconds) == 0");
+    redis.stop_signal();
+    let firing = "count(ALERTS{alertname=\"StoreUnreachable\",alertstate=\"firing\"})";
+    prometheus.wait_for_a_finite_value(&format!("{firing} == 2"));
+    redis.cont_signal();
+    prometheus.wait_for_a_finite_value(&format!("absent({firing})"));
+}
+
 #[test]
 fn the_rules_pass_the_tool_of_prometheus() {
     promtool(&["check", "rules", &document("alerts.yml")]);

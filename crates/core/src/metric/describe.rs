@@ -76,5 +76,10 @@ pub fn describe_metrics() {
         Unit::Count,
         "Grants at which the server's fence counter had lost data"
     );
+    describe_gauge!(
+        names::STORE_UNREACHABLE_SECONDS,
+        Unit::Seconds,
+        "How long the server has been out of reach by now"
+    );
     describe_counter!(names::STORE_ERRORS_TOTAL, Unit::Count, "Failed store commands by kind");
 }

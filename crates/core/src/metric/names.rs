@@ -50,5 +50,7 @@ pub const RELEASE_TOTAL: &str = "leasehold_release_total";
 pub const FENCE_REJECTED_TOTAL: &str = "leasehold_fence_rejected_total";
 /// Counter of grants at which the server's fence counter was behind what this process had seen.
 pub const FENCE_REGRESSION_TOTAL: &str = "leasehold_fence_regression_total";
+/// Gauge of how long the server has been out of reach by now, in seconds; zero when it is not.
+pub const STORE_UNREACHABLE_SECONDS: &str = "leasehold_store_unreachable_seconds";
 /// Counter of failed store commands by `kind`.
 pub const STORE_ERRORS_TOTAL: &str = "leasehold_store_errors_total";

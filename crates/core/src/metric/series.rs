@@ -351,6 +351,7 @@ pub struct StoreMetrics {
     regressions: Key,
     renewal: Key,
     lag: Key,
+    unreachable: Key,
 }
 
 impl StoreMetrics {
@@ -367,6 +368,7 @@ impl StoreMetrics {
             regressions: key(names::FENCE_REGRESSION_TOTAL, &[]),
             renewal: key(names::RENEWAL_SECONDS, &[]),
             lag: key(names::RENEWAL_LAG_SECONDS, &[]),
+            unreachable: key(names::STORE_UNREACHABLE_SECONDS, &[]),
         }
     }
 
@@ -388,6 +390,11 @@ impl StoreMetrics {
     /// Renewals were sent this late.
     pub fn renewal_lag(&self, lag: Duration) {
         record(&self.lag, lag.as_secs_f64());
+    }
+
+    /// The server has been out of reach for this long by now; zero when it is not.
+    pub fn unreachable(&self, time: Duration) {
+        set(&self.unreachable, time.as_secs_f64());
     }
 
     /// Shows every series to the recorder.
