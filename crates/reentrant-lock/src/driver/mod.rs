@@ -7,9 +7,9 @@ mod commands;
 mod heartbeats;
 mod line;
 mod listener;
+mod reports;
 #[cfg(test)]
 mod tests;
-mod reports;
 
 pub(crate) use cohorts::{Cohorts, Shared};
 pub(crate) use heartbeats::{Heartbeats, HeartbeatsTask};
