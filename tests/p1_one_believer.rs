@@ -44,7 +44,8 @@ async fn belief_counts_from_before_the_send_when_the_reply_is_slow() {
     let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);
     let (world, locks) = (&scene.world, scene.world.runtime(1));
     let lock = locks.lock(NAME).unwrap();
-    let (guard, ()) = tokio::join!(lock.acquire().renew(false).into_future(), scene.open_late());
+    let acquire = lock.acquire().wait(Duration::ZERO).renew(false);
+    let (guard, ()) = tokio::join!(acquire.into_future(), scene.open_late());
     let guard = guard.unwrap();
     // 10 s less 100 ms less the 1.5 s that the answer took.
     assert_eq!(guard.remaining(), millis(8_400));
@@ -61,10 +62,26 @@ async fn belief_counts_from_before_the_send_when_the_request_is_slow() {
     let scene = Delayed::new(CommandKind::Acquire, Fault::Delay);
     let (world, locks) = (&scene.world, scene.world.runtime(1));
     let lock = locks.lock(NAME).unwrap();
-    let (guard, ()) = tokio::join!(lock.acquire().renew(false).into_future(), scene.open_late());
+    let acquire = lock.acquire().wait(Duration::ZERO).renew(false);
+    let (guard, ()) = tokio::join!(acquire.into_future(), scene.open_late());
     let guard = guard.unwrap();
     assert_eq!(guard.remaining(), millis(8_400));
     assert_eq!(world.holder(NAME).await.unwrap().remaining, secs(10));
+}
+
+/// A wait asks again meanwhile: whatever answer it believes, the server's lease outlives that.
+#[tokio::test]
+async fn belief_ends_before_the_lease_when_a_slow_command_is_followed_by_a_heartbeat() {
+    for fault in [Fault::Delay, Fault::DelayReply] {
+        let scene = Delayed::new(CommandKind::Acquire, fault);
+        let (world, locks) = (&scene.world, scene.world.runtime(1));
+        let lock = locks.lock(NAME).unwrap();
+        let acquire = lock.acquire().renew(false).into_future();
+        let (guard, ()) = tokio::join!(acquire, scene.open_late());
+        let (believed, left) = (guard.unwrap(), world.holder(NAME).await.unwrap().remaining);
+        let believed = believed.remaining();
+        assert!(believed >= millis(8_400) && believed < left, "{believed:?} of {left:?}");
+    }
 }
 
 #[tokio::test]

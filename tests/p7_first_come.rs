@@ -6,6 +6,10 @@
 mod barging;
 #[path = "p7_first_come/cancelled.rs"]
 mod cancelled;
+#[path = "p7_first_come/crowds.rs"]
+mod crowds;
+#[path = "p7_first_come/lost_replies.rs"]
+mod lost_replies;
 #[path = "p7_first_come/order.rs"]
 mod order;
 #[path = "p7_first_come/position.rs"]

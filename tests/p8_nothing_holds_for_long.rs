@@ -6,6 +6,10 @@
 mod coming_back;
 #[path = "p8_nothing_holds_for_long/dead_waiter.rs"]
 mod dead_waiter;
+#[path = "p8_nothing_holds_for_long/gaps.rs"]
+mod gaps;
+#[path = "p8_nothing_holds_for_long/late_heartbeat.rs"]
+mod late_heartbeat;
 #[path = "p8_nothing_holds_for_long/lost_push.rs"]
 mod lost_push;
 #[path = "p8_nothing_holds_for_long/stale_push.rs"]

@@ -3,17 +3,17 @@ use std::time::Duration;
 use leasehold::{StoreError, StoreErrorKind};
 
 /// So many seconds.
-pub(crate) fn secs(seconds: u64) -> Duration {
+pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 /// So many milliseconds.
-pub(crate) fn millis(millis: u64) -> Duration {
+pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
 /// So many nanoseconds.
-pub(crate) fn nanos(nanos: u64) -> Duration {
+pub(crate) const fn nanos(nanos: u64) -> Duration {
     Duration::from_nanos(nanos)
 }
 

@@ -5,7 +5,8 @@ use leasehold::{
     LockRuntimeBuilder, LockStore, MemoryStore, SystemClock,
 };
 use leasehold_testkit::{
-    FaultyStore, ManualClock, Patience, SeededEntropy, contract::RedisSubject,
+    CommandKind, Fault, FaultyStore, Gate, ManualClock, Patience, Rule, SeededEntropy,
+    contract::RedisSubject,
 };
 
 use super::words::{millis, secs};
@@ -101,6 +102,22 @@ impl World {
     /// A runtime with settings.
     pub(crate) fn start(&self, builder: LockRuntimeBuilder) -> LockRuntime {
         builder.on_store(Arc::new(self.store.clone())).expect("the settings are in range")
+    }
+
+    /// Lets every reply to a kind of command take so long, however many are on their way.
+    pub(crate) fn slow_down(&self, kind: CommandKind, time: Duration) {
+        let (gate, world) = (Gate::new(), self.clone());
+        self.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(kind).always());
+        tokio::spawn(async move {
+            for n in 1.. {
+                gate.wait_for_arrivals(n).await;
+                let (gate, world) = (gate.clone(), world.clone());
+                tokio::spawn(async move {
+                    world.pass_quietly(time).await;
+                    gate.let_pass(1);
+                });
+            }
+        });
     }
 
     /// Lets virtual time pass, with every timer on the way.

@@ -117,15 +117,19 @@ impl Guard {
     pub async fn reenter(&self) -> Result<Self, ReenterError> {
         // Only a release takes the hold off, and that consumes the guard.
         let Some(held) = &self.held else { return Err(self.ended()) };
-        Self::enter(held).await?.ok_or_else(|| self.ended())
+        Self::enter(held, None).await?.ok_or_else(|| self.ended())
     }
 
-    /// Enters a lease that has guards; `None` when the last of them was just released.
-    pub(crate) async fn enter(held: &Arc<Held>) -> Result<Option<Self>, ReenterError> {
+    /// Enters a lease that has guards, and waits for the server until some time at most; `None` when
+    /// the last of them was just released.
+    pub(crate) async fn enter(
+        held: &Arc<Held>,
+        until: Option<Instant>,
+    ) -> Result<Option<Self>, ReenterError> {
         let Some(update) = held.count_in()? else { return Ok(None) };
         // From here on the hold is the guard's, which takes it off again if it is dropped.
         let guard = Self::new(Arc::clone(held));
-        held.tell_entry(update).await?;
+        held.tell_entry(update, until).await?;
         Ok(Some(guard))
     }
 

@@ -7,9 +7,10 @@ use leasehold_core::{
     store::{Hold, HoldAnswer},
 };
 use leasehold_watchdog::{HeldLease, TurnKeeper};
+use tokio::select;
 
 use crate::{
-    cohort::End,
+    cohort::{End, unheard},
     driver::GivenBack,
     engine::{Cleanup, Engine, Job, Task, TurnEnd},
     error::ReenterError,
@@ -37,10 +38,15 @@ impl Held {
 
     /// Tells the server of an entry.
     ///
-    /// An error that leaves the outcome open does not refuse: the lease is believed until its
-    /// deadline with or without this hold, and the reaper tells the absolute count later.
-    pub(crate) async fn tell_entry(&self, update: HoldUpdate) -> Result<(), ReenterError> {
-        match self.tell(update).await {
+    /// An error that leaves the outcome open does not refuse, nor does an answer that has not come
+    /// at `until`: the lease is believed until its deadline with or without this hold, and the
+    /// reaper tells the absolute count later.
+    pub(crate) async fn tell_entry(
+        &self,
+        update: HoldUpdate,
+        until: Option<Instant>,
+    ) -> Result<(), ReenterError> {
+        match self.tell_until(update, until).await {
             Err(ReenterError::Store(error)) if error.kind().is_transient() => {
                 // The answer may have been awaited for longer than the lease was believed.
                 if let LeaseState::Lost(reason) = self.lease.state() {
@@ -51,6 +57,27 @@ impl Held {
                 Ok(())
             }
             told => told,
+        }
+    }
+
+    /// Tells the server the holds, and waits for its answer until some time at most.
+    async fn tell_until(
+        &self,
+        update: HoldUpdate,
+        until: Option<Instant>,
+    ) -> Result<(), ReenterError> {
+        let Engine { clock, timing, .. } = &*self.engine;
+        // Most are willing to wait for longer than a command takes, and need no timer for that.
+        let by_itself = clock.now() + timing.command_deadline(self.lease.ttl());
+        let Some(until) = until.filter(|until| *until < by_itself) else {
+            return self.tell(update).await;
+        };
+        select! {
+            biased;
+            told = self.tell(update) => told,
+            () = clock.sleep_until(until) => {
+                Err(ReenterError::Store(unheard().for_lock(self.lease.name())))
+            }
         }
     }
 

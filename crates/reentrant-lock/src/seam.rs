@@ -31,6 +31,18 @@ pub struct Rules {
     pub withdraws_orphans: fn() -> bool,
     /// Whether a turn ends with a lease whose lock is to stay closed for a rest of time.
     pub ends_turn: fn(rest: Option<Duration>) -> bool,
+    /// Whether a task whose own command is under way looks at what it is handed meanwhile.
+    pub lead_listens: fn() -> bool,
+    /// From when on a first command counts as left alone, by when it was sent and when its task was
+    /// polled last.
+    pub attended_from: fn(sent_at: Instant, polled_at: Instant) -> Instant,
+    /// How long a command may take that carries a place, by the time of a heartbeat and that of any
+    /// other command.
+    pub place_deadline: fn(heartbeat: Duration, command: Duration) -> Duration,
+    /// Whether a heartbeat is sent, by whether an answer about its place is awaited.
+    pub beats_on: fn(awaited: bool) -> bool,
+    /// Whether a turn remembers the commands that were not answered when it began.
+    pub remembers_unanswered: fn() -> bool,
     /// The decisions of the watchdog.
     pub watchdog: leasehold_watchdog::seam::Rules,
 }
@@ -61,6 +73,11 @@ impl Default for Rules {
             outlives_gone_push: || true,
             withdraws_orphans: || true,
             ends_turn: |rest| rest.is_some(),
+            lead_listens: || true,
+            attended_from: |_, polled_at| polled_at,
+            place_deadline: |heartbeat, command| heartbeat.min(command),
+            beats_on: |_| true,
+            remembers_unanswered: || true,
             watchdog: leasehold_watchdog::seam::Rules::default(),
         }
     }

@@ -16,7 +16,7 @@ use leasehold_watchdog::HeldLease;
 
 use crate::{
     blocked::{Holder, Report, next_report},
-    cohort::Lead,
+    cohort::{Lead, unheard},
     driver::{Entered, Found, InLine, Led, Wish},
     engine::Engine,
     error::{AcquireError, HolderInfo, QueuePosition, ReenterError, WaitTimeout},
@@ -39,10 +39,23 @@ pub(crate) struct Wait {
 enum Turned {
     /// Something was found there.
     Found(Found),
+    /// Somebody else has the lock, and the task did not want to wait.
+    Busy,
+    /// The task's own command failed for good, or it did not want to wait.
+    Failed(StoreError),
     /// The owner holds the lock by now.
     Holds,
     /// Patience is over.
     TimeOver,
+}
+
+/// The first task's own command, on its way.
+struct Own<'a> {
+    sent_at: Instant,
+    deadline: Instant,
+    answer: StoreFuture<'a, AcquireAnswer>,
+    /// Whether it was polled before.
+    is_sent: bool,
 }
 
 /// For how long to wait.
@@ -57,12 +70,11 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// When it ends for a wait that began at `started`; `None` for never.
+    /// When it ends for a wait that began at `started`; `None` for never, or with the answer.
     fn ends(self, started: Instant) -> Option<Instant> {
         match self {
-            Self::Try => Some(started),
+            Self::Try | Self::Forever | Self::For(Duration::ZERO) => None,
             Self::For(wait) => Some(started + wait),
-            Self::Forever => None,
         }
     }
 }
@@ -89,7 +101,12 @@ impl Wait {
     }
 
     async fn wait(&self, tally: &mut Tally, started: Instant) -> Result<Guard, AcquireError> {
+        let (mut ends, mut comes_back) = (self.patience.ends(started), false);
         loop {
+            // A task that is polled seldom may come here again and again, and always too late.
+            if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
+                return Err(Box::pin(self.timeout(started, None)).await);
+            }
             let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
             // Made before the look, so that a lease gained meanwhile is not missed.
             let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
@@ -102,7 +119,7 @@ impl Wait {
                 }
             }
             if let Some(held) = held
-                && let Some(guard) = Box::pin(reenter(held)).await?
+                && let Some(guard) = Box::pin(reenter(held, ends)).await?
             {
                 if let Some(hold) = self.wish.hold_at_least
                     && let LeaseState::Lost(reason) =
@@ -115,36 +132,39 @@ impl Wait {
                 return Ok(guard);
             }
             // Nothing of this match outlives it: a task that waits keeps all that awaits keep.
-            let (in_line, lead) = match self.engine.cohorts.enter(&self.name, &self.wish) {
+            let (in_line, own) = match poll_fn(|cx| Poll::Ready(self.enter(cx))).await {
                 Entered::Closed => return Err(self.closed()),
                 Entered::Taken => (None, None),
-                Entered::Leads(in_line, lead) => (Some(in_line), Some(lead)),
+                Entered::Leads(in_line, lead) => (Some(in_line), Some(self.ask(lead))),
                 Entered::Waits(in_line) => (Some(in_line), None),
+                Entered::Settles => {
+                    // Its own command included, that takes no longer than one command may.
+                    let time = self.engine.timing.command_deadline(self.wish.ttl);
+                    let until = *ends.get_or_insert(started + time);
+                    if !Box::pin(self.settled(until)).await {
+                        return Err(self.failed(started, unheard()));
+                    }
+                    continue;
+                }
             };
             let Some(in_line) = in_line else {
                 tally.finds_taken(None);
                 return Err(Box::pin(self.timeout(started, None)).await);
             };
-            if let Some(lead) = lead {
-                let sent_at = self.engine.clock.now();
-                let answer = self.engine.counted(self.ask(sent_at, lead).await);
-                match in_line.asked(&self.wish, sent_at, answer) {
-                    Led::Lease(lease) => return self.take_over(lease, started),
-                    Led::Failed(error) => return Err(self.failed(started, error)),
-                    Led::Waits => {}
-                    Led::Busy => {
-                        tally.finds_taken(None);
-                        return Err(Box::pin(self.timeout(started, Some(in_line))).await);
-                    }
-                }
-            }
-            tally.finds_taken(Some(&in_line));
-            match self.in_line(&in_line, holds, started).await {
+            match self.in_line(&in_line, own, holds, (started, ends), tally).await {
                 Turned::Found(Found::Lease(lease)) => return self.take_over(lease, started),
                 Turned::Found(Found::Failed(error)) => {
                     return Err(error.for_lock(&self.name).into());
                 }
                 Turned::Found(Found::Dropped) | Turned::Holds => {}
+                Turned::Failed(error) => return Err(self.failed(started, error)),
+                Turned::Busy => {
+                    tally.finds_taken(None);
+                    return Err(Box::pin(self.timeout(started, Some(in_line))).await);
+                }
+                Turned::TimeOver if self.wish.tries => {
+                    return Err(self.failed(started, unheard()));
+                }
                 Turned::TimeOver => {
                     return Err(Box::pin(self.timeout(started, Some(in_line))).await);
                 }
@@ -152,46 +172,110 @@ impl Wait {
         }
     }
 
+    fn enter(&self, cx: &Context<'_>) -> Entered {
+        self.engine.cohorts.enter(&self.name, &self.wish, cx.waker())
+    }
+
+    /// Whether it is too late to go on waiting.
+    fn is_over(&self, ends: Option<Instant>) -> bool {
+        ends.is_some_and(|at| at <= self.engine.clock.now())
+    }
+
+    /// Waits until a release of this runtime is over, at most until some time; whether it is.
+    async fn settled(&self, until: Instant) -> bool {
+        poll_fn(|cx| self.engine.cohorts.settled(&self.name, until, cx.waker())).await
+    }
+
     /// Asks for all who come after it, as the first.
-    fn ask(&self, sent_at: Instant, lead: Lead) -> StoreFuture<'_, AcquireAnswer> {
+    fn ask(&self, lead: Lead) -> Own<'_> {
         let Self { engine, name, wish, .. } = self;
-        engine.store.acquire(AcquireCommand {
+        let sent_at = engine.clock.now();
+        let deadline = sent_at + engine.timing.command_deadline(wish.ttl);
+        let answer = engine.store.acquire(AcquireCommand {
             name,
             id: lead.id,
             ttl: wish.ttl,
             watermark: engine.cohorts.shared.watermarks.of(sent_at, name),
             label: wish.label.as_ref().unwrap_or(&engine.label),
             wait: lead.heartbeat,
-            deadline: sent_at + engine.timing.command_deadline(wish.ttl),
-        })
+            deadline,
+        });
+        Own { sent_at, deadline, answer, is_sent: false }
     }
 
-    /// Waits in line, until it is this task's turn or something else comes first.
+    /// Waits in line, until it is this task's turn or something else comes first; the first task
+    /// waits for the answer to its own command as well.
     fn in_line<'a>(
         &'a self,
         in_line: &'a InLine,
+        mut own: Option<Own<'a>>,
         mut holds: Option<Soon<'a>>,
-        started: Instant,
+        (started, ends): (Instant, Option<Instant>),
+        tally: &'a mut Tally,
     ) -> impl Future<Output = Turned> + Send + 'a {
-        let ends = self.patience.ends(started);
-        let mut alarm = self.alarm(started, ends);
-        poll_fn(move |cx| match in_line.poll(&self.wish, cx.waker()) {
-            Poll::Ready(found) => Poll::Ready(Turned::Found(found)),
-            Poll::Pending if is_over(holds.as_mut(), cx) => Poll::Ready(Turned::Holds),
-            Poll::Pending => {
-                if alarm.as_mut().poll(cx).is_ready() {
-                    let now = self.engine.clock.now();
-                    if ends.is_some_and(|at| at <= now) {
-                        return Poll::Ready(Turned::TimeOver);
-                    }
-                    self.report(in_line, now.saturating_since(started), now);
-                    alarm = self.alarm(started, ends);
-                    // The new one has not been told yet whom to wake.
-                    cx.waker().wake_by_ref();
-                }
-                Poll::Pending
+        let listens = self.engine.cohorts.shared.rules.lead_listens;
+        let mut alarm = None;
+        poll_fn(move |cx| {
+            if let Some(turned) = self.look_at_own(in_line, &mut own, cx) {
+                return Poll::Ready(turned);
             }
+            let mut ends = ends;
+            match &mut own {
+                None => tally.finds_taken(Some(in_line)),
+                Some(_) if !listens() => return Poll::Pending,
+                // It has just been sent: nothing can have come yet, and as a rule the answer is
+                // next. A push wakes the task, and so does the runtime when that takes long.
+                Some(own) if !own.is_sent => {
+                    own.is_sent = true;
+                    if ends.is_none_or(|ends| ends >= own.deadline) {
+                        return Poll::Pending;
+                    }
+                }
+                Some(own) if self.wish.tries => ends = ends.or(Some(own.deadline)),
+                Some(_) => {}
+            }
+            if let Poll::Ready(found) = in_line.poll(&self.wish, cx.waker()) {
+                return Poll::Ready(Turned::Found(found));
+            }
+            if is_over(holds.as_mut(), cx) {
+                return Poll::Ready(Turned::Holds);
+            }
+            // The clock as well: timers of an executor that is late are late, too.
+            if self.is_over(ends) {
+                return Poll::Ready(Turned::TimeOver);
+            }
+            if is_over(Some(alarm.get_or_insert_with(|| self.alarm(started, ends))), cx) {
+                let now = self.engine.clock.now();
+                if ends.is_some_and(|at| at <= now) {
+                    return Poll::Ready(Turned::TimeOver);
+                }
+                self.report(in_line, now.saturating_since(started), now);
+                alarm = None;
+                // The next one has not been told yet whom to wake.
+                cx.waker().wake_by_ref();
+            }
+            Poll::Pending
         })
+    }
+
+    /// Polls the first task's own command, if there is one.
+    fn look_at_own(
+        &self,
+        in_line: &InLine,
+        own: &mut Option<Own<'_>>,
+        cx: &mut Context<'_>,
+    ) -> Option<Turned> {
+        let Own { sent_at, answer, .. } = own.as_mut()?;
+        let (sent_at, Poll::Ready(answer)) = (*sent_at, answer.as_mut().poll(cx)) else {
+            return None;
+        };
+        *own = None;
+        match in_line.asked(&self.wish, sent_at, self.engine.counted(answer)) {
+            Led::Lease(lease) => Some(Turned::Found(Found::Lease(lease))),
+            Led::Failed(error) => Some(Turned::Failed(error)),
+            Led::Busy => Some(Turned::Busy),
+            Led::Waits => None,
+        }
     }
 
     /// The end of the wait, or the time to report it; one timer for both, as many tasks may wait.
@@ -321,8 +405,8 @@ impl Wait {
 }
 
 /// Enters the lease that the owner has already.
-async fn reenter(held: Arc<Held>) -> Result<Option<Guard>, AcquireError> {
-    match Guard::enter(&held).await {
+async fn reenter(held: Arc<Held>, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
+    match Guard::enter(&held, until).await {
         Ok(entered) => Ok(entered),
         Err(ReenterError::Lost { lock, fence, reason }) => {
             Err(AcquireError::Lost { lock, fence, reason })

@@ -32,7 +32,7 @@ local function mint(watermark, contended, counted)
   if seen > clock() + 86400000000 then seen = 0 end
   local regressed = seen > last and 1 or 0
   -- Without a counter nobody knows which of the tokens before this one are taken.
-  local length = last == 0 and 1 or contended and 16 or 1024
+  local length = last == 0 and 1 or 1024
   local first = math.max(last, seen) + 1
   last = first
   if retention ~= '0' then

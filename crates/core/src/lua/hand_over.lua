@@ -30,7 +30,7 @@ repeat
 
   local contended = runtime or others > 0
   local last, id = string.format('%.0f', now), head .. ':' .. number
-  local first = string.format('%.0f', math.max(floor, now - (contended and 15 or 1023)))
+  local first = string.format('%.0f', math.max(floor, now - 1023))
   call('DEL', KEYS[1])
   call('SET', KEYS[2], last, 'PX', ARGV[4])
   -- Proves the right to set a time to live before there is a key.

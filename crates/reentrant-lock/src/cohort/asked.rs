@@ -35,19 +35,15 @@ impl Cohort {
         answer: Answer<AcquireAnswer>,
     ) -> (Asked, Effects) {
         let mut effects = Effects::default();
-        let (id, asking) = match self.phase.take() {
-            Phase::Asking(asking) if asking.lead == lead => (asking.id, asking),
-            // A push came first, or nobody looked for so long that the runtime went on without it.
+        let asking = match self.phase.take() {
+            Phase::Asking(asking) if asking.lead == lead => asking,
+            // A push came first, or the runtime keeps the place by now, or went on without its task.
             other => {
                 self.phase = other;
-                let asked = if tries { Asked::Failed(super::too_late()) } else { Asked::Waits };
-                return (asked, effects);
+                return self.asked_late(m, lead, tries, answer);
             }
         };
-        let mut place = Place::wanted(m, id, asking.ttl);
-        if let Some(number) = asking.heartbeat {
-            place = place.with_sent(number, asking.sent_at);
-        }
+        let (id, mut place) = (asking.id, Place::asked_for(m, &asking));
         match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
                 let grant = told(m, id, asking.ttl, answer.sent_at, &granted);
@@ -56,8 +52,7 @@ impl Cohort {
                 }
                 self.phase = Phase::Place(Box::new(place));
                 self.begin(m, grant, granted.contended, None, &mut effects);
-                let taken = self.take(m, lead, &mut effects);
-                (taken.map_or(Asked::Waits, Asked::Taken), effects)
+                (self.take_asked(m, lead, &mut effects).unwrap_or(Asked::Waits), effects)
             }
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Queued(_)) if tries => {
                 self.queue.leave(lead);
@@ -95,6 +90,50 @@ impl Cohort {
                 (Asked::Waits, effects)
             }
         }
+    }
+
+    /// The first task's own command was answered when the runtime had gone on: that counts as the
+    /// answer to a heartbeat.
+    fn asked_late(
+        &mut self,
+        m: &Moment<'_>,
+        lead: Ticket,
+        tries: bool,
+        answer: Answer<AcquireAnswer>,
+    ) -> (Asked, Effects) {
+        let id = m.numbers.known(lead);
+        let instead = match &answer.result {
+            _ if !tries => Asked::Waits,
+            Ok(AcquireAnswer::Busy { .. }) => Asked::Busy,
+            Ok(_) => Asked::Failed(super::too_late()),
+            Err(error) => Asked::Failed(error.clone()),
+        };
+        let mut effects = match &mut self.phase {
+            // One that only tried was refused; the place is that of those who wait behind it.
+            Phase::Place(place) if place.id == id && matches!(instead, Asked::Busy) => {
+                place.unanswered.answered(&answer.result);
+                Effects::default()
+            }
+            _ => self.heard(m, id, answer),
+        };
+        if let Some(error) = self.queue.failure(lead) {
+            return (Asked::Failed(error), effects);
+        }
+        if let Some(taken) = self.take_asked(m, lead, &mut effects) {
+            return (taken, effects);
+        }
+        if tries {
+            let left = self.leave(m, lead);
+            effects.add(left);
+        }
+        (instead, effects)
+    }
+
+    /// The first task takes the token that it was just offered; it need not be woken for that.
+    fn take_asked(&mut self, m: &Moment<'_>, lead: Ticket, effects: &mut Effects) -> Option<Asked> {
+        let taken = self.take(m, lead, effects)?;
+        effects.wake = None;
+        Some(Asked::Taken(taken))
     }
 
     /// A grant came too late to be believed: it is asked for again, or given up by who only tried.

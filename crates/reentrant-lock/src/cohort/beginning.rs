@@ -10,6 +10,7 @@ use super::{
     phase::Phase,
     state::Cohort,
     turn::{Offer, Turn},
+    unanswered::Unanswered,
 };
 
 impl Cohort {
@@ -33,23 +34,27 @@ impl Cohort {
         };
         let mut block = Block::of(&grant);
         let Some(token) = block.spend(&grant) else { return };
-        let uncertain = match self.phase.take() {
-            Phase::Place(place) => place.uncertain,
+        let mut unanswered = Unanswered::default();
+        match self.phase.take() {
+            Phase::Place(place) => unanswered = place.unanswered.kept(m),
+            // A push came before the answer.
+            Phase::Asking(_) => unanswered = Unanswered::one().kept(m),
             // The release that queued it may have been sent more than once.
             Phase::Ending(ending) => {
-                if ending.turn.uncertain {
+                if ending.turn.unanswered.is_any() {
                     effects.withdraw.push((ending.turn.grant.id(), ending.turn.grant.ttl()));
                 }
-                ending.repeated
+                unanswered.lose(ending.repeated);
+                effects.wake_all.extend(ending.watchers);
             }
-            _ => false,
-        };
+            _ => {}
+        }
         self.begun = Some(grant.first());
         let offer = Offer { ticket, token, at: m.now, source };
         let fits = grant.remaining(m.now) <= ttl.get();
         let grant = if fits { grant.for_ttl(ttl) } else { grant };
         let mut turn = Turn::new(grant, contended, self.queue.len() - 1, block, offer);
-        turn.uncertain = uncertain;
+        turn.unanswered = unanswered;
         let wants_another = turn.grant.ttl() != ttl;
         self.phase = Phase::Turn(turn);
         if wants_another {
@@ -99,7 +104,7 @@ impl Cohort {
     /// No wait comes to anything.
     pub(super) fn fail(&mut self, error: &StoreError, effects: &mut Effects) {
         self.phase = Phase::Idle;
-        effects.wake_all = self.queue.fail(error);
+        effects.wake_all.extend(self.queue.fail(error));
     }
 }
 

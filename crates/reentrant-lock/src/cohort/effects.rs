@@ -32,6 +32,20 @@ pub(crate) struct Effects {
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 
+impl Effects {
+    /// What follows from one more event; a rule sends one command at most.
+    pub(super) fn add(&mut self, more: Self) {
+        self.wake = self.wake.take().or(more.wake);
+        self.wake_all.extend(more.wake_all);
+        self.send = self.send.take().or(more.send);
+        self.withdraw.extend(more.withdraw);
+        self.forget = self.forget.take().or(more.forget);
+        self.lost = self.lost.take().or(more.lost);
+        self.ended = self.ended.or(more.ended);
+        self.metrics = self.metrics.take().or(more.metrics);
+    }
+}
+
 /// A command that the runtime drives, whoever waits for what comes of it.
 #[derive(Debug)]
 pub(crate) enum Send {

@@ -1,3 +1,5 @@
+use std::task::Waker;
+
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, StoreError, metric::WakeSource, store::ReleaseAnswer,
 };
@@ -44,11 +46,12 @@ impl Cohort {
             // The next turn has begun, by a push that came before the answer.
             _ => return (Again::No, effects),
         }
-        let Phase::Ending(ending) = self.phase.take() else { return (Again::No, effects) };
+        let Phase::Ending(mut ending) = self.phase.take() else { return (Again::No, effects) };
+        effects.wake_all = std::mem::take(&mut ending.watchers);
         let is_refused = answer.result.is_err();
         let repeats = ending.repeated && ending.next.is_none();
         // Where the lock could not be kept closed, only its ttl is to open it.
-        if (ending.turn.uncertain || repeats || is_refused)
+        if (ending.turn.unanswered.is_any() || repeats || is_refused)
             && !(is_refused && ending.stays_closed(m))
         {
             effects.withdraw.push((id, ending.turn.grant.ttl()));
@@ -72,6 +75,32 @@ impl Cohort {
         }
     }
 
+    /// The release is sent once more, before the copy before it was answered.
+    pub(crate) fn repeats(&mut self, id: AcquisitionId, first: FenceToken) {
+        if let Phase::Ending(ending) = &mut self.phase
+            && ending.turn.grant.id() == id
+            && ending.turn.grant.first() == first
+        {
+            ending.repeated = true;
+        }
+    }
+
+    /// Whether no release is on its way any more. Otherwise a task that tries the lock after it is
+    /// woken by then, and at `until` at the latest.
+    pub(crate) fn settles(&mut self, waker: &Waker, until: Instant) -> bool {
+        match &mut self.phase {
+            Phase::Ending(ending) if self.queue.is_empty() => {
+                let first = ending.watched_until.map_or(until, |known| known.min(until));
+                ending.watched_until = Some(first);
+                if !ending.watchers.iter().any(|known| known.will_wake(waker)) {
+                    ending.watchers.push(waker.clone());
+                }
+                false
+            }
+            _ => true,
+        }
+    }
+
     /// The release was not answered for so long that the server has forgotten the lease by itself.
     pub(crate) fn gave_up_ending(
         &mut self,
@@ -85,7 +114,8 @@ impl Cohort {
                 if ending.turn.grant.id() == id && ending.turn.grant.first() == first => {}
             _ => return effects,
         }
-        let Phase::Ending(ending) = self.phase.take() else { return effects };
+        let Phase::Ending(mut ending) = self.phase.take() else { return effects };
+        effects.wake_all = std::mem::take(&mut ending.watchers);
         if !ending.stays_closed(m) {
             effects.withdraw.push((id, ending.turn.grant.ttl()));
         }
@@ -140,6 +170,7 @@ impl Cohort {
         let mut place = Place::wanted(m, next.id, next.ttl)
             .with_sent(next.heartbeat.number, next.sent_at)
             .uncertain(ending.repeated);
+        place.asks_soon = ending.asks_soon;
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
                 let grant = told(m, next.id, next.ttl, sent_at, &granted);

@@ -20,7 +20,7 @@ impl Cohort {
     pub(crate) fn tick(&mut self, m: &Moment<'_>) -> (Option<Beat>, Effects) {
         let mut effects = Effects::default();
         match &mut self.phase {
-            Phase::Place(place) if place.is_due(m.now) => {
+            Phase::Place(place) if place.is_due(m) => {
                 // The task for whose ttl it was asked may be gone.
                 place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
                 return (Some(place.beat(m)), effects);
@@ -29,8 +29,16 @@ impl Cohort {
                 let lead = asking.lead;
                 return (None, self.leave(m, lead));
             }
+            Phase::Asking(asking) if asking.calls_at.is_some_and(|at| at <= m.now) => {
+                asking.calls_at = None;
+                effects.wake = self.queue.waker(asking.lead);
+            }
             Phase::Turn(turn) if turn.stale_at(m).is_some_and(|at| at <= m.now) => {
                 self.pass_over(m, &mut effects);
+            }
+            Phase::Ending(ending) if ending.watched_until.is_some_and(|at| at <= m.now) => {
+                ending.watched_until = None;
+                effects.wake_all = std::mem::take(&mut ending.watchers);
             }
             Phase::Ending(ending) if ending.unattended_at(m).is_some_and(|at| at <= m.now) => {
                 // Whoever gave the lease back does not look at the answer: the runtime asks again.
@@ -55,12 +63,21 @@ impl Cohort {
         }
     }
 
-    /// Messages may have been lost: whoever waits in Redis asks again, soon.
+    /// Messages may have been lost: whoever waits in Redis asks again, soon, and also when a command
+    /// is under way, for its answer may be older than what was lost.
     pub(crate) fn missed_something(&mut self, m: &Moment<'_>) {
-        if let Phase::Place(place) = &mut self.phase {
-            let soon = m.now + SOON.mul_f64(m.jitter);
-            place.ask_at(place.next_at().min(soon));
+        let soon = m.now + SOON.mul_f64(m.jitter);
+        match &mut self.phase {
+            Phase::Place(place) => place.ask_soon(soon),
+            Phase::Asking(asking) => asking.asks_soon = Some(soon),
+            Phase::Ending(ending) => ending.asks_soon = Some(soon),
+            Phase::Turn(_) | Phase::Idle => {}
         }
+    }
+
+    /// Whether a message may be on its way to it.
+    pub(crate) fn expects_messages(&self) -> bool {
+        matches!(self.phase, Phase::Place(_) | Phase::Asking(_) | Phase::Ending(_))
     }
 
     /// The runtime shuts down: everybody is sent away, and what is not held is given up.
@@ -84,9 +101,15 @@ impl Cohort {
 }
 
 impl Asking {
-    /// When nobody has looked at the answer for so long that nobody will.
-    pub(super) fn unattended_at(&self, m: &Moment<'_>) -> Instant {
-        self.sent_at + m.claim_window(self.ttl)
+    /// When to look next: to call its task, or to go on without it.
+    pub(super) fn look_at(&self, m: &Moment<'_>) -> Instant {
+        let unattended_at = self.unattended_at(m);
+        self.calls_at.map_or(unattended_at, |at| at.min(unattended_at))
+    }
+
+    /// When its task has not been polled for so long that nobody will look at the answer.
+    fn unattended_at(&self, m: &Moment<'_>) -> Instant {
+        (m.rules.attended_from)(self.sent_at, self.polled_at) + m.claim_window(self.ttl)
     }
 
     fn is_unattended(&self, m: &Moment<'_>) -> bool {
@@ -95,6 +118,12 @@ impl Asking {
 }
 
 impl Ending {
+    /// When to look next, if there is something to look for.
+    pub(super) fn look_at(&self, m: &Moment<'_>) -> Option<Instant> {
+        let looks = [self.unattended_at(m), self.watched_until];
+        looks.into_iter().flatten().min()
+    }
+
     /// When nobody has looked at the answer to a release for so long that the runtime sees to it.
     pub(super) fn unattended_at(&self, m: &Moment<'_>) -> Option<Instant> {
         (!self.driven).then(|| self.since + m.claim_window(self.turn.grant.ttl()))

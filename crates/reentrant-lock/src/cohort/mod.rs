@@ -18,6 +18,7 @@ mod tasks;
 mod tests;
 mod told;
 mod turn;
+mod unanswered;
 
 pub(crate) use asked::{Answer, Asked};
 pub(crate) use effects::{Effects, End, Send};
@@ -30,6 +31,15 @@ pub(crate) use state::Cohort;
 pub(crate) use tasks::{Joined, Lead, Standing, Taken};
 
 use leasehold_core::{StoreError, StoreErrorKind};
+
+/// Nothing was heard of the store for as long as a task waited.
+pub(crate) fn unheard() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Indeterminate,
+        "the server has not answered in the time of the wait",
+        "check server and network; give the wait more time than a round trip takes",
+    )
+}
 
 /// A grant whose answer was taken too late; it is withdrawn.
 fn too_late() -> StoreError {

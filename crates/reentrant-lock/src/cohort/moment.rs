@@ -21,7 +21,7 @@ pub(crate) struct Moment<'a> {
 
 impl Moment<'_> {
     /// The shortest pause between two heartbeats.
-    const SHORTEST: Duration = Duration::from_millis(25);
+    pub(crate) const SHORTEST: Duration = Duration::from_millis(25);
 
     /// How long a grant of this ttl waits to be taken.
     pub(super) fn claim_window(&self, ttl: Ttl) -> Duration {

@@ -135,9 +135,18 @@ impl Cohort {
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
         let (since, driven) = (m.now, true);
-        let (departed, repeated) = (false, false);
-        let ending = Ending { turn, next, departed, closed_until, repeated, since, driven };
-        self.phase = Phase::Ending(Box::new(ending));
+        self.phase = Phase::Ending(Box::new(Ending {
+            turn,
+            next,
+            departed: false,
+            closed_until,
+            repeated: false,
+            since,
+            driven,
+            asks_soon: None,
+            watchers: Vec::new(),
+            watched_until: None,
+        }));
     }
 
     /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
@@ -151,7 +160,7 @@ impl Cohort {
         effects.forget = turn.watch;
         effects.ended = Some(turn.leases);
         // A withdrawal would open a lock that is to stay closed.
-        if turn.uncertain && rest(closed_until, m.now).is_none() {
+        if turn.unanswered.is_any() && rest(closed_until, m.now).is_none() {
             effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(m);

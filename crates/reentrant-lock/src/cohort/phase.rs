@@ -1,3 +1,5 @@
+use std::task::Waker;
+
 use leasehold_core::{AcquisitionId, Instant, Ttl};
 
 use super::{effects::NextPlace, place::Place, queue::Ticket, turn::Turn};
@@ -26,6 +28,12 @@ pub(crate) struct Asking {
     pub(super) lead: Ticket,
     pub(super) heartbeat: Option<u64>,
     pub(super) sent_at: Instant,
+    /// When its task was polled last.
+    pub(super) polled_at: Instant,
+    /// When its task is to be woken, to show that it is there; `None` once it was.
+    pub(super) calls_at: Option<Instant>,
+    /// Messages may have been lost: when the runtime asks again.
+    pub(super) asks_soon: Option<Instant>,
 }
 
 /// A turn that is being given back.
@@ -43,6 +51,12 @@ pub(crate) struct Ending {
     pub(super) since: Instant,
     /// Whether the runtime sees to it, rather than whoever gave the last lease back.
     pub(super) driven: bool,
+    /// Messages may have been lost: when the runtime asks again.
+    pub(super) asks_soon: Option<Instant>,
+    /// Tasks that try the lock once this is over.
+    pub(super) watchers: Vec<Waker>,
+    /// Until when the first of them waits for that.
+    pub(super) watched_until: Option<Instant>,
 }
 
 impl Phase {

@@ -6,7 +6,7 @@ use leasehold_core::{
     store::{Heartbeat, Place as Told, Waiter},
 };
 
-use super::moment::Moment;
+use super::{moment::Moment, phase::Asking, unanswered::Unanswered};
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(crate) struct Place {
     sent: VecDeque<(u64, Instant)>,
     /// When the last heartbeat was sent that was answered "not yet".
     pub(super) answered: Instant,
-    /// The heartbeat whose answer is awaited.
-    pub(super) awaited: Option<u64>,
+    /// Commands about it that may still be executed.
+    pub(super) unanswered: Unanswered,
     next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
@@ -27,8 +27,8 @@ pub(crate) struct Place {
     pub(super) ahead: Option<u64>,
     failures: u32,
     pub(super) last_error: Option<StoreError>,
-    /// A copy of a command was not answered, and may still be executed.
-    pub(super) uncertain: bool,
+    /// Messages may have been lost: when the runtime asks again, whatever is answered before.
+    pub(super) asks_soon: Option<Instant>,
 }
 
 impl Place {
@@ -42,15 +42,25 @@ impl Place {
             ttl,
             sent: VecDeque::new(),
             answered: Instant::default(),
-            awaited: None,
+            unanswered: Unanswered::default(),
             next_at: m.now,
             early_at: m.now,
             confirming: None,
             ahead: None,
             failures: 0,
             last_error: None,
-            uncertain: false,
+            asks_soon: None,
         }
+    }
+
+    /// The place of a first command, which the runtime keeps from now on.
+    pub(super) fn asked_for(m: &Moment<'_>, asking: &Asking) -> Self {
+        let mut place = Self::wanted(m, asking.id, asking.ttl);
+        if let Some(number) = asking.heartbeat {
+            place.remember(number, asking.sent_at);
+        }
+        place.asks_soon = asking.asks_soon;
+        place
     }
 
     /// The same place, after a sign of life was sent with another command.
@@ -60,36 +70,47 @@ impl Place {
     }
 
     /// The same place, of whose commands some may still be executed.
-    pub(super) fn uncertain(self, uncertain: bool) -> Self {
-        Self { uncertain: self.uncertain || uncertain, ..self }
+    pub(super) fn uncertain(mut self, is_uncertain: bool) -> Self {
+        self.unanswered.lose(is_uncertain);
+        self
     }
 
-    /// When the next heartbeat is due; `None` while an answer is awaited.
-    pub(super) fn due(&self) -> Option<Instant> {
-        (self.awaited.is_none() && self.confirming.is_none()).then_some(self.next_at)
+    /// When the next heartbeat is due. It does not wait for answers: one that is lost must not cost
+    /// the place.
+    pub(super) fn due(&self, m: &Moment<'_>) -> Option<Instant> {
+        (m.rules.beats_on)(self.unanswered.is_awaited()).then_some(self.next_at)
     }
 
     /// Whether the next heartbeat may be sent.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.due().is_some() && self.early_at <= now
-    }
-
-    /// When the next heartbeat is to be sent.
-    pub(super) fn next_at(&self) -> Instant {
-        self.next_at
+    pub(super) fn is_due(&self, m: &Moment<'_>) -> bool {
+        self.due(m).is_some() && self.early_at <= m.now
     }
 
     /// The next heartbeat is to be sent then.
     pub(super) fn ask_at(&mut self, at: Instant) {
+        let at = self.asks_soon.map_or(at, |soon| soon.min(at));
         self.next_at = at;
         self.early_at = at;
+    }
+
+    /// Messages may have been lost: an answer to what was sent before does not tell.
+    pub(super) fn ask_soon(&mut self, at: Instant) {
+        self.asks_soon = Some(at);
+        self.ask_at(self.next_at);
+    }
+
+    /// Whether the store has told nothing of this place so far.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.ahead.is_none()
     }
 
     /// Sends the next heartbeat.
     pub(super) fn beat(&mut self, m: &Moment<'_>) -> Beat {
         let number = m.numbers.change();
         self.remember(number, m.now);
-        self.awaited = Some(number);
+        self.unanswered.sent();
+        self.asks_soon = None;
+        self.ask_within(m, m.next_heartbeat(m.now, self.ttl));
         let heartbeat = Heartbeat { number, claim_window: m.claim_window(self.ttl) };
         let (name, id, ttl) = (m.name.clone(), self.id, self.ttl);
         let waiter = Waiter { name, id, ttl, watermark: None, heartbeat };
@@ -104,11 +125,19 @@ impl Place {
         self.last_error = None;
         // When the present lease runs out it is worth asking again.
         let over = m.now + told.remaining + A_TICK;
-        let regular = m.next_heartbeat(sent_at, self.ttl);
-        self.ask_at(regular.min(over));
+        let last_sent = self.sent.back().map_or(sent_at, |(_, at)| sent_at.max(*at));
+        let regular = m.next_heartbeat(last_sent, self.ttl);
         if regular < over {
-            self.early_at = regular - m.claim_window(self.ttl) / 16;
+            self.ask_within(m, regular);
+        } else {
+            self.ask_at(over);
         }
+    }
+
+    /// The next heartbeat is to be sent then, or a little earlier with others.
+    fn ask_within(&mut self, m: &Moment<'_>, at: Instant) {
+        self.ask_at(at);
+        self.early_at = self.next_at.min(at - m.claim_window(self.ttl) / 16);
     }
 
     /// A command failed in a way that waiting may mend.

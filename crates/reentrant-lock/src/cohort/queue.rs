@@ -26,9 +26,9 @@ struct Waiting {
 
 impl LocalQueue {
     /// A task stands at the end.
-    pub(super) fn join(&mut self, ticket: Ticket, ttl: Ttl) {
+    pub(super) fn join(&mut self, ticket: Ticket, ttl: Ttl, waker: &Waker) {
         let tasks = self.0.get_or_insert_default();
-        tasks.waiting.insert(ticket, Waiting { ttl, waker: None });
+        tasks.waiting.insert(ticket, Waiting { ttl, waker: Some(waker.clone()) });
     }
 
     /// A task goes; whether it stood in the queue.

@@ -5,6 +5,7 @@ use super::{
     moment::Moment,
     phase::Phase,
     queue::{LocalQueue, Ticket},
+    unheard,
 };
 
 /// The tasks of one runtime that want one name, and what the runtime has of it in Redis.
@@ -39,10 +40,10 @@ impl Cohort {
     /// When to look next, if nothing happens before.
     pub(crate) fn look_at(&self, m: &Moment<'_>) -> Option<Instant> {
         match &self.phase {
-            Phase::Place(place) => place.due(),
-            Phase::Asking(asking) => Some(asking.unattended_at(m)),
+            Phase::Place(place) => place.due(m),
+            Phase::Asking(asking) => Some(asking.look_at(m)),
             Phase::Turn(turn) => turn.stale_at(m),
-            Phase::Ending(ending) => ending.unattended_at(m),
+            Phase::Ending(ending) => ending.look_at(m),
             Phase::Idle => None,
         }
     }
@@ -87,11 +88,15 @@ impl Cohort {
         (self.queue.before(ticket), ahead)
     }
 
-    /// Why the runtime could not ask, if the last command failed.
+    /// Why the runtime could not ask: the last command failed, or none was answered.
     pub(crate) fn last_error(&self) -> Option<StoreError> {
         match &self.phase {
-            Phase::Place(place) => place.last_error.clone(),
-            _ => None,
+            Phase::Place(place) => {
+                place.last_error.clone().or_else(|| place.is_unheard().then(unheard))
+            }
+            Phase::Asking(_) => Some(unheard()),
+            Phase::Ending(ending) => ending.repeated.then(unheard),
+            Phase::Turn(_) | Phase::Idle => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use leasehold_core::{
 use leasehold_watchdog::Watch;
 
 use super::{
-    effects::Effects,
+    effects::{Effects, Send},
     moment::Moment,
     phase::{Asking, Phase},
     place::Place,
@@ -23,6 +23,8 @@ pub(crate) enum Joined {
     Leads(Ticket, Lead),
     /// It waits for its turn.
     Waits(Ticket),
+    /// It does not want to wait, and the runtime is just giving the lock back.
+    Settles,
     /// It did not want to wait.
     Taken,
 }
@@ -63,13 +65,20 @@ pub(crate) struct Taken {
 
 impl Cohort {
     /// A task comes for a lease of `ttl`.
-    pub(crate) fn join(&mut self, m: &Moment<'_>, ttl: Ttl, tries: bool) -> (Joined, Effects) {
+    pub(crate) fn join(
+        &mut self,
+        m: &Moment<'_>,
+        ttl: Ttl,
+        tries: bool,
+        waker: &Waker,
+    ) -> (Joined, Effects) {
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if tries && !leads {
-            return (Joined::Taken, Effects::default());
+            let joined = if self.opens_soon(m) { Joined::Settles } else { Joined::Taken };
+            return (joined, Effects::default());
         }
         let ticket = m.numbers.id().number();
-        self.queue.join(ticket, ttl);
+        self.queue.join(ticket, ttl, waker);
         if leads {
             let lead = self.lead(m, ticket, ttl, tries);
             return (Joined::Leads(ticket, lead), Effects::default());
@@ -86,8 +95,55 @@ impl Cohort {
         let heartbeat = (!tries)
             .then(|| Heartbeat { number: m.numbers.change(), claim_window: m.claim_window(ttl) });
         let number = heartbeat.map(|heartbeat| heartbeat.number);
-        self.phase = Phase::Asking(Asking { id, ttl, lead, heartbeat: number, sent_at });
+        self.phase = Phase::Asking(Asking {
+            id,
+            ttl,
+            lead,
+            heartbeat: number,
+            sent_at,
+            polled_at: sent_at,
+            calls_at: Some(m.next_heartbeat(sent_at, ttl)),
+            asks_soon: None,
+        });
         Lead { id, heartbeat }
+    }
+
+    /// Whether nobody here waits, and the lock is just being given back.
+    fn opens_soon(&self, m: &Moment<'_>) -> bool {
+        self.queue.is_empty()
+            && matches!(&self.phase, Phase::Ending(ending) if !ending.stays_closed(m))
+    }
+
+    /// The first task is there, and the answer to its own command is not. When that takes longer
+    /// than from one heartbeat to the next, the runtime keeps the place meanwhile.
+    fn attend(&mut self, m: &Moment<'_>, ticket: Ticket, effects: &mut Effects) {
+        let Phase::Asking(asking) = &mut self.phase else { return };
+        if asking.lead != ticket {
+            return;
+        }
+        asking.polled_at = m.now;
+        if asking.calls_at.is_some() {
+            return;
+        }
+        // One that only tries has no place, unless others wait behind it.
+        let is_wanted = asking.heartbeat.is_some() || self.queue.len() > 1;
+        if is_wanted && (m.rules.beats_on)(true) {
+            self.keep_place(m);
+        } else {
+            asking.calls_at = Some(m.next_heartbeat(m.now, asking.ttl));
+        }
+        if let Phase::Place(place) = &mut self.phase {
+            effects.send = Some(Send::Ask(place.beat(m)));
+        }
+    }
+
+    /// The runtime keeps the place of the first task, whose own command is under way.
+    pub(super) fn keep_place(&mut self, m: &Moment<'_>) {
+        if let Phase::Asking(asking) = &self.phase {
+            let mut place = Place::asked_for(m, asking);
+            place.unanswered.sent();
+            self.phase = Phase::Place(Box::new(place));
+        }
     }
 
     /// Where a task stands, who is to be woken by `waker` when that changes.
@@ -104,6 +160,7 @@ impl Cohort {
             return (Standing::Dropped, Effects::default());
         }
         let mut effects = Effects::default();
+        self.attend(m, ticket, &mut effects);
         let taken = self.take(m, ticket, &mut effects);
         if let Some(taken) = taken {
             return (Standing::Takes(taken), effects);
@@ -180,10 +237,7 @@ impl Cohort {
             effects.withdraw.push((asking.id, asking.ttl));
             return;
         }
-        let mut place = Place::wanted(m, asking.id, asking.ttl).uncertain(true);
-        if let Some(number) = asking.heartbeat {
-            place = place.with_sent(number, asking.sent_at);
-        }
+        let place = Place::asked_for(m, &asking).uncertain(true);
         self.phase = Phase::Place(Box::new(place));
     }
 

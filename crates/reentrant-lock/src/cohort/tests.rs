@@ -45,9 +45,9 @@ impl Scene {
     }
 
     fn join(&mut self) -> Ticket {
-        match self.with(|cohort, m| cohort.join(m, Ttl::default(), false)).0 {
+        match self.with(|cohort, m| cohort.join(m, Ttl::default(), false, Waker::noop())).0 {
             Joined::Leads(ticket, _) | Joined::Waits(ticket) => ticket,
-            Joined::Taken => panic!("a task that waits is let in"),
+            Joined::Settles | Joined::Taken => panic!("a task that waits is let in"),
         }
     }
 
@@ -386,7 +386,7 @@ fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
         let first = scene.join();
         let taken = scene.granted(first, 10, 20, false);
         if let Phase::Turn(turn) = &mut scene.cohort.phase {
-            turn.uncertain = true;
+            turn.unanswered.lose(true);
         }
         let closed_until = closed_for.map(|time| scene.now + time);
         let effects = scene
@@ -405,8 +405,9 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     let mut heard = |first| {
         let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
         let answer = Answer { sent_at: scene.now, result };
-        scene.with(|cohort, m| cohort.heard(m, id, 1, answer))
+        scene.with(|cohort, m| cohort.heard(m, id, answer))
     };
     assert!(heard(10).withdraw.is_empty(), "the same grant is no news");
+    assert!(heard(5).withdraw.is_empty(), "an older one ran out before this one");
     assert_eq!(withdrawn(&heard(30)), [lead]);
 }

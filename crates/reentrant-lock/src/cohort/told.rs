@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    AcquisitionId, Instant, StoreErrorKind,
+    AcquisitionId, Instant,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Granted, RenewAnswer},
@@ -27,13 +27,15 @@ impl Cohort {
         &mut self,
         m: &Moment<'_>,
         id: AcquisitionId,
-        number: u64,
         answer: Answer<AcquireAnswer>,
     ) -> Effects {
         let mut effects = Effects::default();
         let place = match &mut self.phase {
-            Phase::Place(place) if place.id == id && place.awaited == Some(number) => place,
+            Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
+                if (m.rules.remembers_unanswered)() {
+                    turn.unanswered.answered(&answer.result);
+                }
                 let (ttl, first) = (turn.grant.ttl(), turn.grant.first());
                 match &answer.result {
                     // A push told of the grant before, and then it is no news any more.
@@ -43,9 +45,17 @@ impl Cohort {
                         self.consider(m, grant, granted.contended, source, &mut effects);
                     }
                     // The store has lost its data and, by a late copy, granted the lock to this id
-                    // once more: an id that had a lease is dead.
-                    Ok(AcquireAnswer::Granted(_)) => effects.withdraw.push((id, ttl)),
+                    // once more: an id that had a lease is dead. An older grant ran out before.
+                    Ok(AcquireAnswer::Granted(granted)) if granted.first > first => {
+                        effects.withdraw.push((id, ttl));
+                    }
                     _ => {}
+                }
+                return effects;
+            }
+            Phase::Ending(ending) if ending.turn.grant.id() == id => {
+                if (m.rules.remembers_unanswered)() {
+                    ending.turn.unanswered.answered(&answer.result);
                 }
                 return effects;
             }
@@ -56,7 +66,7 @@ impl Cohort {
                 return effects;
             }
         };
-        place.awaited = None;
+        place.unanswered.answered(&answer.result);
         match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
                 let grant = told(m, id, place.ttl, answer.sent_at, &granted);
@@ -64,14 +74,10 @@ impl Cohort {
             }
             Ok(AcquireAnswer::Queued(queued)) => place.told(m, answer.sent_at, queued),
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Withdrawn) => self.ask_anew(m),
-            Err(error) if error.kind().is_transient() => {
-                place.uncertain |= error.kind() == StoreErrorKind::Indeterminate;
-                place.failed(m, error);
-            }
+            Err(error) if error.kind().is_transient() => place.failed(m, error),
             Err(error) => {
-                if place.uncertain {
-                    effects.withdraw.push((id, place.ttl));
-                }
+                // A command before this one may have queued it: it is not left to lapse.
+                effects.withdraw.push((id, place.ttl));
                 self.fail(&error, &mut effects);
             }
         }
@@ -130,10 +136,9 @@ impl Cohort {
         if !is_news || grant.remaining(m.now) >= enough.min(LITTLE) {
             return self.begin(m, grant, contended, Some(source), effects);
         }
-        // Too little is left: one renewal says whether the grant is still there. While an answer
-        // is awaited, that says it.
+        // Too little is left: one renewal says whether the grant is still there.
+        self.keep_place(m);
         if let Phase::Place(place) = &mut self.phase
-            && place.awaited.is_none()
             && place.confirming.is_none()
         {
             place.confirming = Some(grant.clone());

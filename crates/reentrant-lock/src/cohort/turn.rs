@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::{FenceToken, Instant, Ttl, lease::Grant, metric::WakeSource};
 use leasehold_watchdog::Watch;
 
-use super::{block::Block, moment::Moment, queue::Ticket};
+use super::{block::Block, moment::Moment, queue::Ticket, unanswered::Unanswered};
 
 /// What a runtime has under one grant: tokens, handed from task to task.
 #[derive(Debug)]
@@ -14,14 +14,16 @@ pub(crate) struct Turn {
     pub(super) until: Instant,
     /// Whether other runtimes waited when it began.
     contended: bool,
-    /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens.
+    /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens
+    /// than this can count.
     to_serve: u16,
     /// When the first lease was taken.
     began_at: Option<Instant>,
     pub(super) leases: u32,
     pub(super) hands: Hands,
     pub(super) watch: Option<Watch>,
-    pub(super) uncertain: bool,
+    /// Commands that asked for the grant, and may still be executed.
+    pub(super) unanswered: Unanswered,
 }
 
 /// Who has the present token of a turn.
@@ -67,7 +69,7 @@ impl Turn {
             leases: 0,
             hands: Hands::Offered(offer),
             watch: None,
-            uncertain: false,
+            unanswered: Unanswered::default(),
         }
     }
 

@@ -72,11 +72,6 @@ impl Agenda {
         Some(keys.into_iter().filter_map(take).collect())
     }
 
-    /// Every name that is to be looked at.
-    pub(super) fn names(&self) -> Vec<LockName> {
-        self.state().names.iter().cloned().collect()
-    }
-
     /// When the driver is to look again, at `latest` in any case.
     pub(super) fn sleep_until(&self, latest: Instant) -> Instant {
         let mut state = self.state();

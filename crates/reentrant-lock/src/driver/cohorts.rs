@@ -5,10 +5,11 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use leasehold_core::{
-    Clock, Entropy, LockName, LockStore, RuntimeLabel,
+    Clock, Entropy, LockName, LockStore, RuntimeLabel, Ttl,
     lease::LossReason,
     metric::{ClassMetrics, Metrics},
     store::Listener,
@@ -218,10 +219,16 @@ impl Cohorts {
 
     /// The names that are known, in their order.
     fn names(&self) -> Vec<LockName> {
+        self.names_of(|_| true)
+    }
+
+    /// The names of certain cohorts, in their order.
+    pub(super) fn names_of(&self, of: impl Fn(&Cohort) -> bool) -> Vec<LockName> {
         let mut names: Vec<LockName> = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            names.extend(shard.keys().cloned());
+            let chosen = shard.iter().filter(|(_, member)| of(&member.cohort));
+            names.extend(chosen.map(|(name, _)| name.clone()));
         }
         // No order of a hash map gets out.
         names.sort_unstable();
@@ -239,6 +246,12 @@ impl Cohorts {
 }
 
 impl Shared {
+    /// How long a command may take that carries a place.
+    pub(super) fn place_deadline(&self, ttl: Ttl) -> Duration {
+        let Self { timing, rules, .. } = self;
+        (rules.place_deadline)(timing.heartbeat_time(ttl), timing.command_deadline(ttl))
+    }
+
     /// Watches a turn no longer; whoever holds a lease of it is told why it is lost.
     fn forget(&self, watch: Watch, lost: Option<LossReason>) {
         if let Some(lease) = lost.and_then(|_| self.watches.holder(watch)) {

@@ -1,10 +1,14 @@
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use leasehold_core::{
-    AcquisitionId, LockName, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Instant, LockName, Sleep, StoreError, StoreErrorKind, Ttl,
     lease::Grant,
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
-    store::{Next, Release, ReleaseAnswer, RenewAnswer, Renewal},
+    store::{Next, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture},
 };
 
 use tokio::{select, sync::SemaphorePermit};
@@ -154,8 +158,7 @@ impl EndingTurn {
         let mut sent_before = false;
         loop {
             let permit = self.permit(&cohorts).await;
-            let sent_at = shared.clock.now();
-            if sent_at >= self.end.until {
+            if shared.clock.now() >= self.end.until {
                 return;
             }
             if !std::mem::replace(&mut sent_before, true) {
@@ -165,13 +168,9 @@ impl EndingTurn {
                 self.outcome = ReleaseOutcome::Released;
                 return;
             }
-            let result = self.send_once().await;
+            let answer = self.send().await;
             drop(permit);
-            if let Err(error) = &result {
-                shared.metrics.store().error(error.kind());
-            }
-            let outcome = outcome(&result);
-            let answer = Answer { sent_at, result };
+            let outcome = outcome(&answer.result);
             if cohorts.turn_ended(&self.job.name, &self.end, answer) == Again::No {
                 self.outcome = outcome;
                 return;
@@ -215,7 +214,72 @@ impl EndingTurn {
         self.cohorts.look(&self.job.name, |cohort| cohort.is_ending(id, first)) == Some(true)
     }
 
-    async fn send_once(&self) -> Result<ReleaseAnswer, StoreError> {
+    /// Sends the release until a copy is answered, or none is under way any more.
+    ///
+    /// A copy that queues the next place is followed by another, as a heartbeat is, without waiting
+    /// for its answer: one lost reply must not cost the place.
+    async fn send(&self) -> Answer<ReleaseAnswer> {
+        let shared = &self.cohorts.shared;
+        let mut copies = vec![self.copy()];
+        loop {
+            let mut again = self.again_at().map(|at| shared.clock.sleep_until(at));
+            let heard = poll_fn(|cx| self.heard(&mut copies, again.as_mut(), cx)).await;
+            if let Some(answer) = heard {
+                return answer;
+            }
+            // Where the next turn has begun by a push, nothing depends on the answer any more.
+            if self.is_wanted() {
+                self.repeats();
+                copies.push(self.copy());
+            }
+        }
+    }
+
+    /// When the next copy is sent, if a place depends on it.
+    fn again_at(&self) -> Option<Instant> {
+        let Shared { clock, timing, rules, .. } = &self.cohorts.shared;
+        let next = self.end.next.filter(|_| (rules.beats_on)(true))?;
+        Some(clock.now() + Moment::SHORTEST.max(timing.claim_window(next.ttl) / 4))
+    }
+
+    /// The first answer to a copy, or the last failure; `None` when it is time to send another.
+    fn heard(
+        &self,
+        copies: &mut Vec<Copy<'_>>,
+        again: Option<&mut Sleep>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Answer<ReleaseAnswer>>> {
+        let mut at = 0;
+        while let Some(Copy { sent_at, answer }) = copies.get_mut(at) {
+            let (sent_at, Poll::Ready(result)) = (*sent_at, answer.as_mut().poll(cx)) else {
+                at += 1;
+                continue;
+            };
+            if let Err(error) = &result {
+                self.cohorts.shared.metrics.store().error(error.kind());
+            }
+            let is_failure = result.as_ref().is_err_and(|error| error.kind().is_transient());
+            if !is_failure || copies.len() == 1 {
+                return Poll::Ready(Some(Answer { sent_at, result }));
+            }
+            drop(copies.remove(at));
+        }
+        match again.map(|again| again.as_mut().poll(cx)) {
+            Some(Poll::Ready(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// The cohort is told that one more copy is sent.
+    fn repeats(&self) {
+        let (id, first) = (self.end.id, self.end.first);
+        self.cohorts.with(&self.job.name, |member, _| {
+            member.cohort.repeats(id, first);
+            ((), nothing())
+        });
+    }
+
+    fn copy(&self) -> Copy<'_> {
         let (shared, name, end) = (&self.cohorts.shared, &self.job.name, &self.end);
         let now = shared.clock.now();
         let next = end.next.map(|next| Next {
@@ -225,11 +289,22 @@ impl EndingTurn {
             label: &shared.label,
             heartbeat: next.heartbeat,
         });
-        let deadline = end.until.min(now + shared.timing.command_deadline(end.ttl));
+        let time = match end.next {
+            Some(next) => shared.place_deadline(next.ttl),
+            None => shared.timing.command_deadline(end.ttl),
+        };
+        let deadline = end.until.min(now + time);
         let (id, fence) = (end.id, end.first);
         let keep = rest(end.closed_until, now);
-        shared.store.release(Release { name, id, fence, keep, next, deadline }).await
+        let answer = shared.store.release(Release { name, id, fence, keep, next, deadline });
+        Copy { sent_at: now, answer }
     }
+}
+
+/// One copy of a release on its way.
+struct Copy<'a> {
+    sent_at: Instant,
+    answer: StoreFuture<'a, ReleaseAnswer>,
 }
 
 impl Drop for EndingTurn {
@@ -270,7 +345,7 @@ impl Confirming {
         let sent_at = shared.clock.now();
         let (id, fence, ttl) = (grant.id(), grant.first(), grant.ttl());
         let renewal = [Renewal { name: grant.name().clone(), id, fence, ttl }];
-        let deadline = sent_at + shared.timing.command_deadline(ttl);
+        let deadline = sent_at + shared.place_deadline(ttl);
         let answers = shared.store.renew(&renewal, deadline).await;
         if let Err(error) = &answers {
             shared.metrics.store().error(error.kind());

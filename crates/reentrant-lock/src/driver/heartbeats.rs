@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, LockName, StoreError,
@@ -77,11 +77,24 @@ impl Heartbeats {
         if !beats.is_empty() {
             self.sent_at = now;
         }
-        let mut beats = beats.into_iter().peekable();
-        while beats.peek().is_some() {
-            let batch: Vec<Beat> = beats.by_ref().take(Self::BATCH).collect();
-            self.in_flight.spawn(Arc::clone(&self.cohorts).beats(batch).drive());
+        for beats in self.alike(beats) {
+            let mut beats = beats.into_iter().peekable();
+            while beats.peek().is_some() {
+                let batch: Vec<Beat> = beats.by_ref().take(Self::BATCH).collect();
+                self.in_flight.spawn(Arc::clone(&self.cohorts).beats(batch).drive());
+            }
         }
+    }
+
+    /// Heartbeats by the time that they have to be answered, which those of one command share: none
+    /// has less than half of its own.
+    fn alike(&self, beats: Vec<Beat>) -> impl Iterator<Item = Vec<Beat>> + use<> {
+        let mut alike = BTreeMap::<u32, Vec<Beat>>::new();
+        for beat in beats {
+            let time = self.cohorts.shared.place_deadline(beat.waiter.ttl);
+            alike.entry(time.as_millis().max(1).ilog2()).or_default().push(beat);
+        }
+        alike.into_values()
     }
 }
 
@@ -110,21 +123,18 @@ impl Cohorts {
         Beats { cohorts: self, beats }
     }
 
-    fn heard_back(&self, beat: &Beat, sent_at: Instant, result: Result<AcquireAnswer, StoreError>) {
-        let Waiter { name, id, heartbeat, .. } = &beat.waiter;
+    fn heard_back(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
+        let Waiter { name, id, .. } = &beat.waiter;
         if let Ok(AcquireAnswer::Granted(granted)) = &result {
             self.saw(name, granted);
         }
         if let Err(error) = &result {
             self.shared.metrics.store().error(error.kind());
         }
-        let answer = Answer { sent_at, result };
-        let number = heartbeat.number;
+        let answer = Answer { sent_at: beat.sent_at, result };
         // Also where nobody waits any more: a grant that finds no task is taken back.
         let metrics = self.shared.metrics.class(&leasehold_core::Class::default());
-        self.with_new(name, &metrics, |member, m| {
-            ((), member.cohort.heard(m, *id, number, answer))
-        });
+        self.with_new(name, &metrics, |member, m| ((), member.cohort.heard(m, *id, answer)));
     }
 }
 
@@ -139,7 +149,7 @@ impl Beats {
     pub(super) async fn drive(mut self) {
         let shared = &self.cohorts.shared;
         let waiters: Vec<Waiter> = self.beats.iter().map(|beat| beat.waiter.clone()).collect();
-        let timeout = |beat: &Beat| shared.timing.heartbeat_deadline(beat.waiter.ttl);
+        let timeout = |beat: &Beat| shared.place_deadline(beat.waiter.ttl);
         let Some(shortest) = self.beats.iter().map(timeout).min() else { return };
         let deadline = shared.clock.now() + shortest;
         let answers = shared.store.heartbeat(&waiters, &shared.label, deadline).await;
@@ -149,12 +159,12 @@ impl Beats {
                 let mut answers = answers.into_iter();
                 for beat in &beats {
                     let answer = answers.next().unwrap_or_else(|| Err(unanswered()));
-                    self.cohorts.heard_back(beat, beat.sent_at, answer);
+                    self.cohorts.heard_back(beat, answer);
                 }
             }
             Err(error) => {
                 for beat in &beats {
-                    self.cohorts.heard_back(beat, beat.sent_at, Err(error.clone()));
+                    self.cohorts.heard_back(beat, Err(error.clone()));
                 }
             }
         }
@@ -164,7 +174,7 @@ impl Beats {
 impl Drop for Beats {
     fn drop(&mut self) {
         for beat in &self.beats {
-            self.cohorts.heard_back(beat, beat.sent_at, Err(unanswered()));
+            self.cohorts.heard_back(beat, Err(unanswered()));
         }
     }
 }

@@ -19,7 +19,10 @@ use crate::cohort::{
     AfterLease, Answer, Asked, Effects, End, Joined, Lead, Moment, Standing, Taken, Ticket,
 };
 
-use super::cohorts::{Cohorts, Member};
+use super::{
+    cohorts::{Cohorts, Member},
+    commands::nothing,
+};
 
 /// What a task wants of a lock.
 #[derive(Debug)]
@@ -41,6 +44,8 @@ pub(crate) enum Entered {
     Leads(InLine, Lead),
     /// It waits.
     Waits(InLine),
+    /// It does not want to wait, and the runtime is just giving the lock back.
+    Settles,
     /// It did not want to wait.
     Taken,
     /// Nobody is let in any more.
@@ -95,8 +100,8 @@ pub(crate) enum GivenBack<T> {
 }
 
 impl Cohorts {
-    /// A task comes in.
-    pub(crate) fn enter(self: &Arc<Self>, name: &LockName, wish: &Wish) -> Entered {
+    /// A task comes in, which is woken by `waker` when there is something for it.
+    pub(crate) fn enter(self: &Arc<Self>, name: &LockName, wish: &Wish, waker: &Waker) -> Entered {
         self.listen();
         let in_line = |ticket| InLine {
             cohorts: Arc::clone(self),
@@ -104,14 +109,26 @@ impl Cohorts {
             ticket,
             left: AtomicBool::new(false),
         };
-        let joined = self
-            .with_new(name, &wish.metrics, |member, m| member.cohort.join(m, wish.ttl, wish.tries));
+        let joined = self.with_new(name, &wish.metrics, |member, m| {
+            member.cohort.join(m, wish.ttl, wish.tries, waker)
+        });
         match joined {
             Some(Joined::Leads(ticket, lead)) => Entered::Leads(in_line(ticket), lead),
             Some(Joined::Waits(ticket)) => Entered::Waits(in_line(ticket)),
+            Some(Joined::Settles) => Entered::Settles,
             Some(Joined::Taken) => Entered::Taken,
             None => Entered::Closed,
         }
+    }
+
+    /// Whether a release that is on its way is over, or it is `until`; `waker` is woken by then.
+    pub(crate) fn settled(&self, name: &LockName, until: Instant, waker: &Waker) -> Poll<bool> {
+        let settled = self.with(name, |member, m| {
+            let settled = member.cohort.settles(waker, until);
+            let is_over = m.now >= until;
+            (if settled || is_over { Poll::Ready(settled) } else { Poll::Pending }, nothing())
+        });
+        settled.unwrap_or(Poll::Ready(true))
     }
 
     /// A lease is given back; `prepare` makes ready for its end on the server, before anybody

@@ -5,6 +5,8 @@ use leasehold_core::{
 };
 use leasehold_watchdog::TurnKeeper;
 
+use crate::cohort::Cohort;
+
 use super::cohorts::Cohorts;
 
 impl Listener for Cohorts {
@@ -41,7 +43,7 @@ impl Cohorts {
 
     /// Whoever waits asks again, soon.
     fn missed_something(&self) {
-        for name in self.agenda.names() {
+        for name in self.names_of(Cohort::expects_messages) {
             self.with(&name, |member, m| {
                 member.cohort.missed_something(m);
                 ((), super::commands::nothing())

@@ -52,9 +52,8 @@ impl Timing {
     }
 
     /// How long one heartbeat may take, so that others fit into the claim window.
-    pub(crate) fn heartbeat_deadline(&self, ttl: Ttl) -> Duration {
-        let third = (self.claim_window(ttl) / 3).max(Self::SHORTEST_HEARTBEAT);
-        self.command_deadline(ttl).min(third)
+    pub(crate) fn heartbeat_time(&self, ttl: Ttl) -> Duration {
+        (self.claim_window(ttl) / 3).max(Self::SHORTEST_HEARTBEAT)
     }
 
     /// How long a grant of this ttl waits to be taken over by its future.

@@ -184,7 +184,7 @@ macro_rules! contract_cases {
             block {
                 a_grant_without_a_counter_gets_one_token [TimeFloor Time DataLoss],
                 a_grant_alone_gets_1024_tokens [TimeFloor Time],
-                a_grant_while_others_wait_gets_16_tokens [TimeFloor Time],
+                a_grant_while_others_wait_gets_1024_tokens [TimeFloor Time],
                 a_block_lies_between_the_counter_and_the_clock [TimeFloor Time],
                 a_plain_counters_blocks_are_single_tokens [Counter],
             }

@@ -7,11 +7,8 @@ use crate::{
 /// A watermark further ahead of the clock than this is some clock's mistake.
 const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// How many tokens a grant gets at most while others wait.
-const CONTENDED: u64 = 16;
-
-/// How many tokens a grant gets at most while nobody else waits.
-const ALONE: u64 = 1024;
+/// How many tokens a grant gets at most. What ends a turn is its time, or who waited when it began.
+const LONGEST: u64 = 1024;
 
 /// The tokens of a grant.
 #[derive(Debug, Clone, Copy)]
@@ -24,18 +21,14 @@ pub(super) struct Block {
 impl Step<'_> {
     /// The block above all known tokens, no longer than what lies before the clock; `None` when
     /// no token is left.
-    pub(super) fn block(&self, watermark: Option<FenceToken>, contended: bool) -> Option<Block> {
+    pub(super) fn block(&self, watermark: Option<FenceToken>) -> Option<Block> {
         let counted = self.row.counted(self.now);
         let seen = watermark.map_or(0, FenceToken::get);
         let seen = if seen > self.now.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
         let floor = counted.max(seen).saturating_add(1);
         let last = self.raised(floor);
         // Without a counter nobody knows which of the tokens before this one are taken.
-        let length = match (counted, contended) {
-            (0, _) => 1,
-            (_, true) => CONTENDED,
-            (_, false) => ALONE,
-        };
+        let length = if counted == 0 { 1 } else { LONGEST };
         let first = floor.max(last.saturating_sub(length - 1));
         let (first, last) = (FenceToken::try_from(first).ok()?, FenceToken::try_from(last).ok()?);
         Some(Block { first, last, regressed: seen > counted })

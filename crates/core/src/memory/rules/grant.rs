@@ -23,7 +23,7 @@ impl Step<'_> {
     ) -> Result<Granted, StoreError> {
         let runtime = grantee.id.runtime();
         let contended = self.queue().has_others(runtime);
-        let Some(block) = self.block(grantee.watermark, contended) else {
+        let Some(block) = self.block(grantee.watermark) else {
             return Err(exhausted().for_lock(self.name));
         };
         self.count((self.rules.reserves)(block.first, block.last));

@@ -36,8 +36,8 @@ pub(crate) async fn a_grant_alone_gets_1024_tokens(scene: &Scene) {
     assert!(granted.first > released.last);
 }
 
-/// A grant gets 16 tokens while others wait, those who come anew among them.
-pub(crate) async fn a_grant_while_others_wait_gets_16_tokens(scene: &Scene) {
+/// A grant gets as many while others wait, those who come anew among them.
+pub(crate) async fn a_grant_while_others_wait_gets_1024_tokens(scene: &Scene) {
     let ears = [scene.ear(bob(1)).await, scene.ear(carol(1)).await];
     let released = scene.granted(alice(1)).await;
     scene.queued(bob(1)).await;
@@ -45,12 +45,12 @@ pub(crate) async fn a_grant_while_others_wait_gets_16_tokens(scene: &Scene) {
     scene.tokens_pass(2).await;
     scene.release(alice(1), released.first).await;
     let (_, granted, _) = ears[0].grant().await;
-    assert_eq!((length(&granted), granted.contended), (16, true));
+    assert_eq!((length(&granted), granted.contended), (1024, true));
     assert!(granted.first > released.last);
     scene.tokens_pass(2).await;
     scene.release_and_queue(bob(1), granted.first, bob(2)).await;
     let (_, granted, _) = ears[1].grant().await;
-    assert_eq!((length(&granted), granted.contended), (16, true));
+    assert_eq!((length(&granted), granted.contended), (1024, true));
     scene.tokens_pass(2).await;
     scene.release(carol(1), granted.first).await;
     let (_, granted, _) = ears[0].grant().await;
