@@ -2,7 +2,7 @@
 
 use std::{future::IntoFuture, task::Poll, time::Duration};
 
-use leasehold::{AcquireError, Guard};
+use leasehold::{AcquireError, Clock, Guard};
 use leasehold_testkit::CommandKind;
 
 use super::virtual_support::{World, lock, millis, poll_once, secs, warm_up};
@@ -59,7 +59,6 @@ async fn a_wait_for_a_busy_lock_ends_at_the_first_poll_after_its_time() {
         let crowd = tokio::spawn(async move {
             loop {
                 let guard = lock_too.acquire().wait_forever().await.unwrap();
-                use leasehold::Clock;
                 clock.sleep_until(clock.now() + millis(300)).await;
                 guard.release().await.unwrap();
             }
