@@ -3,14 +3,20 @@
 //!
 //! `LEASEHOLD_SEEDS=from..to` chooses other seeds, `LEASEHOLD_SEED=n` replays one with its log.
 
+#[path = "simulation/bounds.rs"]
+mod bounds;
 #[path = "simulation/held.rs"]
 mod held;
+#[path = "simulation/kind.rs"]
+mod kind;
 #[path = "simulation/mutants.rs"]
 mod mutants;
 #[path = "simulation/panics.rs"]
 mod panics;
 #[path = "simulation/plan.rs"]
 mod plan;
+#[path = "simulation/punctual.rs"]
+mod punctual;
 #[path = "simulation/run.rs"]
 mod run;
 #[path = "simulation/runner.rs"]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, Guard, Inspection, Lease, LeaseState, LockName};
+use leasehold::{Clock, Guard, Inspection, Lease, LeaseState, LockName, LossReason};
 use leasehold_testkit::Event;
 
 use super::{
@@ -190,8 +190,12 @@ fn look(worker: &Worker, name: &LockName, lease: &Lease) -> bool {
             worker.tell(name, Event::BelievedUntil { lease: id, until });
             true
         }
-        LeaseState::Lost(_) => {
-            worker.tell(name, Event::Lost { lease: id, at: worker.now() });
+        LeaseState::Lost(reason) => {
+            let at = worker.now();
+            if reason == LossReason::Gone {
+                worker.tell(name, Event::ToldGone { lease: id, at });
+            }
+            worker.tell(name, Event::Lost { lease: id, at });
             false
         }
         LeaseState::Released => false,

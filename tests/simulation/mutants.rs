@@ -135,6 +135,11 @@ const MUTANTS: &[Mutant] = &[
         mutate: |mutation| mutation.driver.withdraws_orphans = || false,
     },
     Mutant {
+        name: "a_replica_that_is_believed",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.store.is_believed = |_| true,
+    },
+    Mutant {
         name: "a_minimum_that_no_release_knows_of",
         seeds: 0..2_000,
         mutate: |mutation| mutation.driver.watchdog.closes = |_| None,
@@ -143,6 +148,38 @@ const MUTANTS: &[Mutant] = &[
         name: "a_turn_that_goes_on_behind_a_closed_door",
         seeds: 0..2_000,
         mutate: |mutation| mutation.driver.ends_turn = |_| false,
+    },
+    Mutant {
+        name: "a_first_task_that_is_deaf_while_it_asks",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.driver.lead_listens = || false,
+    },
+    Mutant {
+        name: "a_first_command_left_alone_because_its_answer_is_slow",
+        seeds: 0..10_000,
+        mutate: |mutation| mutation.driver.attended_from = |sent_at, _| sent_at,
+    },
+    Mutant {
+        name: "a_place_that_waits_for_a_whole_command",
+        seeds: 0..10_000,
+        mutate: |mutation| mutation.driver.place_deadline = |_, command| command,
+    },
+    Mutant {
+        name: "a_heartbeat_with_the_greater_of_two_deadlines",
+        seeds: 0..10_000,
+        mutate: |mutation| {
+            mutation.driver.place_deadline = |heartbeat, command| heartbeat.max(command);
+        },
+    },
+    Mutant {
+        name: "a_heartbeat_that_waits_for_the_answer_before",
+        seeds: 0..10_000,
+        mutate: |mutation| mutation.driver.beats_on = |awaited| !awaited,
+    },
+    Mutant {
+        name: "a_turn_that_forgets_missing_answers",
+        seeds: 0..10_000,
+        mutate: |mutation| mutation.driver.remembers_unanswered = || false,
     },
 ];
 
@@ -222,6 +259,13 @@ mutants! {
     lost_read_from_the_turn
     an_old_push_that_costs_the_place
     an_orphan_released_by_its_fence
+    a_replica_that_is_believed
     a_minimum_that_no_release_knows_of
     a_turn_that_goes_on_behind_a_closed_door
+    a_first_task_that_is_deaf_while_it_asks
+    a_first_command_left_alone_because_its_answer_is_slow
+    a_place_that_waits_for_a_whole_command
+    a_heartbeat_with_the_greater_of_two_deadlines
+    a_heartbeat_that_waits_for_the_answer_before
+    a_turn_that_forgets_missing_answers
 }

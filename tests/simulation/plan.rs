@@ -1,12 +1,16 @@
 use std::time::Duration;
 
 use leasehold::LockName;
+use leasehold_core::seam::Part;
 use leasehold_testkit::sim::{Dice, Drift, Weather};
+
+use super::kind::{Kind, MishapPlan};
 
 /// All that a seed decides before the world begins to turn.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
+    pub(crate) kind: Kind,
     pub(crate) processes: Vec<ProcessPlan>,
     pub(crate) names: Vec<LockName>,
     pub(crate) ttls: [Duration; 2],
@@ -18,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) span: Duration,
     /// What happens meanwhile, in order.
     pub(crate) acts: Vec<(Duration, Act)>,
+    /// What goes wrong with single messages: from when on, for how long it may, and what.
+    pub(crate) mishaps: Vec<(Duration, Duration, MishapPlan)>,
 }
 
 /// One process.
@@ -37,6 +43,8 @@ pub(crate) enum Act {
     Unsubscribe { process: usize },
     Flush,
     ForceRelease { name: usize },
+    Lose { name: usize, part: Part },
+    Mislead { process: usize, time: Duration },
 }
 
 /// How often tasks do what, in a million; and how long they think and hold.
@@ -54,6 +62,8 @@ pub(crate) struct Habits {
     pub(crate) minimums: u64,
     pub(crate) writes: u64,
     pub(crate) other_ttls: u64,
+    pub(crate) late_polls: u64,
+    pub(crate) latest_poll: Duration,
     pub(crate) longest_think: Duration,
     pub(crate) longest_hold: Duration,
 }
@@ -83,6 +93,7 @@ impl Plan {
         }
         let mut plan = Self {
             seed,
+            kind: Kind::Storm,
             processes,
             names,
             ttls,
@@ -92,16 +103,25 @@ impl Plan {
             habits,
             span,
             acts: Vec::new(),
+            mishaps: Vec::new(),
         };
         if !calm {
             plan.draw_acts(&dice);
         }
+        // Dice of their own, for the same reason.
+        let kind_dice = Dice::new(seed ^ 0x6b69_6e64);
+        plan.become_kind(Kind::of(seed, &kind_dice), &kind_dice);
         plan
     }
 
     /// Whether nothing goes wrong from the beginning to the end.
     pub(crate) fn is_calm(&self) -> bool {
-        self.weather.is_calm() && self.acts.is_empty()
+        self.weather.is_calm() && self.acts.is_empty() && self.mishaps.is_empty()
+    }
+
+    /// Whether one message goes wrong at a time, and all who ask stay and are polled.
+    pub(crate) fn is_steady(&self) -> bool {
+        matches!(self.kind, Kind::Steady(..))
     }
 
     /// How many tasks there are.
@@ -138,6 +158,28 @@ impl Plan {
 }
 
 impl Habits {
+    /// Tasks that ask, hold, and give back.
+    pub(crate) fn none() -> Self {
+        Self {
+            tries: 0,
+            cancels: 0,
+            forgets: 0,
+            joins: 0,
+            reenters: 0,
+            drops: 0,
+            half_releases: 0,
+            unrenewed: 0,
+            max_holds: 0,
+            minimums: 0,
+            writes: 0,
+            other_ttls: 0,
+            late_polls: 0,
+            latest_poll: Duration::ZERO,
+            longest_think: millis(1),
+            longest_hold: millis(1),
+        }
+    }
+
     fn drawn(dice: &Dice, ttl: Duration) -> Self {
         let rate = |most: u64| if dice.below(2) == 0 { 0 } else { dice.below(most) };
         Self {
@@ -153,6 +195,8 @@ impl Habits {
             minimums: 0,
             writes: dice.from_to(200_000, 900_000),
             other_ttls: rate(500_000),
+            late_polls: 0,
+            latest_poll: Duration::ZERO,
             longest_think: dice.pick(&[millis(1), millis(10), millis(100)]),
             longest_hold: dice.pick(&[millis(1), millis(20), millis(80), ttl, ttl * 2]),
         }

@@ -7,11 +7,13 @@ use std::{
 use leasehold::{Instant, LockRuntime};
 use leasehold_testkit::{
     Event, ManualClock,
-    sim::{Dice, Trace, Weather, World},
+    sim::{Dice, Fate, Trace, Weather, World},
 };
 use tokio::task::JoinHandle;
 
 use super::{
+    bounds::Bounds,
+    kind::Kind,
     mutants::Mutation,
     panics,
     plan::{Act, Plan, ProcessPlan, millis},
@@ -30,36 +32,12 @@ pub(crate) struct Run {
     mutation: Mutation,
 }
 
-/// How long what may take when nothing goes wrong.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// A dead holder, then dead waiters, then a hand-over.
-    pub(crate) recovery: Duration,
-    /// A hand-over among tasks that are polled.
-    pub(crate) hand_over: Duration,
-    /// The end of all grants with nobody behind them.
-    pub(crate) rest: Duration,
-}
-
 /// How long it takes until everything is there that is on its way when the weather clears up.
 const CLEARING: Duration = millis(20);
-/// What messages and timers add to a bound.
-const SLACK: Duration = millis(150);
 /// How long the tasks may take to come to an end.
 const MOST_TIME: Duration = millis(60_000);
 /// How often it is looked whether they have.
 const A_LOOK: Duration = millis(20);
-
-impl Bounds {
-    fn of(plan: &Plan) -> Self {
-        let (ttl, window) = (plan.ttls[1], plan.claim_window);
-        Self {
-            recovery: ttl + window * 2 + SLACK,
-            hand_over: window + SLACK,
-            rest: window * 2 + SLACK,
-        }
-    }
-}
 
 /// Runs a seed.
 pub(crate) fn run(seed: u64, mutation: Mutation, traced: bool) -> (Verdict, Trace) {
@@ -123,6 +101,10 @@ impl Run {
     /// Lets the tasks work while things happen.
     fn act(&mut self) {
         let scene = Arc::clone(&self.scene);
+        for (after, time, mishap) in &scene.plan.mishaps {
+            let from = ManualClock::START + *after;
+            self.world.mishap(mishap.between(from, from + *time));
+        }
         for (after, act) in &scene.plan.acts {
             self.world.run_until(ManualClock::START + *after);
             self.perform(*act);
@@ -146,6 +128,11 @@ impl Run {
                 let name = self.scene.plan.names[name].clone();
                 self.world.force_release(&name);
             }
+            Act::Lose { name, part } => {
+                let name = self.scene.plan.names[name].clone();
+                self.world.lose(&name, part);
+            }
+            Act::Mislead { process, time } => self.world.mislead(process, now + time),
         }
     }
 
@@ -198,17 +185,20 @@ impl Run {
 
     fn tell_calm(&self, began: Instant, settled: Instant) {
         let (plan, until) = (&self.scene.plan, self.world.now());
-        let patience = if plan.is_calm() && plan.habits.forgets > 0 {
-            // Offers that nobody polls end after half of the window, one after the other.
-            self.bounds.hand_over + plan.claim_window * u32::try_from(plan.workers()).unwrap()
-        } else {
-            self.bounds.hand_over
-        };
+        let mut patience = self.bounds.in_vain;
+        if plan.is_calm() {
+            patience += plan.endings();
+        }
         for name in &plan.names {
             let history = self.scene.spy.history(name);
             let recovery = self.bounds.recovery.max(patience);
             history.record(Event::Calm { from: began, until, patience: recovery });
             history.record(Event::Calm { from: settled, until, patience });
+            if let Kind::Steady(_, fate) = plan.kind {
+                let takes_all = !matches!(fate, Fate::Late(_));
+                history.record(Event::Calm { from: ManualClock::START, until, patience });
+                history.record(Event::Steady { from: ManualClock::START, until, takes_all });
+            }
         }
     }
 }

@@ -82,10 +82,12 @@ pub(crate) fn gate(default: Range<u64>) {
         let (from, to) = text.split_once("..").expect("seeds as from..to");
         from.parse().expect("a number")..to.parse().expect("a number")
     });
-    let batch = seeds(range, Mutation::none(), MOST_FAILURES);
+    let most = variable("LEASEHOLD_FAILURES")
+        .map_or(MOST_FAILURES, |most| most.parse().expect("a number"));
+    let batch = seeds(range, Mutation::none(), most);
     println!("{}", batch.tally);
     for (seed, violations) in &batch.failed {
-        println!("seed {seed}:");
+        println!("seed {seed}, {:?}:", super::plan::Plan::of(*seed).kind);
         for violation in violations.iter().take(8) {
             println!("  {violation}");
         }

@@ -24,14 +24,16 @@ pub(crate) struct Scene {
     ending: AtomicBool,
     quiet: AtomicBool,
     complaints: Mutex<Vec<String>>,
+    latest: Mutex<Duration>,
 }
 
 impl Scene {
     pub(crate) fn new(plan: Plan, spy: Spy, post: Post, peek: Peek) -> Arc<Self> {
         let storages = Storages::new(&plan.names, &spy);
         let quiet = AtomicBool::new(plan.is_calm());
-        let (ending, complaints) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { plan, spy, post, peek, storages, ending, quiet, complaints })
+        let ending = AtomicBool::new(false);
+        let (complaints, latest) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { plan, spy, post, peek, storages, ending, quiet, complaints, latest })
     }
 
     /// How the tasks behave; towards the end nobody misbehaves any more.
@@ -40,9 +42,9 @@ impl Scene {
         if !self.is_ending() {
             return habits;
         }
-        let (cancels, forgets, minimums) = (0, 0, 0);
+        let (cancels, forgets, minimums, late_polls) = (0, 0, 0, 0);
         let longest_hold = habits.longest_hold.min(Self::LAST_HOLD);
-        Habits { cancels, forgets, minimums, longest_hold, ..habits }
+        Habits { cancels, forgets, minimums, late_polls, longest_hold, ..habits }
     }
 
     /// The longest hold once the tasks come to an end.
@@ -65,6 +67,17 @@ impl Scene {
     /// Whether nothing goes wrong.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
+    }
+
+    /// A call ended so long after it was due, through no fault of its process.
+    pub(crate) fn was_late(&self, late: Duration) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = late.max(*latest);
+    }
+
+    /// The longest time by which a call was late.
+    pub(crate) fn latest(&self) -> Duration {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something is not as it should be.

@@ -22,7 +22,10 @@ pub(crate) struct Tally {
     pub(crate) kept: usize,
     pub(crate) accepted: usize,
     pub(crate) refused: usize,
-    pub(crate) longest_gap: Duration,
+    /// For how long somebody waited in vain in calm times, in thousandths of what P8 allows.
+    pub(crate) tightest: u32,
+    /// By how much a call ended later than it was due, through no fault of its process.
+    pub(crate) latest: Duration,
 }
 
 /// Lets a run that has ended come to rest, and judges it.
@@ -51,6 +54,7 @@ pub(crate) fn of(run: &mut Run) -> Verdict {
     for name in &names {
         verdict.judge(name, run.scene.spy.history(name).check_strictly());
     }
+    verdict.tally.latest = run.scene.latest();
     verdict.violations.extend(run.scene.complaints());
     verdict.violations.extend(panics::take());
     verdict
@@ -93,7 +97,7 @@ impl Verdict {
         *kept += summary.kept;
         *accepted += summary.accepted;
         *refused += summary.refused;
-        self.tally.longest_gap = self.tally.longest_gap.max(summary.longest_gap);
+        self.tally.tightest = self.tally.tightest.max(summary.tightest);
     }
 }
 
@@ -112,17 +116,20 @@ impl Tally {
         self.kept += other.kept;
         self.accepted += other.accepted;
         self.refused += other.refused;
-        self.longest_gap = self.longest_gap.max(other.longest_gap);
+        self.tightest = self.tightest.max(other.tightest);
+        self.latest = self.latest.max(other.latest);
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, leases, lost, turns, kept, accepted, refused, longest_gap } = self;
+        let Self { runs, leases, lost, turns, kept, accepted, refused, tightest, latest } = self;
         write!(
             f,
             "{runs} runs, {turns} turns ({kept} kept closed), {leases} leases, {lost} times found lost, {accepted} writes \
-             accepted, {refused} refused, at most {longest_gap:?} in vain in calm times"
+             accepted, {refused} refused, in vain for at most {}.{} % of what P8 allows, ended at most {latest:?} late",
+            tightest / 10,
+            tightest % 10,
         )
     }
 }

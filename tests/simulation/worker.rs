@@ -12,17 +12,32 @@ use leasehold_testkit::{
     sim::{Dice, Place},
 };
 
-use super::{held::Held, plan::millis, scene::Scene};
+use super::{
+    held::Held,
+    plan::millis,
+    punctual::{Due, Late},
+    scene::Scene,
+};
 
-/// An acquire, and for how long at least it keeps the lock closed.
+/// An acquire, for how long at least it keeps the lock closed, and when it is to end.
 struct Wish {
     acquire: Acquire,
     minimum: Option<Duration>,
+    /// For how long it waits; `None` for without limit, or where nobody polls it.
+    wait: Option<Duration>,
+    /// How late it is polled at most.
+    latest_poll: Duration,
 }
 
 impl Wish {
     fn of(self, owner: &Owner) -> Self {
         Self { acquire: self.acquire.owner(owner), ..self }
+    }
+
+    /// Without limit, and polled at once.
+    fn patient(acquire: Acquire) -> Self {
+        let acquire = acquire.wait_forever();
+        Self { acquire, minimum: None, wait: None, latest_poll: Duration::ZERO }
     }
 }
 
@@ -57,8 +72,8 @@ impl Worker {
             self.round(&names[index]).await;
         }
         for name in &self.scene.plan.names {
-            let acquire = self.locks.lock(name.as_str()).unwrap().acquire().wait_forever();
-            match self.ask(0, name, Wish { acquire, minimum: None }).await {
+            let acquire = self.locks.lock(name.as_str()).unwrap().acquire();
+            match self.ask(0, name, Wish::patient(acquire)).await {
                 Some(held) => held.hold().await,
                 None => self.scene.complain(format!("worker {} was not served", self.number)),
             }
@@ -82,8 +97,11 @@ impl Worker {
 
     async fn try_once(&self, name: &LockName) {
         let asked_at = self.now();
-        let Wish { acquire, minimum } = self.wish(name);
-        if let Ok(Some(guard)) = acquire.try_now().await {
+        let Wish { acquire, minimum, .. } = self.wish(name);
+        let due = Due::one_command(self);
+        let answer = acquire.try_now().await;
+        due.check(self, name, "a try", None);
+        if let Ok(Some(guard)) = answer {
             self.granted(0, name, asked_at, minimum, guard).hold().await;
         }
     }
@@ -132,8 +150,9 @@ impl Worker {
     /// Polls once or a few times and then not for a while, as a future in a `select!` that hangs.
     async fn forget(&self, name: &LockName) {
         let window = self.scene.plan.claim_window;
+        let wish = Wish { wait: None, latest_poll: Duration::ZERO, ..self.wish(name) };
         let mut ask: Pin<Box<dyn Future<Output = Option<Held<'_>>> + Send + '_>> =
-            Box::pin(self.ask(0, name, self.wish(name)));
+            Box::pin(self.ask(0, name, wish));
         for _ in 0..self.dice.from_to(1, 3) {
             if let Poll::Ready(held) = poll_for_nobody(ask.as_mut()) {
                 if let Some(held) = held {
@@ -170,12 +189,19 @@ impl Worker {
             minimum = Some(self.dice.spread(millis(1), plan.ttls[0]));
             acquire = acquire.hold_at_least(minimum.unwrap_or_default());
         }
-        let acquire = match self.dice.below(4) {
-            0 => acquire.wait_forever(),
-            1 => acquire.wait(self.dice.spread(millis(1), plan.ttls[1])),
-            _ => acquire.wait(plan.ttls[1] * 2),
+        let wait = match self.dice.below(4) {
+            0 => None,
+            _ if plan.is_steady() => None,
+            1 => Some(self.dice.spread(millis(1), plan.ttls[1])),
+            _ => Some(plan.ttls[1] * 2),
         };
-        Wish { acquire, minimum }
+        let acquire = match wait {
+            Some(wait) => acquire.wait(wait),
+            None => acquire.wait_forever(),
+        };
+        let is_late = habits.late_polls > 0 && self.dice.chance(habits.late_polls);
+        let latest_poll = if is_late { habits.latest_poll } else { Duration::ZERO };
+        Wish { acquire, minimum, wait, latest_poll }
     }
 
     /// Waits for a lock; the history knows in the same poll that it is there.
@@ -183,18 +209,28 @@ impl Worker {
         &'a self,
         asker: u64,
         name: &'a LockName,
-        Wish { acquire, minimum }: Wish,
+        Wish { acquire, minimum, wait, latest_poll }: Wish,
     ) -> Option<Held<'a>> {
         let asked_at = self.now();
         let worker = self.number * Self::ASKERS + asker;
         self.tell(name, Event::Asked { worker, at: asked_at });
-        let mut acquire = acquire.into_future();
-        let answer = poll_fn(|cx| acquire.as_mut().poll(cx)).await;
+        let due = wait.map(|wait| Due::wait(self, wait));
+        let mut acquire = Late::new(acquire.into_future(), self, latest_poll);
+        let answer = poll_fn(|cx| Pin::new(&mut acquire).poll(cx)).await;
+        if let Some(due) = due {
+            due.check(self, name, "a wait", Some(&acquire.stops()));
+        }
         if let Ok(guard) = answer {
             return Some(self.granted(asker, name, asked_at, minimum, guard));
         }
         self.gave_up(asker, name);
         self.settle_shared();
+        let enough = self.scene.plan.alone();
+        if enough.is_some_and(|enough| wait.is_none_or(|wait| wait >= enough)) {
+            let at = self.now();
+            self.scene
+                .complain(format!("at {at:?} {name} was free, and a wait of {wait:?} is over"));
+        }
         None
     }
 
@@ -256,6 +292,11 @@ impl Worker {
     /// The present instant of the world.
     pub(crate) fn now(&self) -> Instant {
         self.place.world.now()
+    }
+
+    /// The instant of the world when the clock of the process has run for so long.
+    pub(crate) fn in_local(&self, time: Duration) -> Instant {
+        self.place.drift.world(self.place.local.now() + time)
     }
 
     /// Sleeps by the clock of the process.

@@ -16,6 +16,22 @@ pub struct Named {
     pub fence: FenceToken,
 }
 
+/// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key
+/// in Redis, which can be evicted alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Who holds the lock.
+    Lease,
+    /// The fence counter.
+    Counter,
+    /// The order of those who wait.
+    Queue,
+    /// What is known of those who wait: until they are heard again, none of them counts as alive.
+    Waiters,
+    /// The marks of withdrawn acquisitions.
+    Marks,
+}
+
 /// The decisions of the embedded store that a mutant may replace.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreRules {
@@ -36,6 +52,8 @@ pub struct StoreRules {
     /// Whether the place of the first acquisition leaves the queue when the second is withdrawn:
     /// when they are the same.
     pub leaves_queue: fn(AcquisitionId, AcquisitionId) -> bool,
+    /// Whether the answer of a server is believed, given whether it is the master: only then.
+    pub is_believed: fn(is_master: bool) -> bool,
 }
 
 impl Default for StoreRules {
@@ -48,6 +66,7 @@ impl Default for StoreRules {
             reserves: |_, last| last,
             is_withdrawn: |marked| marked,
             leaves_queue: |place, withdrawn| place == withdrawn,
+            is_believed: |is_master| is_master,
         }
     }
 }

@@ -50,9 +50,10 @@ impl Queue {
         self.places.iter().any(|place| place.id.runtime() != runtime)
     }
 
-    /// The place of a runtime.
+    /// The place of a runtime, if more is known of it than its rank.
     pub(crate) fn of(&self, runtime: RuntimeId) -> Option<&PlaceRow> {
-        self.places.iter().find(|place| place.id.runtime() == runtime)
+        let is_known = |place: &&PlaceRow| !place.window.is_zero();
+        self.places.iter().find(|place| place.id.runtime() == runtime).filter(is_known)
     }
 
     /// The place of an acquisition.
@@ -83,6 +84,14 @@ impl Queue {
         self.places.retain(|place| !matches(place));
     }
 
+    /// Nothing is known of the waiters but their order: none is alive until it is heard again.
+    pub(crate) fn forget_lives(&mut self) {
+        for place in &mut self.places {
+            (place.heard, place.window) = (ServerTime::default(), Duration::ZERO);
+            (place.heartbeat, place.watermark) = (0, None);
+        }
+    }
+
     /// Keeps the queue for as long as a place lasts.
     pub(crate) fn keep(&mut self, now: ServerTime, window: Duration) {
         let needed = now.after(window);
@@ -99,7 +108,9 @@ impl Queue {
         if self.places.is_empty() {
             self.ends = now.after(place.window);
         }
-        self.remove(|other| other.id.runtime() == id.runtime() && other.id != id);
+        // One of which nothing is known any more stands anew, as in Redis.
+        let is_over = |other: &PlaceRow| other.id != id || other.window.is_zero();
+        self.remove(|other| other.id.runtime() == id.runtime() && is_over(other));
         match self.places.iter_mut().find(|other| other.id == id) {
             None => self.places.push_back(place),
             Some(stored) => {

@@ -1,6 +1,6 @@
 use super::{queue::Queue, time::ServerTime};
 use crate::{
-    seam::Named,
+    seam::{Named, Part},
     words::{AcquisitionId, FenceToken, RuntimeLabel},
 };
 
@@ -78,6 +78,17 @@ impl Row {
     pub(crate) fn mark_withdrawn(&mut self, now: ServerTime, id: AcquisitionId, ends: ServerTime) {
         self.withdrawn.retain(|(other, ends)| *ends > now && *other != id);
         self.withdrawn.push((id, ends));
+    }
+
+    /// One part is lost, the others stay.
+    pub(crate) fn lose(&mut self, part: Part) {
+        match part {
+            Part::Lease => self.lease = None,
+            Part::Counter => self.counter = None,
+            Part::Queue => self.queue = Queue::default(),
+            Part::Waiters => self.queue.forget_lives(),
+            Part::Marks => self.withdrawn.clear(),
+        }
     }
 
     /// When nothing of the row is left; `None` for a counter that lives for ever.

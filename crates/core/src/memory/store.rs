@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant},
-    seam::StoreRules,
+    seam::{Part, StoreRules},
     store::{
         Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
         Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
@@ -69,6 +69,14 @@ impl MemoryStore {
     /// Forgets everything, as `FLUSHALL` would; for tests of what a loss of data does.
     pub fn clear(&self) {
         lock(&self.keyspace).clear();
+    }
+
+    /// Forgets one part of what is known of a name, as an eviction would; for tests of what that
+    /// does.
+    #[doc(hidden)]
+    pub fn lose(&self, name: &LockName, part: Part) {
+        let now = self.server_time();
+        lock(&self.keyspace).with(now, name, |row| row.lose(part));
     }
 
     /// Takes one step on the row of a name, then delivers what it sent.

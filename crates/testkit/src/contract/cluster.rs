@@ -9,7 +9,7 @@ use std::{
 
 use leasehold_core::{
     Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, Namespace,
-    SystemClock,
+    SystemClock, seam::Part,
 };
 
 use super::{
@@ -80,6 +80,7 @@ impl StoreUnderTest for ClusterSubject {
             Capability::Time,
             Capability::DataLoss,
             Capability::CounterLoss,
+            Capability::PartLoss,
             Capability::Exhaustion,
             Capability::Snapshot,
         ]
@@ -119,6 +120,10 @@ impl StoreUnderTest for ClusterSubject {
             let lost: u32 = master.query(&["DEL", &key]);
             assert_eq!(lost, 1, "{name} has a counter to lose");
         })
+    }
+
+    fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {
+        Box::pin(async move { self.keyspaces().for_each(|keys| keys.lose_part(name, part)) })
     }
 
     fn restart(&self) -> Task<'_> {

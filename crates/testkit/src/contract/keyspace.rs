@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::FencePolicy;
+use leasehold_core::{FencePolicy, LockName, seam::Part};
 
 use super::subject::Snapshot;
 use crate::RedisServer;
@@ -85,6 +85,19 @@ impl Keyspace<'_> {
     /// Loses everything.
     pub(super) fn lose(&self) {
         self.server.command(&["EVAL", LOSE, "0", &self.pattern()]);
+    }
+
+    /// Loses one part of what is known of a name, and nothing else.
+    pub(super) fn lose_part(&self, name: &LockName, part: Part) {
+        let kind = match part {
+            Part::Lease => "lease",
+            Part::Counter => "fence",
+            Part::Queue => "queue",
+            Part::Waiters => "waiters",
+            Part::Marks => "withdrawn:*",
+        };
+        let pattern = format!("{}*{name}*:{kind}", self.prefix);
+        self.server.command(&["EVAL", LOSE, "0", &pattern]);
     }
 
     /// Everything that is there.

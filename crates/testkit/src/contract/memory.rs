@@ -6,7 +6,7 @@ use std::{
 use leasehold_core::{
     Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
     RuntimeLabel, Ttl,
-    seam::StoreRules,
+    seam::{Part, StoreRules},
     store::{Acquire, AcquireAnswer, Inspection, Release, Renewal},
 };
 
@@ -100,6 +100,10 @@ impl StoreUnderTest for MemorySubject {
             assert!(renewed.is_ok(), "{renewed:?}");
             self.clock.advance(self.fencing.retention);
         })
+    }
+
+    fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {
+        Box::pin(async move { self.memory().lose(name, part) })
     }
 
     fn restart(&self) -> Task<'_> {

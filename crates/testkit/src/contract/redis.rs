@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     Clock, Entropy, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore,
-    RedisConfig, RedisStore, SystemClock, SystemEntropy,
+    RedisConfig, RedisStore, SystemClock, SystemEntropy, seam::Part,
 };
 use tokio::runtime::Handle;
 
@@ -101,6 +101,10 @@ impl StoreUnderTest for RedisSubject {
             let lost: u32 = self.server.query(&["DEL", &self.store.keys().counter(name)]);
             assert_eq!(lost, 1, "{name} has a counter to lose");
         })
+    }
+
+    fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {
+        Box::pin(async move { self.keyspace().lose_part(name, part) })
     }
 
     fn restart(&self) -> Task<'_> {

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use leasehold_core::{FenceSettings, Instant, LockName, LockStore};
+use leasehold_core::{FenceSettings, Instant, LockName, LockStore, seam::Part};
 
 /// Something that a subject does, on its way.
 pub type Task<'a, T = ()> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -14,6 +14,8 @@ pub enum Capability {
     DataLoss,
     /// A fence counter can be lost while its lease stands.
     CounterLoss,
+    /// One part of what is known of a name can be lost alone.
+    PartLoss,
     /// What keeps the data can be started anew, empty.
     Restart,
     /// A fence counter can be brought to its end.
@@ -24,10 +26,11 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Time,
         Self::DataLoss,
         Self::CounterLoss,
+        Self::PartLoss,
         Self::Restart,
         Self::Exhaustion,
         Self::Snapshot,
@@ -70,6 +73,9 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync {
 
     /// Loses the fence counter of a name, while its lease stands.
     fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a>;
+
+    /// Loses one part of what is known of a name, while the others stay.
+    fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a>;
 
     /// Starts what keeps the data anew, empty.
     fn restart(&self) -> Task<'_>;

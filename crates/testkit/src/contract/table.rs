@@ -6,7 +6,7 @@ use super::{
     cases,
     scene::Scene,
     subject::{
-        Capability::{self, CounterLoss, DataLoss, Exhaustion, Restart, Snapshot, Time},
+        Capability::{self, CounterLoss, DataLoss, Exhaustion, PartLoss, Restart, Snapshot, Time},
         StoreUnderTest, Task,
     },
 };
@@ -202,6 +202,11 @@ macro_rules! contract_cases {
                 a_plain_counter_counts [Counter],
                 a_plain_counter_repeats_tokens_after_a_loss [Counter DataLoss],
                 a_watermark_heals_a_plain_counter [Counter DataLoss],
+            }
+            loss {
+                a_new_waiter_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],
+                those_who_waited_go_on_after_a_loss [TimeFloor PartLoss],
+                a_holder_ends_its_lease_after_a_loss [TimeFloor PartLoss],
             }
             twice {
                 every_command_may_run_twice [TimeFloor DataLoss Snapshot],

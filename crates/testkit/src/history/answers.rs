@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use leasehold_core::{AcquisitionId, FenceToken};
+use leasehold_core::{AcquisitionId, FenceToken, seam::Part};
 
 use super::{deed::Deed, event::Event, violation::Violation};
 
@@ -26,7 +26,7 @@ pub(super) fn check(events: &[Event], violations: &mut Vec<Violation>) {
             {
                 violations.push(Violation::WrongLease { id, first, at });
             }
-            Deed::Ended { .. } => stands = None,
+            Deed::Ended { .. } | Deed::PartLost { part: Part::Lease } => stands = None,
             Deed::Withdrawn { id } => {
                 dead.insert(id);
             }
@@ -34,6 +34,7 @@ pub(super) fn check(events: &[Event], violations: &mut Vec<Violation>) {
                 stands = None;
                 dead.clear();
             }
+            Deed::PartLost { part: Part::Marks } => dead.clear(),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
 
 use super::{deed::Deed, event::Event};
 
@@ -40,7 +40,7 @@ impl Blocks {
                     blocks.by_first.insert((first, blocks.by_first.len()), block);
                 }
                 Deed::Forced { first } => blocks.forsake(at, |block| block.first == first),
-                Deed::Forgot => blocks.forsake(at, |_| true),
+                Deed::Forgot | Deed::PartLost { part: Part::Lease } => blocks.forsake(at, |_| true),
                 _ => {}
             }
         }

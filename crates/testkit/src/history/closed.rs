@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, seam::Part};
 
 use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 
@@ -86,7 +86,7 @@ impl Doors {
                 self.asked.remove(&first);
                 self.kept = None;
             }
-            Deed::Forgot => {
+            Deed::Forgot | Deed::PartLost { part: Part::Lease } => {
                 self.asked.clear();
                 self.kept = None;
             }

@@ -1,4 +1,4 @@
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
 
 /// What a server did, or what a runtime sent to it, as a spy between the two saw it.
 ///
@@ -64,6 +64,11 @@ pub enum Deed {
     },
     /// The server forgot everything.
     Forgot,
+    /// The server forgot one part of what it knows of the lock.
+    PartLost {
+        /// Which one.
+        part: Part,
+    },
     /// A runtime died, with all it believed.
     Crashed {
         /// Which one.

@@ -87,6 +87,14 @@ pub enum Event {
         /// When it was told.
         at: Instant,
     },
+    /// The holder was told that the server has its lease no more; besides
+    /// [`Lost`](Self::Lost).
+    ToldGone {
+        /// The lease.
+        lease: AcquisitionId,
+        /// When it was told.
+        at: Instant,
+    },
     /// A worker does not wait any more: it gave up, or nobody polls its future.
     GaveUp {
         /// Who waited.
@@ -102,6 +110,16 @@ pub enum Event {
         until: Instant,
         /// For how long at most somebody waits and nobody believes.
         patience: Duration,
+    },
+    /// All who ask stay and are polled, and one message goes wrong at a time: no place is lost,
+    /// and no grant is left untaken.
+    Steady {
+        /// From when on.
+        from: Instant,
+        /// Until when; what is granted shortly before need not be taken.
+        until: Instant,
+        /// Whether every grant is to be taken: a late copy may be granted what nobody wants.
+        takes_all: bool,
     },
     /// A spy between the runtimes and the server saw something.
     Spied {

@@ -7,9 +7,11 @@ mod closed;
 mod deed;
 mod event;
 mod fences;
+mod losses;
 mod order;
 mod recorder;
 mod reuse;
+mod steady;
 mod storage;
 mod summary;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::{AcquisitionId, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, Instant, RuntimeId, seam::Part};
 
 use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 
@@ -51,7 +51,9 @@ pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Viol
                 queue.spent.extend(ended.map(|block| block.id));
             }
             Deed::Withdrawn { id } => queue.leave(id),
-            Deed::Forgot => queue.places.clear(),
+            Deed::Forgot | Deed::PartLost { part: Part::Queue | Part::Waiters } => {
+                queue.places.clear();
+            }
             Deed::WithdrawSent { id } | Deed::ReleaseSent { id, .. } => {
                 queue.spent.insert(id);
                 queue.given_up.remove(&id);

@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
-    answers, belief, blocks::Blocks, closed, event::Event, fences, order, reuse, storage,
-    summary::Summary, turns, violation::Violation, waiting,
+    answers, belief, blocks::Blocks, closed, event::Event, fences, losses, order, reuse, steady,
+    storage, summary::Summary, turns, violation::Violation, waiting,
 };
 
 /// What happened to one lock, recorded by all who used it; clones are the same history.
@@ -61,13 +61,15 @@ impl History {
         let times = beliefs.values().map(|belief| (belief.from, belief.end()));
         // A lock that stays closed makes nobody wait in vain.
         let times = times.chain(closed::times(&events));
-        summary.longest_gap = waiting::check(&events, times, &mut violations);
+        waiting::check(&events, times, &mut summary, &mut violations);
         belief::check(&events, beliefs, &mut summary);
         turns::check(&events, &blocks, &mut violations);
         reuse::check(&events, &blocks, &mut violations);
         order::check(&events, &blocks, &mut violations);
         summary.kept = closed::check(&events, &blocks, &mut violations);
         answers::check(&events, &mut violations);
+        steady::check(&events, &blocks, &mut violations);
+        losses::check(&events, &blocks, &mut violations);
         summary.turns = blocks.iter().count();
         if strict {
             violations.extend(summary.overlaps.iter().cloned().map(Violation::TwoBelievers));

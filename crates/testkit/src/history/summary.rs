@@ -28,6 +28,8 @@ pub struct Summary {
     pub turns: usize,
     /// How many locks a spy saw the server keep closed after their release.
     pub kept: usize,
+    /// The longest time of those below, in thousandths of what was to be at most.
+    pub tightest: u32,
     /// The longest time in which nothing went wrong, somebody waited and nobody believed.
     pub longest_gap: Duration,
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
 use uuid::Uuid;
 
 use super::{Deed, Event, History, Violation};
@@ -190,4 +190,55 @@ fn a_lock_that_stays_closed_is_opened_by_nobody_before_its_time() {
     let forced = spied(50, Deed::Forced { first: token(10) });
     let by_force = gives_back(vec![kept(20, 100), forced, minted(50, next, 20, 20)]);
     assert_eq!(opened(by_force), [], "an operator may");
+}
+
+/// Nothing but single messages goes wrong from 0 to 2 s.
+fn steady() -> Event {
+    Event::Steady { from: ms(0), until: ms(2_000), takes_all: true }
+}
+
+#[test]
+fn a_grant_that_nobody_takes_is_found_while_all_stay() {
+    let wasted = minted(20, id(2, 1), 30, 40);
+    assert_eq!(found(with(turn(), [wasted])), []);
+    let (id, first, at) = (id(2, 1), token(30), ms(20));
+    let expected = [Violation::GrantWasted { id, first, at }];
+    assert_eq!(found(with(turn(), [wasted, steady()])), expected);
+    // Shortly before the end nobody need have taken it yet.
+    let early = Event::Steady { from: ms(0), until: ms(100), takes_all: true };
+    assert_eq!(found(with(turn(), [wasted, early])), []);
+}
+
+#[test]
+fn a_place_that_dies_is_found_while_all_stay() {
+    let (held, waits) = (turn(), [queued(5, id(2, 1))]);
+    let late = [queued(200, id(2, 1)), steady()];
+    let (id_2, live_until) = (id(2, 1), ms(105));
+    let expected = [Violation::PlaceDied { id: id_2, live_until }];
+    assert_eq!(found(with(held.clone(), with(waits, late))), expected);
+    let in_time = [queued(90, id(2, 1)), queued(180, id(2, 1)), steady()];
+    assert_eq!(found(with(held.clone(), with(waits, in_time))), []);
+    // One that its runtime gave up may die.
+    let withdrawn = spied(50, Deed::WithdrawSent { id: id(2, 1) });
+    let others = [withdrawn, spied(50, Deed::Withdrawn { id: id(2, 1) }), queued(200, id(3, 1))];
+    assert_eq!(found(with(held, with(with(waits, others), [steady()]))), []);
+}
+
+#[test]
+fn a_loss_that_nothing_brought_about_is_found() {
+    let lease = id(1, 6);
+    let [taken, believed] = granted(9, lease, 11);
+    let (grant, told) = (minted(1, id(1, 1), 10, 20), Event::ToldGone { lease, at: ms(20) });
+    let lost = Event::Lost { lease, at: ms(20) };
+    let for_nothing = [grant, taken, believed, told, lost];
+    let at = ms(20);
+    assert_eq!(found(for_nothing), [Violation::LostForNothing { lease, at }]);
+    for deed in [
+        Deed::Withdrawn { id: id(1, 1) },
+        Deed::Forced { first: token(10) },
+        Deed::PartLost { part: Part::Lease },
+        Deed::Forgot,
+    ] {
+        assert_eq!(found(with([grant, taken, believed, spied(15, deed)], [told, lost])), []);
+    }
 }

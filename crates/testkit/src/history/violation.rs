@@ -149,6 +149,29 @@ pub enum Violation {
         /// When.
         at: Instant,
     },
+    /// A place died although its runtime was there and wanted it.
+    PlaceDied {
+        /// The acquisition that had the place.
+        id: AcquisitionId,
+        /// Until when the place was live.
+        live_until: Instant,
+    },
+    /// A grant was taken by nobody although somebody waited for it.
+    GrantWasted {
+        /// The acquisition that was granted the lock.
+        id: AcquisitionId,
+        /// The first token.
+        first: FenceToken,
+        /// When it was granted.
+        at: Instant,
+    },
+    /// A holder was told that its lease is gone, and nothing had ended it.
+    LostForNothing {
+        /// The lease.
+        lease: AcquisitionId,
+        /// When.
+        at: Instant,
+    },
     /// Nothing went wrong, somebody waited, and nobody believed for too long.
     NobodyServed {
         /// From when on.
@@ -230,6 +253,15 @@ impl fmt::Display for Violation {
             }
             Self::DeadServed { id, at } => {
                 write!(f, "at {at:?} {id} was queued or granted, and had been withdrawn")
+            }
+            Self::PlaceDied { id, live_until } => {
+                write!(f, "the place of {id} died at {live_until:?} although its runtime wanted it")
+            }
+            Self::GrantWasted { id, first, at } => {
+                write!(f, "at {at:?} {id} was granted {first}, which nobody took")
+            }
+            Self::LostForNothing { lease, at } => {
+                write!(f, "at {at:?} lease {lease} was told gone, and nothing had ended it")
             }
             Self::NobodyServed { from, until, patience } => write!(
                 f,

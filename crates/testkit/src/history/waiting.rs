@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::Instant;
 
-use super::{event::Event, violation::Violation};
+use super::{event::Event, summary::Summary, violation::Violation};
 
 /// What changes at an instant; more waiters and believers count before fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,27 +20,29 @@ struct Gap {
     until: Instant,
 }
 
-/// Checks that nobody waits in vain for long while nothing goes wrong; returns the longest such
-/// time that was seen.
+/// Checks that nobody waits in vain for long while nothing goes wrong; tells the longest such time
+/// that was seen.
 pub(super) fn check(
     events: &[Event],
     beliefs: impl Iterator<Item = (Instant, Instant)>,
+    summary: &mut Summary,
     violations: &mut Vec<Violation>,
-) -> Duration {
+) {
     let gaps = gaps(changes(events, beliefs));
-    let mut longest = Duration::ZERO;
     for event in events {
         let Event::Calm { from, until, patience } = *event else { continue };
         for gap in &gaps {
             let (from, until) = (gap.from.max(from), gap.until.min(until));
             let waited = until.saturating_since(from);
-            longest = longest.max(waited);
+            summary.longest_gap = summary.longest_gap.max(waited);
+            let thousandths = waited.as_nanos() * 1_000 / patience.as_nanos().max(1);
+            let thousandths = u32::try_from(thousandths).unwrap_or(u32::MAX);
+            summary.tightest = summary.tightest.max(thousandths);
             if waited > patience {
                 violations.push(Violation::NobodyServed { from, until, patience });
             }
         }
     }
-    longest
 }
 
 fn changes(

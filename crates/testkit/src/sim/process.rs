@@ -15,7 +15,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::drift::Drift;
+use super::{drift::Drift, stops::Stops};
 use crate::ManualClock;
 
 /// What a process reads out of its sockets when it next runs.
@@ -31,6 +31,8 @@ pub(super) struct Process {
     inbox: VecDeque<Delivery>,
     has_work: bool,
     stopped_until: Option<Instant>,
+    stopped_since: Option<Instant>,
+    stops: Stops,
 }
 
 /// Tells when a tokio runtime has nothing left to run.
@@ -52,8 +54,22 @@ impl Process {
             .expect("a runtime without drivers needs nothing of the system");
         let clock = ManualClock::new();
         clock.set(drift.local(now));
-        let (inbox, stopped_until) = (VecDeque::new(), None);
-        Self { tokio: Some(tokio), clock, drift, idle, inbox, has_work: false, stopped_until }
+        Self {
+            tokio: Some(tokio),
+            clock,
+            drift,
+            idle,
+            inbox: VecDeque::new(),
+            has_work: false,
+            stopped_until: None,
+            stopped_since: None,
+            stops: Stops::default(),
+        }
+    }
+
+    /// When the process was stopped.
+    pub(super) fn stops(&self) -> &Stops {
+        &self.stops
     }
 
     pub(super) fn clock(&self) -> &ManualClock {
@@ -88,7 +104,8 @@ impl Process {
     }
 
     /// Stops the process for a while, whatever wakes it.
-    pub(super) fn stop_until(&mut self, at: Instant) {
+    pub(super) fn stop_until(&mut self, now: Instant, at: Instant) {
+        self.stopped_since.get_or_insert(now);
         self.stopped_until = self.stopped_until.max(Some(at));
     }
 
@@ -117,7 +134,9 @@ impl Process {
     pub(super) fn run(&mut self, now: Instant, polls: Option<u64>, sockets_first: bool) {
         let Some(tokio) = &self.tokio else { return };
         let _entered = tokio.enter();
-        self.stopped_until = None;
+        if let (Some(since), Some(until)) = (self.stopped_since.take(), self.stopped_until.take()) {
+            self.stops.add(since, until.min(now));
+        }
         let inbox = std::mem::take(&mut self.inbox);
         let read = || {
             if !inbox.is_empty() {
@@ -225,10 +244,11 @@ mod tests {
         assert_eq!(*count.lock().unwrap(), 10);
         let wakes = process.next_turn(now).unwrap();
         assert_eq!(wakes, now + Duration::from_millis(5));
-        process.stop_until(wakes + Duration::from_millis(1));
+        process.stop_until(now, wakes + Duration::from_millis(1));
         assert_eq!(process.next_turn(wakes), Some(wakes + Duration::from_millis(1)));
         process.run(wakes + Duration::from_millis(1), None, true);
         assert_eq!(*count.lock().unwrap(), 110);
         assert_eq!(process.next_turn(wakes), None);
+        assert_eq!(process.stops().within(now, wakes), Duration::from_millis(5));
     }
 }

@@ -7,19 +7,23 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, FenceSettings, LockName, LockStore, MemoryStore, RuntimeId,
-    seam::StoreRules,
-    store::{Inspection, Listener, Push},
+    Clock, FenceSettings, LockName, LockStore, MemoryStore, RuntimeId, StoreError, StoreErrorKind,
+    seam::{Part, StoreRules},
+    store::{HoldAnswer, Inspection, Listener, Push, ReleaseAnswer, RenewAnswer},
 };
 
 use super::slot::Outcome;
-use crate::{ManualClock, faulty::Command};
+use crate::{
+    ManualClock,
+    faulty::{Answer, Command},
+};
 
 /// The server of a simulated world: it takes its time, and every push leaves through a mailbox.
 #[derive(Debug)]
 pub(super) struct Server {
     clock: ManualClock,
     memory: MemoryStore,
+    rules: StoreRules,
     outbox: Arc<Outbox>,
     mailboxes: Mutex<BTreeMap<RuntimeId, Arc<Mailbox>>>,
 }
@@ -54,7 +58,7 @@ impl Server {
         let settings = FenceSettings::default();
         let memory = MemoryStore::with_rules(Arc::new(clock.clone()), settings, rules);
         let (outbox, mailboxes) = (Arc::default(), Mutex::default());
-        Self { clock: clock.clone(), memory, outbox, mailboxes }
+        Self { clock: clock.clone(), memory, rules, outbox, mailboxes }
     }
 
     pub(super) fn memory(&self) -> &MemoryStore {
@@ -77,6 +81,31 @@ impl Server {
         (outcome, std::mem::take(&mut *lock(&self.outbox.0)))
     }
 
+    /// Answers as a replica would that was never told of any lock: a refusal, unless it is believed.
+    pub(super) fn answer_as_replica(&self, command: &Command) -> Outcome {
+        self.clock.advance(Self::PACE);
+        if !(self.rules.is_believed)(false) {
+            return Err(refusal("the server is a replica"));
+        }
+        // It runs what writes nothing there.
+        match command {
+            Command::Renew { batch } => {
+                Ok(Answer::Renew(batch.iter().map(|_| RenewAnswer::Gone).collect()))
+            }
+            Command::Hold { .. } => Ok(Answer::Hold(HoldAnswer::Gone)),
+            Command::Release { .. } => Ok(Answer::Release(ReleaseAnswer::Gone)),
+            Command::Inspect { .. } => Ok(Answer::Inspect(Inspection::Free { last_fence: None })),
+            _ => Err(refusal("a replica takes no writes")),
+        }
+    }
+
+    /// Forgets one part of what is known of a name.
+    pub(super) fn lose(&self, name: &LockName, part: Part) {
+        self.clock.advance(Self::PACE);
+        self.memory.lose(name, part);
+        self.clock.advance(Self::PACE);
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&self) {
         self.clock.advance(Self::PACE);
@@ -89,6 +118,11 @@ impl Server {
         let deadline = self.clock.now() + Duration::from_secs(1);
         at_once(self.memory.inspect(name, deadline)).expect("the embedded store answers")
     }
+}
+
+/// What a server says that executes nothing at present.
+pub(super) fn refusal(what: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, what, "try again").as_answer()
 }
 
 /// The output of a future that waits for nothing.

@@ -50,6 +50,11 @@ impl Spy {
         }
     }
 
+    /// Something happened to a name.
+    pub(super) fn about(&self, at: Instant, name: &LockName, deed: Deed) {
+        self.tell(at, name, deed);
+    }
+
     /// A runtime sends a command.
     pub(super) fn sent(&self, at: Instant, command: &Command) {
         match command {

@@ -16,6 +16,7 @@ pub enum Step {
     Subscribed { process: usize },
     Unsubscribed { process: usize },
     Cut { process: usize, until: Instant },
+    Misled { process: usize, until: Instant },
     Paused { process: usize, until: Instant },
     Crashed { process: usize },
     Note(String),

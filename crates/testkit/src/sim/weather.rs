@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::dice::{Dice, Ppm};
 
 /// How often what goes wrong, per message or per turn of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weather {
     /// A message takes far longer than usual, and all behind it on its connection.
     pub slow: Ppm,
@@ -33,12 +33,35 @@ pub struct Weather {
     pub preempt: Ppm,
     /// The longest detour, tail and pause.
     pub longest: Duration,
+    /// How long a message usually takes, at least and at most.
+    pub usual: (Duration, Duration),
 }
 
 impl Weather {
     /// Nothing goes wrong.
     pub fn calm() -> Self {
-        Self::default()
+        Self {
+            slow: 0,
+            lose_request: 0,
+            lose_reply: 0,
+            duplicate: 0,
+            late: 0,
+            refuse: 0,
+            reset: 0,
+            lose_push: 0,
+            late_push: 0,
+            duplicate_push: 0,
+            unsubscribe: 0,
+            pause: 0,
+            preempt: 0,
+            longest: Duration::ZERO,
+            usual: USUAL,
+        }
+    }
+
+    /// Nothing goes wrong, but every message takes such a time.
+    pub fn slow(least: Duration, most: Duration) -> Self {
+        Self { usual: (least, most), ..Self::calm() }
     }
 
     /// Some things go wrong, some of them often: every seed has other ones.
@@ -64,6 +87,7 @@ impl Weather {
             pause: rate(8_000),
             preempt: rate(100_000),
             longest,
+            usual: USUAL,
         }
     }
 
@@ -75,14 +99,14 @@ impl Weather {
     /// How long a message takes.
     pub(super) fn delay(&self, dice: &Dice) -> Duration {
         if dice.chance(self.slow) {
-            return dice.spread(USUAL.1, self.longest);
+            return dice.spread(self.usual.1, self.longest);
         }
-        dice.spread(USUAL.0, USUAL.1)
+        dice.spread(self.usual.0, self.usual.1)
     }
 
     /// How long a detour takes.
     pub(super) fn detour(&self, dice: &Dice) -> Duration {
-        dice.spread(USUAL.1, self.longest.max(USUAL.1))
+        dice.spread(self.usual.1, self.longest.max(self.usual.1))
     }
 }
 

@@ -8,6 +8,7 @@ use leasehold_core::{
 use super::{
     dice::Dice,
     letter::{Happening, Lane, Letter},
+    mishap::{Fate, Mishap, Mishaps},
     slot::{Outcome, Slot},
     spy::Spy,
     trace::{Step, Trace},
@@ -22,6 +23,7 @@ pub(super) struct Wire {
     pub(super) weather: Weather,
     pub(super) spy: Spy,
     pub(super) trace: Trace,
+    mishaps: Mishaps,
     happenings: BTreeMap<(Instant, u64), Happening>,
     ends: Vec<End>,
     happened: u64,
@@ -35,6 +37,7 @@ struct End {
     pushes_until: Instant,
     dead: bool,
     cut_until: Instant,
+    misled_until: Instant,
     listener: Option<Weak<dyn Listener>>,
     subscribed: bool,
 }
@@ -63,8 +66,9 @@ const RESUBSCRIBE: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 impl Wire {
     pub(super) fn new(clock: ManualClock, dice: Dice, spy: Spy, trace: Trace) -> Self {
         let (happenings, ends) = (BTreeMap::new(), Vec::new());
-        let weather = Weather::calm();
-        Self { clock, dice, weather, spy, trace, happenings, ends, happened: 0, calls: 0 }
+        let (weather, mishaps) = (Weather::calm(), Mishaps::default());
+        let (happened, calls) = (0, 0);
+        Self { clock, dice, weather, spy, trace, mishaps, happenings, ends, happened, calls }
     }
 
     /// Connects one more process.
@@ -97,7 +101,12 @@ impl Wire {
             return ticket;
         }
         self.spy.sent(now, &command);
-        let (at, fate) = self.arrival(lane);
+        let mishap = self.mishaps.strike(now, process, &command);
+        let (at, fate) = match mishap {
+            Some(Fate::Lost) => (None, "lost"),
+            Some(Fate::Late(time)) => (Some(now + time), "late"),
+            Some(Fate::Unanswered) | None => self.arrival(lane),
+        };
         self.note(|| Step::Sent { process, call, command: command.clone(), fate });
         if self.dice.chance(weather.duplicate) {
             let again = at.unwrap_or(now) + weather.detour(&self.dice);
@@ -114,6 +123,7 @@ impl Wire {
         if let Some(at) = at {
             let refused = self.dice.chance(weather.refuse);
             let loses_reply = self.dice.chance(weather.lose_reply);
+            let loses_reply = loses_reply || mishap == Some(Fate::Unanswered);
             let letter = Letter { lane, call, command, slot: Some(slot), refused, loses_reply };
             self.schedule(at, Happening::Arrival(letter));
         }
@@ -169,7 +179,10 @@ impl Wire {
             let again = now + weather.detour(&self.dice);
             self.schedule(again, Happening::Push { process, push: push.clone() });
         }
-        let (at, fate) = if self.dice.chance(weather.lose_push) {
+        let mishap = self.mishaps.strike_push(now, process);
+        let (at, fate) = if let Some(Fate::Late(time)) = mishap {
+            (Some(now + time), "late")
+        } else if mishap.is_some() || self.dice.chance(weather.lose_push) {
             (None, "lost")
         } else if self.dice.chance(weather.late_push) {
             (Some(now + weather.detour(&self.dice)), "late")
@@ -282,6 +295,23 @@ impl Wire {
         }
     }
 
+    /// Something is to go wrong with one message.
+    pub(super) fn mishap(&mut self, mishap: Mishap) {
+        self.mishaps.add(mishap);
+    }
+
+    /// What a process sends goes to a replica until an instant.
+    pub(super) fn mislead(&mut self, process: usize, until: Instant) {
+        self.note(|| Step::Misled { process, until });
+        let end = &mut self.ends[process];
+        end.misled_until = end.misled_until.max(until);
+    }
+
+    /// Whether what a process sends goes to a replica.
+    pub(super) fn is_misled(&self, process: usize) -> bool {
+        self.now() < self.ends[process].misled_until
+    }
+
     /// A process is no more; what it sent is on its way.
     pub(super) fn crash(&mut self, process: usize) {
         self.note(|| Step::Crashed { process });
@@ -314,12 +344,13 @@ impl Wire {
         }
     }
 
-    /// Ends all cuts, and lets everything that is on its way arrive soon, in the same order.
+    /// Ends all cuts and mishaps, and lets everything that is on its way arrive soon, in the same order.
     pub(super) fn clear_up(&mut self, by: Duration) {
         self.weather = Weather::calm();
+        self.mishaps.clear();
         let latest = self.now() + by;
         for end in &mut self.ends {
-            end.cut_until = Instant::default();
+            (end.cut_until, end.misled_until) = (Instant::default(), Instant::default());
             end.pushes_until = end.pushes_until.min(latest);
             for connection in &mut end.lanes {
                 connection.there_until = connection.there_until.min(latest);

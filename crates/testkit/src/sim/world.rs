@@ -6,8 +6,8 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Entropy, Instant, LockName, MemoryStore, RuntimeId, StoreError, StoreErrorKind,
-    seam::StoreRules,
+    Clock, Entropy, Instant, LockName, MemoryStore, RuntimeId,
+    seam::{Part, StoreRules},
     store::{Inspection, LeaseRecord},
 };
 use tokio::task::JoinHandle;
@@ -17,9 +17,11 @@ use super::{
     drift::Drift,
     letter::{Happening, Letter},
     line::Line,
+    mishap::Mishap,
     process::Process,
-    server::{Peek, Server},
+    server::{Peek, Server, refusal},
     spy::Spy,
+    stops::Stops,
     trace::{Step, Trace},
     weather::Weather,
     wire::Wire,
@@ -52,6 +54,8 @@ pub struct Place {
     pub world: ManualClock,
     /// How the two belong together.
     pub drift: Drift,
+    /// When the process was stopped, by the clock of the world.
+    pub stops: Stops,
 }
 
 /// Sends messages that are not for the server of locks.
@@ -126,11 +130,11 @@ impl World {
     /// Starts a process whose clock runs in its own way.
     pub fn start(&mut self, drift: Drift) -> Place {
         let process = Process::new(self.now(), drift);
-        let local = process.clock().clone();
+        let (local, stops) = (process.clock().clone(), process.stops().clone());
         let number = lock(&self.wire).connect();
         self.processes.push(process);
         lock(&self.runtimes).push(None);
-        Place { process: number, local, world: self.clock.clone(), drift }
+        Place { process: number, local, world: self.clock.clone(), drift, stops }
     }
 
     /// The store of a process.
@@ -170,7 +174,8 @@ impl World {
     /// Stops a process until an instant.
     pub fn pause(&mut self, process: usize, until: Instant) {
         self.note(|| Step::Paused { process, until });
-        self.processes[process].stop_until(until);
+        let now = self.now();
+        self.processes[process].stop_until(now, until);
     }
 
     /// Cuts a process off from the server until an instant.
@@ -197,6 +202,23 @@ impl World {
         self.note(|| Step::Note("FLUSHALL".into()));
         self.server.clear();
         self.spy.everywhere(self.now(), Deed::Forgot);
+    }
+
+    /// The server forgets one part of what it knows of a name.
+    pub fn lose(&mut self, name: &LockName, part: Part) {
+        self.note(|| Step::Note(format!("{part:?} of {name} is lost")));
+        self.server.lose(name, part);
+        self.spy.about(self.now(), name, Deed::PartLost { part });
+    }
+
+    /// What a process sends goes to a replica until an instant.
+    pub fn mislead(&mut self, process: usize, until: Instant) {
+        lock(&self.wire).mislead(process, until);
+    }
+
+    /// Something is to go wrong with one message.
+    pub fn mishap(&mut self, mishap: Mishap) {
+        lock(&self.wire).mishap(mishap);
     }
 
     /// An operator ends whatever lease stands; whether there was one.
@@ -278,7 +300,12 @@ impl World {
 
     fn arrive(&mut self, letter: Letter) {
         let Letter { lane, call, command, slot, refused, loses_reply } = letter;
-        let outcome = if refused { Err(refusal()) } else { self.execute(&command) };
+        let is_misled = lock(&self.wire).is_misled(lane.process);
+        let outcome = match (refused, is_misled) {
+            (true, _) => Err(refusal("the server is loading")),
+            (_, true) => self.server.answer_as_replica(&command),
+            (..) => self.execute(&command),
+        };
         let mut wire = lock(&self.wire);
         wire.note(|| Step::Executed {
             process: lane.process,
@@ -336,10 +363,6 @@ impl fmt::Debug for World {
 const MOMENT: (Duration, Duration) = (Duration::from_micros(1), Duration::from_millis(1));
 /// How many polls of a process's tasks come at most before it is stopped in their midst.
 const MOST_POLLS: u64 = 24;
-
-fn refusal() -> StoreError {
-    StoreError::new(StoreErrorKind::Definite, "the server is loading", "try again").as_answer()
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -54,12 +54,14 @@ fn corrupt(n: u64, mut change: impl FnMut(&mut Event)) -> History {
         | Event::Wrote { lease, .. }
         | Event::ClosedUntil { lease, .. }
         | Event::Released { lease, .. }
+        | Event::ToldGone { lease, .. }
         | Event::Lost { lease, .. } => *lease == id(n),
         Event::Asked { .. }
         | Event::Incremented { .. }
         | Event::CounterRead { .. }
         | Event::GaveUp { .. }
         | Event::Calm { .. }
+        | Event::Steady { .. }
         | Event::Spied { .. } => false,
     };
     let mut events = good();
@@ -91,6 +93,7 @@ fn a_good_history_holds_together_in_any_order_of_recording() {
         overlaps: Vec::new(),
         turns: 0,
         kept: 0,
+        tightest: 0,
         longest_gap: Duration::ZERO,
     };
     assert_eq!(summary, expected);

@@ -7,6 +7,7 @@ pub(super) mod grant;
 pub(super) mod hold;
 pub(super) mod inspect;
 pub(super) mod keep;
+pub(super) mod loss;
 pub(super) mod next;
 pub(super) mod queue;
 pub(super) mod release;
