@@ -105,6 +105,7 @@ same fault did to a control without the protection. \`scripts/prove.sh matrix\` 
 checks that none is missing here.
 
 Seen on $(date -u '+%Y-%m-%d'), $(uname -sm), $(nproc) cores, $(redis-server --version | sed -n 's/.*v=\([0-9.]*\).*/redis-server \1/p'), each arm ${REPEATS:-3} times; the table tells the last.
+\`scripts/test.sh --servers\` runs every row on Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0; the gate on those of them that it finds.
 HEAD
     local file room="" id fault right seen control damage
     for file in "$rows"/*.row; do

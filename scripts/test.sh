@@ -4,11 +4,16 @@
 #
 #   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL and Prometheus; says how to install what is missing
 #   scripts/test.sh --install   installs what is missing; so does CI=true
+#   scripts/test.sh --servers [DIR ...]
+#                               no gate: every test that starts a server, with the redis-server of each DIR or of the
+#                               folders in it; without DIR, with the system's and those of ../shared/servers
 #
-# Tests start their own private servers, on unix sockets or free ports; none is assumed to run.
+# Tests start their own private servers, on unix sockets or free ports; none is assumed to run. The gate runs all tests with
+# the system's redis-server, and some of them with those of ../shared/servers.
 
 set -euo pipefail
 
+readonly CALLED_FROM="$PWD"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly OLDEST_REDIS="6.2"
@@ -22,7 +27,8 @@ main() {
     case "${1:-}" in
         "") [[ "${CI:-}" == "true" ]] && install=true ;;
         --install) install=true ;;
-        -h | --help) sed -n '3,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        --servers) shift; every_server "$@"; return ;;
+        -h | --help) sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         *) die "unknown argument '$1'; see scripts/test.sh --help" ;;
     esac
     if [[ "${CI:-}" == "true" ]]; then
@@ -48,6 +54,7 @@ main() {
     step "build of the tests" cargo test --workspace --all-features --no-run
     step "tests" within "$MOST_TEST_SECONDS" \
         cargo test --workspace --all-features --no-fail-fast
+    other_servers
     step "packages" packages
     if cargo deny --version >/dev/null 2>&1; then
         step "dependencies" cargo deny check bans licenses sources
@@ -276,4 +283,5 @@ die() {
     exit 1
 }
 
+source scripts/servers.sh
 main "$@"

@@ -115,6 +115,45 @@ fn pages_tell_the_oldest_server() {
     }
 }
 
+#[test]
+fn pages_tell_which_servers_are_tested() {
+    let script = read("scripts/servers.sh");
+    let listed = after(&script, "readonly SERVERS=(").next().unwrap().split("\n)").next().unwrap();
+    let names: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.split('|').next())
+        .collect();
+    let [first @ .., last] = &names[..] else { panic!("no server is listed") };
+    let sentence = format!("{} and {last}", first.join(", "));
+    for page in ["README.md", "docs/operations.md", "docs/fault-matrix.md", "scripts/prove.sh"] {
+        assert!(read(page).contains(&sentence), "{page} does not name {sentence}");
+    }
+}
+
+/// `scripts/servers.sh` runs the test programs into which the testkit's launcher is linked.
+#[test]
+fn only_the_testkit_chooses_the_server_of_a_test() {
+    let launcher = read("crates/testkit/src/server/version.rs");
+    let script = read("scripts/servers.sh");
+    let variable = after(&script, "readonly SERVER_VARIABLE=\"").next().unwrap();
+    let variable = variable.split('"').next().unwrap();
+    assert!(launcher.contains(&format!("const PROGRAM: &str = \"{variable}\";")));
+    for file in files(&["tests", "crates", "examples"], "rs") {
+        let starts_one = read(&file).contains(&format!("{0}redis-server{0}", '"'));
+        let is_launcher = file.ends_with("testkit/src/server/version.rs");
+        assert!(!starts_one || is_launcher, "{} starts a server by itself", file.display());
+    }
+    let part = after(&script, "readonly ON_EACH_SERVER=(").next().unwrap();
+    let part: Vec<&str> = part.split(')').next().unwrap().split_whitespace().collect();
+    for room in files(&["tests"], "rs").iter().filter(|file| file.components().count() == 2) {
+        let room = room.file_stem().unwrap().to_str().unwrap();
+        assert!(
+            !room.starts_with("faults_") || part.contains(&room),
+            "the gate runs {room} on one"
+        );
+    }
+}
+
 // Links and files --------------------------------------------------------------------------------
 
 #[test]
