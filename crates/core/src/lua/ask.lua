@@ -12,8 +12,10 @@
 -- Why: a heartbeat is a repeated acquire, so both are one. A repeat of a lost reply gets the same
 -- grant.
 
--- The answer to a repeat. Its place is gone by rights; it would be granted a second time.
+-- The answer to a repeat. Its place is gone by rights; it would be granted a second time. The write
+-- of nothing (HDEL of a field that never is) is refused by a replica, whose word does not count.
 local function granted_before(asker, row, left)
+  redis.call('HDEL', lease, '')
   local others = 0
   if redis.call('EXISTS', queue) == 1 then
     local line = survey(string.sub(asker.id, 1, 36))

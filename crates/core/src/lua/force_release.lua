@@ -8,11 +8,15 @@
 --
 -- Why: acquisition and fence are those that the operator saw, so a late copy ends nobody else.
 -- The new token lets gates shut out the old holder at once; it is above the whole block of the
--- lease, and the next grant begins above it.
+-- lease, and the next grant begins above it. "Changed" is told after a write of nothing (HDEL of a
+-- field that never is), which a replica refuses: its word does not count.
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 retention, channels, name = ARGV[3], ARGV[4], ARGV[5]
 local row = redis.call('HMGET', lease, ARGV[1], 'fence', 'last')
-if not row[1] or row[2] ~= ARGV[2] then return {'changed'} end
+if not row[1] or row[2] ~= ARGV[2] then
+  redis.call('HDEL', lease, '')
+  return {'changed'}
+end
 
 local counted = redis.pcall('GET', counter)
 local token

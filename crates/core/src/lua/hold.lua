@@ -5,11 +5,19 @@
 -- Returns  {'held', ms left}   {'gone'}
 --
 -- Why: the count is absolute and the change numbered, so a repeat or a late copy changes nothing
--- and two changes whose commands swap leave the later one standing.
+-- and two changes whose commands swap leave the later one standing. An answer without a write is
+-- preceded by a write of nothing (HDEL of a field that never is), which a replica refuses: its
+-- word does not count.
 local row = redis.call('HMGET', KEYS[1], ARGV[1], 'fence', 'hold', 'kept')
-if not row[1] or row[2] ~= ARGV[2] or row[4] then return {'gone'} end
+if not row[1] or row[2] ~= ARGV[2] or row[4] then
+  redis.call('HDEL', KEYS[1], '')
+  return {'gone'}
+end
 local left = redis.call('PTTL', KEYS[1])
-if tonumber(ARGV[4]) <= (tonumber(row[3]) or 0) then return {'held', math.max(left, 0)} end
+if tonumber(ARGV[4]) <= (tonumber(row[3]) or 0) then
+  redis.call('HDEL', KEYS[1], '')
+  return {'held', math.max(left, 0)}
+end
 left = math.max(left, tonumber(ARGV[5]))
 
 redis.call('PEXPIRE', KEYS[1], left)

@@ -1,4 +1,4 @@
--- inspect: tell who holds a lock, and who waits for it. Writes nothing. Follows queue.lua.
+-- inspect: tell who holds a lock, and who waits for it. Changes nothing. Follows queue.lua.
 --
 -- KEYS  1 lease   2 fence counter   3 queue   4 waiters
 -- ARGV  none
@@ -8,10 +8,13 @@
 --          {'no-ttl'}   {'layout', version}
 --
 -- Why: one step, so that fields, time to live, queue and clock belong together. Only the first 128
--- of those who wait are told; the dead among the first are stepped over, not removed.
+-- of those who wait are told; the dead among the first are stepped over, not removed. "Free" is
+-- told after a write of nothing (HDEL of a field that never is), which a replica refuses: a lease
+-- that it does not have yet may be there.
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local left = redis.call('PTTL', lease)
 if left == -2 then
+  redis.call('HDEL', lease, '')
   return {'free', redis.call('GET', counter) or ''}
 end
 local version = redis.call('HGET', lease, 'v')

@@ -7,7 +7,8 @@
 --
 -- Why: the usual case of a contended lock, as in hand_over.lua. A place that the runtime has
 -- already, the first place of all, a long queue, and whatever is out of the ordinary, are for the
--- others. Every decision is as in ask.lua and queue.lua.
+-- others: also a head of which `waiters` knows nothing, for that key may be lost, and would be made
+-- anew without a time to live. Every decision is as in ask.lua and queue.lua.
 repeat
   -- Of lease, queue and mark there are two, and the first two are: so there is no mark.
   if not ARGV[8] or there ~= 2 then break end
@@ -17,7 +18,9 @@ repeat
   if row[1] ~= '1' or row[2] then break end
   local line = redis.pcall('ZRANGE', KEYS[3], 0, 7, 'WITHSCORES')
   local runtime = string.sub(ARGV[1], 1, 36)
-  if #line == 0 or #line == 16 or redis.pcall('HGET', KEYS[4], runtime) then break end
+  if #line == 0 or #line == 16 then break end
+  local texts = redis.pcall('HMGET', KEYS[4], runtime, line[1])
+  if texts[1] or not texts[2] then break end
   if call('PTTL', KEYS[3]) < window then break end
   local time = call('TIME')
 

@@ -14,9 +14,11 @@
 --
 -- Why: acquisition and fence must match, so a late copy ends nobody else's lease, and only tells
 -- what became of the next acquisition. A kept lease is neither ended nor kept again. Where nobody
--- waits, nothing is read of what passing on needs.
+-- waits, nothing is read of what passing on needs. An answer without a write is preceded by a write
+-- of nothing (HDEL of a field that never is), which a replica refuses: its word does not count.
 local row = redis.call('HMGET', KEYS[1], ARGV[1], 'fence', 'kept')
 local matches = row[1] and row[2] == ARGV[2]
+if not matches or row[3] then redis.call('HDEL', KEYS[1], '') end
 if matches then
   if row[3] then return {'kept', redis.call('PTTL', KEYS[1])} end
   local keep = tonumber(ARGV[3])

@@ -5,8 +5,10 @@
 -- Returns  for each lease, in order: ms left, 0 if it is gone, -1 if its key is not a lease
 --
 -- Why: one command renews many leases, and a key that somebody overwrote spoils only its own
--- answer. Extending means the greater of the present time to live and the new one.
-local answers = {}
+-- answer. Extending means the greater of the present time to live and the new one. A lease that is
+-- gone is told after a write of nothing (HDEL of a field that never is), which a replica refuses:
+-- its word ends no lease.
+local answers, proved = {}, false
 for i, lease in ipairs(KEYS) do
   local id, fence, ttl = ARGV[3 * i - 2], ARGV[3 * i - 1], tonumber(ARGV[3 * i])
   local row = redis.pcall('HMGET', lease, id, 'fence', 'kept')
@@ -15,7 +17,8 @@ for i, lease in ipairs(KEYS) do
     if not string.find(row.err, 'WRONGTYPE', 1, true) then return row end
     answers[i] = -1
   elseif not row[1] or row[2] ~= fence or row[3] then
-    answers[i] = 0
+    if not proved then redis.call('HDEL', lease, '') end
+    answers[i], proved = 0, true
   else
     local left = math.max(redis.call('PTTL', lease), ttl)
     redis.call('PEXPIRE', lease, left)

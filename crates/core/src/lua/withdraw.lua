@@ -10,6 +10,8 @@
 -- Why: the acquire may be granted, queued, refused, lost, or still on its way on a connection that
 -- was given up. The mark keeps such a late copy from coming back as a lease that nobody knows of.
 -- It is written late and through pcall: a full server refuses it, but must not refuse the ending.
+-- Any other refusal is told, so that the withdrawal is sent again: where nothing was to be ended, the
+-- mark is the first write, which a replica refuses.
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 retention, channels, name = ARGV[3], ARGV[4], ARGV[5]
 local row = redis.call('HMGET', lease, ARGV[1], 'kept')
@@ -28,6 +30,7 @@ end
 local line = redis.call('EXISTS', queue) == 1 and unless_foreign(plan)
 if ended then redis.call('DEL', lease) end
 if line then settle(line) end
-redis.pcall('SET', KEYS[5], '1', 'PX', ARGV[2])
+local marked = redis.pcall('SET', KEYS[5], '1', 'PX', ARGV[2])
 if line and line.block then tell_grant(line) end
+if marked.err and not string.find(marked.err, 'OOM', 1, true) then return marked end
 return {'withdrawn', ended and 1 or 0}

@@ -115,6 +115,8 @@ const LET_IN: &str =
     "set a password, or correct `bind` and `protected-mode` in the server's configuration";
 const GRANT_RIGHTS: &str =
     "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
+const GRANT_CHANNELS: &str =
+    "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists them";
 const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
 const NOT_THERE: &str = "check that the server runs and the address is right";
 const SHUT: &str =
@@ -130,9 +132,13 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         ("has no permissions", Config, GRANT_RIGHTS),
         ("can't run this command", Config, GRANT_RIGHTS),
         ("can't access at least one of the keys", Config, GRANT_RIGHTS),
-        ("can't publish to the channel", Config, GRANT_RIGHTS),
+        ("can't publish to the channel", Config, GRANT_CHANNELS),
+        // From Redis 7.2 on, and in Valkey.
+        ("No permissions to access a channel", Config, GRANT_CHANNELS),
+        ("ACL failure in script", Config, GRANT_RIGHTS),
         ("NOAUTH", Config, LOG_IN),
         ("protected mode", Config, LET_IN),
+        ("NOPROTO", Config, "use a server or proxy that speaks RESP3, as Redis 6.2 does"),
         ("WRONGPASS", Config, LOG_IN),
         ("AUTH <password> called", Config, NO_PASSWORD),
         ("no password is set", Config, NO_PASSWORD),
@@ -148,7 +154,7 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         ("MOVED", Config, "connect to a server that is not part of a Cluster"),
         ("LOADING", Definite, "the server is loading its data; wait until it has"),
         ("BUSY", Definite, "a script blocks the server; end it with SCRIPT KILL"),
-        ("READONLY", Definite, "the server is a replica; connect to the master"),
+        ("READONLY", Definite, "the server is a replica; write the master's address"),
         ("OOM", Definite, "the server is out of memory; raise maxmemory or free some"),
         ("NOREPLICAS", Definite, WAIT),
         ("MISCONF", Definite, "the server cannot persist; see its log"),
@@ -177,6 +183,9 @@ mod tests {
             ("NOPERM", "this user has no permissions to run the 'evalsha' command", Config),
             ("ERR", "The user executing the script can't publish to the channel", Config),
             ("ERR", "The user executing the script can't run this command", Config),
+            ("ERR", "ACL failure in script: No permissions to access a channel", Config),
+            ("ERR", "ACL failure in script: No permissions to access a key", Config),
+            ("ERR", "ACL failure in script: User app has no permissions to run the 'x'", Config),
             ("NOAUTH", "Authentication required.", Config),
             ("DENIED", "Redis is running in protected mode because protected mode is", Config),
             ("DENIED", "Running in protected mode because protected mode is enabled", Config),

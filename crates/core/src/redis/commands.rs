@@ -29,7 +29,7 @@ impl LockStore for RedisStore {
                     to.arg(heartbeat.number).arg(window_millis(heartbeat, ttl));
                 }
             };
-            let call = Call { script: &scripts::ACQUIRE, keys: 5, with_body: false, write: &write };
+            let call = Call::new(&scripts::ACQUIRE, 5, &write);
             self.run(name, call, deadline, decode::acquire).await
         })
     }
@@ -54,7 +54,7 @@ impl LockStore for RedisStore {
                 to.arg(self.keys.lease(name)).arg(id.to_text()).arg(fence.get());
                 to.arg(update.count.get()).arg(update.number).arg(ttl.as_millis());
             };
-            let call = Call { script: &scripts::HOLD, keys: 1, with_body: false, write: &write };
+            let call = Call::new(&scripts::HOLD, 1, &write);
             self.run(name, call, deadline, decode::hold).await
         })
     }
@@ -78,7 +78,7 @@ impl LockStore for RedisStore {
                 }
             };
             let keys = if next.is_some() { 5 } else { 4 };
-            let call = Call { script: &scripts::RELEASE, keys, with_body: false, write: &write };
+            let call = Call::new(&scripts::RELEASE, keys, &write).once();
             self.run(name, call, deadline, decode::release).await
         })
     }
@@ -103,12 +103,7 @@ impl LockStore for RedisStore {
                     to.arg(&*text).arg(one.fence.get()).arg(one.ttl.as_millis());
                 }
             };
-            let call = Call {
-                script: &scripts::RENEW,
-                keys: batch.len(),
-                with_body: false,
-                write: &write,
-            };
+            let call = Call::new(&scripts::RENEW, batch.len(), &write);
             self.readiness.by(deadline).await?;
             let answer = self.renewals.call(call, deadline).await;
             answer.and_then(|value| decode::renew(value, batch.len()))
@@ -124,8 +119,7 @@ impl LockStore for RedisStore {
                 to.arg(id.to_text()).arg(millis(WITHDRAWAL_MARK)).arg(self.retention_millis());
                 to.arg(self.keys.channels()).arg(name.as_str());
             };
-            let call =
-                Call { script: &scripts::WITHDRAW, keys: 5, with_body: false, write: &write };
+            let call = Call::new(&scripts::WITHDRAW, 5, &write);
             self.run(name, call, deadline, decode::withdraw).await
         })
     }
@@ -133,7 +127,7 @@ impl LockStore for RedisStore {
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         Box::pin(async move {
             let write = |to: &mut Cmd| self.write_keys(to, name);
-            let call = Call { script: &scripts::INSPECT, keys: 4, with_body: false, write: &write };
+            let call = Call::new(&scripts::INSPECT, 4, &write);
             self.run_apart(name, call, deadline, decode::inspect).await
         })
     }
@@ -149,8 +143,7 @@ impl LockStore for RedisStore {
                 to.arg(id.to_text()).arg(fence.get()).arg(self.retention_millis());
                 to.arg(self.keys.channels()).arg(name.as_str());
             };
-            let call =
-                Call { script: &scripts::FORCE_RELEASE, keys: 4, with_body: false, write: &write };
+            let call = Call::new(&scripts::FORCE_RELEASE, 4, &write);
             self.run_apart(name, call, deadline, decode::force_release).await
         })
     }

@@ -1,20 +1,23 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, RedisError, Value,
+    AsyncConnectionConfig, Client, ConnectionInfo, RedisError,
     aio::{AsyncPushSender, MultiplexedConnection},
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
-use super::{classify::classify_dial, config::RedisConfig, login::Login, preflight::check_version};
+use super::{
+    classify::classify_dial,
+    config::RedisConfig,
+    login::Login,
+    preflight::{check_server, is_too_old, too_old},
+};
 use crate::store::StoreError;
 
 /// Makes connections to one server, each set up alike.
 pub(super) struct Dialer {
     client: Client,
     login: Login,
-    /// The same in RESP3, in which messages come beside answers.
-    for_pushes: (Client, Login),
     connect_timeout: Duration,
     cluster_node: bool,
     endpoint: Arc<str>,
@@ -23,16 +26,11 @@ pub(super) struct Dialer {
 impl Dialer {
     pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
         let endpoint: Arc<str> = config.address.to_string().into();
-        let client_and_login = |info: &ConnectionInfo| {
-            let (login, info) = Login::split_off(info, &config.client_name);
-            let client = client(config, info)
-                .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
-            Ok::<_, StoreError>((client, login))
-        };
-        let (client, login) = client_and_login(config.address.info())?;
-        let for_pushes = client_and_login(&in_resp3(config.address.info()))?;
+        let (login, info) = Login::split_off(config.address.info(), &config.client_name);
+        let client = client(config, info)
+            .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
         let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
-        Ok(Self { client, login, for_pushes, connect_timeout, cluster_node, endpoint })
+        Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
     }
 
     /// The server's address without credentials.
@@ -55,37 +53,39 @@ impl Dialer {
         self.connect_timeout
     }
 
-    /// Connects, logs in, and checks the server's version.
+    /// Connects, logs in, and checks that the server is a master of a version that will do.
     ///
+    /// What the server says unasked is told to `heard`, and at last that the connection has ended.
     /// The connection has no timeout of its own: every call on it has a deadline.
-    pub(super) async fn dial(&self) -> Result<MultiplexedConnection, StoreError> {
-        let config = connection_config(self.connect_timeout, None);
-        self.dial_with(&self.client, &self.login, &config).await
+    pub(super) async fn dial(
+        &self,
+        heard: impl AsyncPushSender,
+    ) -> Result<MultiplexedConnection, StoreError> {
+        self.dial_with(&self.login, heard).await
     }
 
-    /// Connects likewise, to hear what the server says unasked; no database is selected, for
-    /// channels belong to none.
+    /// Connects likewise, to subscribe; no database is selected, for channels belong to none.
     pub(super) async fn dial_for_pushes(
         &self,
         heard: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, StoreError> {
-        let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
-        let (client, login) = &self.for_pushes;
-        self.dial_with(client, login, &config).await
+        self.dial_with(&self.login.without_database(), heard).await
     }
 
     async fn dial_with(
         &self,
-        client: &Client,
         login: &Login,
-        config: &AsyncConnectionConfig,
+        heard: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, StoreError> {
-        let connecting = client.get_multiplexed_async_connection_with_config(config);
-        let mut connection = connecting.await.map_err(|error| classify_dial(&error))?;
+        let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
+        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
+        let mut connection = connecting.await.map_err(|error| {
+            // It is asked for RESP3 before anything else.
+            if is_too_old(&error) { too_old("older than 6.2") } else { classify_dial(&error) }
+        })?;
         let set_up = login.set_up(&mut connection).await;
         set_up.map_err(|error| classify_dial(&error))?;
-        let hello = redis::cmd("HELLO").query_async::<Value>(&mut connection).await;
-        check_version(hello, self.cluster_node)?;
+        check_server(&mut connection, self.cluster_node).await?;
         Ok(connection)
     }
 }
@@ -108,11 +108,6 @@ fn client(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisErr
         return config.tls.client(info);
     }
     Client::open(info)
-}
-
-fn in_resp3(info: &ConnectionInfo) -> ConnectionInfo {
-    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3).set_db(0);
-    info.clone().set_redis_settings(settings)
 }
 
 /// No batching of small packets, and a dead peer is noticed in seconds instead of minutes.

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use redis::{RedisError, Value, aio::MultiplexedConnection};
-use tokio::{runtime::Handle, select};
+use redis::{PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
+use tokio::{runtime::Handle, select, task::JoinError};
 
 use super::{
     classify::{classify, spoils_connection},
@@ -18,7 +18,10 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// One multiplexed connection that is replaced when it fails or times out.
+/// One multiplexed connection, which is replaced when it ends, fails or times out.
+///
+/// The end of a connection is noticed at once, so that the next call dials anew. A call whose
+/// connection ends before the answer is sent once more, on a new connection.
 ///
 /// Commands of one lane are executed in the order in which they were sent, except across a
 /// replacement; what a replaced connection may still deliver is harmless, because every script
@@ -39,8 +42,18 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Slot {
     connection: Option<MultiplexedConnection>,
+    /// The number of the last attempt to make a connection.
     generation: u64,
+    /// The number of the last attempt whose connection is not to be used, made or not.
+    ended: u64,
     failed: Option<(Instant, StoreError)>,
+}
+
+/// An exchange that brought no answer, or an error.
+struct Failed {
+    error: StoreError,
+    /// The connection ended before the answer: the same call may be answered on another one.
+    connection_ended: bool,
 }
 
 /// For how long a failed dial answers for all who ask, so that a crowd dials once.
@@ -59,18 +72,24 @@ impl Lane {
         call: Call<'_>,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        self.exchange(call, deadline)
-            .await
-            .map_err(|error| error.from_endpoint(self.0.dialer.endpoint().to_string()))
+        let mut answer = self.exchange(call, deadline).await;
+        if call.repeats() && answer.as_ref().is_err_and(|failed| failed.connection_ended) {
+            // Boxed, as the other rare ways are: it would make every call's future large.
+            let repeated = Box::pin(self.exchange(call, deadline)).await;
+            // The first copy may have run, whatever is known of the second.
+            answer =
+                repeated.map_err(|failed| Failed { error: failed.error.or_unknown(), ..failed });
+        }
+        answer.map_err(|failed| failed.error.from_endpoint(self.0.dialer.endpoint().to_string()))
     }
 
-    async fn exchange(&self, call: Call<'_>, deadline: Instant) -> Result<Value, StoreError> {
+    async fn exchange(&self, call: Call<'_>, deadline: Instant) -> Result<Value, Failed> {
         let (mut connection, generation) = if let Some(present) = self.present() {
             present
         } else {
-            // Boxed, as the other rare ways are: it would make every call's future large.
             let connecting = Box::pin(self.connect());
-            self.within(deadline, connecting).await.unwrap_or_else(not_connected)?
+            let connected = self.within(deadline, connecting).await.unwrap_or_else(not_connected);
+            connected.map_err(|error| Failed { error, connection_ended: false })?
         };
         let answer = {
             let evaluating = pin!(evaluate(&mut connection, call));
@@ -80,13 +99,13 @@ impl Lane {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => {
                 if spoils_connection(&error) {
-                    self.replace(generation);
+                    self.give_up(generation);
                 }
-                Err(classify(&error))
+                Err(Failed { error: classify(&error), connection_ended: error.is_io_error() })
             }
             None => {
-                self.replace(generation);
-                Err(unanswered())
+                self.give_up(generation);
+                Err(Failed { error: unanswered(), connection_ended: false })
             }
         }
     }
@@ -107,28 +126,52 @@ impl Lane {
         // A task of its own: the attempt outlives a caller that gives up, and the connection
         // lives on the runtime that the lane belongs to.
         let dial = self.0.runtime.spawn(async move {
+            let generation = lane.next_generation();
             let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout();
-            let dialed = lane.within(deadline, Box::pin(lane.0.dialer.dial())).await;
-            let dialed = dialed.unwrap_or_else(not_connected);
-            let outcome = lane.install(dialed);
+            let dialing = lane.0.dialer.dial(lane.ending(generation));
+            let dialed = lane.within(deadline, Box::pin(dialing)).await;
+            let outcome = lane.install(dialed.unwrap_or_else(not_connected), generation);
             drop(turn);
             outcome
         });
-        dial.await.unwrap_or_else(|_| Err(runtime_stopped()))
+        dial.await.unwrap_or_else(|died| Err(no_runtime(&died)))
+    }
+
+    fn next_generation(&self) -> u64 {
+        let mut slot = self.slot();
+        slot.generation += 1;
+        slot.generation
+    }
+
+    /// What is told when a connection ends, on the task that reads it.
+    fn ending(&self, generation: u64) -> impl Fn(PushInfo) -> Result<(), ()> + use<> {
+        let inner = Arc::downgrade(&self.0);
+        move |push| {
+            if push.kind == PushKind::Disconnection
+                && let Some(inner) = inner.upgrade()
+            {
+                Self(inner).give_up(generation);
+            }
+            Ok(())
+        }
     }
 
     fn install(
         &self,
         dialed: Result<MultiplexedConnection, StoreError>,
+        generation: u64,
     ) -> Result<(MultiplexedConnection, u64), StoreError> {
         let now = self.0.clock.now();
         let mut slot = self.slot();
+        let dialed = match dialed {
+            Ok(_) if slot.ended >= generation => not_connected(),
+            dialed => dialed,
+        };
         match dialed {
             Ok(connection) => {
-                slot.generation += 1;
                 slot.connection = Some(connection.clone());
                 slot.failed = None;
-                Ok((connection, slot.generation))
+                Ok((connection, generation))
             }
             Err(error) => {
                 slot.failed = Some((now, error.clone()));
@@ -145,11 +188,13 @@ impl Lane {
     }
 
     /// Forgets a connection, unless it was replaced already.
-    fn replace(&self, generation: u64) {
+    fn give_up(&self, generation: u64) {
         let mut slot = self.slot();
-        if slot.generation == generation {
-            slot.connection = None;
-        }
+        slot.ended = slot.ended.max(generation);
+        let ended = if slot.generation == generation { slot.connection.take() } else { None };
+        drop(slot);
+        // Outside of the lock: it may be the last handle, which ends the connection's task.
+        drop(ended);
     }
 
     async fn within<T>(
@@ -174,7 +219,7 @@ pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
     call: Call<'_>,
 ) -> Result<Value, RedisError> {
-    if !call.with_body {
+    if !call.has_body() {
         let answer = connection.send_packed_command(&call.by_digest()).await;
         match answer.and_then(Value::extract_error) {
             Err(error) if error.code() == Some("NOSCRIPT") => {}
@@ -202,7 +247,16 @@ pub(super) fn not_connected<T>() -> Result<T, StoreError> {
     ))
 }
 
-pub(super) fn runtime_stopped() -> StoreError {
+/// The task that was to make a connection died with its tokio runtime, or because that has no IO,
+/// which tokio tells by a panic only.
+pub(super) fn no_runtime(died: &JoinError) -> StoreError {
+    if died.is_panic() {
+        return StoreError::new(
+            StoreErrorKind::Config,
+            "the tokio runtime that the lock runtime was connected on cannot make connections",
+            "build it with enable_all(), or use own_thread()",
+        );
+    }
     StoreError::new(
         StoreErrorKind::Config,
         "the tokio runtime that the lock runtime was connected on has stopped",

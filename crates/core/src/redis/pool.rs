@@ -1,14 +1,16 @@
 use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::{ErrorKind, RedisError, Value};
-use tokio::select;
+use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection, make_extension_error};
+use tokio::{runtime::Handle, select};
 
 use super::{
     classify::{classify, classify_dial, spoils_connection},
     config::RedisConfig,
     dial::{Dialer, connection_config},
-    lane::{evaluate, unanswered},
+    lane::{evaluate, no_runtime, unanswered},
+    login::Login,
+    preflight::replica_of,
     script::{Call, Script},
 };
 use crate::{
@@ -21,10 +23,17 @@ use crate::{
 /// Made from a [`RedisConfig`], or from a `deadpool_redis::Pool` that the service has already.
 ///
 /// A checkout waits for at most the configuration's command timeout, and a connection that
-/// failed or timed out is thrown away instead of returned.
+/// failed or timed out is thrown away instead of returned. A connection that ended while it lay
+/// idle is replaced before it is used.
+///
+/// Its connections live on the tokio runtime in which the pool was made, whoever uses them: a
+/// runtime that ends does not take connections along that others still need.
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Pool,
+    /// `None` for a pool that was made outside of a tokio runtime; then a connection lives on that
+    /// of the call which needed it.
+    runtime: Option<Handle>,
     endpoint: Arc<str>,
     timeout: Duration,
 }
@@ -37,7 +46,7 @@ impl RedisPool {
     /// [`StoreError`] of kind `Config` when the settings cannot work, such as an unreadable
     /// certificate.
     pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
-        Self::on(config, &Dialer::new(config)?)
+        Self::on(config, &Dialer::new(config)?, Handle::try_current().ok())
     }
 
     /// How long a call may take with its wait for a connection, at least 10 ms. Default: the
@@ -47,7 +56,12 @@ impl RedisPool {
         Self { timeout: timeout.max(Duration::from_millis(10)), ..self }
     }
 
-    pub(super) fn on(config: &RedisConfig, dialer: &Dialer) -> Result<Self, StoreError> {
+    /// A pool whose connections live on the given tokio runtime.
+    pub(super) fn on(
+        config: &RedisConfig,
+        dialer: &Dialer,
+        runtime: Option<Handle>,
+    ) -> Result<Self, StoreError> {
         let refuse = |what: String| {
             StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
                 .from_endpoint(dialer.endpoint().to_string())
@@ -58,7 +72,7 @@ impl RedisPool {
         let login = dialer.login().clone();
         let setting_up = Hook::async_fn(move |connection, _| {
             let login = login.clone();
-            Box::pin(async move { login.set_up(connection).await.map_err(HookError::Backend) })
+            Box::pin(async move { set_up(connection, &login).await.map_err(HookError::Backend) })
         });
         let pool = Pool::builder(manager)
             .max_size(config.pool_size)
@@ -72,7 +86,7 @@ impl RedisPool {
             .build()
             .map_err(|error| refuse(error.to_string()))?;
         let (endpoint, timeout) = (Arc::clone(dialer.endpoint()), config.command_timeout);
-        Ok(Self { pool, endpoint, timeout })
+        Ok(Self { pool, runtime, endpoint, timeout })
     }
 
     /// Calls a script with keys and arguments on a connection of its own, within the
@@ -97,7 +111,7 @@ impl RedisPool {
         let write = |command: &mut redis::Cmd| {
             command.arg(&keys).arg(&args);
         };
-        let call = Call { script, keys: keys.len(), with_body: false, write: &write };
+        let call = Call::new(script, keys.len(), &write);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
         let answer = Box::pin(self.exchange(call, &SystemClock, deadline)).await;
@@ -115,7 +129,7 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let connection = select! {
             biased;
-            connection = self.pool.get() => connection.map_err(|error| unavailable(&error))?,
+            connection = self.checkout() => connection?,
             () = clock.sleep_until(deadline) => return Err(none_in_time()),
         };
         let mut borrowed = Borrowed(Some(connection));
@@ -128,6 +142,32 @@ impl RedisPool {
             borrowed.give_back();
         }
         answer.map_err(|error| classify(&error))
+    }
+
+    /// Takes a connection, which is made on the pool's runtime if there is none.
+    async fn checkout(&self) -> Result<Connection, StoreError> {
+        let taken = match &self.runtime {
+            Some(home) if Handle::try_current().map(|here| here.id()).ok() != Some(home.id()) => {
+                let pool = self.pool.clone();
+                // Dropped, the handle lets the task go on, which gives the connection back.
+                let taking = home.spawn(async move { pool.get().await });
+                taking.await.map_err(|died| no_runtime(&died))?
+            }
+            _ => self.pool.get().await,
+        };
+        taken.map_err(|error| unavailable(&error))
+    }
+}
+
+/// Sets a new connection up, and sees that it leads to a master: a replica answers what only reads.
+async fn set_up(connection: &mut MultiplexedConnection, login: &Login) -> Result<(), RedisError> {
+    login.set_up(connection).await?;
+    match replica_of(connection).await? {
+        None => Ok(()),
+        Some(master) => {
+            let what = format!("the server is a replica of {master}");
+            Err(make_extension_error("READONLY".into(), Some(what.into())))
+        }
     }
 }
 
@@ -159,7 +199,8 @@ impl Drop for Borrowed {
 /// [`command_timeout`](RedisPool::command_timeout).
 impl From<Pool> for RedisPool {
     fn from(pool: Pool) -> Self {
-        Self { pool, endpoint: "a pool of deadpool_redis".into(), timeout: Duration::from_secs(2) }
+        let (endpoint, timeout) = ("a pool of deadpool_redis".into(), Duration::from_secs(2));
+        Self { pool, runtime: Handle::try_current().ok(), endpoint, timeout }
     }
 }
 

@@ -1,19 +1,72 @@
-use redis::{RedisError, Value};
+use std::borrow::Cow;
+
+use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection};
 
 use super::{classify::classify_dial, decode::text};
 use crate::store::{StoreError, StoreErrorKind};
 
+use StoreErrorKind::{Config, Definite};
+
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Checks what a server tells of itself in answer to `HELLO`: its version, and unless that is
-/// allowed that it is no node of a Cluster, where one command could not renew leases of several slots.
+/// What a server is that answers `HELLO`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Master,
+    Replica,
+}
+
+/// Asks a server what it is: a master, new enough, and unless that is allowed no node of a
+/// Cluster, where one command could not renew leases of several slots.
 ///
 /// `INFO` would tell it too, but may be denied; `HELLO` is allowed before anything else.
-pub(super) fn check_version(
-    hello: Result<Value, RedisError>,
+pub(super) async fn check_server(
+    connection: &mut MultiplexedConnection,
     cluster_node: bool,
 ) -> Result<(), StoreError> {
+    let hello = redis::cmd("HELLO").query_async::<Value>(connection).await;
+    match judge(hello, cluster_node)? {
+        Role::Master => Ok(()),
+        Role::Replica => Err(is_a_replica(&master_of(connection).await)),
+    }
+}
+
+/// Whether a server is a replica: then the address of its master, as far as it is told.
+pub(super) async fn replica_of(
+    connection: &mut MultiplexedConnection,
+) -> Result<Option<String>, RedisError> {
+    let hello = redis::cmd("HELLO").query_async::<Value>(connection).await?;
+    if told(&hello, "role").as_deref() == Some("master") {
+        return Ok(None);
+    }
+    Ok(Some(master_of(connection).await))
+}
+
+/// A refusal before anything was sent. It is retried where somebody waits: the address may lead to
+/// the master soon.
+fn is_a_replica(master: &str) -> StoreError {
+    refusal(
+        Definite,
+        format!("the server is a replica of {master}, and has no say about locks"),
+        "write the master's address",
+    )
+}
+
+/// The address of a replica's master. The user may lack the right to ask for it.
+async fn master_of(connection: &mut MultiplexedConnection) -> String {
+    let role = redis::cmd("ROLE").query_async::<Value>(connection).await;
+    match role.as_ref().map(|role| role.as_sequence().unwrap_or_default()) {
+        Ok([_, host, Value::Int(port), ..]) => {
+            text(host).map_or_else(|| ANOTHER.into(), |host| format!("{host}:{port}"))
+        }
+        _ => ANOTHER.into(),
+    }
+}
+
+const ANOTHER: &str = "another server";
+
+fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, StoreError> {
     let hello = match hello {
         Ok(hello) => hello,
         // 5 and older do not know the command, 6.0 wants an argument for it.
@@ -21,41 +74,59 @@ pub(super) fn check_version(
         Err(error) => return Err(classify_dial(&error)),
     };
     let Some(version) = told(&hello, "version") else {
-        return Err(StoreError::new(
-            StoreErrorKind::Config,
-            "the server does not tell its version in answer to HELLO",
-            "connect to Redis 6.2 or newer, or to a server that imitates it fully",
-        )
-        .as_answer());
+        return Err(tells_not("version"));
     };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if found < OLDEST {
         return Err(too_old(&version));
     }
-    if !cluster_node && told(&hello, "mode").as_deref() == Some("cluster") {
-        return Err(StoreError::new(
-            StoreErrorKind::Config,
+    match told(&hello, "mode").as_deref() {
+        Some("cluster") if !cluster_node => Err(refusal(
+            Config,
             "the server is a node of a Redis Cluster, which this version does not support",
             "connect to a server of its own, one without `cluster-enabled`",
-        )
-        .as_answer());
+        )),
+        Some("sentinel") => Err(refusal(
+            Config,
+            "the server is a Sentinel, which keeps no data",
+            "write the address of the master that it watches",
+        )),
+        _ => match told(&hello, "role").as_deref() {
+            Some("master") => Ok(Role::Master),
+            Some(_) => Ok(Role::Replica),
+            None => Err(tells_not("role")),
+        },
     }
-    Ok(())
 }
 
-fn is_too_old(error: &RedisError) -> bool {
-    let words = error.to_string();
-    words.contains("unknown command") || words.contains("wrong number of arguments")
+/// A refusal of ours, by what the server itself has told.
+fn refusal(
+    kind: StoreErrorKind,
+    what: impl Into<Cow<'static, str>>,
+    remedy: &'static str,
+) -> StoreError {
+    StoreError::new(kind, what, remedy).as_answer()
 }
 
-fn too_old(version: &str) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
-        format!("the server's version is {version}"),
-        "use Redis 6.2 or newer",
+fn tells_not(what: &str) -> StoreError {
+    refusal(
+        Config,
+        format!("the server does not tell its {what} in answer to HELLO"),
+        "connect to Redis 6.2 or newer, or to a server that imitates it fully",
     )
-    .as_answer()
+}
+
+/// Whether a server refuses `HELLO` as old ones do.
+pub(super) fn is_too_old(error: &RedisError) -> bool {
+    let words = error.to_string();
+    error.kind() == ErrorKind::RESP3NotSupported
+        || words.contains("unknown command")
+        || words.contains("wrong number of arguments")
+}
+
+pub(super) fn too_old(version: &str) -> StoreError {
+    refusal(Config, format!("the server's version is {version}"), "use Redis 6.2 or newer")
 }
 
 /// A field of a map, or of the flat array that stands for one in RESP2.

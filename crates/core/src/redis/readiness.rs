@@ -11,7 +11,7 @@ use redis::Cmd;
 use tokio::{runtime::Handle, select};
 
 use super::{
-    lane::{Lane, not_connected, runtime_stopped},
+    lane::{Lane, no_runtime, not_connected},
     script::Call,
     scripts,
     subscription::Subscriptions,
@@ -107,7 +107,7 @@ impl Readiness {
             drop(turn);
             outcome
         });
-        attempt.await.unwrap_or_else(|_| Err(runtime_stopped()))
+        attempt.await.unwrap_or_else(|died| Err(no_runtime(&died)))
     }
 
     fn note(&self, outcome: &Result<(), StoreError>) {
@@ -137,11 +137,11 @@ impl Check {
         let write = |to: &mut Cmd| {
             to.arg(&self.keys).arg(&self.channel);
         };
-        let call = Call { script: &scripts::PREFLIGHT, keys: 4, with_body: true, write: &write };
+        let call = Call::new(&scripts::PREFLIGHT, 4, &write);
         // Both verbs: a server that knows the scripts would hide a missing right to send them.
         let sent = async {
-            self.lane.call(call, deadline).await?;
-            self.lane.call(Call { with_body: false, ..call }, deadline).await
+            self.lane.call(call.with_body(), deadline).await?;
+            self.lane.call(call, deadline).await
         };
         sent.await.map_err(not_of_a_command)?;
         self.subscriptions.check(&self.channel).await

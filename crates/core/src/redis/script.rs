@@ -19,19 +19,50 @@ impl Script {
     }
 }
 
+/// What writes the keys and arguments of a call down.
+type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
+
 /// One call of a script: how many keys it has, and what writes keys and arguments down.
 ///
-/// They are written straight into the command, twice only if the server does not know the script.
+/// They are written straight into the command, twice only if it has to be sent again.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
-    pub(super) script: &'a Script,
-    pub(super) keys: usize,
-    /// Send the whole text at once, without asking whether the server knows it.
-    pub(super) with_body: bool,
-    pub(super) write: &'a (dyn Fn(&mut Cmd) + Send + Sync),
+    script: &'a Script,
+    keys: usize,
+    write: Write<'a>,
+    with_body: bool,
+    repeats: bool,
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// A call by digest, which may be sent once more when its connection ends before the answer.
+    pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
+        Self { script, keys, write, with_body: false, repeats: true }
+    }
+
+    /// The same call, which is not sent again.
+    ///
+    /// A release may run twice like every script; but "gone" about its second copy means that the
+    /// first one ran, and only its sender can tell that from a loss.
+    pub(super) fn once(self) -> Self {
+        Self { repeats: false, ..self }
+    }
+
+    /// The same call with the whole text at once, whether the server knows it or not.
+    pub(super) fn with_body(self) -> Self {
+        Self { with_body: true, ..self }
+    }
+
+    /// Whether the whole text is sent at once.
+    pub(super) fn has_body(&self) -> bool {
+        self.with_body
+    }
+
+    /// Whether the call may be sent once more when its connection ends before the answer.
+    pub(super) fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     /// The call by digest.
     pub(super) fn by_digest(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)

@@ -100,14 +100,14 @@ impl RedisStore {
                 keys.waiters(&probe),
             ],
             channel: keys.channel(runtime_id),
-            limit: config.connect_timeout + config.command_timeout,
+            limit: config.connect_timeout.saturating_add(config.command_timeout),
         };
         Ok(Self {
             keys: config.keys.clone(),
             fencing: config.fencing,
             commands,
             renewals,
-            pool: RedisPool::on(config, &dialer)?,
+            pool: RedisPool::on(config, &dialer, Some(runtime.clone()))?,
             subscriptions,
             readiness: Readiness::new(check, Arc::clone(&clock), runtime),
             clock,

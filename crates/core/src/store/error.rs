@@ -111,6 +111,14 @@ impl StoreError {
         self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
 
+    /// The same failure of a command of which an earlier copy may have run.
+    pub(crate) fn or_unknown(mut self) -> Self {
+        if self.0.kind == StoreErrorKind::Definite {
+            self.0.kind = StoreErrorKind::Indeterminate;
+        }
+        self
+    }
+
     /// What the failure means for the command.
     pub fn kind(&self) -> StoreErrorKind {
         self.0.kind

@@ -18,9 +18,11 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 /// Every command may run twice, late, or with its answer lost, and ends in the same state.
 /// Commands about one name are executed in the order in which they were sent, as long as none of
 /// them timed out and none had to be sent again: a server that does not know a script gets the
-/// command anew with the script's body, and a later command may overtake it. That is harmless,
-/// as every command names its acquisition and changes of holds are numbered. A command resolves by its `deadline`, as
-/// [`Indeterminate`](super::StoreErrorKind::Indeterminate) if nothing was heard by then.
+/// command anew with the script's body, a command whose connection ended before the answer is sent
+/// once more on another one, and a later command may overtake both. That is harmless, as every
+/// command names its acquisition and changes of holds are numbered. A command resolves by its
+/// `deadline`, as [`Indeterminate`](super::StoreErrorKind::Indeterminate) if nothing was heard by
+/// then.
 ///
 /// # Errors
 ///

@@ -141,3 +141,37 @@ async fn connections_close_with_the_store() {
     };
     Patience::of(Duration::from_secs(20)).until_async(gone).await.expect("they are closed");
 }
+
+/// Inspections of a short-lived tokio runtime do not take the pool's connections along.
+#[test]
+fn pooled_connections_live_where_the_store_does() {
+    let server = RedisServer::start();
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().expect("a tokio runtime")
+    };
+    let home = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let home = home.expect("a tokio runtime");
+    let store = home.block_on(connect_with(&config(&server.url()).pool_size(1)));
+    let store = store.expect("the server answers");
+    let gates = home.block_on(async {
+        leasehold_core::RedisPool::new(&config(&server.url()).pool_size(1)).expect("a pool")
+    });
+    let script = leasehold_core::Script::new("return 1");
+    let received = || -> u64 {
+        let stats: String = server.query(&["INFO", "stats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.expect("the server counts connections").parse().expect("a number")
+    };
+    let mut before = 0;
+    for round in 0..4 {
+        runtime().block_on(async {
+            calls(&store).inspect().await.expect("inspect");
+            gates.call(&script, [], []).await.expect("a call");
+        });
+        // The first made a connection of each pool; that of the question is one a round.
+        let now = received();
+        assert!(round == 0 || now == before + 1, "{before} and {now}");
+        before = now;
+    }
+}

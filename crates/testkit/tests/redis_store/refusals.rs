@@ -79,15 +79,18 @@ async fn a_demoted_master_is_left_for_a_new_connection() {
     };
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     let before = accepted();
+    let error = calls.release(alice(1), fence, None).await.expect_err("a replica");
+    assert_says_of_lock(&error, Definite, "READONLY", "write the master's address");
     for _ in 0..3 {
         let error = calls.release(alice(1), fence, None).await.expect_err("a replica");
-        assert_says_of_lock(&error, Definite, "READONLY", "connect to the master");
+        assert_says_of_lock(&error, Definite, "is a replica of 127.0.0.1:1", "master's address");
     }
-    // Two new connections of the store, as the first error spoiled the old one and the second
-    // the next, and the one that asks.
-    assert_eq!(accepted() - before, 3);
+    // One new connection of the store, which was refused for all who asked, and the one that asks;
+    // more on a machine so slow that the refusal did not stand for all three.
+    assert!((2..=4).contains(&(accepted() - before)));
     server.command(&["REPLICAOF", "NO", "ONE"]);
-    let released = calls.release(alice(1), fence, None).await.expect("release");
+    let released = || async { calls.release(alice(1), fence, None).await.ok() };
+    let released = Patience::of(PATIENCE).until_async(released).await.expect("a master again");
     assert_eq!(released, ReleaseAnswer::Released);
 }
 

@@ -138,7 +138,7 @@ pub(super) async fn subscribe(
     channel: &str,
     heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
 ) -> Result<MultiplexedConnection, StoreError> {
-    let deadline = clock.now() + dialer.connect_timeout() * 2;
+    let deadline = clock.now() + dialer.connect_timeout() + dialer.connect_timeout();
     let subscribing = async {
         let mut connection = dialer.dial_for_pushes(heard).await?;
         connection.subscribe(channel).await.map_err(|error| classify_dial(&error))?;
