@@ -182,7 +182,8 @@ impl LockRuntimeBuilder {
     ///   [`ConnectError::Timing`] and [`ConnectError::Retention`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
     ///   command, is too old, or is a node of a Cluster.
-    /// - [`ConnectError::NoTokio`] and [`ConnectError::Thread`] when there is nothing to run on.
+    /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`], [`ConnectError::TokioEnded`] and
+    ///   [`ConnectError::Thread`] when there is nothing to run on.
     ///
     /// # Cancel safety
     ///
@@ -194,7 +195,9 @@ impl LockRuntimeBuilder {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
         let (clock, handle) = (Arc::clone(&self.clock), executor.handle().clone());
-        let store = RedisStore::connect(&config, clock, handle, id).await?;
+        // On the executor: whatever polls this future may be no tokio runtime.
+        let connecting = async move { RedisStore::connect(&config, clock, handle, id).await };
+        let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
         Ok(self.start(Arc::new(store), executor, timing, id))
     }
 
@@ -238,6 +241,7 @@ impl LockRuntimeBuilder {
     ///
     /// - [`ConnectError::Namespace`], [`ConnectError::Ttl`], [`ConnectError::Timing`] and
     ///   [`ConnectError::Retention`] for bad settings.
+    /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
@@ -292,7 +296,8 @@ impl LockRuntimeBuilder {
         if self.own_thread {
             return Executor::own_thread().map_err(ConnectError::Thread);
         }
-        Executor::current().ok_or(ConnectError::NoTokio)
+        let executor = Executor::current().ok_or(ConnectError::NoTokio)?;
+        if executor.has_timers(&*self.clock) { Ok(executor) } else { Err(ConnectError::NoTimers) }
     }
 
     fn redis_config<A>(&self, address: A, timing: Timing) -> Result<RedisConfig, ConnectError>

@@ -31,6 +31,17 @@ pub enum ConnectError {
     /// There is no tokio runtime to live on, and no thread of its own was asked for.
     #[error("there is no tokio runtime here; call this inside of one, or ask for own_thread()")]
     NoTokio,
+    /// The tokio runtime was built without timers, so nothing could be renewed on it.
+    #[error(
+        "this tokio runtime has no timers; build it with enable_all(), or ask for own_thread()"
+    )]
+    NoTimers,
+    /// The tokio runtime ended while the connection was being made.
+    #[error(
+        "the tokio runtime ended while a connection was being made; connect on one that lives as \
+         long as the locks, or ask for own_thread()"
+    )]
+    TokioEnded,
     /// The system refused a thread of its own.
     #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
     Thread(#[source] io::Error),

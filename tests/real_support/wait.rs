@@ -16,6 +16,11 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(seen.is_some(), "not within {CEILING:?}: {what}");
 }
 
+/// Lets the tasks of this thread see what has come meanwhile.
+pub(crate) async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
 /// The output of a future that does not take for ever.
 pub(crate) async fn soon<T>(what: &str, future: impl IntoFuture<Output = T>) -> T {
     let output = tokio::time::timeout(CEILING, future).await;

@@ -73,15 +73,20 @@ fn protected() -> String {
         let guard = scene::take(&locks, "free").await;
         let before = guard.fence();
         guard.release().await.expect("held to the end");
+        // Its connection is there when the master is demoted.
+        scene::take(&locks, "other").await.release().await.expect("held to the end");
         let held = scene::take(&locks, "held").await;
         scene::until("the lease is replicated", || pair.replica.query(&["EXISTS", LEASE]));
         pair.swap();
         let (dialed, written) = (dialed(&pair.master), dbsize(&pair.master));
-        for _ in 0..4 {
-            refusal::of(&locks, "other", "READONLY", "connect to the master").await;
+        refusal::of(&locks, "other", "READONLY", "write the master's address").await;
+        let port = pair.replica.port().expect("a port");
+        let what = format!("is a replica of 127.0.0.1:{port}");
+        for _ in 0..3 {
+            refusal::of(&locks, "other", &what, "write the master's address").await;
         }
         // Two of them for the questions of this test.
-        assert!(self::dialed(&pair.master) >= dialed + 2 + 2, "connections were kept");
+        assert!(self::dialed(&pair.master) >= dialed + 1 + 2, "connections were kept");
         assert!(dbsize(&pair.master) <= written);
 
         let waiting = tokio::spawn({

@@ -1,8 +1,17 @@
-use std::{io, sync::Arc};
+use std::{
+    future::Future,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::{Context, Waker},
+    time::Duration,
+};
 
+use leasehold_core::Clock;
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
+    task::{JoinError, JoinHandle},
 };
 
 /// The tokio runtime on which connections, renewals and cleanup live.
@@ -43,8 +52,47 @@ impl Executor {
         Ok(Self { handle, _thread: Some(Arc::new(OwnThread { _stop: stop })) })
     }
 
+    /// Whether timers of a clock work here: a tokio runtime may have been built without them.
+    ///
+    /// Tokio tells it by a panic only, which is caught here.
+    pub fn has_timers(&self, clock: &dyn Clock) -> bool {
+        let _inside = self.handle.enter();
+        let set = || {
+            let mut sleep = clock.sleep_until(clock.now() + Duration::from_secs(1));
+            let _pending = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        };
+        catch_unwind(AssertUnwindSafe(set)).is_ok()
+    }
+
+    /// Runs a future on the executor, whatever polls the one that is returned: also what is no
+    /// tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`JoinError`] when the tokio runtime ended before the future, or the future panicked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the one that it runs.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let mut running = Running(self.handle.spawn(work));
+        (&mut running.0).await
+    }
+
     /// The handle to spawn on.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+}
+
+/// A task that ends when it is dropped.
+struct Running<T>(JoinHandle<T>);
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

@@ -1,0 +1,56 @@
+use std::time::Duration;
+
+use leasehold::Released;
+use tokio::task::JoinSet;
+
+use super::{
+    idling::{TICKS, instances, nobody_runs, server, until_cut},
+    net::{Net, on_one_thread},
+};
+use crate::support::matrix::Row;
+
+const ROW: Row = Row {
+    id: "idle-cut-job",
+    fault: "the server closes idle connections (`timeout 1`) between the runs of a scheduled job",
+    right: "of three instances that try it with hold_at_least, one runs it every time; no error",
+    control: "SET NX on a connection that is kept until a command fails on it",
+};
+
+/// Long enough to be seen, over long before the next time.
+const MINIMUM: Duration = Duration::from_millis(300);
+
+#[test]
+fn idle_cut_job() {
+    ROW.run(protected, || on_one_thread(async { nobody_runs(&server()).await }));
+}
+
+fn protected() -> String {
+    on_one_thread(async {
+        let net = server();
+        let instances = instances(&net).await;
+        for _ in 0..=TICKS {
+            until_cut(&net).await;
+            let mut tries = JoinSet::new();
+            for locks in &instances {
+                let lock = locks.lock("job").expect("a name");
+                tries.spawn(async move { lock.acquire().hold_at_least(MINIMUM).try_now().await });
+            }
+            let tried = tries.join_all().await.into_iter();
+            // It is held until all have tried.
+            let mut guards: Vec<_> = tried.filter_map(|guard| guard.expect("no error")).collect();
+            assert_eq!(guards.len(), 1, "one runs it");
+            let released = guards.remove(0).release().await.expect("held to the end");
+            assert!(matches!(released, Released::Ended | Released::Kept { .. }), "{released:?}");
+            until_free(&net).await;
+        }
+        format!("due {} times, run {} times, no error", TICKS + 1, TICKS + 1)
+    })
+}
+
+/// Waits until the minimum is over.
+async fn until_free(net: &Net) {
+    crate::support::wait::until("the job's lock is free", || {
+        !net.server.query::<bool>(&["EXISTS", "leasehold:{job}:lease"])
+    })
+    .await;
+}
