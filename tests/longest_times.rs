@@ -14,7 +14,8 @@ use std::{
 };
 
 use leasehold::{
-    ConnectError, LockRuntime, RedisConfig, RedisPool, Released, StoreErrorKind, fencing::RedisGate,
+    ConnectError, LockRuntime, RedisConfig, RedisPool, Released, StoreErrorKind,
+    fencing::{FenceGate, RedisGate},
 };
 use leasehold_testkit::RedisServer;
 
@@ -24,7 +25,8 @@ const LONGEST: Duration = Duration::MAX;
 async fn a_runtime_whose_timeouts_are_the_longest_works() {
     let server = RedisServer::start();
     let builder = LockRuntime::builder().connect_timeout(LONGEST).command_timeout(LONGEST);
-    let connecting = builder.claim_window(LONGEST).connect(&server.url());
+    let url = server.url();
+    let connecting = builder.claim_window(LONGEST).connect(&url);
     let locks = wait::soon("connect", connecting).await.expect("the server answers");
     let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
     let inner = guard.reenter().await.expect("re-entry");

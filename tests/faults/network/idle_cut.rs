@@ -5,7 +5,7 @@ use super::{
     naive,
     net::{Net, on_one_thread},
 };
-use crate::support::{matrix::Row, patient, raw, wait};
+use crate::support::{matrix::Row, patient, raw};
 
 const ROW: Row = Row {
     id: "idle-cut",
@@ -18,8 +18,8 @@ const ROW: Row = Row {
 const CUTS: [fn(&Net); 4] = [
     // The server's `timeout` alone.
     |_| {},
-    |net| drop(net.server.command(&["CLIENT", "KILL", "TYPE", "normal"])),
-    |net| drop(net.proxy.reset_all()),
+    |net| assert!(net.server.query::<u32>(&["CLIENT", "KILL", "TYPE", "normal"]) > 0),
+    |net| assert!(net.proxy.reset_all() > 0),
     |net| net.server.restart(),
 ];
 

@@ -7,7 +7,7 @@ use super::{
     idling::{TICKS, instances, nobody_runs, server, until_cut},
     net::{Net, on_one_thread},
 };
-use crate::support::matrix::Row;
+use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "idle-cut-job",
@@ -30,12 +30,12 @@ fn protected() -> String {
         let instances = instances(&net).await;
         for _ in 0..=TICKS {
             until_cut(&net).await;
-            let mut tries = JoinSet::new();
+            let mut asking = JoinSet::new();
             for locks in &instances {
                 let lock = locks.lock("job").expect("a name");
-                tries.spawn(async move { lock.acquire().hold_at_least(MINIMUM).try_now().await });
+                asking.spawn(async move { lock.acquire().hold_at_least(MINIMUM).try_now().await });
             }
-            let tried = tries.join_all().await.into_iter();
+            let tried = asking.join_all().await.into_iter();
             // It is held until all have tried.
             let mut guards: Vec<_> = tried.filter_map(|guard| guard.expect("no error")).collect();
             assert_eq!(guards.len(), 1, "one runs it");
@@ -49,7 +49,7 @@ fn protected() -> String {
 
 /// Waits until the minimum is over.
 async fn until_free(net: &Net) {
-    crate::support::wait::until("the job's lock is free", || {
+    wait::until("the job's lock is free", || {
         !net.server.query::<bool>(&["EXISTS", "leasehold:{job}:lease"])
     })
     .await;

@@ -166,7 +166,7 @@ async fn set_up(connection: &mut MultiplexedConnection, login: &Login) -> Result
         None => Ok(()),
         Some(master) => {
             let what = format!("the server is a replica of {master}");
-            Err(make_extension_error("READONLY".into(), Some(what.into())))
+            Err(make_extension_error("READONLY".into(), Some(what)))
         }
     }
 }
