@@ -218,7 +218,7 @@ async fn a_server_that_refuses_for_now() {
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     let (kind, text) = refusal(patient::builder(), &server.url()).await;
     assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
-    names(&text, &["READONLY", "connect to the master"]);
+    names(&text, &["is a replica of 127.0.0.1:1", "write the master's address"]);
     server.command(&["REPLICAOF", "NO", "ONE"]);
     let patience = Patience::of(wait::CEILING);
     let connect = || async { LockRuntime::connect(&server.url()).await.ok() };

@@ -219,7 +219,8 @@ impl LockRuntimeBuilder {
     ///   [`ConnectError::Timing`] and [`ConnectError::Retention`] for bad settings.
     /// - [`ConnectError::Store`] for settings that cannot work with any server, such as a certificate
     ///   that is not readable.
-    /// - [`ConnectError::NoTokio`] and [`ConnectError::Thread`] when there is nothing to run on.
+    /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`] and [`ConnectError::Thread`] when
+    ///   there is nothing to run on.
     pub fn connect_lazy<A>(self, address: A) -> Result<LockRuntime, ConnectError>
     where
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
