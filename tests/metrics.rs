@@ -523,7 +523,7 @@ async fn every_series_of_a_class_is_shown_before_it_counts() {
         all.keys().filter(|key| key.starts_with(name) && key.contains("{class=orders")).count()
     };
     let expected = [
-        (names::ACQUIRE_TOTAL, 7),
+        (names::ACQUIRE_TOTAL, 8),
         (names::CONTENDED_TOTAL, 1),
         (names::WAITERS, 1),
         (names::LONGEST_WAIT_SECONDS, 1),

@@ -209,16 +209,18 @@ on_every_store! {
             assert!(world.store.sent(CommandKind::Heartbeat) >= 4, "three of them fail");
             world.store.heal();
         }
-        for kind in [CommandKind::Acquire, CommandKind::Heartbeat] {
-            world.store.inject(Rule::new(Fault::Fail(definite())).on(kind).always());
-        }
+        // What was answered before does not count.
+        let since = world.now();
+        let pause = millis(50);
+        world.until("a pause", async || world.now().saturating_since(since) > pause).await;
+        world.store.inject(Rule::new(Fault::Fail(definite())).always());
         let lock = locks.lock(NAME).unwrap();
         let acquire = tokio::spawn(async move { lock.acquire().wait(millis(200)).await });
         world.until("it is done", async || acquire.is_finished()).await;
         let error = acquire.await.unwrap().unwrap_err();
-        let leasehold::AcquireError::Timeout(timeout) = &error else { panic!("{error}") };
-        assert!(timeout.waited >= millis(200) && timeout.holder.is_none());
-        assert_eq!(timeout.last_error.as_ref().unwrap().kind(), StoreErrorKind::Definite);
+        let leasehold::AcquireError::Unavailable(outage) = &error else { panic!("{error}") };
+        assert!(outage.waited >= millis(200) && outage.failed > 1, "{outage:?}");
+        assert_eq!(outage.error.kind(), StoreErrorKind::Definite);
         // What waiting does not mend ends it at once, whichever command meets it.
         for kinds in [&[CommandKind::Acquire][..], &[CommandKind::Acquire, CommandKind::Heartbeat]] {
             world.store.heal();

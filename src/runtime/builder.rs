@@ -117,6 +117,16 @@ impl LockRuntimeBuilder {
         self
     }
 
+    /// For how long an acquire goes on without any answer of the server before it fails as
+    /// [`AcquireError::Unavailable`](crate::AcquireError::Unavailable), at least 10 ms, and never
+    /// longer than its wait. Default: 5 s.
+    ///
+    /// It is no limit for a wait on a taken lock: while the server answers, waits go on.
+    pub fn outage_patience(mut self, patience: Duration) -> Self {
+        self.timing.outage_patience = patience;
+        self
+    }
+
     /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
     /// Default: on the tokio runtime that it is made in.
     ///

@@ -85,6 +85,7 @@ impl Task {
         let what = match outcome {
             Ok(guard) => return Some(guard),
             Err(AcquireError::Timeout { .. }) => "timeouts",
+            Err(AcquireError::Unavailable { .. }) => "outages",
             Err(_) => "errors",
         };
         terms.counting.count(what);

@@ -93,8 +93,8 @@ async fn a_beginning_whose_reply_is_lost_is_withdrawn() {
     });
     world.until("it gives up", async || begin.is_finished()).await;
     let told = begin.await.unwrap();
-    let Err(AcquireError::Store(error)) = told else { panic!("{told:?}") };
-    assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
+    let Err(AcquireError::Unavailable(outage)) = told else { panic!("{told:?}") };
+    assert_eq!(outage.error.kind(), StoreErrorKind::Indeterminate);
     world.until_free(NAME).await;
     let _run = first(&other).await;
 }
@@ -107,7 +107,7 @@ async fn a_duplicate_that_cannot_be_told_by_whom_is_an_error() {
     let _run = first(&locks).await;
     world.store.inject(Rule::new(Fault::Fail(indeterminate())).on(CommandKind::Inspect));
     let told = submission(&other).begin().await;
-    assert!(matches!(told, Err(AcquireError::Store(_))), "{told:?}");
+    assert!(matches!(told, Err(AcquireError::Unavailable(_))), "{told:?}");
     let _ = duplicate(&other).await;
 }
 
@@ -145,7 +145,7 @@ async fn a_caller_beside_one_that_never_gets_there_gives_up() {
     let (one, two) = (begin(), begin());
     world.pass(secs(4)).await;
     let told = [one.await.unwrap(), two.await.unwrap()];
-    assert!(matches!(&told[0], Err(AcquireError::Store(_))), "{told:?}");
+    assert!(matches!(&told[0], Err(AcquireError::Unavailable(_))), "{told:?}");
     match &told[1] {
         // The first gave up in time for the second to begin, or it did not.
         Ok(leasehold::Begun::First(_)) => {}

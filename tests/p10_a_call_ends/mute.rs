@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Acquire, AcquireError, Owner, WaitTimeout};
+use leasehold::{Acquire, AcquireError, Owner};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use super::virtual_support::{World, definite, lock, millis, secs};
@@ -11,8 +11,9 @@ use super::virtual_support::{World, definite, lock, millis, secs};
 const LOOK: Duration = millis(250);
 
 /// The error of a wait, and when it came.
-async fn ends(world: &World, acquire: Acquire, wait: u64) -> (Box<WaitTimeout>, Duration) {
-    let acquire = acquire.wait(millis(wait));
+async fn ends(world: &World, acquire: Acquire, wait: u64) -> (AcquireError, Duration) {
+    // The wait ends it, and not the patience with an outage.
+    let acquire = acquire.wait(millis(wait)).outage_patience(secs(100));
     let since = world.now();
     let waiting = super::virtual_support::Waiting::on(acquire);
     world.pass(millis(wait - 1)).await;
@@ -21,10 +22,7 @@ async fn ends(world: &World, acquire: Acquire, wait: u64) -> (Box<WaitTimeout>, 
         world.pass(millis(1)).await;
     }
     let after = world.now().saturating_since(since);
-    match waiting.outcome().await {
-        Err(AcquireError::Timeout(timeout)) => (timeout, after),
-        other => panic!("{other:?}"),
-    }
+    (waiting.outcome().await.expect_err("nobody grants it"), after)
 }
 
 /// Nothing is answered: the requests are lost, or the replies.
@@ -35,10 +33,10 @@ async fn a_wait_ends_when_nothing_is_answered() {
             let world = World::new();
             let locks = world.runtime(1);
             world.store.inject(Rule::new(fault.clone()).always());
-            let (timeout, after) = ends(&world, lock(&locks).acquire(), wait).await;
+            let (error, after) = ends(&world, lock(&locks).acquire(), wait).await;
             assert!(after >= millis(wait) && after <= millis(wait) + LOOK, "{wait} ms: {after:?}");
-            assert!(timeout.waited >= millis(wait), "{timeout:?}");
-            assert!(timeout.last_error.is_some(), "it is not told as a taken lock: {timeout:?}");
+            let AcquireError::Unavailable(outage) = error else { panic!("{error:?}") };
+            assert!(outage.waited >= millis(wait), "{outage:?}");
         }
     }
 }
@@ -51,8 +49,9 @@ async fn a_wait_for_a_taken_lock_ends_when_the_look_at_the_holder_is_not_answere
         let (holds, waits) = (world.another_line().runtime(1), world.runtime(2));
         let _guard = lock(&holds).acquire().await.unwrap();
         world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Inspect).always());
-        let (timeout, after) = ends(&world, lock(&waits).acquire(), wait).await;
+        let (error, after) = ends(&world, lock(&waits).acquire(), wait).await;
         assert!(after >= millis(wait) && after <= millis(wait) + LOOK, "{wait} ms: {after:?}");
+        let AcquireError::Timeout(timeout) = error else { panic!("{error:?}") };
         assert!(timeout.last_error.is_none() && timeout.holder.is_none(), "{timeout:?}");
     }
 }
@@ -63,9 +62,10 @@ async fn a_wait_keeps_its_last_error() {
     let world = World::new();
     let locks = world.runtime(1);
     world.store.inject(Rule::new(Fault::Fail(definite())).always());
-    let (timeout, after) = ends(&world, lock(&locks).acquire(), 3_000).await;
+    let (error, after) = ends(&world, lock(&locks).acquire(), 3_000).await;
     assert!(after >= secs(3) && after <= secs(3) + LOOK, "{after:?}");
-    assert_eq!(timeout.last_error.map(|error| error.kind()), Some(definite().kind()));
+    let AcquireError::Unavailable(outage) = error else { panic!("{error:?}") };
+    assert_eq!(outage.error.kind(), definite().kind());
 }
 
 /// An owner enters its lease while nothing is answered: the lease stands, and the wait ends.

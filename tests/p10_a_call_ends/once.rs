@@ -24,7 +24,7 @@ async fn a_beginning_answers_within_one_command_timeout() {
     world.pass(millis(100)).await;
     assert!(begin.is_finished(), "one command timeout for both");
     let told = begin.await.unwrap();
-    assert!(matches!(told, Err(AcquireError::Store(_))), "{told:?}");
+    assert!(matches!(told, Err(AcquireError::Unavailable(_))), "{told:?}");
 }
 
 /// The control: in time, both answers together say who runs.

@@ -9,6 +9,7 @@ use crate::{patient, use_lock, wait};
 fn kind_of(error: &AcquireError) -> Option<StoreErrorKind> {
     match error {
         AcquireError::Store(error) => Some(error.kind()),
+        AcquireError::Unavailable(outage) => Some(outage.error.kind()),
         AcquireError::Timeout(timeout) => {
             let WaitTimeout { last_error, .. } = &**timeout;
             last_error.as_ref().map(leasehold::StoreError::kind)

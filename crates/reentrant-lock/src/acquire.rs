@@ -27,6 +27,7 @@ pub struct Acquire {
     name: LockName,
     metrics: Arc<ClassMetrics>,
     wait: Option<Duration>,
+    outage_patience: Duration,
     ttl: Option<Duration>,
     max_hold: Option<Duration>,
     hold_at_least: Option<Duration>,
@@ -42,6 +43,7 @@ impl Acquire {
             name: name.clone(),
             metrics: Arc::clone(metrics),
             wait: Some(engine.timing.wait),
+            outage_patience: engine.timing.outage_patience,
             ttl: None,
             max_hold: None,
             hold_at_least: None,
@@ -59,6 +61,14 @@ impl Acquire {
     /// Waits without a limit.
     pub fn wait_forever(self) -> Self {
         Self { wait: None, ..self }
+    }
+
+    /// Fails as [`Unavailable`](AcquireError::Unavailable) after this long without any answer of
+    /// the server, at least 10 ms, and never later than the wait ends. Default: the runtime's.
+    ///
+    /// Time that a lock is taken does not count: while the server answers, the wait goes on.
+    pub fn outage_patience(self, patience: Duration) -> Self {
+        Self { outage_patience: patience, ..self }
     }
 
     /// How long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
@@ -104,8 +114,9 @@ impl Acquire {
     ///
     /// # Errors
     ///
-    /// As awaiting the acquire, except that there is no `Timeout`; an error that leaves the
-    /// outcome open is returned at once, and whatever came of it is withdrawn.
+    /// As awaiting the acquire, except that there is no `Timeout`. A command that was not answered,
+    /// or could not be sent, is [`AcquireError::Unavailable`] at once, and whatever came of it is
+    /// withdrawn; one that the server refused for now is [`AcquireError::Store`].
     ///
     /// # Cancel safety
     ///
@@ -113,15 +124,14 @@ impl Acquire {
     pub async fn try_now(self) -> Result<Option<Guard>, AcquireError> {
         match Box::pin(self.validated(Patience::Try)?.run()).await {
             Ok(guard) => Ok(Some(guard)),
-            Err(AcquireError::Timeout(timeout)) => timeout
-                .last_error
-                .map_or(Ok(None), |error| Err(AcquireError::Store(error.for_lock(&timeout.lock)))),
+            Err(AcquireError::Timeout(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn validated(self, patience: Patience) -> Result<Wait, AcquireError> {
         let Self { engine, name, metrics, ttl, max_hold, hold_at_least, renews, owner, .. } = self;
+        let outage_patience = self.outage_patience;
         let runtime = engine.runtime_id();
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
             return Err(AcquireError::ForeignOwner { lock: name });
@@ -135,6 +145,10 @@ impl Acquire {
             (Patience::For(wait), _) if wait > OptionsError::MAX_WAIT => {
                 return Err(refused(name, OptionsError::Wait { wait }));
             }
+            _ if outage_patience < OptionsError::MIN_OUTAGE_PATIENCE => {
+                let option = OptionsError::OutagePatience { patience: outage_patience };
+                return Err(refused(name, option));
+            }
             (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
             _ if hold_at_least.is_some_and(|hold| hold > OptionsError::MAX_CLOSED) => {
                 return Err(refused(name, OptionsError::HoldAtLeast));
@@ -144,7 +158,7 @@ impl Acquire {
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
         let label = self.label;
         let wish = Wish { ttl, tries, renews, max_hold, hold_at_least, label, metrics };
-        Ok(Wait { engine, name, wish, patience, owner })
+        Ok(Wait { engine, name, wish, patience, outage_patience, owner })
     }
 }
 
@@ -161,6 +175,8 @@ impl IntoFuture for Acquire {
     /// # Errors
     ///
     /// - [`AcquireError::Timeout`] when the wait was over before the lock was free.
+    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience, or for
+    ///   the whole of a wait that was shorter.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
     /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
     /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.

@@ -52,7 +52,11 @@ impl Held {
                 if let LeaseState::Lost(reason) = self.lease.state() {
                     return Err(self.lost(reason));
                 }
-                tracing::warn!(%error, "a re-entry could not be told; the lease stands");
+                tracing::debug!(
+                    lock = %self.lease.name(), lease = %self.lease.id(),
+                    fence = %self.lease.fence(), %error,
+                    "a re-entry could not be told; the lease stands, and the server is told later"
+                );
                 drop(self.hold_job(update));
                 Ok(())
             }

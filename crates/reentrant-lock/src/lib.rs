@@ -12,6 +12,7 @@ mod blocked;
 mod closing;
 mod cohort;
 mod driver;
+mod endurance;
 mod engine;
 mod error;
 mod guard;
@@ -30,7 +31,7 @@ pub use acquire::Acquire;
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport, Timing, TimingError};
 pub use error::{
     AcquireError, HolderInfo, OptionsError, QueuePosition, ReenterError, ReleaseError,
-    RunOnceError, SucceedError, WaitTimeout, WithError,
+    RunOnceError, SucceedError, Unavailable, WaitTimeout, WithError,
 };
 pub use guard::Guard;
 pub use lease::Lease;

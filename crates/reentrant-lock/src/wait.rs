@@ -16,8 +16,9 @@ use leasehold_watchdog::HeldLease;
 
 use crate::{
     blocked::{Holder, Report, next_report},
-    cohort::{Lead, unheard},
+    cohort::{Cohort, Lead, unheard},
     driver::{Entered, Found, InLine, Led, Wish},
+    endurance::Endurance,
     engine::Engine,
     error::{AcquireError, HolderInfo, QueuePosition, ReenterError, WaitTimeout},
     guard::Guard,
@@ -32,6 +33,7 @@ pub(crate) struct Wait {
     pub(crate) name: LockName,
     pub(crate) wish: Wish,
     pub(crate) patience: Patience,
+    pub(crate) outage_patience: Duration,
     pub(crate) owner: Option<Owner>,
 }
 
@@ -47,6 +49,8 @@ enum Turned {
     Holds,
     /// Patience is over.
     TimeOver,
+    /// The server has not answered for too long.
+    Silent,
 }
 
 /// The first task's own command, on its way.
@@ -102,9 +106,13 @@ impl Wait {
 
     async fn wait(&self, tally: &mut Tally, started: Instant) -> Result<Guard, AcquireError> {
         let (mut ends, mut comes_back) = (self.patience.ends(started), false);
+        let mut endurance = Endurance::new(self.outage_patience, started);
         loop {
             // A task that is polled seldom may come here again and again, and always too late.
             if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
+                if let Some(error) = self.silent_throughout(started) {
+                    return Err(error);
+                }
                 return Err(Box::pin(self.timeout(started, None)).await);
             }
             let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
@@ -142,31 +150,52 @@ impl Wait {
                     let time = self.engine.timing.command_deadline(self.wish.ttl);
                     let until = *ends.get_or_insert(started + time);
                     if !Box::pin(self.settled(until)).await {
-                        return Err(self.failed(started, unheard()));
+                        return Err(self.engine.failed(&self.name, started, unheard()));
                     }
                     continue;
                 }
             };
             let Some(in_line) = in_line else {
-                tally.finds_taken(None);
+                if self.engine.outages().outage().is_some() && !self.knows(Cohort::is_held_here) {
+                    // Others ask for it already, and are not answered.
+                    return Err(self.engine.unavailable(&self.name, started, None));
+                }
+                tally.finds_taken();
                 return Err(Box::pin(self.timeout(started, None)).await);
             };
-            match self.in_line(&in_line, own, holds, (started, ends), tally).await {
-                Turned::Found(Found::Lease(lease)) => return self.take_over(lease, started),
+            let times = (started, ends, &mut endurance);
+            match self.in_line(&in_line, own, holds, times, tally).await {
+                Turned::Found(Found::Lease(lease, was_taken)) => {
+                    if was_taken {
+                        tally.finds_taken();
+                    }
+                    return self.take_over(lease, started);
+                }
                 Turned::Found(Found::Failed(error)) => {
                     return Err(error.for_lock(&self.name).into());
                 }
                 Turned::Found(Found::Dropped) | Turned::Holds => {}
-                Turned::Failed(error) => return Err(self.failed(started, error)),
+                Turned::Failed(error) => {
+                    return Err(self.engine.failed(&self.name, started, error));
+                }
                 Turned::Busy => {
-                    tally.finds_taken(None);
+                    tally.finds_taken();
                     return Err(Box::pin(self.timeout(started, Some(in_line))).await);
                 }
                 Turned::TimeOver if self.wish.tries => {
-                    return Err(self.failed(started, unheard()));
+                    return Err(self.engine.failed(&self.name, started, unheard()));
                 }
                 Turned::TimeOver => {
+                    if let Some(error) = self.silent_throughout(started) {
+                        return Err(error);
+                    }
+                    if self.knows(Cohort::is_known_taken) {
+                        tally.finds_taken();
+                    }
                     return Err(Box::pin(self.timeout(started, Some(in_line))).await);
+                }
+                Turned::Silent => {
+                    return Err(self.engine.unavailable(&self.name, started, None));
                 }
             }
         }
@@ -210,24 +239,27 @@ impl Wait {
         in_line: &'a InLine,
         mut own: Option<Own<'a>>,
         mut holds: Option<Soon<'a>>,
-        (started, ends): (Instant, Option<Instant>),
+        (started, ends, endurance): (Instant, Option<Instant>, &'a mut Endurance),
         tally: &'a mut Tally,
     ) -> impl Future<Output = Turned> + Send + 'a {
-        let listens = self.engine.cohorts.shared.rules.lead_listens;
-        let mut alarm = None;
+        let engine = &*self.engine;
+        let listens = engine.cohorts.shared.rules.lead_listens;
+        let mut report_at = self.next_report(started);
+        let mut timer = Timer::default();
+        endurance.looks_from(engine.clock.now());
         poll_fn(move |cx| {
             if let Some(turned) = self.look_at_own(in_line, &mut own, cx) {
                 return Poll::Ready(turned);
             }
             let mut ends = ends;
             match &mut own {
-                None => tally.finds_taken(Some(in_line)),
+                None => tally.waits(in_line),
                 Some(_) if !listens() => return Poll::Pending,
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
                 // next. A push wakes the task, and so does the runtime when that takes long.
                 Some(own) if !own.is_sent => {
                     own.is_sent = true;
-                    if ends.is_none_or(|ends| ends >= own.deadline) {
+                    if earlier(ends, endurance.look_at()) >= own.deadline {
                         return Poll::Pending;
                     }
                 }
@@ -240,21 +272,24 @@ impl Wait {
             if is_over(holds.as_mut(), cx) {
                 return Poll::Ready(Turned::Holds);
             }
-            // The clock as well: timers of an executor that is late are late, too.
-            if self.is_over(ends) {
-                return Poll::Ready(Turned::TimeOver);
-            }
-            if is_over(Some(alarm.get_or_insert_with(|| self.alarm(started, ends))), cx) {
-                let now = self.engine.clock.now();
-                if ends.is_some_and(|at| at <= now) {
+            loop {
+                // The clock as well: timers of an executor that is late are late, too.
+                let now = engine.clock.now();
+                if ends.is_some_and(|ends| ends <= now) {
                     return Poll::Ready(Turned::TimeOver);
                 }
-                self.report(in_line, now.saturating_since(started), now);
-                alarm = None;
-                // The next one has not been told yet whom to wake.
-                cx.waker().wake_by_ref();
+                if endurance.is_over(now, || engine.outages().silent_since()) {
+                    return Poll::Ready(Turned::Silent);
+                }
+                if report_at <= now {
+                    self.report(in_line, now.saturating_since(started), now);
+                    report_at = self.next_report(started);
+                }
+                let next = earlier(ends, report_at.min(endurance.look_at()));
+                if !timer.is_over(engine, next, cx) {
+                    return Poll::Pending;
+                }
             }
-            Poll::Pending
         })
     }
 
@@ -271,18 +306,17 @@ impl Wait {
         };
         *own = None;
         match in_line.asked(&self.wish, sent_at, self.engine.counted(answer)) {
-            Led::Lease(lease) => Some(Turned::Found(Found::Lease(lease))),
+            Led::Lease(lease) => Some(Turned::Found(Found::Lease(lease, false))),
             Led::Failed(error) => Some(Turned::Failed(error)),
             Led::Busy => Some(Turned::Busy),
             Led::Waits => None,
         }
     }
 
-    /// The end of the wait, or the time to report it; one timer for both, as many tasks may wait.
-    fn alarm(&self, started: Instant, ends: Option<Instant>) -> Sleep {
+    /// When to report a wait that lasts.
+    fn next_report(&self, started: Instant) -> Instant {
         let Engine { clock, timing, .. } = &*self.engine;
-        let report = next_report(started, clock.now(), timing.blocked_after);
-        clock.sleep_until(ends.map_or(report, |ends| ends.min(report)))
+        next_report(started, clock.now(), timing.blocked_after)
     }
 
     /// Reports a call that has waited for long, unless enough was reported.
@@ -352,20 +386,21 @@ impl Wait {
         Ok(guard)
     }
 
-    /// The store failed: at once for who does not wait.
-    fn failed(&self, started: Instant, error: StoreError) -> AcquireError {
-        if !error.kind().is_transient() {
-            return error.for_lock(&self.name).into();
+    /// What a wait ends with that saw no answer at all while commands failed, or while nobody knows
+    /// who has the lock; `None` when the server answers, and the lock is taken.
+    fn silent_throughout(&self, started: Instant) -> Option<AcquireError> {
+        let outages = self.engine.outages();
+        if self.wish.tries || outages.heard_since(started) {
+            return None;
         }
-        let waited = self.engine.clock.now().saturating_since(started);
-        let (lock, last_error) = (self.name.clone(), Some(error));
-        AcquireError::Timeout(Box::new(WaitTimeout {
-            lock,
-            waited,
-            position: None,
-            holder: None,
-            last_error,
-        }))
+        let is_unknown = outages.silent_since().is_some() && !self.knows(Cohort::is_known_taken);
+        (outages.outage().is_some() || is_unknown)
+            .then(|| self.engine.unavailable(&self.name, started, None))
+    }
+
+    /// Whether something is known of the lock.
+    fn knows(&self, look: impl FnOnce(&Cohort) -> bool) -> bool {
+        self.engine.cohorts.look(&self.name, look).unwrap_or(false)
     }
 
     async fn timeout(&self, started: Instant, in_line: Option<InLine>) -> AcquireError {
@@ -432,6 +467,26 @@ fn runtime_stopped() -> StoreError {
     )
 }
 
+/// The earlier of two times, of which the first may never come.
+fn earlier(one: Option<Instant>, other: Instant) -> Instant {
+    one.map_or(other, |one| one.min(other))
+}
+
+/// One timer for all that a wait is woken for, as many tasks may wait; set anew when the time changes.
+#[derive(Default)]
+struct Timer(Option<(Instant, Sleep)>);
+
+impl Timer {
+    /// Whether it is `at`; the task is woken by then.
+    fn is_over(&mut self, engine: &Engine, at: Instant, cx: &mut Context<'_>) -> bool {
+        let (_, sleep) = match &mut self.0 {
+            Some(timer) if timer.0 == at => timer,
+            other => other.insert((at, engine.clock.sleep_until(at))),
+        };
+        sleep.as_mut().poll(cx).is_ready()
+    }
+}
+
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 
@@ -443,6 +498,8 @@ struct Tally {
     started: Instant,
     contended: bool,
     waiting: bool,
+    /// How many stood before the call when it came.
+    behind: Option<u64>,
     reentered: bool,
     outcome: AcquireOutcome,
 }
@@ -455,18 +512,31 @@ impl Tally {
             started,
             contended: false,
             waiting: false,
+            behind: None,
             reentered: false,
             outcome: AcquireOutcome::Cancelled,
         }
     }
 
-    /// The lock is taken; whoever waits stands in line.
-    fn finds_taken(&mut self, in_line: Option<&InLine>) {
-        self.contended = true;
-        if let Some(in_line) = in_line.filter(|_| !self.waiting) {
-            self.waiting = true;
-            self.metrics.wait_began(self.started);
-            self.metrics.queued(in_line.arrived_behind());
+    /// The lock is taken, by what the server said or by what this runtime knows: a command that
+    /// failed says nothing of it.
+    fn finds_taken(&mut self) {
+        if !std::mem::replace(&mut self.contended, true)
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
+        }
+    }
+
+    /// The call stands in line.
+    fn waits(&mut self, in_line: &InLine) {
+        if std::mem::replace(&mut self.waiting, true) {
+            return;
+        }
+        self.metrics.wait_began(self.started);
+        self.behind = Some(in_line.arrived_behind());
+        if in_line.is_known_taken() {
+            self.finds_taken();
         }
     }
 
@@ -474,11 +544,11 @@ impl Tally {
         self.outcome = match outcome {
             Ok(_) if self.reentered => AcquireOutcome::Reentered,
             Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(timeout)) => match self.patience {
-                Patience::Try if timeout.last_error.is_some() => AcquireOutcome::Error,
+            Err(AcquireError::Timeout(_)) => match self.patience {
                 Patience::Try => AcquireOutcome::Busy,
                 Patience::For(_) | Patience::Forever => AcquireOutcome::Timeout,
             },
+            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
             Err(AcquireError::Lost { .. }) => AcquireOutcome::Lost,
             Err(_) => AcquireOutcome::Error,
         };

@@ -4,6 +4,7 @@ use leasehold_core::{
     Instant, LockName, LockStore,
     lease::{Grant, LossReason},
     metric::Metrics,
+    outage::{AtStake, Subject},
 };
 use tokio::{select, task::JoinSet};
 
@@ -74,10 +75,7 @@ impl Driver {
         let now = self.watchlist.clock().now();
         match &renewed.answers {
             Ok(_) => self.metrics.store().renewal(now.saturating_since(renewed.sent_at)),
-            Err(error) => {
-                self.metrics.store().error(error.kind());
-                tracing::warn!(%error, "a renewal failed; it is tried again until the deadline");
-            }
+            Err(error) => self.metrics.store().error(error.kind()),
         }
         self.tell(renewed.settle(now, &self.watchlist), LossReason::Gone);
     }
@@ -96,8 +94,17 @@ impl Driver {
             self.metrics.store().unreachable(unreachable);
             self.metrics.show(now);
             self.shown_at = now;
+            self.tell_outage(now);
             self.probe(now);
         }
+    }
+
+    /// Logs what has failed, and what depends on the server.
+    fn tell_outage(&self, now: Instant) {
+        self.watchlist.common().outages().tick(now, || AtStake {
+            leases: self.watchlist.leases().len(),
+            waiting: self.keeper.waiting(),
+        });
     }
 
     /// Asks a server that is out of reach whether it is back, where nobody else asks.
@@ -106,7 +113,7 @@ impl Driver {
         if !self.watchlist.common().outages().needs_probe() {
             return;
         }
-        let Ok(name) = LockName::new("probe") else { return };
+        let Ok(name) = LockName::new(Subject::PROBE) else { return };
         let store = Arc::clone(&self.store);
         self.probes.spawn(async move {
             // The answer is told to whoever watches the store.
@@ -119,5 +126,6 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // Also when the task panics or its tokio runtime stops.
         self.tell(self.watchlist.abandon(), LossReason::WatchdogStopped);
+        self.tell_outage(self.watchlist.clock().now());
     }
 }

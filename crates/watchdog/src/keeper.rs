@@ -10,4 +10,7 @@ pub trait TurnKeeper: fmt::Debug + Send + Sync + 'static {
     /// A turn is lost; the lease that stood under it was told before, and asked that the lock stay
     /// closed until then. Must not block.
     fn lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>);
+
+    /// How many tasks wait for a lock.
+    fn waiting(&self) -> usize;
 }

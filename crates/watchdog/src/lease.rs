@@ -9,7 +9,7 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Ttl,
     lease::{Grant, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
-    outage::OutageWatch,
+    outage::{LostLease, OutageWatch},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -296,10 +296,8 @@ impl HeldLease {
         self.metrics.hold_ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
-        tracing::warn!(
-            lock = %self.name(), lease = %self.id(), fence = %self.fence(), ?held_for,
-            "lease lost: {reason}"
-        );
+        let (lock, lease, fence) = (self.name(), self.id(), self.fence());
+        self.common.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
         self.tell_end();
     }
 

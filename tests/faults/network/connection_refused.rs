@@ -51,12 +51,12 @@ async fn later() {
     // The first one may dial while the address is being closed, and be reset instead of refused.
     for words in [&["orders/42", &net.url(), "cannot connect"], &all] {
         let error = wait::soon("a try ends", lock.try_acquire()).await.expect_err("no server");
-        assert!(matches!(error, AcquireError::Store(_)), "{error}");
+        assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
         assert_says(&error, words);
     }
     let waiting = lock.acquire().wait(Duration::from_millis(300));
     let error = wait::soon("a wait ends", waiting).await.expect_err("no server");
-    assert!(matches!(error, AcquireError::Timeout(_)), "{error}");
+    assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
     assert_says(&error, &all);
     assert!(net.proxy.counts().refused > 0);
 

@@ -44,7 +44,7 @@ fn protected() -> String {
 
         net.proxy.black_hole(Direction::Both);
         let cut_off = wait::soon("a try ends", lock("c").try_acquire()).await;
-        assert!(matches!(cut_off, Err(AcquireError::Store(_))), "{cut_off:?}");
+        assert!(matches!(cut_off, Err(AcquireError::Unavailable(_))), "{cut_off:?}");
         net.proxy.heal();
         held.release().await.expect("held to the end");
         assert_eq!(locks.shutdown(wait::CEILING).await.held, 0);

@@ -53,11 +53,11 @@ async fn calls_end(server: &RedisServer) -> usize {
     server.stop_signal();
     let lock = locks.lock("free").expect("a name");
     let waits = wait::soon("the end of a wait", lock.acquire().wait(TTL / 5)).await;
-    let Err(AcquireError::Timeout(timeout)) = waits else { panic!("{waits:?}") };
-    assert!(timeout.last_error.is_some(), "{timeout}");
+    let Err(AcquireError::Unavailable(outage)) = waits else { panic!("{waits:?}") };
+    assert!(outage.error.kind().is_transient(), "{outage}");
     let tries = wait::soon("the end of a try", lock.try_acquire()).await;
-    let Err(AcquireError::Store(error)) = tries else { panic!("{tries:?}") };
-    assert!(error.kind().is_transient(), "{error}");
+    let Err(AcquireError::Unavailable(outage)) = tries else { panic!("{tries:?}") };
+    assert!(outage.error.kind().is_transient(), "{outage}");
     let inspected = wait::soon("the end of an inspection", locks.inspect("held")).await;
     assert!(inspected.is_err(), "{inspected:?}");
     // The runtime goes on with it until the lease is over.

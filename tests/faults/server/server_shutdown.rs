@@ -59,7 +59,7 @@ fn protected() -> String {
 
         let short = holder.lock("b").expect("a name").acquire().wait(Duration::from_millis(300));
         let told = wait::soon("the end of a wait", short).await.expect_err("nobody answers");
-        assert!(matches!(&told, AcquireError::Timeout(_)), "{told:?}");
+        assert!(matches!(&told, AcquireError::Unavailable(_)), "{told:?}");
         refusal::assert_says(&told.to_string(), &["lock \"b\"", "(at ", "check"]);
         let end = wait::soon("the end of belief", held.lost()).await;
         assert!(matches!(end, LeaseEnd::Lost(_)), "{end:?}");

@@ -50,11 +50,13 @@ label! {
         Busy => "busy",
         /// The wait was over before the lock was free.
         Timeout => "timeout",
+        /// The server did not answer.
+        Unavailable => "unavailable",
         /// The caller dropped the future.
         Cancelled => "cancelled",
         /// The owner's lease had been lost.
         Lost => "lost",
-        /// The store failed, or the runtime was shut down.
+        /// The store refused, or the runtime was shut down.
         Error => "error",
     }
 }

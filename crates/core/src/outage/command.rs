@@ -63,6 +63,14 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// The name that is looked at to find out whether the server answers.
+    pub const PROBE: &'static str = "leasehold:probe";
+
+    /// Whether the command only asks whether the server answers.
+    pub fn is_probe(&self) -> bool {
+        self.lock.is_some_and(|lock| lock.as_str() == Self::PROBE)
+    }
+
     /// A command about several locks.
     pub fn many(command: CommandKind) -> Self {
         Self { command, lock: None, lease: None, fence: None }

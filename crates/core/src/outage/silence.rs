@@ -47,12 +47,17 @@ impl Silence {
         ended
     }
 
-    /// A command failed at `now` without an answer: nothing was heard, or it could not be sent.
-    pub fn unanswered(&mut self, now: Instant, error: StoreError) {
+    /// A command that was sent at `sent_at` failed without an answer: nothing was heard, or it could
+    /// not be sent. That says nothing of a server that has answered another one meanwhile.
+    pub fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
+        if self.heard_at.is_some_and(|heard_at| heard_at > sent_at) {
+            return self.forgotten();
+        }
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.since.get_or_insert(now);
+        self.since.get_or_insert(sent_at);
         self.unanswered += 1;
-        self.last_error = Some(error);
+        // It is shown to whoever waits for another lock.
+        self.last_error = Some(error.for_no_lock());
     }
 
     /// The sender of a command gave up: what came of it is not known.
@@ -112,9 +117,9 @@ mod tests {
         assert_eq!(silence.since(), Some(at(100)));
         assert_eq!(silence.unreachable_for(at(900)), Duration::ZERO);
         silence.sent(at(200));
-        silence.unanswered(at(1000), error());
+        silence.unanswered(at(100), error());
         assert_eq!(silence.outage().unwrap().since, at(100));
-        silence.unanswered(at(1100), error());
+        silence.unanswered(at(200), error());
         silence.sent(at(1200));
         assert_eq!(silence.unreachable_for(at(1500)), Duration::from_millis(1400));
         let ended = silence.answered(at(1600)).unwrap();
@@ -125,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn an_old_command_that_fails_after_an_answer_counts_from_that_answer() {
+    fn an_old_command_that_fails_after_a_later_answer_is_no_outage() {
         let mut silence = Silence::default();
         silence.sent(at(0));
         silence.sent(at(10));
         assert!(silence.answered(at(20)).is_none());
         assert_eq!(silence.since(), Some(at(20)));
-        silence.unanswered(at(2000), error());
-        assert_eq!(silence.outage().unwrap().since, at(20));
+        silence.unanswered(at(0), error());
+        assert!(silence.outage().is_none() && silence.since().is_none());
     }
 
     #[test]
@@ -151,7 +156,7 @@ mod tests {
         let mut silence = Silence::default();
         silence.sent(at(0));
         assert!(!silence.needs_probe());
-        silence.unanswered(at(1), error());
+        silence.unanswered(at(0), error());
         assert!(silence.needs_probe());
         silence.sent(at(2));
         assert!(!silence.needs_probe());

@@ -5,61 +5,143 @@ use std::{
 
 use super::{
     command::Subject,
+    journal::Journal,
+    line::{AtStake, Line, LostLease},
     silence::{Outage, Silence},
 };
 use crate::{
     clock::{Clock, Instant},
     store::StoreError,
+    words::{FenceToken, LockName},
 };
 
 /// What one runtime knows of its server's outages; all that it sends is told here.
 #[derive(Debug)]
 pub struct OutageWatch {
     clock: Arc<dyn Clock>,
-    silence: Mutex<Silence>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    silence: Silence,
+    journal: Journal,
 }
 
 impl OutageWatch {
     /// Nothing was sent yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, silence: Mutex::default() }
+        Self { clock, state: Mutex::default() }
     }
 
     /// How long the server has been out of reach at `now`; zero when it is not.
     pub fn unreachable_for(&self, now: Instant) -> Duration {
-        self.silence().unreachable_for(now)
+        self.state().silence.unreachable_for(now)
     }
 
     /// The present outage, if there is one.
     pub fn outage(&self) -> Option<Outage> {
-        self.silence().outage()
+        self.state().silence.outage()
     }
 
     /// When the first command was sent that has no answer yet, nor any sent after it; `None` when
     /// there is none.
     pub fn silent_since(&self) -> Option<Instant> {
-        self.silence().since()
+        self.state().silence.since()
     }
 
     /// Whether the server has answered any command at `at` or later.
     pub fn heard_since(&self, at: Instant) -> bool {
-        self.silence().heard_since(at)
+        self.state().silence.heard_since(at)
     }
 
     /// Whether the server is out of reach, and nothing is on its way that would tell when it is
     /// back.
     pub fn needs_probe(&self) -> bool {
-        self.silence().needs_probe()
+        self.state().silence.needs_probe()
     }
 
     /// A command is sent.
     pub(super) fn sent<'a>(&'a self, subject: Subject<'a>) -> OnItsWay<'a> {
-        self.silence().sent(self.clock.now());
-        OnItsWay { watch: self, subject, open: true }
+        let sent_at = self.clock.now();
+        self.state().silence.sent(sent_at);
+        OnItsWay { watch: self, subject, sent_at, open: true }
     }
 
-    fn silence(&self) -> MutexGuard<'_, Silence> {
-        self.silence.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A lease was lost at `now`.
+    pub fn lost(&self, now: Instant, lease: LostLease<'_>) {
+        let LostLease { lock, lease: id, fence, reason, .. } = lease;
+        let line = self.state().journal.lost(now, lease);
+        if let Some(line) = line {
+            line.write();
+        } else {
+            tracing::debug!(%lock, lease = %id, %fence, "lease lost: {reason}");
+        }
+    }
+
+    /// A grant showed at `now` that the fence counter of a lock had lost data.
+    pub fn regressed(&self, now: Instant, lock: &LockName, fence: FenceToken) {
+        let line = self.state().journal.regressed(now, lock, fence);
+        line.iter().for_each(Line::write);
+    }
+
+    /// Logs what has come together; to be called every few seconds, and at the end.
+    pub fn tick(&self, now: Instant, at_stake: impl FnOnce() -> AtStake) {
+        // Asked outside of the lock, and only where a line is written.
+        let has_news = self.state().journal.has_news();
+        let at_stake = if has_news { at_stake() } else { AtStake::default() };
+        let lines = {
+            let State { silence, journal } = &mut *self.state();
+            let outage = silence.outage().map(|outage| now.saturating_since(outage.since));
+            journal.tick(outage, at_stake)
+        };
+        lines.iter().for_each(Line::write);
+    }
+
+    /// A command failed without an answer, or with an error that the server told.
+    fn failed(&self, subject: Subject<'_>, sent_at: Instant, error: &StoreError) {
+        let now = self.clock.now();
+        let Subject { command, lock, lease, fence } = subject;
+        let ([reached, failed], is_told) = {
+            let State { silence, journal } = &mut *self.state();
+            let reached = if error.is_answer() {
+                silence.answered(now).map(|outage| now.saturating_since(outage.since))
+            } else {
+                silence.unanswered(sent_at, error.clone());
+                None
+            };
+            let reached = reached.and_then(|after| journal.reached(after));
+            let failed = journal.failed(now, subject, error);
+            let is_told = failed.is_some();
+            ([reached, failed], is_told)
+        };
+        reached.iter().chain(&failed).for_each(Line::write);
+        if !is_told {
+            tracing::debug!(
+                command = command.as_label(),
+                lock = lock.map(tracing::field::display),
+                lease = lease.map(tracing::field::display),
+                fence = fence.map(tracing::field::display),
+                %error,
+                "a command failed"
+            );
+        }
+    }
+
+    /// A command was answered.
+    fn answered(&self) {
+        let now = self.clock.now();
+        let line = {
+            let State { silence, journal } = &mut *self.state();
+            let ended = silence.answered(now);
+            journal.succeeded();
+            ended.and_then(|outage| journal.reached(now.saturating_since(outage.since)))
+        };
+        line.iter().for_each(Line::write);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,6 +150,7 @@ impl OutageWatch {
 pub(super) struct OnItsWay<'a> {
     watch: &'a OutageWatch,
     subject: Subject<'a>,
+    sent_at: Instant,
     open: bool,
 }
 
@@ -75,35 +158,20 @@ impl OnItsWay<'_> {
     /// The server did what the command says.
     pub(super) fn answered(mut self) {
         self.open = false;
-        self.watch.silence().answered(self.watch.clock.now());
+        self.watch.answered();
     }
 
     /// The command failed: the server said so, or said nothing.
     pub(super) fn failed(mut self, error: &StoreError) {
         self.open = false;
-        let Subject { command, lock, lease, fence } = self.subject;
-        tracing::debug!(
-            command = command.as_label(),
-            lock = lock.map(tracing::field::display),
-            lease = lease.map(tracing::field::display),
-            fence = fence.map(tracing::field::display),
-            %error,
-            "a command failed"
-        );
-        let now = self.watch.clock.now();
-        let mut silence = self.watch.silence();
-        if error.is_answer() {
-            silence.answered(now);
-        } else {
-            silence.unanswered(now, error.clone());
-        }
+        self.watch.failed(self.subject, self.sent_at, error);
     }
 }
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.watch.silence().forgotten();
+            self.watch.state().silence.forgotten();
         }
     }
 }

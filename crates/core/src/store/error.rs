@@ -75,6 +75,13 @@ impl StoreError {
         self
     }
 
+    /// The same error, naming no lock.
+    #[must_use]
+    pub(crate) fn for_no_lock(mut self) -> Self {
+        self.0.lock = None;
+        self
+    }
+
     /// The same error, naming the fenced resource whose gate it struck.
     #[must_use]
     pub fn for_resource(mut self, resource: &str) -> Self {

@@ -48,4 +48,5 @@ fn too_late() -> StoreError {
         "an answer was taken too late to be believed",
         "poll the acquiring future in time: look for blocking code on its executor",
     )
+    .as_answer()
 }

@@ -88,6 +88,20 @@ impl Cohort {
         (self.queue.before(ticket), ahead)
     }
 
+    /// Whether somebody is known to have the lock, by what the server said or by the present turn.
+    pub(crate) fn is_known_taken(&self) -> bool {
+        match &self.phase {
+            Phase::Place(place) => place.ahead.is_some(),
+            Phase::Turn(_) | Phase::Ending(_) => true,
+            Phase::Idle | Phase::Asking(_) => false,
+        }
+    }
+
+    /// Whether a task of this runtime has the lock, or is about to take it.
+    pub(crate) fn is_held_here(&self) -> bool {
+        matches!(&self.phase, Phase::Turn(_))
+    }
+
     /// Why the runtime could not ask: the last command failed, or none was answered.
     pub(crate) fn last_error(&self) -> Option<StoreError> {
         match &self.phase {

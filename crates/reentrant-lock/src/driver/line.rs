@@ -65,8 +65,8 @@ pub(crate) struct InLine {
 /// What a task finds that waits.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Its lease.
-    Lease(Arc<HeldLease>),
+    /// Its lease, and whether somebody else had the lock before.
+    Lease(Arc<HeldLease>, bool),
     /// It was sent away, and may come in anew.
     Dropped,
     /// Its wait cannot come to anything.
@@ -192,6 +192,12 @@ struct NewLease {
 }
 
 impl NewLease {
+    /// Whether somebody else had the lock before: a task of this runtime, or one that passed it on
+    /// to this runtime. What a command was answered does not tell.
+    fn was_taken(&self) -> bool {
+        matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
+    }
+
     fn tell(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
         let Self { lease, is_watched, woken } = self;
         lease.taken();
@@ -298,7 +304,10 @@ impl InLine {
             (found, effects)
         });
         match found {
-            Some(Ok(lease)) => Poll::Ready(Found::Lease(lease.tell(&wish.metrics))),
+            Some(Ok(lease)) => {
+                let was_taken = lease.was_taken();
+                Poll::Ready(Found::Lease(lease.tell(&wish.metrics), was_taken))
+            }
             Some(Err(found)) => found,
             None => Poll::Ready(Found::Dropped),
         }
@@ -307,6 +316,12 @@ impl InLine {
     /// How many tasks and runtimes stand before one that has just come.
     pub(crate) fn arrived_behind(&self) -> u64 {
         self.cohorts.look(&self.name, crate::cohort::Cohort::length).unwrap_or(0)
+    }
+
+    /// Whether somebody is known to have the lock.
+    pub(crate) fn is_known_taken(&self) -> bool {
+        let look = crate::cohort::Cohort::is_known_taken;
+        self.cohorts.look(&self.name, look).unwrap_or(false)
     }
 
     /// How many tasks of this runtime stand before this one, and how many runtimes before theirs.

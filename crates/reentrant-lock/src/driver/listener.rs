@@ -32,6 +32,10 @@ impl TurnKeeper for Cohorts {
             ((), member.cohort.turn_lost(m, turn, reason, closed_until))
         });
     }
+
+    fn waiting(&self) -> usize {
+        self.count().1
+    }
 }
 
 impl Cohorts {
@@ -57,10 +61,7 @@ impl Cohorts {
         shared.watermarks.saw(shared.clock.now(), name, granted.last);
         if granted.regressed {
             shared.metrics.store().regression();
-            tracing::error!(
-                lock = %name, fence = %granted.first,
-                "the server's fence counter was behind what this process had seen: it lost data; the new token is above both"
-            );
+            shared.watches.common().outages().regressed(shared.clock.now(), name, granted.first);
         }
     }
 }

@@ -187,7 +187,6 @@ impl Engine {
     }
 
     /// What is known of the server's outages.
-    #[expect(dead_code, reason = "asked by waits in the next step")]
     pub(crate) fn outages(&self) -> &OutageWatch {
         self.cohorts.shared.watches.common().outages()
     }

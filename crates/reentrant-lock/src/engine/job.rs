@@ -161,7 +161,8 @@ impl Job {
             self.metrics.lost(LossReason::Gone);
         }
         if outcome == ReleaseOutcome::Unconfirmed {
-            tracing::warn!(
+            // The failures of its commands are logged, and the metrics count it.
+            tracing::debug!(
                 lock = %self.name, lease = %self.id,
                 "the server could not be told of a release; the lease ends with its ttl"
             );

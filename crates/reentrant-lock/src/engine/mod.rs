@@ -7,6 +7,7 @@ mod drain;
 mod executor;
 mod footprint;
 mod job;
+mod outage;
 mod reaper;
 mod shutdown;
 mod timing;

@@ -19,6 +19,9 @@ pub struct Timing {
     pub command_timeout: Duration,
     /// After what time a call that still waits is reported. Default: 10 s, at least 100 ms.
     pub blocked_after: Duration,
+    /// For how long an acquire waits without any answer of the server, never longer than its wait.
+    /// Default: 5 s, at least 10 ms.
+    pub outage_patience: Duration,
 }
 
 impl Timing {
@@ -40,6 +43,7 @@ impl Timing {
         least("claim window", self.claim_window, Duration::from_millis(50))?;
         least("command timeout", self.command_timeout, Duration::from_millis(10))?;
         least("blocked report", self.blocked_after, Duration::from_millis(100))?;
+        least("outage patience", self.outage_patience, OptionsError::MIN_OUTAGE_PATIENCE)?;
         if self.wait > OptionsError::MAX_WAIT {
             return Err(TimingError::Wait(OptionsError::Wait { wait: self.wait }));
         }
@@ -70,6 +74,7 @@ impl Default for Timing {
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),
             blocked_after: Duration::from_secs(10),
+            outage_patience: Duration::from_secs(5),
         }
     }
 }

@@ -1,14 +1,17 @@
 use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
 
-use super::{OptionsError, WaitTimeout};
+use super::{OptionsError, Unavailable, WaitTimeout};
 
 /// Why a lock was not acquired.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// The wait was over before the lock was free.
+    /// The wait was over before the lock was free: somebody else has it.
     #[error(transparent)]
     Timeout(Box<WaitTimeout>),
+    /// The server did not answer: an outage, whoever has the lock.
+    #[error(transparent)]
+    Unavailable(Box<Unavailable>),
     /// The owner held the lock already, and lost it: nested code must not go on.
     #[error(
         "lock {lock:?}: the owner's lease (fence {fence}) was lost: {reason}; stop, drop its guards, and acquire anew"
@@ -21,7 +24,7 @@ pub enum AcquireError {
         /// Why it was lost.
         reason: LossReason,
     },
-    /// The store failed in a way that waiting does not mend.
+    /// The store failed in a way that waiting does not mend, or refused a call that does not wait.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An option is out of range.

@@ -7,6 +7,7 @@ mod release;
 mod run_once;
 mod succeed;
 mod timeout;
+mod unavailable;
 mod with;
 
 pub use acquire::AcquireError;
@@ -16,4 +17,5 @@ pub use release::ReleaseError;
 pub use run_once::RunOnceError;
 pub use succeed::SucceedError;
 pub use timeout::{HolderInfo, QueuePosition, WaitTimeout};
+pub use unavailable::Unavailable;
 pub use with::WithError;

@@ -18,6 +18,15 @@ pub enum OptionsError {
         /// The wait that was asked for.
         wait: Duration,
     },
+    /// The outage patience is below 10 ms.
+    #[error(
+        "an outage patience of {patience:?} is too short; give it at least {:?}, and more than a slow answer takes",
+        Self::MIN_OUTAGE_PATIENCE
+    )]
+    OutagePatience {
+        /// The patience that was asked for.
+        patience: Duration,
+    },
     /// The `max_hold` is zero.
     #[error("a max_hold of zero ends the lease before it begins; leave it out, or give it a time")]
     MaxHold,
@@ -38,6 +47,8 @@ pub enum OptionsError {
 impl OptionsError {
     /// The longest bounded wait: 365 days.
     pub const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    /// The shortest outage patience: 10 ms.
+    pub const MIN_OUTAGE_PATIENCE: Duration = Duration::from_millis(10);
     /// The longest time for which a lock stays closed after its lease: 24 h.
     pub const MAX_CLOSED: Duration = Ttl::MAX;
 }

@@ -14,7 +14,10 @@ pub struct WaitTimeout {
     pub position: Option<QueuePosition>,
     /// Who holds the lock, if that could be found out.
     pub holder: Option<HolderInfo>,
-    /// The failure that the last attempt met, if it was not simply that the lock was taken.
+    /// Why the lock could not be asked for last, if the server answers: it refused, as one that is
+    /// loading its data or out of memory does, or only the command for this lock failed. `None` when
+    /// the lock was simply taken. A server that answers nothing is no timeout, but
+    /// [`Unavailable`](super::Unavailable).
     pub last_error: Option<StoreError>,
 }
 
@@ -113,7 +116,7 @@ impl fmt::Display for HolderInfo {
 }
 
 /// Fractions of a millisecond tell a reader nothing.
-fn whole_millis(duration: Duration) -> Duration {
+pub(super) fn whole_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 

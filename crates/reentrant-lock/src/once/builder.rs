@@ -96,8 +96,10 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// - [`AcquireError::Store`] when the store failed, or could not tell whether the door is open;
-    ///   nothing was begun, and whatever may have come of it is withdrawn.
+    /// - [`AcquireError::Unavailable`] when the server did not answer; nothing was begun, and whatever
+    ///   may have come of it is withdrawn.
+    /// - [`AcquireError::Store`] when the server refused, or could not tell whether the door is open;
+    ///   nothing was begun.
     /// - [`AcquireError::Options`] when ttl or window are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.
     ///
@@ -110,7 +112,8 @@ impl Once {
             return Err(AcquireError::Options { lock, option });
         }
         let clock = &self.engine.clock;
-        let gives_up = clock.now() + self.engine.timing.command_timeout;
+        let started = clock.now();
+        let gives_up = started + self.engine.timing.command_timeout;
         let mut pauses = self.engine.backoff();
         while clock.now() < gives_up {
             // A second try may begin late: dropped in time, it takes back what it came to.
@@ -128,6 +131,10 @@ impl Once {
             // It was closed, and opened before it could be told by whom.
             clock.sleep_until(gives_up.min(clock.now() + pauses.next_pause())).await;
         }
+        let outages = self.engine.outages();
+        if outages.silent_since().is_some() && !outages.heard_since(started) {
+            return Err(self.engine.unavailable(&self.name, started, None));
+        }
         Err(AcquireError::Store(unsettled().for_lock(&self.name)))
     }
 
@@ -143,8 +150,9 @@ impl Once {
     }
 
     async fn look(&self, deadline: Instant) -> Result<Door, AcquireError> {
+        let started = self.engine.clock.now();
         let looked = self.engine.inspect_until(&self.name, deadline).await;
-        Ok(match looked.map_err(|error| error.for_lock(&self.name))? {
+        Ok(match looked.map_err(|error| self.engine.failed(&self.name, started, error))? {
             Inspection::Held(record) if !self.is_ending(&record) => Door::Closed(Box::new(record)),
             Inspection::Held(_) | Inspection::Free { .. } => Door::Opens,
         })

@@ -1,0 +1,250 @@
+use std::time::Duration;
+
+use super::{
+    command::Subject,
+    counts::Counts,
+    few::Few,
+    line::{AtStake, Failing, Line, LostLease, Recovered},
+};
+use crate::{
+    clock::Instant,
+    store::StoreError,
+    words::{FenceToken, LockName},
+};
+
+/// What is worth a line in the log, as a pure function of time and events.
+///
+/// The first failure of a row is told with what it was about. The others are counted, and told
+/// together at each [`tick`](Self::tick), every few seconds. The row ends with an outage, or with a
+/// tick since whose predecessor commands have succeeded and none has failed. A few losses are told one by one, and the others as a number.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    row: Option<Row>,
+    /// When a row was begun in the log last.
+    began_at: Option<Instant>,
+    losses: Few,
+    regressions: Few,
+}
+
+/// Failures one after another.
+#[derive(Debug, Default)]
+struct Row {
+    /// Whether the log knows of it.
+    told: bool,
+    /// How many commands failed.
+    failed: u64,
+    /// Those since the last line.
+    news: Counts,
+    last_error: Option<StoreError>,
+    /// How many leases were lost since its beginning.
+    lost: u64,
+    /// How long the longest outage was that ended in it.
+    longest: Duration,
+    /// Whether a command has succeeded since the last failure.
+    mended: bool,
+}
+
+impl Journal {
+    /// An outage shorter than this is not told for itself when it ends, but with the next tick.
+    const BLIP: Duration = Duration::from_secs(1);
+    /// A row that begins sooner after another is told with the next tick.
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    /// A command failed at `now`.
+    pub(super) fn failed<'a>(
+        &mut self,
+        now: Instant,
+        subject: Subject<'a>,
+        error: &'a StoreError,
+    ) -> Option<Line<'a>> {
+        let is_new = self.row.is_none();
+        if is_new && subject.is_probe() {
+            // It was sent during a row that is over.
+            return None;
+        }
+        let row = self.row.get_or_insert_default();
+        row.failed += 1;
+        row.mended = false;
+        row.last_error = Some(error.clone().for_no_lock());
+        let is_late = |at| now.saturating_since(at) >= Self::PAUSE;
+        if is_new && self.began_at.is_none_or(is_late) {
+            self.began_at = Some(now);
+            row.told = true;
+            return Some(Line::FirstFailure(subject, error));
+        }
+        row.news.add(subject.command);
+        None
+    }
+
+    /// A command succeeded.
+    pub(super) fn succeeded(&mut self) {
+        if let Some(row) = &mut self.row {
+            row.mended = true;
+        }
+    }
+
+    /// The server answers again, which it had not for so long.
+    pub(super) fn reached(&mut self, unreachable_for: Duration) -> Option<Line<'static>> {
+        let row = self.row.as_mut()?;
+        row.longest = row.longest.max(unreachable_for);
+        if unreachable_for < Self::BLIP {
+            return None;
+        }
+        self.end_row()
+    }
+
+    /// A lease was lost at `now`.
+    pub(super) fn lost<'a>(&mut self, now: Instant, lease: LostLease<'a>) -> Option<Line<'a>> {
+        if let Some(row) = &mut self.row {
+            row.lost += 1;
+        }
+        self.losses.admits(now).then_some(Line::Lost(lease))
+    }
+
+    /// The fence counter of a lock was seen to have lost data.
+    pub(super) fn regressed<'a>(
+        &mut self,
+        now: Instant,
+        lock: &'a LockName,
+        fence: FenceToken,
+    ) -> Option<Line<'a>> {
+        self.regressions.admits(now).then_some(Line::Regressed(lock, fence))
+    }
+
+    /// Whether commands have failed since the last line.
+    pub(super) fn has_news(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| row.news != Counts::default())
+    }
+
+    /// Some seconds have passed: what is worth telling by now.
+    ///
+    /// The server has been out of reach for so long; `None` when it answers.
+    pub(super) fn tick(
+        &mut self,
+        unreachable_for: Option<Duration>,
+        at_stake: AtStake,
+    ) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        match &mut self.row {
+            Some(row) if row.news != Counts::default() => {
+                row.told = true;
+                lines.push(Line::Failing(Failing {
+                    unreachable_for,
+                    failed: std::mem::take(&mut row.news),
+                    at_stake,
+                    lost: row.lost,
+                    last_error: row.last_error.clone(),
+                }));
+            }
+            Some(row) if row.mended => lines.extend(self.end_row()),
+            _ => {}
+        }
+        let (losses, regressions) = (self.losses.take_others(), self.regressions.take_others());
+        lines.extend((losses > 0).then_some(Line::MoreLost(losses)));
+        lines.extend((regressions > 0).then_some(Line::MoreRegressed(regressions)));
+        lines
+    }
+
+    fn end_row(&mut self) -> Option<Line<'static>> {
+        let Row { told, failed, lost, longest, .. } = self.row.take()?;
+        told.then_some(Line::Recovered(Recovered { unreachable_for: longest, failed, lost }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        lease::LossReason,
+        outage::CommandKind,
+        store::StoreErrorKind,
+        words::{AcquisitionId, RuntimeId},
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: u32) -> Instant {
+        Instant::at(SECOND * seconds)
+    }
+
+    fn error() -> StoreError {
+        StoreError::new(StoreErrorKind::Definite, "refused", "look there")
+    }
+
+    fn fail(journal: &mut Journal, now: Instant, kind: CommandKind, times: u64) -> usize {
+        let error = error();
+        let told = |_| journal.failed(now, Subject::many(kind), &error).is_some();
+        (0..times).map(told).filter(|told| *told).count()
+    }
+
+    fn failing(lines: &[Line<'_>]) -> (String, u64) {
+        let [Line::Failing(failing)] = lines else { panic!("{lines:?}") };
+        (failing.failed.to_string(), failing.lost)
+    }
+
+    #[test]
+    fn an_outage_is_a_first_line_a_summary_each_tick_and_an_end() {
+        let mut journal = Journal::default();
+        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1000), 1);
+        let at_stake = AtStake { leases: 1000, waiting: 7 };
+        let lines = journal.tick(Some(4 * SECOND), at_stake);
+        assert_eq!(failing(&lines), ("999 renew".into(), 0));
+        assert_eq!(fail(&mut journal, at(6), CommandKind::Acquire, 3), 0);
+        let name = LockName::new("a").unwrap();
+        let lease = LostLease {
+            lock: &name,
+            lease: AcquisitionId::new(RuntimeId::new(uuid::Uuid::nil()), 1),
+            fence: FenceToken::try_from(1u64).unwrap(),
+            reason: LossReason::Expired,
+            held_for: SECOND,
+        };
+        let told = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
+        assert_eq!(told, 5);
+        let lines = journal.tick(Some(9 * SECOND), at_stake);
+        let [Line::Failing(failing), Line::MoreLost(995)] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!((failing.lost, failing.at_stake), (1000, at_stake));
+        assert!(journal.tick(Some(14 * SECOND), at_stake).is_empty());
+        let Some(Line::Recovered(recovered)) = journal.reached(15 * SECOND) else { panic!() };
+        let expected = Recovered { unreachable_for: 15 * SECOND, failed: 1003, lost: 1000 };
+        assert_eq!(recovered, expected);
+        assert!(journal.tick(None, at_stake).is_empty());
+    }
+
+    #[test]
+    fn a_flapping_server_costs_a_line_a_tick() {
+        let (mut journal, mut lines) = (Journal::default(), 0);
+        for tick in 0..10 {
+            for blip in 0..50 {
+                let now = at(tick * 5) + SECOND / 10 * blip;
+                lines += fail(&mut journal, now, CommandKind::Heartbeat, 2);
+                journal.succeeded();
+                lines += usize::from(journal.reached(SECOND / 20).is_some());
+            }
+            lines += journal.tick(None, AtStake::default()).len();
+        }
+        assert_eq!(lines, 11);
+        let lines = journal.tick(None, AtStake::default());
+        assert!(matches!(lines[..], [Line::Recovered(_)]), "{lines:?}");
+    }
+
+    #[test]
+    fn a_server_that_nobody_asks_is_not_said_to_answer_again() {
+        let mut journal = Journal::default();
+        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
+        assert!(journal.tick(None, AtStake::default()).is_empty());
+        assert_eq!(fail(&mut journal, at(60), CommandKind::Release, 1), 0);
+        assert_eq!(failing(&journal.tick(None, AtStake::default())), ("1 release".into(), 0));
+        journal.succeeded();
+        assert_eq!(journal.tick(None, AtStake::default()).len(), 1);
+    }
+
+    #[test]
+    fn a_row_that_nobody_heard_of_ends_in_silence() {
+        let mut journal = Journal::default();
+        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
+        assert!(journal.reached(2 * SECOND).is_some());
+        assert_eq!(fail(&mut journal, at(4), CommandKind::Renew, 1), 0);
+        assert!(journal.reached(2 * SECOND).is_none());
+        assert_eq!(fail(&mut journal, at(6), CommandKind::Renew, 1), 1);
+    }
+}

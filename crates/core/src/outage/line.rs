@@ -1,0 +1,143 @@
+use std::time::Duration;
+
+use super::{command::Subject, counts::Counts};
+use crate::{
+    lease::LossReason,
+    store::StoreError,
+    words::{AcquisitionId, FenceToken, LockName},
+};
+
+/// A lease that was lost.
+#[derive(Debug, Clone, Copy)]
+pub struct LostLease<'a> {
+    /// The lock.
+    pub lock: &'a LockName,
+    /// The lease.
+    pub lease: AcquisitionId,
+    /// Its fence.
+    pub fence: FenceToken,
+    /// Why it was lost.
+    pub reason: LossReason,
+    /// For how long it had been held.
+    pub held_for: Duration,
+}
+
+/// One line of the log.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    /// The first command of a row that failed.
+    FirstFailure(Subject<'a>, &'a StoreError),
+    /// What failed since the last line.
+    Failing(Failing),
+    /// Commands fail no longer.
+    Recovered(Recovered),
+    /// A lease was lost.
+    Lost(LostLease<'a>),
+    /// So many leases more were lost, of which no line tells.
+    MoreLost(u64),
+    /// The fence counter of a lock had lost data.
+    Regressed(&'a LockName, FenceToken),
+    /// The counters of so many locks more had, of which no line tells.
+    MoreRegressed(u64),
+}
+
+/// What failed since the last line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Failing {
+    /// How long the server has been out of reach; `None` while it answers.
+    pub(super) unreachable_for: Option<Duration>,
+    pub(super) failed: Counts,
+    pub(super) at_stake: AtStake,
+    /// How many leases were lost since the first failure.
+    pub(super) lost: u64,
+    pub(super) last_error: Option<StoreError>,
+}
+
+/// What depends on the server at present.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AtStake {
+    /// Leases that are held: each is lost at the end of its ttl if it is not renewed.
+    pub leases: usize,
+    /// Acquires that wait.
+    pub waiting: usize,
+}
+
+/// Commands fail no longer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Recovered {
+    /// How long the server was out of reach; zero where it only refused.
+    pub(super) unreachable_for: Duration,
+    pub(super) failed: u64,
+    pub(super) lost: u64,
+}
+
+impl Line<'_> {
+    /// Writes the line.
+    pub(super) fn write(&self) {
+        match self {
+            Self::FirstFailure(Subject { command, lock, lease, fence }, error) => {
+                let what = if error.is_answer() {
+                    "the server refused a command"
+                } else {
+                    "a command was not answered, or could not be sent"
+                };
+                tracing::warn!(
+                    command = command.as_label(),
+                    lock = lock.map(tracing::field::display),
+                    lease = lease.map(tracing::field::display),
+                    fence = fence.map(tracing::field::display),
+                    %error,
+                    "{what}"
+                );
+            }
+            Self::Failing(Failing { unreachable_for, failed, at_stake, lost, last_error }) => {
+                let AtStake { leases, waiting } = at_stake;
+                let what = if unreachable_for.is_none() {
+                    "commands fail; the server answers others"
+                } else {
+                    "the server does not answer"
+                };
+                tracing::warn!(
+                    unreachable_for = unreachable_for.map(|time| tracing::field::debug(tenths(time))),
+                    %failed,
+                    leases_at_risk = leases,
+                    acquires_waiting = waiting,
+                    leases_lost = lost,
+                    error = last_error.as_ref().map(tracing::field::display),
+                    "{what}"
+                );
+            }
+            Self::Recovered(Recovered { unreachable_for, failed, lost }) => {
+                let what = if unreachable_for.is_zero() {
+                    "commands no longer fail"
+                } else {
+                    "the server answers again"
+                };
+                tracing::info!(
+                    unreachable_for = ?tenths(*unreachable_for),
+                    failed,
+                    leases_lost = lost,
+                    "{what}"
+                );
+            }
+            Self::Lost(LostLease { lock, lease, fence, reason, held_for }) => tracing::warn!(
+                %lock, %lease, %fence, held_for = ?tenths(*held_for),
+                "lease lost: {reason}"
+            ),
+            Self::MoreLost(leases) => tracing::warn!(leases, "more leases lost"),
+            Self::Regressed(lock, fence) => tracing::error!(
+                %lock, %fence,
+                "the server's fence counter was behind what this process had seen: the server lost \
+                 data; the new token is above both"
+            ),
+            Self::MoreRegressed(locks) => {
+                tracing::error!(locks, "more fence counters were behind: the server lost data");
+            }
+        }
+    }
+}
+
+/// A time in tenths of a second, which is exact enough for a reader.
+fn tenths(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis() / 100 * 100).unwrap_or(u64::MAX))
+}

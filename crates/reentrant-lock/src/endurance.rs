@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+use leasehold_core::Instant;
+
+use crate::error::OptionsError;
+
+/// For how long one wait puts up with a server that does not answer: a pure function of time and of
+/// what is known of the server.
+///
+/// It looks from time to time, as seldom as the answer allows: nothing has to wake all who wait when
+/// an outage begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endurance {
+    patience: Duration,
+    /// Silence before this does not count.
+    counts_from: Instant,
+    /// When to look next.
+    look_at: Instant,
+    /// From when on somebody looks.
+    looks_from: Instant,
+    /// A silence of which a part was slept through by this process.
+    excused: Option<Instant>,
+}
+
+impl Endurance {
+    /// A look that comes later than this after its time shows that the process itself stood still.
+    const LATE: Duration = Duration::from_millis(500);
+
+    /// Begins at `now`.
+    pub(crate) fn new(patience: Duration, now: Instant) -> Self {
+        let patience = patience.max(OptionsError::MIN_OUTAGE_PATIENCE);
+        Self { patience, counts_from: now, look_at: now + patience, looks_from: now, excused: None }
+    }
+
+    /// Somebody looks in time from `now` on.
+    pub(crate) fn looks_from(&mut self, now: Instant) {
+        self.looks_from = now;
+    }
+
+    /// When to look next.
+    pub(crate) fn look_at(&self) -> Instant {
+        self.look_at
+    }
+
+    /// Looks at `now`, when the server has been silent since `silent_since`; whether it is enough. It
+    /// is asked only when it is time to look.
+    pub(crate) fn is_over(
+        &mut self,
+        now: Instant,
+        silent_since: impl FnOnce() -> Option<Instant>,
+    ) -> bool {
+        if now < self.look_at {
+            return false;
+        }
+        let planned = self.look_at.max(self.looks_from);
+        let Some(since) = silent_since() else {
+            // A silence that begins from now on is not enough before that.
+            self.look_at = now + self.patience;
+            return false;
+        };
+        self.look_at = since.max(self.counts_from) + self.patience;
+        if now < self.look_at {
+            return false;
+        }
+        // Answers may have come while this process stood still, and be read in a moment.
+        if now >= planned + Self::LATE && self.excused != Some(since) {
+            self.excused = Some(since);
+            self.counts_from = now;
+            self.look_at = now + self.patience;
+            return false;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
+    }
+
+    fn endurance() -> Endurance {
+        Endurance::new(Duration::from_secs(5), at(1_000))
+    }
+
+    #[test]
+    fn it_is_enough_after_the_patience_without_an_answer() {
+        let mut endurance = endurance();
+        assert_eq!(endurance.look_at(), at(6_000));
+        // The outage began before the wait did, which has a patience of its own.
+        assert!(!endurance.is_over(at(5_999), || Some(at(0))));
+        assert!(endurance.is_over(at(6_000), || Some(at(0))));
+    }
+
+    #[test]
+    fn an_answer_begins_it_anew() {
+        let mut endurance = endurance();
+        assert!(!endurance.is_over(at(6_000), || Some(at(4_000))));
+        assert_eq!(endurance.look_at(), at(9_000));
+        assert!(!endurance.is_over(at(9_000), || None));
+        assert_eq!(endurance.look_at(), at(14_000));
+        assert!(endurance.is_over(at(14_000), || Some(at(9_000))));
+    }
+
+    #[test]
+    fn a_process_that_stood_still_gives_the_server_its_time_once() {
+        let mut endurance = endurance();
+        assert!(!endurance.is_over(at(60_000), || Some(at(2_000))));
+        assert_eq!(endurance.look_at(), at(65_000));
+        assert!(endurance.is_over(at(65_600), || Some(at(2_000))));
+    }
+
+    #[test]
+    fn a_first_look_that_nobody_took_in_time_is_no_pause() {
+        let mut endurance = endurance();
+        endurance.looks_from(at(11_000));
+        assert!(endurance.is_over(at(11_000), || Some(at(1_000))));
+    }
+
+    #[test]
+    fn no_patience_at_all_does_not_look_without_end() {
+        let mut endurance = Endurance::new(Duration::ZERO, at(1_000));
+        assert!(!endurance.is_over(at(1_010), || None));
+        assert_eq!(endurance.look_at(), at(1_020));
+    }
+}

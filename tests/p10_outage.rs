@@ -1,0 +1,42 @@
+//! P10: an outage is told as an outage, a taken lock as a taken lock; and in few lines.
+
+#[path = "p10_outage/counted.rs"]
+mod counted;
+#[path = "real_support/log.rs"]
+mod log;
+#[path = "p10_outage/logged.rs"]
+mod logged;
+#[path = "p10_outage/tries.rs"]
+mod tries;
+mod virtual_support;
+#[path = "p10_outage/waits.rs"]
+mod waits;
+
+use leasehold::{AcquireError, Guard, StoreError, StoreErrorKind, Unavailable};
+use leasehold_testkit::{Fault, Gate};
+use virtual_support::{definite, indeterminate};
+
+/// Everything that a dead server makes of a command.
+fn silences() -> Vec<Fault> {
+    vec![
+        Fault::Fail(definite()),
+        Fault::Fail(indeterminate()),
+        Fault::LoseRequest,
+        Fault::LoseReply,
+        Fault::Delay(Gate::new()),
+        Fault::DelayReply(Gate::new()),
+    ]
+}
+
+/// A refusal that the server itself tells.
+fn refusal() -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, "LOADING the data", "wait for it").as_answer()
+}
+
+/// What a call said that met an outage.
+fn unavailable(outcome: Result<Guard, AcquireError>) -> Unavailable {
+    match outcome {
+        Err(AcquireError::Unavailable(outage)) => *outage,
+        other => panic!("not told as an outage: {other:?}"),
+    }
+}
