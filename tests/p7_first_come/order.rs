@@ -104,10 +104,11 @@ async fn the_second_looks_first(rules: Rules) -> bool {
     let (holds, one, two) = (lock(&locks), lock(&locks), lock(&locks));
     let guard = holds.acquire().await.unwrap();
     let (mut one, mut two) = (one.acquire().into_future(), two.acquire().into_future());
-    let mut barged = poll_once(one.as_mut()).is_ready() || poll_once(two.as_mut()).is_ready();
+    if poll_once(one.as_mut()).is_ready() || poll_once(two.as_mut()).is_ready() {
+        return true;
+    }
     guard.release().await.unwrap();
-    barged = barged || poll_once(two.as_mut()).is_ready();
-    barged || poll_once(one.as_mut()).is_pending()
+    poll_once(two.as_mut()).is_ready() || poll_once(one.as_mut()).is_pending()
 }
 
 #[tokio::test]
