@@ -21,8 +21,8 @@ pub use leasehold_core::{
 pub use leasehold_reentrant_lock::{
     Acquire, AcquireError, Begun, Duplicate, Footprint, Guard, HolderInfo, Lease, Once, OnceGuard,
     OnceOutcome, OptionsError, Owner, Progress, QueuePosition, ReenterError, ReentrantLock,
-    ReleaseError, Released, RunOnceError, ShutdownReport, SucceedError, TimingError, Unavailable,
-    WaitTimeout, WithError,
+    ReleaseError, Released, RunOnceError, SelfWait, ShutdownReport, SucceedError, TimingError,
+    Unavailable, WaitTimeout, WithError,
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};

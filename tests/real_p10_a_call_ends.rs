@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use leasehold::{LockRuntime, OnceOutcome, Progress, ReleaseError, Released, SucceedError};
+use leasehold::{
+    AcquireError, LockRuntime, OnceOutcome, Progress, ReleaseError, Released, SelfWait,
+    SucceedError,
+};
 use leasehold_testkit::RedisServer;
 
 /// How long a lease would hold a caller up.
@@ -108,4 +111,36 @@ async fn a_run_that_ends_while_the_server_stands_still_is_done_and_its_door_is_c
     let begin = in_time("a beginning", locks.once("other").expect("a name").begin()).await;
     assert!(begin.is_err(), "{begin:?}");
     server.cont_signal();
+}
+
+/// A task that waits for itself is told so, whatever the server does.
+#[tokio::test]
+async fn a_task_that_waits_for_itself_is_told_so_while_the_server_stands_still() {
+    let (server, locks) = scene().await;
+    let lock = locks.lock("orders").expect("a name");
+    let _guard = lock.acquire().await.expect("a lease");
+    server.stop_signal();
+    let nested = lock.acquire().wait(TIMEOUT + TIMEOUT / 2);
+    let told = in_time("a nested acquire", nested).await;
+    server.cont_signal();
+    let Err(AcquireError::Timeout(timeout)) = told else { panic!("{told:?}") };
+    assert_eq!(timeout.self_wait, Some(SelfWait::WithoutOwner), "{timeout}");
+}
+
+/// Guards end while the server stands still: the drain says what it could not confirm.
+#[tokio::test]
+async fn a_drain_ends_while_the_server_stands_still() {
+    let (server, locks) = scene().await;
+    let take = async |name| locks.lock(name).expect("a name").acquire().await.expect("a lease");
+    let (ended, held) = (take("ended").await, take("held").await);
+    server.stop_signal();
+    drop(ended);
+    let report = in_time("a drain", locks.drain(TIMEOUT)).await;
+    let unreleased: Vec<_> = report.unreleased.iter().map(ToString::to_string).collect();
+    assert_eq!((report.held, &unreleased[..]), (1, &["ended".into(), "held".into()][..]));
+    assert!(!held.is_held());
+    // The runtime goes on: once the server does, both are free.
+    server.cont_signal();
+    until_free(&server, "ended").await;
+    until_free(&server, "held").await;
 }

@@ -157,7 +157,8 @@ impl Acquire {
         }
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
         let label = self.label;
-        let wish = Wish { ttl, tries, renews, max_hold, hold_at_least, label, metrics };
+        let caller = None;
+        let wish = Wish { ttl, tries, renews, max_hold, hold_at_least, caller, label, metrics };
         Ok(Wait { engine, name, wish, patience, outage_patience, owner })
     }
 }

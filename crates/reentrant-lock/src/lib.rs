@@ -9,6 +9,7 @@
 
 mod acquire;
 mod blocked;
+mod caller;
 mod closing;
 mod cohort;
 mod driver;
@@ -24,6 +25,7 @@ mod owner;
 mod released;
 #[doc(hidden)]
 pub mod seam;
+mod suspicion;
 mod wait;
 mod with;
 
@@ -31,7 +33,7 @@ pub use acquire::Acquire;
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport, Timing, TimingError};
 pub use error::{
     AcquireError, HolderInfo, OptionsError, QueuePosition, ReenterError, ReleaseError,
-    RunOnceError, SucceedError, Unavailable, WaitTimeout, WithError,
+    RunOnceError, SelfWait, SucceedError, Unavailable, WaitTimeout, WithError,
 };
 pub use guard::Guard;
 pub use lease::Lease;

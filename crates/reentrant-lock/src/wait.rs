@@ -1,6 +1,6 @@
 use std::{
     future::{Future, poll_fn},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex},
     task::{Context, Poll},
     time::Duration,
@@ -16,6 +16,7 @@ use leasehold_watchdog::HeldLease;
 
 use crate::{
     blocked::{Holder, Report, next_report},
+    caller::{Caller, Owned},
     cohort::{Cohort, Lead, unheard},
     driver::{Entered, Found, InLine, Led, Wish},
     endurance::Endurance,
@@ -24,6 +25,7 @@ use crate::{
     guard::Guard,
     held::Held,
     owner::Owner,
+    suspicion::Suspicion,
 };
 
 /// One call to acquire a lock, with its options checked.
@@ -95,10 +97,27 @@ impl Wait {
         async move {
             let started = self.engine.clock.now();
             let mut tally = Tally::new(&self.wish.metrics, self.patience, started);
+            let mut owned = Owned::Given;
             if self.owner.is_none() {
                 self.owner = Owner::of_scope(self.engine.runtime_id());
+                owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
             }
-            let outcome = self.wait(&mut tally, started).await;
+            self.wish.caller = Some(Caller::here(owned));
+            let mut suspicion = Suspicion::default();
+            let mut outcome = {
+                let mut wait = pin!(self.wait(&mut tally, started));
+                let waited = poll_fn(|cx| {
+                    let outcome = wait.as_mut().poll(cx);
+                    if outcome.is_pending() {
+                        suspicion.look(&self.engine.cohorts, &self.name, &self.wish, cx);
+                    }
+                    outcome
+                });
+                waited.await
+            };
+            if let Err(error) = &mut outcome {
+                suspicion.explain(error);
+            }
             tally.finish(&outcome);
             outcome
         }
@@ -419,7 +438,14 @@ impl Wait {
             _ => self.holder().await,
         };
         let lock = self.name.clone();
-        AcquireError::Timeout(Box::new(WaitTimeout { lock, waited, position, holder, last_error }))
+        AcquireError::Timeout(Box::new(WaitTimeout {
+            lock,
+            waited,
+            position,
+            holder,
+            last_error,
+            self_wait: None,
+        }))
     }
 
     async fn holder(&self) -> Option<HolderInfo> {

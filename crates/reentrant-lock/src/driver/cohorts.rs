@@ -14,11 +14,12 @@ use leasehold_core::{
     metric::{ClassMetrics, Metrics},
     store::Listener,
 };
-use leasehold_watchdog::{Key, Watch, Watches};
+use leasehold_watchdog::{HeldLease, Key, Watch, Watches};
 use tokio::{runtime::Handle, sync::Semaphore};
 
 use crate::{
     blocked::Ration,
+    caller::Caller,
     cohort::{Cohort, Effects, Moment, Numbers},
     engine::{Reaper, Timing, Watermarks},
     seam::Rules,
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) rules: Rules,
     pub(crate) runtime: Handle,
     pub(crate) reports: Mutex<Ration>,
+    /// The calls that may wait for their own process, and were warned of.
+    pub(crate) suspects: Mutex<Ration>,
 }
 
 /// The cohorts of all names that tasks of this runtime want; one is forgotten when it is idle.
@@ -71,6 +74,8 @@ pub(super) struct Member {
     pub(super) cohort: Cohort,
     appointment: Option<Appointment>,
     metrics: Arc<ClassMetrics>,
+    /// Who took the last lease.
+    pub(super) holder: Option<Caller>,
 }
 
 impl Cohorts {
@@ -125,6 +130,14 @@ impl Cohorts {
         self.shard(name).get(name).map(|member| look(&member.cohort))
     }
 
+    /// The lease of a name that a task of this runtime holds, and who took it.
+    pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
+        let shard = self.shard(name);
+        let member = shard.get(name)?;
+        let lease = self.shared.watches.holder(member.cohort.watch()?)?;
+        Some((lease, member.holder?))
+    }
+
     /// Applies an event to a cohort, if there is one.
     pub(super) fn with<T>(
         &self,
@@ -148,7 +161,7 @@ impl Cohorts {
         }
         if !shard.contains_key(name) {
             let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
-            let member = Member { cohort, appointment: None, metrics };
+            let member = Member { cohort, appointment: None, metrics, holder: None };
             shard.insert(name.clone(), Box::new(member));
         }
         self.apply(shard, name, event)

@@ -15,6 +15,7 @@ use leasehold_core::{
 };
 use leasehold_watchdog::{Farewell, HeldLease, Renewing, Share};
 
+use crate::caller::Caller;
 use crate::cohort::{
     AfterLease, Answer, Asked, Effects, End, Joined, Lead, Moment, Standing, Taken, Ticket,
 };
@@ -32,6 +33,8 @@ pub(crate) struct Wish {
     pub(crate) renews: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) hold_at_least: Option<Duration>,
+    /// Who wants it; known once the call is polled.
+    pub(crate) caller: Option<Caller>,
     /// What others see as the holder; `None` for the runtime's label.
     pub(crate) label: Option<RuntimeLabel>,
     pub(crate) metrics: Arc<ClassMetrics>,
@@ -175,6 +178,7 @@ impl Cohorts {
         let (max_hold, hold_at_least) = (wish.max_hold, wish.hold_at_least);
         let share = Share { turn, number, fence: token, until, renewing, max_hold, hold_at_least };
         let metrics = Arc::clone(&wish.metrics);
+        member.holder = wish.caller;
         let (lease, watch) = self.shared.watches.take(watch, &share, m.now, metrics);
         if let Some(watch) = watch {
             member.cohort.watched(watch);

@@ -97,6 +97,7 @@ impl Engine {
             rules,
             runtime: executor.handle().clone(),
             reports: Mutex::default(),
+            suspects: Mutex::default(),
         });
         let watchdog = Watchdog::start(
             executor.handle(),

@@ -2,6 +2,8 @@ use std::{fmt, time::Duration};
 
 use leasehold_core::{AcquisitionId, FenceToken, LockName, StoreError};
 
+use super::SelfWait;
+
 /// A wait that ended before the lock was free.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -19,6 +21,8 @@ pub struct WaitTimeout {
     /// the lock was simply taken. A server that answers nothing is no timeout, but
     /// [`Unavailable`](super::Unavailable).
     pub last_error: Option<StoreError>,
+    /// How the call may have waited for its own process, if something speaks for it.
+    pub self_wait: Option<SelfWait>,
 }
 
 impl fmt::Display for WaitTimeout {
@@ -31,6 +35,12 @@ impl fmt::Display for WaitTimeout {
         if let Some(position) = &self.position {
             write!(f, " ({position})")?;
         }
+        if let Some(self_wait) = &self.self_wait {
+            if let Some(holder) = &self.holder {
+                write!(f, "; {holder}")?;
+            }
+            return write!(f, "; {self_wait}");
+        }
         let Some(holder) = &self.holder else {
             return f.write_str("; wait longer, or find out who keeps it");
         };
@@ -39,9 +49,9 @@ impl fmt::Display for WaitTimeout {
             return f.write_str("; it opens by itself then, or at once by a force-release");
         }
         f.write_str(if holder.this_runtime {
-            "; nested code re-enters only with the same owner: pass it on, or use owner.scope(); if no \
-             task has it, an acquire was given up while the server was out of reach, and it ends by \
-             itself"
+            "; another task of this process may hold it: nested code re-enters only with the same owner, \
+             so pass it on, or use owner.scope(); if no task has it, an acquire was given up while the \
+             server was out of reach, and it ends by itself"
         } else {
             "; wait longer, or find out why the holder keeps it"
         })
