@@ -35,6 +35,14 @@ fn is_answer(error: &RedisError) -> bool {
     )
 }
 
+/// Whether the server refused a login, or missed one.
+pub(super) fn is_login(error: &RedisError) -> bool {
+    const REFUSALS: [&str; 4] =
+        ["WRONGPASS", "NOAUTH", "AUTH <password> called", "no password is set"];
+    error.kind() == ErrorKind::AuthenticationFailed
+        || REFUSALS.iter().any(|words| words_of(error).contains(words))
+}
+
 /// What a failure means that a script met and put into words.
 pub(super) fn classify_words(text: String) -> StoreError {
     let (kind, remedy) = by_words(&text);
