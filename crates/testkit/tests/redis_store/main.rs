@@ -6,7 +6,6 @@ mod bad_data;
 mod connections;
 mod dialing;
 mod idle_cuts;
-mod log;
 mod lost_keys;
 mod pushes;
 mod refusals;
