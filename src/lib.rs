@@ -10,11 +10,12 @@ pub use leasehold_core::deadpool_redis;
 /// The client library of Redis: a `Client` or `ConnectionInfo` of this version is an address.
 pub use leasehold_core::redis_client as redis;
 pub use leasehold_core::{
-    AcquisitionId, AddressError, AddressPart, Class, ClassError, Clock, Entropy, FencePolicy,
-    FenceSettings, FenceToken, FenceTokenError, Instant, LockName, LockStore, MemoryStore,
-    NameError, Namespace, NamespaceError, RedisAddress, RedisConfig, RedisPool, RedisStore,
-    RetentionError, RuntimeId, RuntimeLabel, Script, Stamp, StampError, StoreError, StoreErrorKind,
-    SystemClock, SystemEntropy, Ttl, TtlError,
+    AcquisitionId, AddressError, AddressPart, Class, ClassError, Clock, Credentials,
+    CredentialsError, CredentialsFuture, CredentialsProvider, Entropy, FencePolicy, FenceSettings,
+    FenceToken, FenceTokenError, Instant, LockName, LockStore, MemoryStore, NameError, Namespace,
+    NamespaceError, RedisAddress, RedisConfig, RedisPool, RedisStore, RetentionError, RuntimeId,
+    RuntimeLabel, Script, Stamp, StampError, StoreError, StoreErrorKind, SystemClock,
+    SystemEntropy, Ttl, TtlError,
     lease::{LeaseState, LossReason},
     store::{Inspection, LeaseRecord, WaiterRecord},
 };

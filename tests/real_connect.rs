@@ -5,6 +5,8 @@ mod patient;
 #[path = "real_support/wait.rs"]
 mod wait;
 
+#[path = "real_connect/credentials.rs"]
+mod credentials;
 #[path = "real_connect/lazy.rs"]
 mod lazy;
 #[path = "real_connect/pools.rs"]

@@ -1,8 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, RedisAddress,
-    RedisConfig, RedisStore, RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
+    AddressError, Clock, CredentialsProvider, Entropy, FenceSettings, LockStore, MemoryStore,
+    Namespace, RedisAddress, RedisConfig, RedisStore, RuntimeId, RuntimeLabel, SystemClock,
+    SystemEntropy, Ttl,
 };
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
@@ -29,6 +30,7 @@ pub struct LockRuntimeBuilder {
 enum RedisSetting {
     Connections(usize),
     ConnectTimeout(Duration),
+    Credentials(Arc<dyn CredentialsProvider>),
     #[cfg(feature = "tls")]
     RootCa(Vec<u8>),
     #[cfg(feature = "tls")]
@@ -41,6 +43,7 @@ impl fmt::Debug for RedisSetting {
         match self {
             Self::Connections(connections) => write!(f, "Connections({connections})"),
             Self::ConnectTimeout(timeout) => write!(f, "ConnectTimeout({timeout:?})"),
+            Self::Credentials(_) => f.write_str("Credentials"),
             #[cfg(feature = "tls")]
             Self::RootCa(_) => f.write_str("RootCa"),
             #[cfg(feature = "tls")]
@@ -144,6 +147,20 @@ impl LockRuntimeBuilder {
     /// How long a connection may take to be made, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         self.with(RedisSetting::ConnectTimeout(timeout))
+    }
+
+    /// Who to be on the server, asked anew for each connection: for passwords and tokens that
+    /// change. Takes the place of user and password of the address. Default: those of the address.
+    ///
+    /// ```
+    /// # use leasehold::{Credentials, LockRuntime};
+    /// let builder = LockRuntime::builder().credentials(|| async {
+    ///     let password = std::fs::read_to_string("/run/secrets/redis")?;
+    ///     Ok(Credentials::new("app", password.trim_end()))
+    /// });
+    /// ```
+    pub fn credentials(self, provider: impl CredentialsProvider) -> Self {
+        self.with(RedisSetting::Credentials(Arc::new(provider)))
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
@@ -325,6 +342,7 @@ impl LockRuntimeBuilder {
         Ok(self.redis.iter().fold(config, |config, setting| match setting {
             RedisSetting::Connections(connections) => config.connections(*connections),
             RedisSetting::ConnectTimeout(timeout) => config.connect_timeout(*timeout),
+            RedisSetting::Credentials(provider) => config.shared_credentials(Arc::clone(provider)),
             #[cfg(feature = "tls")]
             RedisSetting::RootCa(pem) => config.tls_root_ca(pem.clone()),
             #[cfg(feature = "tls")]

@@ -1,14 +1,16 @@
 //! Addresses at which something else answers than a master of Redis.
 
+use std::{fs, process::Command};
+
 use axum::Router;
 use leasehold::{LockRuntime, StoreErrorKind};
-use leasehold_testkit::{PostgresServer, RedisServer};
+use leasehold_testkit::{ChildProcess, PostgresServer, RedisServer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
 
-use crate::{names, patient, refusal};
+use crate::{names, patient, refusal, wait};
 
 const NO_REDIS: &str = "may not be a Redis server";
 
@@ -83,4 +85,30 @@ async fn tls_that_does_not_fit() {
     names(&text, &["expect TLS (rediss://)"]);
     let (_, text) = refusal(LockRuntime::builder(), &tls.url()).await;
     names(&text, &["tls_root_ca()"]);
+}
+
+#[tokio::test]
+async fn a_sentinel() {
+    let master = RedisServer::builder().tcp().start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("s");
+    let config = folder.path().join("sentinel.conf");
+    let port = master.port().expect("a port");
+    let lines = format!(
+        "port 0\nunixsocket {}\ndir {}\nsentinel monitor mymaster 127.0.0.1 {port} 1\n",
+        socket.display(),
+        folder.path().display()
+    );
+    fs::write(&config, lines).expect("a file");
+    let mut command = Command::new("redis-server");
+    command.arg(&config).arg("--sentinel");
+    let _sentinel = ChildProcess::spawn(command);
+    wait::until("a sentinel", || socket.exists()).await;
+    for db in [0, 1] {
+        let url = format!("redis+unix://{}?db={db}", socket.display());
+        let (kind, text) = refusal(patient::builder(), &url).await;
+        assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
+        names(&text, &["Sentinel", "master"]);
+        assert!(!text.contains("6.2"), "{text}");
+    }
 }

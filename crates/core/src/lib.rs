@@ -26,7 +26,8 @@ pub use clock::{Clock, Instant, Sleep, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;
 pub use redis::{
-    AddressError, AddressPart, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,
+    AddressError, AddressPart, Credentials, CredentialsError, CredentialsFuture,
+    CredentialsProvider, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,
 };
 pub use store::{
     FencePolicy, FenceSettings, LockStore, RetentionError, StoreError, StoreErrorKind,

@@ -35,6 +35,14 @@ fn is_answer(error: &RedisError) -> bool {
     )
 }
 
+/// Whether the server refused a login, or missed one.
+pub(super) fn is_login(error: &RedisError) -> bool {
+    const REFUSALS: [&str; 4] =
+        ["WRONGPASS", "NOAUTH", "AUTH <password> called", "no password is set"];
+    error.kind() == ErrorKind::AuthenticationFailed
+        || REFUSALS.iter().any(|words| words_of(error).contains(words))
+}
+
 /// What a failure means that a script met and put into words.
 pub(super) fn classify_words(text: String) -> StoreError {
     let (kind, remedy) = by_words(&text);
@@ -87,14 +95,17 @@ fn not_connected(error: &RedisError, text: &str) -> &'static str {
 
 /// What to do about a certificate that was refused.
 fn certificate(text: &str) -> &'static str {
-    const REMEDIES: [(&str, &str); 4] = [
-        ("UnknownIssuer", "trust the server's certificate authority with tls_root_ca()"),
+    const TRUST: &str = "trust the server's certificate authority with tls_root_ca()";
+    const REMEDIES: [(&str, &str); 5] = [
+        ("UnknownIssuer", TRUST),
+        // Another authority that has the same name.
+        ("BadSignature", TRUST),
         ("not valid for", "correct the host of the address: the certificate names it otherwise"),
         ("expired", "renew the server's certificate, or correct this machine's clock"),
         ("not valid yet", "correct this machine's clock"),
     ];
     let known = REMEDIES.iter().find(|(words, _)| text.contains(words));
-    known.map_or("correct the certificate that the text names", |(_, remedy)| remedy)
+    known.map_or("correct the certificate", |(_, remedy)| remedy)
 }
 
 /// The failure in one line; the parser's errors come in several.

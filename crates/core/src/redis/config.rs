@@ -1,6 +1,9 @@
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
-use super::address::{AddressError, RedisAddress};
+use super::{
+    address::{AddressError, RedisAddress},
+    credentials::CredentialsProvider,
+};
 use crate::{
     store::{FenceSettings, KeyScheme},
     words::Namespace,
@@ -11,6 +14,7 @@ use crate::{
 #[must_use = "a configuration does nothing itself, give it to RedisStore::connect"]
 pub struct RedisConfig {
     pub(super) address: RedisAddress,
+    pub(super) credentials: Option<Provider>,
     pub(super) keys: KeyScheme,
     pub(super) fencing: FenceSettings,
     pub(super) connections: usize,
@@ -36,6 +40,7 @@ impl RedisConfig {
     {
         Ok(Self {
             address: address.try_into().map_err(Into::into)?,
+            credentials: None,
             keys: KeyScheme::default(),
             fencing: FenceSettings::default(),
             connections: 2,
@@ -47,6 +52,18 @@ impl RedisConfig {
             #[cfg(feature = "tls")]
             tls: super::tls::TlsSettings::default(),
         })
+    }
+
+    /// Who to be, asked anew for each connection; takes the place of user and password of the
+    /// address. Default: those of the address.
+    pub fn credentials(self, provider: impl CredentialsProvider) -> Self {
+        self.shared_credentials(Arc::new(provider))
+    }
+
+    /// Like [`credentials`](Self::credentials), with a provider that others use too.
+    pub fn shared_credentials(mut self, provider: Arc<dyn CredentialsProvider>) -> Self {
+        self.credentials = Some(Provider(provider));
+        self
     }
 
     /// The prefix of all keys and channels. Default: `leasehold`.
@@ -127,5 +144,15 @@ impl RedisConfig {
     ) -> Self {
         self.tls.client = Some((certificate.into(), key.into()));
         self
+    }
+}
+
+/// A provider of credentials, which shows nothing of itself.
+#[derive(Clone)]
+pub(super) struct Provider(pub(super) Arc<dyn CredentialsProvider>);
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CredentialsProvider")
     }
 }

@@ -9,7 +9,7 @@ use redis::{
 use super::{
     classify::classify_dial,
     config::RedisConfig,
-    login::Login,
+    login::{Login, LoginError},
     preflight::{check_server, is_too_old, too_old},
 };
 use crate::store::StoreError;
@@ -26,7 +26,8 @@ pub(super) struct Dialer {
 impl Dialer {
     pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
         let endpoint: Arc<str> = config.address.to_string().into();
-        let (login, info) = Login::split_off(config.address.info(), &config.client_name);
+        let provider = config.credentials.as_ref().map(|provider| Arc::clone(&provider.0));
+        let (login, info) = Login::split_off(config.address.info(), provider, &config.client_name);
         let client = client(config, info)
             .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
         let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
@@ -39,8 +40,8 @@ impl Dialer {
     }
 
     /// How connections are to be made, for the pool.
-    pub(super) fn connection_info(&self) -> &ConnectionInfo {
-        self.client.get_connection_info()
+    pub(super) fn connection_info(&self) -> ConnectionInfo {
+        self.login.of_pool(self.client.get_connection_info())
     }
 
     /// How connections are to be set up once they are made, for the pool.
@@ -78,14 +79,18 @@ impl Dialer {
         heard: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, StoreError> {
         let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
-        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
-        let mut connection = connecting.await.map_err(|error| {
+        let client = login.client(&self.client).await?;
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
+        let mut connection = connecting.await.map_err(|error| match login.refused(error) {
+            LoginError::Provider(error) => error,
             // It is asked for RESP3 before anything else.
-            if is_too_old(&error) { too_old("older than 6.2") } else { classify_dial(&error) }
+            LoginError::Other(error) if is_too_old(&error) => too_old("older than 6.2"),
+            LoginError::Other(error) => classify_dial(&error),
         })?;
+        // First what the server is: Clusters and Sentinels refuse to select a database.
+        check_server(&mut connection, self.cluster_node).await?;
         let set_up = login.set_up(&mut connection).await;
         set_up.map_err(|error| classify_dial(&error))?;
-        check_server(&mut connection, self.cluster_node).await?;
         Ok(connection)
     }
 }

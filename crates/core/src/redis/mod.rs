@@ -4,6 +4,7 @@ mod address;
 mod classify;
 mod commands;
 mod config;
+mod credentials;
 mod decode;
 mod dial;
 mod heartbeat;
@@ -22,6 +23,7 @@ mod tls;
 
 pub use address::{AddressError, AddressPart, RedisAddress};
 pub use config::RedisConfig;
+pub use credentials::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
 pub use pool::RedisPool;
 pub use script::Script;
 pub use store::RedisStore;

@@ -9,7 +9,7 @@ use super::{
     config::RedisConfig,
     dial::{Dialer, connection_config},
     lane::{evaluate, no_runtime, unanswered},
-    login::Login,
+    login::{ASKED_AGAIN, Login, LoginError},
     preflight::replica_of,
     script::{Call, Script},
 };
@@ -67,12 +67,18 @@ impl RedisPool {
                 .from_endpoint(dialer.endpoint().to_string())
         };
         let timeouts = connection_config(config.connect_timeout, Some(config.command_timeout));
-        let manager = Manager::new_with_config(dialer.connection_info().clone(), timeouts)
+        let manager = Manager::new_with_config(dialer.connection_info(), timeouts)
             .map_err(|error| classify_dial(&error))?;
         let login = dialer.login().clone();
         let setting_up = Hook::async_fn(move |connection, _| {
             let login = login.clone();
-            Box::pin(async move { set_up(connection, &login).await.map_err(HookError::Backend) })
+            Box::pin(async move {
+                login.log_in(connection).await.map_err(|error| match error {
+                    LoginError::Provider(error) => HookError::message(error.what().to_owned()),
+                    LoginError::Other(error) => HookError::Backend(error),
+                })?;
+                set_up(connection, &login).await.map_err(HookError::Backend)
+            })
         });
         let pool = Pool::builder(manager)
             .max_size(config.pool_size)
@@ -214,6 +220,9 @@ fn unavailable(error: &PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
             classify_dial(error)
+        }
+        PoolError::PostCreateHook(HookError::Message(what)) => {
+            StoreError::new(StoreErrorKind::Definite, what.clone(), ASKED_AGAIN)
         }
         PoolError::Timeout(_) => none_in_time(),
         other => StoreError::new(
