@@ -2,8 +2,6 @@
 
 #[path = "p10_outage/counted.rs"]
 mod counted;
-#[path = "real_support/log.rs"]
-mod log;
 #[path = "p10_outage/logged.rs"]
 mod logged;
 #[path = "p10_outage/tries.rs"]

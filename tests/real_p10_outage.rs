@@ -1,7 +1,5 @@
 //! P10 on real servers that are stopped or killed: an outage is told as an outage, and in few lines.
 
-#[path = "real_support/log.rs"]
-mod log;
 #[path = "real_support/wait.rs"]
 mod wait;
 
@@ -10,8 +8,7 @@ use std::{future::IntoFuture, time::Duration};
 use leasehold::{
     AcquireError, Clock, Guard, LockRuntime, LockRuntimeBuilder, SystemClock, Unavailable,
 };
-use leasehold_testkit::RedisServer;
-use log::Log;
+use leasehold_testkit::{Log, RedisServer};
 
 /// What becomes of a server.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +125,7 @@ async fn a_taken_lock_is_told_as_a_taken_lock() {
 async fn twenty_seconds_without_a_server_are_at_most_thirty_lines() {
     const LEASES: usize = 1_000;
     const WAITING: usize = 100;
-    let (log, _collecting) = Log::collect();
+    let (log, _collecting) = Log::as_services_see_it();
     for fate in Fate::ALL {
         let before = log.lines().len();
         let server = RedisServer::builder().tcp().start();

@@ -1,8 +1,7 @@
 use leasehold::{Guard, LockRuntime};
-use leasehold_testkit::{CommandKind, Fault, Rule};
+use leasehold_testkit::{CommandKind, Fault, Log, Rule};
 
 use crate::{
-    log::Log,
     refusal, silences, unavailable,
     virtual_support::{Waiting, World, lock, millis, secs},
 };
@@ -22,7 +21,7 @@ async fn many(locks: &LockRuntime) -> Vec<Guard> {
 #[tokio::test]
 async fn an_outage_with_very_many_leases_is_told_in_few_lines() {
     for fault in silences() {
-        let (log, _collecting) = Log::collect();
+        let (log, _collecting) = Log::as_services_see_it();
         let world = World::new();
         let locks = world.runtime(1);
         let guards = many(&locks).await;
@@ -70,7 +69,7 @@ async fn an_outage_with_very_many_leases_is_told_in_few_lines() {
 
 #[tokio::test]
 async fn the_first_failure_names_what_it_is_about() {
-    let (log, _collecting) = Log::collect();
+    let (log, _collecting) = Log::as_services_see_it();
     let world = World::new();
     let locks = world.runtime(1);
     let guard = lock(&locks).acquire().await.unwrap();
@@ -87,7 +86,7 @@ async fn the_first_failure_names_what_it_is_about() {
 /// Nobody asks a server for anything after a try has failed, and yet the log says when it is back.
 #[tokio::test]
 async fn a_process_at_rest_notices_that_its_server_is_back() {
-    let (log, _collecting) = Log::collect();
+    let (log, _collecting) = Log::as_services_see_it();
     let world = World::new();
     let locks = world.runtime(1);
     world.store.inject(Rule::new(Fault::Fail(crate::definite())).always());
@@ -105,7 +104,7 @@ async fn a_process_at_rest_notices_that_its_server_is_back() {
 
 #[tokio::test]
 async fn a_server_that_refuses_everything_is_told_in_few_lines() {
-    let (log, _collecting) = Log::collect();
+    let (log, _collecting) = Log::as_services_see_it();
     let world = World::new();
     let locks = world.runtime(1);
     let guards = many(&locks).await;
@@ -124,7 +123,7 @@ async fn a_server_that_refuses_everything_is_told_in_few_lines() {
 /// One reply in ten is lost, for minutes.
 #[tokio::test]
 async fn a_line_that_loses_replies_now_and_then_costs_a_line_every_few_seconds() {
-    let (log, _collecting) = Log::collect();
+    let (log, _collecting) = Log::as_services_see_it();
     let world = World::new();
     let locks = world.runtime(1);
     for turn in 0..600 {

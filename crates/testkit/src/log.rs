@@ -1,35 +1,57 @@
 use std::{
     fmt::{Debug, Write},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use tracing::{
-    Event, Metadata,
+    Dispatch, Event, Level, Metadata,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
     subscriber::DefaultGuard,
 };
 
-/// Collects every event, as one line of its level, target and fields.
-#[derive(Debug, Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<String>>>);
+/// Collects events, each as one line of its level, target and fields.
+#[derive(Debug, Clone)]
+pub struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    finest: Level,
+}
 
 impl Log {
     /// Collects what this thread logs, until the guard is dropped.
     pub fn of_this_thread() -> (Self, DefaultGuard) {
-        let log = Self::default();
+        Self::down_to(Level::TRACE)
+    }
+
+    /// Collects what a service sees of this thread by default: events at `INFO` and above.
+    pub fn as_services_see_it() -> (Self, DefaultGuard) {
+        Self::down_to(Level::INFO)
+    }
+
+    fn down_to(finest: Level) -> (Self, DefaultGuard) {
+        // With a single subscriber in the process, tracing remembers for good that nobody listens
+        // at a place which another thread reaches first. A second one keeps it from that.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        let new = || Self { lines: Arc::default(), finest };
+        SECOND.get_or_init(|| Dispatch::new(new()));
+        let log = new();
         let collecting = tracing::subscriber::set_default(log.clone());
         (log, collecting)
     }
 
     /// The lines until now.
     pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The lines that hold these words.
+    pub fn with(&self, words: &str) -> Vec<String> {
+        self.lines().into_iter().filter(|line| line.contains(words)).collect()
     }
 
     /// How many lines hold these words.
     pub fn count(&self, words: &str) -> usize {
-        self.lines().iter().filter(|line| line.contains(words)).count()
+        self.with(words).len()
     }
 
     /// Whether a line holds these words.
@@ -39,8 +61,8 @@ impl Log {
 }
 
 impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.finest && metadata.target().starts_with("leasehold")
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -55,7 +77,7 @@ impl tracing::Subscriber for Log {
         let metadata = event.metadata();
         let mut line = Line(format!("{} {}", metadata.level(), metadata.target()));
         event.record(&mut line);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.0);
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.0);
     }
 
     fn enter(&self, _: &Id) {}
