@@ -100,7 +100,7 @@ async fn a_sentinel() {
         folder.path().display()
     );
     fs::write(&config, lines).expect("a file");
-    let mut command = Command::new("redis-server");
+    let mut command = Command::new(master.program());
     command.arg(&config).arg("--sentinel");
     let _sentinel = ChildProcess::spawn(command);
     wait::until("a sentinel", || socket.exists()).await;

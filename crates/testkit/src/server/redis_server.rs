@@ -106,6 +106,11 @@ impl RedisServer {
         self.launch.version().expect("the program tells its version")
     }
 
+    /// The program that the server was started from, for what else it can be, such as a Sentinel.
+    pub fn program(&self) -> &Path {
+        &self.launch.program
+    }
+
     /// The id of the server's process.
     pub fn pid(&self) -> u32 {
         self.lock().id()
