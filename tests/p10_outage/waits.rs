@@ -27,7 +27,9 @@ async fn a_wait_ends_after_its_patience_without_any_answer() {
             assert_eq!(outage.lock.as_str(), World::NAME);
             assert!(outage.waited >= patience && outage.waited <= patience + secs(1), "{outage}");
             assert_eq!(outage.silent_for, outage.waited, "{fault:?}");
-            assert!(outage.failed > 0 && outage.error.lock().is_none(), "{outage:?}");
+            // In a second nothing need have failed: what was sent is on its way.
+            assert!(acquires == 2 || outage.failed > 0, "{outage:?}");
+            assert!(outage.error.lock().is_none(), "{outage:?}");
         }
     }
 }
@@ -126,7 +128,7 @@ async fn every_answer_begins_the_patience_anew() {
     let waiting = Waiting::queued(&world, &locks).await;
     for _ in 0..5 {
         world.store.inject(Rule::new(Fault::LoseRequest).always());
-        world.pass(secs(4)).await;
+        world.pass(secs(3)).await;
         world.store.heal();
         world.pass(millis(1_500)).await;
         assert!(!waiting.is_over());

@@ -51,8 +51,8 @@ enum Turned {
     Holds,
     /// Patience is over.
     TimeOver,
-    /// The server has not answered for too long.
-    Silent,
+    /// The server has not answered for too long, or not at all.
+    Silent(AcquireError),
 }
 
 /// The first task's own command, on its way.
@@ -205,17 +205,12 @@ impl Wait {
                     return Err(self.engine.failed(&self.name, started, unheard()));
                 }
                 Turned::TimeOver => {
-                    if let Some(error) = self.silent_throughout(started) {
-                        return Err(error);
-                    }
                     if self.knows(Cohort::is_known_taken) {
                         tally.finds_taken();
                     }
                     return Err(Box::pin(self.timeout(started, Some(in_line))).await);
                 }
-                Turned::Silent => {
-                    return Err(self.engine.unavailable(&self.name, started, None));
-                }
+                Turned::Silent(error) => return Err(error),
             }
         }
     }
@@ -295,10 +290,13 @@ impl Wait {
                 // The clock as well: timers of an executor that is late are late, too.
                 let now = engine.clock.now();
                 if ends.is_some_and(|ends| ends <= now) {
-                    return Poll::Ready(Turned::TimeOver);
+                    // Before its own command is dropped, which would count as given up.
+                    let silent = self.silent_throughout(started);
+                    return Poll::Ready(silent.map_or(Turned::TimeOver, Turned::Silent));
                 }
                 if endurance.is_over(now, || engine.outages().silent_since()) {
-                    return Poll::Ready(Turned::Silent);
+                    let error = engine.unavailable(&self.name, started, None);
+                    return Poll::Ready(Turned::Silent(error));
                 }
                 if report_at <= now {
                     self.report(in_line, now.saturating_since(started), now);
