@@ -46,6 +46,9 @@ struct End {
 #[derive(Debug, Default, Clone, Copy)]
 struct Connection {
     epoch: u64,
+    /// Of connections before this one nothing comes any more: they broke. One that was only
+    /// replaced still delivers answers to those who wait for them.
+    broken_before: u64,
     there_until: Instant,
     back_until: Instant,
 }
@@ -150,17 +153,20 @@ impl Wire {
     pub(super) fn reply(&mut self, letter_lane: Lane, call: u64, slot: Slot, outcome: Outcome) {
         let (now, delay) = (self.now(), self.weather.delay(&self.dice));
         let connection = &mut self.ends[letter_lane.process].lanes[letter_lane.number];
-        if connection.epoch != letter_lane.epoch {
+        if letter_lane.epoch < connection.broken_before {
             return;
         }
-        let at = (now + delay).max(connection.back_until + APART);
-        connection.back_until = at;
+        let mut at = now + delay;
+        if connection.epoch == letter_lane.epoch {
+            at = at.max(connection.back_until + APART);
+            connection.back_until = at;
+        }
         self.schedule(at, Happening::Reply { lane: letter_lane, call, slot, outcome });
     }
 
-    /// Whether a connection still is the one that it was.
-    pub(super) fn stands(&self, lane: Lane) -> bool {
-        self.ends[lane.process].lanes[lane.number].epoch == lane.epoch
+    /// Whether answers still come on a connection, replaced or not.
+    pub(super) fn delivers(&self, lane: Lane) -> bool {
+        lane.epoch >= self.ends[lane.process].lanes[lane.number].broken_before
     }
 
     /// Sends a push, if its process listens.
@@ -268,18 +274,21 @@ impl Wire {
             }
         }
         self.replace(process, number);
+        let connection = &mut self.ends[process].lanes[number];
+        connection.broken_before = connection.epoch;
     }
 
     fn replace(&mut self, process: usize, number: usize) {
         let connection = &mut self.ends[process].lanes[number];
-        *connection = Connection { epoch: connection.epoch + 1, ..Connection::default() };
+        let Connection { epoch, broken_before, .. } = *connection;
+        *connection = Connection { epoch: epoch + 1, broken_before, ..Connection::default() };
     }
 
     /// A command had its time: its connection is replaced.
     pub(super) fn time_out(&mut self, ticket: &Ticket) -> StoreError {
         let Ticket { lane: Lane { process, number, .. }, call, .. } = *ticket;
         self.note(|| Step::TimedOut { process, call });
-        if self.stands(ticket.lane) {
+        if self.ends[process].lanes[number].epoch == ticket.lane.epoch {
             self.replace(process, number);
         }
         silent()

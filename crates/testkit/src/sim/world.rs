@@ -276,7 +276,7 @@ impl World {
                 Happening::Arrival(letter) => self.arrive(letter),
                 Happening::Reply { lane, call, slot, outcome } => {
                     let mut wire = lock(&self.wire);
-                    if wire.stands(lane) {
+                    if wire.delivers(lane) {
                         wire.note(|| Step::Answered { process: lane.process, call });
                         let delivery = Box::new(move || slot.fill(outcome));
                         self.processes[lane.process].deliver(delivery);
