@@ -126,8 +126,8 @@ const LET_IN: &str =
     "set a password, or correct `bind` and `protected-mode` in the server's configuration";
 const GRANT_RIGHTS: &str =
     "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
-const GRANT_CHANNELS: &str =
-    "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists them";
+const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists \
+     them; ACL LOG says what it was refused";
 const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
 const NOT_THERE: &str = "check that the server runs and the address is right";
 const SHUT: &str =
