@@ -175,3 +175,48 @@ async fn control_a_release_with_the_time_of_other_commands_loses_its_place() {
         assert!(lost > 0, "{window:?}");
     }
 }
+
+/// A connection says nothing any more, until the first heartbeat on it has had its time and it is
+/// replaced; whether the place is kept.
+async fn outlives_a_dead_connection(window: Duration, after: Duration, rules: Rules) -> bool {
+    let world = World::new();
+    let (holds, comes) = (world.another_line().runtime(1), world.another_line().runtime(3));
+    let waits = world.start(world.builder(2).claim_window(window).seam(rules));
+    let guard = lock(&holds).acquire().await.unwrap();
+    let first = Waiting::queued(&world, &waits).await;
+    let second = Waiting::queued(&world, &comes).await;
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Heartbeat).always());
+    while world.store.sent(CommandKind::Heartbeat) == 0 {
+        world.pass(millis(1)).await;
+    }
+    let (time, command) = ((window / 3).max(millis(100)), secs(2));
+    world.pass((rules.place_deadline)(time, command)).await;
+    world.store.heal();
+    world.pass(after).await;
+    guard.release().await.unwrap();
+    world.settle().await;
+    first.is_over() && !second.is_over()
+}
+
+#[tokio::test]
+async fn a_dead_connection_costs_no_place() {
+    for window in [millis(300), millis(600), secs(1), secs(3)] {
+        for after in moments(window) {
+            let kept = outlives_a_dead_connection(window, after, Rules::default()).await;
+            assert!(kept, "{window:?}, {after:?} after it was replaced");
+        }
+    }
+}
+
+/// The control: with the time of an ordinary command, or the greater of the two, it is replaced too
+/// late.
+#[tokio::test]
+async fn control_heartbeats_with_more_time_notice_a_dead_connection_too_late() {
+    let command = Rules { place_deadline: |_, command| command, ..Rules::default() };
+    let greater =
+        Rules { place_deadline: |heartbeat, command| heartbeat.max(command), ..Rules::default() };
+    for rules in [command, greater] {
+        let at_once = outlives_a_dead_connection(secs(1), Duration::ZERO, rules).await;
+        assert!(!at_once);
+    }
+}
