@@ -54,6 +54,8 @@ main() {
     step "build of the tests" cargo test --workspace --all-features --no-run
     step "tests" within "$MOST_TEST_SECONDS" \
         cargo test --workspace --all-features --no-fail-fast
+    # What an address says where a feature is missing.
+    step "tests, no features" cargo test --package leasehold-core --lib redis::address
     other_servers
     step "packages" packages
     if cargo deny --version >/dev/null 2>&1; then
