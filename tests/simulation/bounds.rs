@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_testkit::sim::Strikes;
+use leasehold_testkit::sim::{Fate, Strikes};
 
 use super::{
     kind::Kind,
@@ -49,8 +49,10 @@ impl Plan {
     pub(crate) fn in_vain(&self) -> Duration {
         let ways = WAY * 6;
         let wakeup = self.heartbeat() + ways;
-        let Kind::Steady(strikes, _) = self.kind else { return wakeup };
+        let Kind::Steady(strikes, fate) = self.kind else { return wakeup };
         match strikes {
+            // A release of another name may be on the same connection.
+            _ if fate == Fate::Mute => wakeup + self.command_deadline() + PAUSE + ROUND,
             // A heartbeat tells of the grant.
             Strikes::Push => wakeup,
             // Nobody knows that the lock was given back, or tasks that come meanwhile wait for the

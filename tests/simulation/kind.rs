@@ -48,7 +48,15 @@ fn strikes(dice: &Dice) -> Strikes {
 
 fn fate(dice: &Dice) -> Fate {
     let time = dice.spread(millis(1), millis(3_000));
-    dice.pick(&[Fate::Lost, Fate::Unanswered, Fate::Late(time), Fate::Late(time)])
+    dice.pick(&[
+        Fate::Lost,
+        Fate::Unanswered,
+        Fate::Unanswered,
+        Fate::Late(time),
+        Fate::Late(time),
+        Fate::Mute,
+        Fate::Mute,
+    ])
 }
 
 impl Plan {

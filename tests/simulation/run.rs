@@ -195,7 +195,7 @@ impl Run {
             history.record(Event::Calm { from: began, until, patience: recovery });
             history.record(Event::Calm { from: settled, until, patience });
             if let Kind::Steady(_, fate) = plan.kind {
-                let takes_all = !matches!(fate, Fate::Late(_));
+                let takes_all = !matches!(fate, Fate::Late(_) | Fate::Mute);
                 history.record(Event::Calm { from: ManualClock::START, until, patience });
                 history.record(Event::Steady { from: ManualClock::START, until, takes_all });
             }

@@ -43,6 +43,8 @@ pub enum Fate {
     Unanswered,
     /// It arrives after such a time, and others overtake it.
     Late(Duration),
+    /// It does not arrive, nor does anything else on its connection until that is replaced.
+    Mute,
 }
 
 impl Strikes {

@@ -49,6 +49,8 @@ struct Connection {
     /// Of connections before this one nothing comes any more: they broke. One that was only
     /// replaced still delivers answers to those who wait for them.
     broken_before: u64,
+    /// Nothing that is sent on it arrives.
+    mute: bool,
     there_until: Instant,
     back_until: Instant,
 }
@@ -105,8 +107,12 @@ impl Wire {
         }
         self.spy.sent(now, &command);
         let mishap = self.mishaps.strike(now, process, &command);
+        let connection = &mut self.ends[process].lanes[number];
+        connection.mute |= mishap == Some(Fate::Mute);
+        let is_mute = connection.mute;
         let (at, fate) = match mishap {
-            Some(Fate::Lost) => (None, "lost"),
+            _ if is_mute => (None, "mute"),
+            Some(Fate::Lost | Fate::Mute) => (None, "lost"),
             Some(Fate::Late(time)) => (Some(now + time), "late"),
             Some(Fate::Unanswered) | None => self.arrival(lane),
         };
