@@ -123,6 +123,31 @@ async fn a_fixed_lease_is_not_renewed_and_ends_with_its_ttl() {
     assert_eq!(world.store.sent(CommandKind::Renew), 0);
 }
 
+/// A release that is so slow that the lease's time is over before the server hears it: the lease was
+/// held to the end, so it was not lost. A pushed grant has a claim window, and not a ttl.
+#[tokio::test]
+async fn a_release_that_comes_after_the_time_of_its_lease_is_no_loss() {
+    let world = World::new();
+    let [first, second] =
+        [1, 2].map(|seed| world.start(world.builder(seed).claim_window(millis(600))));
+    let holder = lock(&first).acquire().await.unwrap();
+    let waiting = Waiting::queued(&world, &second).await;
+    holder.release().await.unwrap();
+    let guard = waiting.taken(&world).await;
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Renew).always());
+    let slow = Gate::new();
+    world.store.inject(Rule::new(Fault::Delay(slow.clone())).on(CommandKind::Release));
+    assert!(guard.is_held());
+    let release = tokio::spawn(guard.release());
+    world.pass(millis(700)).await;
+    slow.let_pass(1);
+    world.pass(secs(3)).await;
+    let released = release.await.unwrap();
+    let is_unknown = matches!(released, Err(leasehold::ReleaseError::Unconfirmed { .. }));
+    assert!(is_unknown || released.is_ok(), "{released:?}");
+    assert!(world.holder(NAME).await.is_none());
+}
+
 /// Leases travel in one command; what is wrong with one of them stays with it.
 #[tokio::test]
 async fn a_sick_name_in_a_batch_does_not_hurt_the_others() {

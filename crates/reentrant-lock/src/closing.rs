@@ -68,13 +68,30 @@ impl Copies {
         self.doubtful |= kind == StoreErrorKind::Indeterminate;
     }
 
-    /// Whether the answer "gone" at `now` means that an earlier copy ended the lease: nobody else
-    /// could have before the deadline.
-    pub(crate) fn ended_it(&self, now: Instant) -> bool {
-        (self.doubtful || now >= self.unattended_at)
-            && now < self.until
-            && self.first_keep.may_be_over(now)
+    /// What the answer "gone" at `now` says of the lease.
+    pub(crate) fn gone(&self, now: Instant) -> Gone {
+        if !self.first_keep.may_be_over(now) {
+            return Gone::Lost;
+        }
+        if now >= self.until {
+            return Gone::Unknown;
+        }
+        match self.doubtful || now >= self.unattended_at {
+            true => Gone::Released,
+            false => Gone::Lost,
+        }
     }
+}
+
+/// What "gone" says of a lease that was believed when it was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// An earlier copy ended it: nobody else could have before the deadline.
+    Released,
+    /// It was lost before its release, or its lock was not kept closed.
+    Lost,
+    /// A release that came late, or the end of its time: both leave the same.
+    Unknown,
 }
 
 #[cfg(test)]
@@ -110,20 +127,24 @@ mod tests {
         let fresh = Copies::new(at(9_000), at(3_000));
         let mut answered = fresh;
         answered.sent(at(0), None);
-        assert!(!answered.ended_it(at(10)), "it was the first copy");
-        assert!(answered.ended_it(at(3_000)), "the runtime may have sent another");
-        assert!(!answered.ended_it(at(9_000)), "somebody else may have had the lock");
+        assert_eq!(answered.gone(at(10)), Gone::Lost, "it was the first copy");
+        assert_eq!(answered.gone(at(3_000)), Gone::Released, "the runtime may have sent another");
+        assert_eq!(answered.gone(at(9_000)), Gone::Unknown, "its time may have ended it");
 
         let mut failed = answered;
         failed.failed(StoreErrorKind::Definite);
         failed.sent(at(20), None);
-        assert!(!failed.ended_it(at(30)), "the first copy was not executed");
+        assert_eq!(failed.gone(at(30)), Gone::Lost, "the first copy was not executed");
         failed.failed(StoreErrorKind::Indeterminate);
         failed.sent(at(40), None);
-        assert!(failed.ended_it(at(50)));
+        assert_eq!(failed.gone(at(50)), Gone::Released);
 
         let mut dropped = answered;
         dropped.sent(at(20), None);
-        assert!(dropped.ended_it(at(30)), "nobody heard the answer to the first copy");
+        assert_eq!(dropped.gone(at(30)), Gone::Released, "nobody heard the answer to the first");
+
+        let mut kept = fresh;
+        kept.sent(at(0), Some(Duration::from_secs(1)));
+        assert_eq!(kept.gone(at(9_500)), Gone::Lost, "the lock was to stay closed for longer");
     }
 }

@@ -1,7 +1,7 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, Stamp,
+    AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreError, StoreErrorKind,
     lease::{HoldUpdate, LeaseState, LossReason},
     metric::{HoldEnd, ReleaseVia},
 };
@@ -278,11 +278,23 @@ async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseErr
         Ok(Told::Done) => Ok(Released::Ended),
         Ok(Told::Kept { remaining }) => Ok(Released::Kept { remaining }),
         Ok(Told::Gone) => Err(lost(&held, LossReason::Gone)),
-        Err(source) => {
-            let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-            Err(ReleaseError::Unconfirmed { lock, fence, source })
-        }
+        Ok(Told::Over) => Err(unconfirmed(&held, heard_too_late())),
+        Err(source) => Err(unconfirmed(&held, source)),
     }
+}
+
+fn unconfirmed(held: &Held, source: StoreError) -> ReleaseError {
+    let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
+    ReleaseError::Unconfirmed { lock, fence, source }
+}
+
+/// The lease was held to the end; whether its release or the end of its time came first is unknown.
+fn heard_too_late() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Indeterminate,
+        "the server answered a release after the lease's time: it has the lease no more",
+        "nothing needs to be done",
+    )
 }
 
 /// Whether the server may still have the lease, and nobody else ends it there.

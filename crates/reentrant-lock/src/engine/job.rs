@@ -12,7 +12,7 @@ use leasehold_core::{
 use tokio::sync::oneshot;
 
 use crate::{
-    closing::{Copies, rest},
+    closing::{Copies, Gone, rest},
     cohort::{Answer, End},
     driver::Cohorts,
 };
@@ -41,6 +41,8 @@ pub(crate) enum Told {
     Kept { remaining: Duration },
     /// The lease had ended before.
     Gone,
+    /// The lease was held to the end and is over: by a copy of its release, or with its time.
+    Over,
 }
 
 impl Told {
@@ -48,7 +50,7 @@ impl Told {
         match self {
             Self::Done => ReleaseOutcome::Released,
             Self::Kept { .. } => ReleaseOutcome::Kept,
-            Self::Gone => ReleaseOutcome::Gone,
+            Self::Gone | Self::Over => ReleaseOutcome::Gone,
         }
     }
 }
@@ -119,7 +121,10 @@ impl Job {
                 })?;
                 match answer {
                     ReleaseAnswer::Kept { remaining } => return Ok(Told::Kept { remaining }),
-                    ReleaseAnswer::Gone => copies.is_some_and(|c| c.ended_it(clock.now())),
+                    ReleaseAnswer::Gone => match copies.map(|copies| copies.gone(clock.now())) {
+                        Some(Gone::Unknown) => return Ok(Told::Over),
+                        meaning => meaning == Some(Gone::Released),
+                    },
                     _ => true,
                 }
             }
@@ -138,7 +143,15 @@ impl Job {
         let outcome = told.map_or(ReleaseOutcome::Unconfirmed, Told::outcome);
         self.settle_turn(outcome);
         self.count(outcome);
+        if told == Some(Told::Gone) && self.was_believed() {
+            self.metrics.lost(LossReason::Gone);
+        }
         outcome
+    }
+
+    /// Whether it releases a lease that was believed when it was given back.
+    fn was_believed(&self) -> bool {
+        matches!(&self.task, Task::Release { copies: Some(_), .. })
     }
 
     /// Tells the answer to the caller that waits for it, if one does.
@@ -151,15 +164,12 @@ impl Job {
 
     /// Counts a release, once, by how it ended.
     pub(crate) fn count(&self, outcome: ReleaseOutcome) {
-        let (via, believed) = match &self.task {
-            Task::Release { via, copies, .. } => (*via, copies.is_some()),
-            Task::Withdraw => (ReleaseVia::Withdraw, false),
+        let via = match &self.task {
+            Task::Release { via, .. } => *via,
+            Task::Withdraw => ReleaseVia::Withdraw,
             Task::Hold { .. } => return,
         };
         self.metrics.release(outcome, via);
-        if believed && outcome == ReleaseOutcome::Gone {
-            self.metrics.lost(LossReason::Gone);
-        }
         if outcome == ReleaseOutcome::Unconfirmed {
             // The failures of its commands are logged, and the metrics count it.
             tracing::debug!(
