@@ -410,7 +410,8 @@ impl Wait {
         if self.wish.tries || outages.heard_since(started) {
             return None;
         }
-        let is_unknown = outages.silent_since().is_some() && !self.knows(Cohort::is_known_taken);
+        let is_unknown =
+            outages.has_been_silent_since(started) && !self.knows(Cohort::is_known_taken);
         (outages.outage().is_some() || is_unknown)
             .then(|| self.engine.unavailable(&self.name, started, None))
     }

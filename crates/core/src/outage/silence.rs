@@ -12,6 +12,8 @@ use crate::{clock::Instant, store::StoreError};
 pub struct Silence {
     heard_at: Option<Instant>,
     since: Option<Instant>,
+    /// When the sender of a command gave up last.
+    given_up_at: Option<Instant>,
     in_flight: usize,
     unanswered: u64,
     last_error: Option<StoreError>,
@@ -51,7 +53,7 @@ impl Silence {
     /// not be sent. That says nothing of a server that has answered another one meanwhile.
     pub fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
         if self.heard_at.is_some_and(|heard_at| heard_at > sent_at) {
-            return self.forgotten();
+            return self.leave();
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         self.since.get_or_insert(sent_at);
@@ -60,8 +62,14 @@ impl Silence {
         self.last_error = Some(error.for_no_lock());
     }
 
-    /// The sender of a command gave up: what came of it is not known.
-    pub fn forgotten(&mut self) {
+    /// The sender of a command gave up at `now`: what came of it is not known.
+    pub fn given_up(&mut self, now: Instant) {
+        self.given_up_at = Some(now);
+        self.leave();
+    }
+
+    /// A command is on its way no longer, and tells nothing.
+    fn leave(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 && self.unanswered == 0 {
             self.since = None;
@@ -76,6 +84,12 @@ impl Silence {
     /// Whether the server has answered any command at `at` or later.
     pub fn heard_since(&self, at: Instant) -> bool {
         self.heard_at.is_some_and(|heard_at| heard_at >= at)
+    }
+
+    /// Whether the server was asked since `at`, and has not answered anything.
+    pub fn has_been_silent_since(&self, at: Instant) -> bool {
+        let was_asked = self.since.is_some() || self.given_up_at.is_some_and(|left| left >= at);
+        was_asked && !self.heard_since(at)
     }
 
     /// The present outage, if there is one.
@@ -147,7 +161,8 @@ mod tests {
         silence.answered(at(1));
         assert_eq!(silence.since(), None);
         silence.sent(at(500));
-        silence.forgotten();
+        silence.given_up(at(510));
+        assert!(silence.has_been_silent_since(at(500)) && !silence.has_been_silent_since(at(511)));
         assert_eq!((silence.since(), silence.unreachable_for(at(9999))), (None, Duration::ZERO));
     }
 
@@ -160,7 +175,7 @@ mod tests {
         assert!(silence.needs_probe());
         silence.sent(at(2));
         assert!(!silence.needs_probe());
-        silence.forgotten();
+        silence.given_up(at(2));
         assert!(silence.needs_probe());
         silence.sent(at(3));
         silence.answered(at(4));

@@ -55,6 +55,11 @@ impl OutageWatch {
         self.state().silence.heard_since(at)
     }
 
+    /// Whether the server was asked since `at`, and has not answered anything.
+    pub fn has_been_silent_since(&self, at: Instant) -> bool {
+        self.state().silence.has_been_silent_since(at)
+    }
+
     /// Whether the server is out of reach, and nothing is on its way that would tell when it is
     /// back.
     pub fn needs_probe(&self) -> bool {
@@ -171,7 +176,8 @@ impl OnItsWay<'_> {
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.watch.state().silence.forgotten();
+            let now = self.watch.clock.now();
+            self.watch.state().silence.given_up(now);
         }
     }
 }

@@ -132,7 +132,7 @@ impl Once {
             clock.sleep_until(gives_up.min(clock.now() + pauses.next_pause())).await;
         }
         let outages = self.engine.outages();
-        if outages.silent_since().is_some() && !outages.heard_since(started) {
+        if outages.has_been_silent_since(started) {
             return Err(self.engine.unavailable(&self.name, started, None));
         }
         Err(AcquireError::Store(unsettled().for_lock(&self.name)))
