@@ -133,8 +133,9 @@ impl LockRuntimeBuilder {
     /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
     /// Default: on the tokio runtime that it is made in.
     ///
-    /// Only this background work needs no tokio runtime of yours. Futures that wait, such as an
-    /// acquire of a taken lock or `lost()`, have to be polled inside of one with time enabled.
+    /// Only this background work, and `connect()`, need no tokio runtime of yours. Poll every other
+    /// future inside of one with time enabled, and to its end in the same one: its timers belong to
+    /// that, and panic where there is none or where it was dropped.
     pub fn own_thread(self) -> Self {
         Self { own_thread: true, ..self }
     }
