@@ -76,10 +76,7 @@ impl Copies {
         if now >= self.until {
             return Gone::Unknown;
         }
-        match self.doubtful || now >= self.unattended_at {
-            true => Gone::Released,
-            false => Gone::Lost,
-        }
+        if self.doubtful || now >= self.unattended_at { Gone::Released } else { Gone::Lost }
     }
 }
 
