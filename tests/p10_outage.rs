@@ -12,7 +12,7 @@ mod waits;
 
 use leasehold::{AcquireError, Guard, StoreError, StoreErrorKind, Unavailable};
 use leasehold_testkit::{Fault, Gate};
-use virtual_support::{definite, indeterminate};
+use virtual_support::{Waiting, definite, indeterminate};
 
 /// Everything that a dead server makes of a command.
 fn silences() -> Vec<Fault> {
@@ -29,6 +29,12 @@ fn silences() -> Vec<Fault> {
 /// A refusal that the server itself tells.
 fn refusal() -> StoreError {
     StoreError::new(StoreErrorKind::Definite, "LOADING the data", "wait for it").as_answer()
+}
+
+/// What a wait said that met an outage, and is over by now.
+async fn outage(waiting: Waiting) -> Unavailable {
+    assert!(waiting.is_over(), "the wait goes on");
+    unavailable(waiting.outcome().await)
 }
 
 /// What a call said that met an outage.

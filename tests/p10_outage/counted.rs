@@ -3,7 +3,7 @@ use leasehold_testkit::{Fault, Rule};
 use metrics_util::debugging::DebuggingRecorder;
 
 use crate::{
-    unavailable,
+    outage,
     virtual_support::{Seen, Waiting, World, lock, secs},
 };
 
@@ -29,7 +29,7 @@ async fn failures_are_no_contention() {
     }
     world.pass(secs(6)).await;
     for waiting in waiting {
-        unavailable(waiting.outcome().await);
+        outage(waiting).await;
     }
     let tried = lock(&locks);
     let trying = tokio::spawn(async move { tried.try_acquire().await });

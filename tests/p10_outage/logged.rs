@@ -2,7 +2,7 @@ use leasehold::{Guard, LockRuntime};
 use leasehold_testkit::{CommandKind, Fault, Log, Rule};
 
 use crate::{
-    refusal, silences, unavailable,
+    outage, refusal, silences,
     virtual_support::{Waiting, World, lock, millis, secs},
 };
 
@@ -39,7 +39,7 @@ async fn an_outage_with_very_many_leases_is_told_in_few_lines() {
         assert!(kept.iter().all(|guard| !guard.is_held()), "all of them are lost");
         drop(guards);
         for waiting in waiting {
-            unavailable(waiting.outcome().await);
+            outage(waiting).await;
         }
         world.store.heal();
         world.pass(secs(30)).await;

@@ -2,7 +2,7 @@ use leasehold::AcquireError;
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::{
-    refusal, silences, unavailable,
+    outage, refusal, silences,
     virtual_support::{Waiting, World, definite, just_before, lock, millis, secs},
 };
 
@@ -23,7 +23,7 @@ async fn a_wait_ends_after_its_patience_without_any_answer() {
             assert!(!waiting.is_over(), "{fault:?}, {patience:?}");
             // A command of the first task may take its time.
             world.pass(secs(2)).await;
-            let outage = unavailable(waiting.outcome().await);
+            let outage = outage(waiting).await;
             assert_eq!(outage.lock.as_str(), World::NAME);
             assert!(outage.waited >= patience && outage.waited <= patience + secs(1), "{outage}");
             assert_eq!(outage.silent_for, outage.waited, "{fault:?}");
@@ -43,7 +43,7 @@ async fn the_runtimes_patience_holds_for_all_its_acquires() {
     world.pass(just_before(secs(2))).await;
     assert!(!waiting.is_over());
     world.pass(millis(1)).await;
-    let outage = unavailable(waiting.outcome().await);
+    let outage = outage(waiting).await;
     assert_eq!((outage.waited.as_secs(), outage.silent_for.as_secs()), (2, 2));
 }
 
@@ -166,8 +166,8 @@ async fn a_short_wait_that_saw_no_answer_says_so() {
             let first = Waiting::on(lock(&locks).acquire().wait(wait));
             let second = Waiting::on(lock(&locks).acquire().wait(wait));
             world.pass(secs(4)).await;
-            unavailable(first.outcome().await);
-            unavailable(second.outcome().await);
+            outage(first).await;
+            outage(second).await;
         }
     }
     // The lock is held here, and an answer of another lock is on its way.
@@ -196,7 +196,7 @@ async fn an_outage_says_what_failed_since_when_and_of_which_lock() {
     world.pass(secs(6)).await;
     let waiting = Waiting::on(lock(&locks).acquire());
     world.pass(secs(5)).await;
-    let outage = unavailable(waiting.outcome().await);
+    let outage = outage(waiting).await;
     assert_eq!(outage.waited.as_secs(), 5);
     assert!(outage.silent_for > secs(6), "it began before the call: {outage}");
     let text = outage.to_string();
