@@ -52,7 +52,15 @@ impl Cohort {
                 }
                 self.phase = Phase::Place(Box::new(place));
                 self.begin(m, grant, granted.contended, None, &mut effects);
-                (self.take_asked(m, lead, &mut effects).unwrap_or(Asked::Waits), effects)
+                if let Some(taken) = self.take_asked(m, lead, &mut effects) {
+                    return (taken, effects);
+                }
+                if tries {
+                    // A grant that was ended by force while its answer was on its way.
+                    effects.add(self.leave(m, lead));
+                    return (Asked::Failed(super::too_late()), effects);
+                }
+                (Asked::Waits, effects)
             }
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Queued(_)) if tries => {
                 self.queue.leave(lead);
@@ -63,6 +71,11 @@ impl Cohort {
                 place.told(m, answer.sent_at, queued);
                 self.phase = Phase::Place(Box::new(place));
                 (Asked::Waits, effects)
+            }
+            Ok(AcquireAnswer::Withdrawn) if tries => {
+                self.queue.leave(lead);
+                self.ask_anew(m);
+                (Asked::Failed(super::too_late()), effects)
             }
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Withdrawn) => {
                 self.ask_anew(m);

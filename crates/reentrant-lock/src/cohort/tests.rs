@@ -411,3 +411,20 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     assert!(heard(5).withdraw.is_empty(), "an older one ran out before this one");
     assert_eq!(withdrawn(&heard(30)), [lead]);
 }
+
+/// A grant that was ended by force before its answer came is no reason for a try to wait.
+#[test]
+fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
+    let mut scene = Scene::new();
+    let joined = scene.with(|cohort, m| cohort.join(m, Ttl::default(), true, Waker::noop())).0;
+    let Joined::Leads(lead, _) = joined else { panic!("{joined:?}") };
+    let id = scene.numbers.known(lead);
+    let gone = scene.with(|cohort, m| cohort.turn_gone(m, id, fence(10)));
+    assert!(gone.withdraw.is_empty());
+    let result = Ok(AcquireAnswer::Granted(grant(10, 10, 30_000, false)));
+    let answer = Answer { sent_at: scene.now, result };
+    let (asked, effects) = scene.with(|cohort, m| cohort.asked(m, lead, true, answer));
+    assert!(matches!(asked, Asked::Failed(_)), "{asked:?}");
+    assert_eq!(withdrawn(&effects), [lead]);
+    assert!(scene.cohort.is_done());
+}

@@ -17,7 +17,8 @@ pub enum ReleaseError {
         reason: LossReason,
     },
     /// The lease was held to the end, but the server has not confirmed its release. The runtime
-    /// goes on telling it; the lock is free once it hears, or when the ttl ends.
+    /// goes on telling it, unless the server refuses for good; the lock is free once it hears, or
+    /// when the ttl ends.
     #[error(
         "lock {lock:?}: the server has not confirmed the release of fence {fence}; nothing needs to be done: the lock is free once the server hears of it, or when the ttl ends: {source}"
     )]

@@ -20,8 +20,8 @@ impl Once {
     ///
     /// Work that ended while its lease was believed is done: its value is returned, also when the
     /// server has not confirmed within one command timeout that the door is closed. The runtime goes
-    /// on telling it until the lease's ttl is over; if it never hears, the door opens then, and a
-    /// warning says so. For work that must know, [`begin`](Self::begin) and
+    /// on telling it until the lease's ttl is over; if it never hears, the door opens then. For work
+    /// that must know, [`begin`](Self::begin) and
     /// [`succeed`](super::OnceGuard::succeed) tell.
     ///
     /// # Errors
