@@ -20,6 +20,10 @@ struct Mutant {
     mutate: fn(&mut Mutation),
 }
 
+/// The first seed in whose run one message or connection goes wrong at a time; so it is in every
+/// eighth after it.
+const STEADY: u64 = 3;
+
 /// Every mutant.
 const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -163,7 +167,7 @@ const MUTANTS: &[Mutant] = &[
     // (`tests/p7_first_come`). Where heartbeats wait for answers as well, every lost one shows it.
     Mutant {
         name: "a_place_that_waits_for_a_whole_command",
-        seeds: 0..10_000,
+        seeds: STEADY..20_000,
         mutate: |mutation| {
             mutation.driver.beats_on = |awaited| !awaited;
             mutation.driver.place_deadline = |_, command| command;
@@ -171,7 +175,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_heartbeat_with_the_greater_of_two_deadlines",
-        seeds: 0..10_000,
+        seeds: STEADY..20_000,
         mutate: |mutation| {
             mutation.driver.beats_on = |awaited| !awaited;
             mutation.driver.place_deadline = |heartbeat, command| heartbeat.max(command);
@@ -211,8 +215,10 @@ fn is_caught(name: &str) {
     let mutant = MUTANTS.iter().find(|mutant| mutant.name == name).expect("it is in the table");
     let mutation = Mutation::named(Some(name));
     let (mut range, mut seeds) = (mutant.seeds.clone(), 0);
+    // Those that begin with a steady seed are looked for among steady ones.
+    let step = if range.start == STEADY { 8 } else { 1 };
     loop {
-        let batch = runner::seeds(range.clone(), mutation, 1);
+        let batch = runner::seeds(range.clone(), step, mutation, 1);
         seeds += batch.tally.runs;
         let Some((seed, violations)) = batch.failed.first() else {
             panic!("{name}: not caught by the seeds {:?}; {}", mutant.seeds, batch.tally);
@@ -221,7 +227,7 @@ fn is_caught(name: &str) {
             println!("{name}: caught after {seeds} seeds, by seed {seed}: {}", violations[0]);
             return;
         }
-        range.start = seed + 1;
+        range.start = seed + step;
     }
 }
 
