@@ -26,6 +26,7 @@ mod released;
 #[doc(hidden)]
 pub mod seam;
 mod suspicion;
+mod tally;
 mod wait;
 mod with;
 

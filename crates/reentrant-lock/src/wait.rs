@@ -9,7 +9,6 @@ use std::{
 use leasehold_core::{
     Instant, LockName, Sleep, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
-    metric::{AcquireOutcome, ClassMetrics},
     store::{Acquire as AcquireCommand, AcquireAnswer, Inspection, StoreFuture},
 };
 use leasehold_watchdog::HeldLease;
@@ -26,6 +25,7 @@ use crate::{
     held::Held,
     owner::Owner,
     suspicion::Suspicion,
+    tally::Tally,
 };
 
 /// One call to acquire a lock, with its options checked.
@@ -41,16 +41,22 @@ pub(crate) struct Wait {
 
 /// What a wait in line came to.
 enum Turned {
+    /// Nobody is let in any more.
+    Closed,
+    /// The runtime is just giving the lock back, and the task does not want to wait in line.
+    Settles,
+    /// The lock is taken, and the task does not want to wait.
+    Taken,
     /// Something was found there.
     Found(Found),
     /// Somebody else has the lock, and the task did not want to wait.
-    Busy,
+    Busy(InLine),
     /// The task's own command failed for good, or it did not want to wait.
     Failed(StoreError),
     /// The owner holds the lock by now.
     Holds,
     /// Patience is over.
-    TimeOver,
+    TimeOver(InLine),
     /// The server has not answered for too long, or not at all.
     Silent(AcquireError),
 }
@@ -96,7 +102,8 @@ impl Wait {
     pub(crate) fn run(mut self) -> impl Future<Output = Result<Guard, AcquireError>> + Send {
         async move {
             let started = self.engine.clock.now();
-            let mut tally = Tally::new(&self.wish.metrics, self.patience, started);
+            let tries = matches!(self.patience, Patience::Try);
+            let mut tally = Tally::new(&self.wish.metrics, tries, started);
             let mut owned = Owned::Given;
             if self.owner.is_none() {
                 self.owner = Owner::of_scope(self.engine.runtime_id());
@@ -123,94 +130,96 @@ impl Wait {
         }
     }
 
-    async fn wait(&self, tally: &mut Tally, started: Instant) -> Result<Guard, AcquireError> {
-        let (mut ends, mut comes_back) = (self.patience.ends(started), false);
-        let mut endurance = Endurance::new(self.outage_patience, started);
-        loop {
-            // A task that is polled seldom may come here again and again, and always too late.
-            if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
-                if let Some(error) = self.silent_throughout(started) {
-                    return Err(error);
+    #[expect(clippy::manual_async_fn, reason = "as above")]
+    fn wait<'a>(
+        &'a self,
+        tally: &'a mut Tally,
+        started: Instant,
+    ) -> impl Future<Output = Result<Guard, AcquireError>> + Send + 'a {
+        async move {
+            let (mut ends, mut comes_back) = (self.patience.ends(started), false);
+            let mut endurance = Endurance::new(self.outage_patience, started);
+            loop {
+                // A task that is polled seldom may come here again and again, and always too late.
+                if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
+                    if let Some(error) = self.silent_throughout(started) {
+                        return Err(error);
+                    }
+                    return Err(Box::pin(self.timeout(started, None)).await);
                 }
-                return Err(Box::pin(self.timeout(started, None)).await);
-            }
-            let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
-            // Made before the look, so that a lease gained meanwhile is not missed.
-            let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
-            let mut held = self.held();
-            if closed {
-                // A drain refuses new leases; one that is still held may be entered.
-                held = held.filter(|held| held.lease.state().is_held());
-                if held.is_none() {
-                    return Err(self.closed());
+                let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
+                // Made before the look, so that a lease gained meanwhile is not missed.
+                let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
+                let mut held = self.held();
+                if closed {
+                    // A drain refuses new leases; one that is still held may be entered.
+                    held = held.filter(|held| held.lease.state().is_held());
+                    if held.is_none() {
+                        return Err(self.closed());
+                    }
                 }
-            }
-            if let Some(held) = held
-                && let Some(guard) = Box::pin(reenter(held, ends)).await?
-            {
-                if let Some(hold) = self.wish.hold_at_least
-                    && let LeaseState::Lost(reason) =
-                        guard.close_if_held(self.engine.clock.now() + hold)
+                if let Some(held) = held
+                    && let Some(guard) = Box::pin(reenter(held, ends)).await?
                 {
-                    let (lock, fence) = (self.name.clone(), guard.fence());
-                    return Err(AcquireError::Lost { lock, fence, reason });
+                    if let Some(hold) = self.wish.hold_at_least
+                        && let LeaseState::Lost(reason) =
+                            guard.close_if_held(self.engine.clock.now() + hold)
+                    {
+                        let (lock, fence) = (self.name.clone(), guard.fence());
+                        return Err(AcquireError::Lost { lock, fence, reason });
+                    }
+                    tally.reentered = true;
+                    return Ok(guard);
                 }
-                tally.reentered = true;
-                return Ok(guard);
-            }
-            // Nothing of this match outlives it: a task that waits keeps all that awaits keep.
-            let (in_line, own) = match poll_fn(|cx| Poll::Ready(self.enter(cx))).await {
-                Entered::Closed => return Err(self.closed()),
-                Entered::Taken => (None, None),
-                Entered::Leads(in_line, lead) => (Some(in_line), Some(self.ask(lead))),
-                Entered::Waits(in_line) => (Some(in_line), None),
-                Entered::Settles => {
-                    // Its own command included, that takes no longer than one command may.
-                    let time = self.engine.timing.command_deadline(self.wish.ttl);
-                    let until = *ends.get_or_insert(started + time);
-                    if !Box::pin(self.settled(until)).await {
+                let times = (started, ends, &mut endurance);
+                match self.in_line(holds, times, tally).await {
+                    Turned::Closed => return Err(self.closed()),
+                    Turned::Settles => {
+                        // Its own command included, that takes no longer than one command may.
+                        let time = self.engine.timing.command_deadline(self.wish.ttl);
+                        let until = *ends.get_or_insert(started + time);
+                        if !Box::pin(self.settled(until)).await {
+                            return Err(self.engine.failed(&self.name, started, unheard()));
+                        }
+                    }
+                    Turned::Taken => {
+                        if self.engine.outages().outage().is_some()
+                            && !self.knows(Cohort::is_held_here)
+                        {
+                            // Others ask for it already, and are not answered.
+                            return Err(self.engine.unavailable(&self.name, started, None));
+                        }
+                        tally.finds_taken();
+                        return Err(Box::pin(self.timeout(started, None)).await);
+                    }
+                    Turned::Found(Found::Lease(lease, was_taken)) => {
+                        if was_taken {
+                            tally.finds_taken();
+                        }
+                        return self.take_over(lease, started);
+                    }
+                    Turned::Found(Found::Failed(error)) => {
+                        return Err(error.for_lock(&self.name).into());
+                    }
+                    Turned::Found(Found::Dropped) | Turned::Holds => {}
+                    Turned::Failed(error) => {
+                        return Err(self.engine.failed(&self.name, started, error));
+                    }
+                    Turned::Busy(in_line) => {
+                        tally.finds_taken();
+                        return Err(Box::pin(self.timeout(started, Some(in_line))).await);
+                    }
+                    Turned::TimeOver(_) if self.wish.tries => {
                         return Err(self.engine.failed(&self.name, started, unheard()));
                     }
-                    continue;
-                }
-            };
-            let Some(in_line) = in_line else {
-                if self.engine.outages().outage().is_some() && !self.knows(Cohort::is_held_here) {
-                    // Others ask for it already, and are not answered.
-                    return Err(self.engine.unavailable(&self.name, started, None));
-                }
-                tally.finds_taken();
-                return Err(Box::pin(self.timeout(started, None)).await);
-            };
-            let times = (started, ends, &mut endurance);
-            match self.in_line(&in_line, own, holds, times, tally).await {
-                Turned::Found(Found::Lease(lease, was_taken)) => {
-                    if was_taken {
-                        tally.finds_taken();
+                    Turned::TimeOver(in_line) => {
+                        if self.knows(Cohort::is_known_taken) {
+                            tally.finds_taken();
+                        }
+                        return Err(Box::pin(self.timeout(started, Some(in_line))).await);
                     }
-                    return self.take_over(lease, started);
+                    Turned::Silent(error) => return Err(error),
                 }
-                Turned::Found(Found::Failed(error)) => {
-                    return Err(error.for_lock(&self.name).into());
-                }
-                Turned::Found(Found::Dropped) | Turned::Holds => {}
-                Turned::Failed(error) => {
-                    return Err(self.engine.failed(&self.name, started, error));
-                }
-                Turned::Busy => {
-                    tally.finds_taken();
-                    return Err(Box::pin(self.timeout(started, Some(in_line))).await);
-                }
-                Turned::TimeOver if self.wish.tries => {
-                    return Err(self.engine.failed(&self.name, started, unheard()));
-                }
-                Turned::TimeOver => {
-                    if self.knows(Cohort::is_known_taken) {
-                        tally.finds_taken();
-                    }
-                    return Err(Box::pin(self.timeout(started, Some(in_line))).await);
-                }
-                Turned::Silent(error) => return Err(error),
             }
         }
     }
@@ -246,29 +255,46 @@ impl Wait {
         Own { sent_at, deadline, answer, is_sent: false }
     }
 
-    /// Waits in line, until it is this task's turn or something else comes first; the first task
+    /// Comes in, and waits in line until it is this task's turn or something else comes first; the first task
     /// waits for the answer to its own command as well.
     fn in_line<'a>(
         &'a self,
-        in_line: &'a InLine,
-        mut own: Option<Own<'a>>,
         mut holds: Option<Soon<'a>>,
         (started, ends, endurance): (Instant, Option<Instant>, &'a mut Endurance),
         tally: &'a mut Tally,
     ) -> impl Future<Output = Turned> + Send + 'a {
-        let engine = &*self.engine;
-        let listens = engine.cohorts.shared.rules.lead_listens;
         let mut report_at = self.next_report(started);
         let mut timer = Timer::default();
-        endurance.looks_from(engine.clock.now());
+        endurance.looks_from(self.engine.clock.now());
+        // Entered here and nowhere else: whatever an async function names it keeps, in every task that
+        // waits, also when it has passed it on.
+        let mut stands = None;
         poll_fn(move |cx| {
-            if let Some(turned) = self.look_at_own(in_line, &mut own, cx) {
-                return Poll::Ready(turned);
+            let engine = &*self.engine;
+            if stands.is_none() {
+                match self.enter(cx) {
+                    Entered::Closed => return Poll::Ready(Turned::Closed),
+                    Entered::Settles => return Poll::Ready(Turned::Settles),
+                    Entered::Taken => return Poll::Ready(Turned::Taken),
+                    Entered::Leads(in_line, lead) => stands = Some((in_line, Some(self.ask(lead)))),
+                    Entered::Waits(in_line) => stands = Some((in_line, None)),
+                }
+            }
+            let Some((in_line, own)) = &mut stands else { return Poll::Pending };
+            match self.look_at_own(in_line, own, cx) {
+                None | Some(Led::Waits) => {}
+                Some(Led::Lease(lease)) => {
+                    return Poll::Ready(Turned::Found(Found::Lease(lease, false)));
+                }
+                Some(Led::Failed(error)) => return Poll::Ready(Turned::Failed(error)),
+                Some(Led::Busy) => {
+                    return leave(&mut stands, Turned::Busy);
+                }
             }
             let mut ends = ends;
-            match &mut own {
+            match own {
                 None => tally.waits(in_line),
-                Some(_) if !listens() => return Poll::Pending,
+                Some(_) if !(engine.cohorts.shared.rules.lead_listens)() => return Poll::Pending,
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
                 // next. A push wakes the task, and so does the runtime when that takes long.
                 Some(own) if !own.is_sent => {
@@ -291,8 +317,10 @@ impl Wait {
                 let now = engine.clock.now();
                 if ends.is_some_and(|ends| ends <= now) {
                     // Before its own command is dropped, which would count as given up.
-                    let silent = self.silent_throughout(started);
-                    return Poll::Ready(silent.map_or(Turned::TimeOver, Turned::Silent));
+                    if let Some(error) = self.silent_throughout(started) {
+                        return Poll::Ready(Turned::Silent(error));
+                    }
+                    return leave(&mut stands, Turned::TimeOver);
                 }
                 if endurance.is_over(now, || engine.outages().silent_since()) {
                     let error = engine.unavailable(&self.name, started, None);
@@ -316,18 +344,13 @@ impl Wait {
         in_line: &InLine,
         own: &mut Option<Own<'_>>,
         cx: &mut Context<'_>,
-    ) -> Option<Turned> {
+    ) -> Option<Led> {
         let Own { sent_at, answer, .. } = own.as_mut()?;
         let (sent_at, Poll::Ready(answer)) = (*sent_at, answer.as_mut().poll(cx)) else {
             return None;
         };
         *own = None;
-        match in_line.asked(&self.wish, sent_at, self.engine.counted(answer)) {
-            Led::Lease(lease) => Some(Turned::Found(Found::Lease(lease, false))),
-            Led::Failed(error) => Some(Turned::Failed(error)),
-            Led::Busy => Some(Turned::Busy),
-            Led::Waits => None,
-        }
+        Some(in_line.asked(&self.wish, sent_at, self.engine.counted(answer)))
     }
 
     /// When to report a wait that lasts.
@@ -476,6 +499,14 @@ async fn reenter(held: Arc<Held>, until: Option<Instant>) -> Result<Option<Guard
     }
 }
 
+/// A task stands in line no longer, and takes its place along.
+fn leave(
+    stands: &mut Option<(InLine, Option<Own<'_>>)>,
+    turned: impl FnOnce(InLine) -> Turned,
+) -> Poll<Turned> {
+    stands.take().map_or(Poll::Pending, |(in_line, _)| Poll::Ready(turned(in_line)))
+}
+
 fn is_over(soon: Option<&mut Soon<'_>>, cx: &mut Context<'_>) -> bool {
     soon.is_some_and(|soon| soon.as_mut().poll(cx).is_ready())
 }
@@ -514,81 +545,3 @@ impl Timer {
 
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
-
-/// Counts how a call went, also when its future is dropped.
-#[derive(Debug)]
-struct Tally {
-    metrics: Arc<ClassMetrics>,
-    patience: Patience,
-    started: Instant,
-    contended: bool,
-    waiting: bool,
-    /// How many stood before the call when it came.
-    behind: Option<u64>,
-    reentered: bool,
-    outcome: AcquireOutcome,
-}
-
-impl Tally {
-    fn new(metrics: &Arc<ClassMetrics>, patience: Patience, started: Instant) -> Self {
-        Self {
-            metrics: Arc::clone(metrics),
-            patience,
-            started,
-            contended: false,
-            waiting: false,
-            behind: None,
-            reentered: false,
-            outcome: AcquireOutcome::Cancelled,
-        }
-    }
-
-    /// The lock is taken, by what the server said or by what this runtime knows: a command that
-    /// failed says nothing of it.
-    fn finds_taken(&mut self) {
-        if !std::mem::replace(&mut self.contended, true)
-            && let Some(behind) = self.behind
-        {
-            self.metrics.queued(behind);
-        }
-    }
-
-    /// The call stands in line.
-    fn waits(&mut self, in_line: &InLine) {
-        if std::mem::replace(&mut self.waiting, true) {
-            return;
-        }
-        self.metrics.wait_began(self.started);
-        self.behind = Some(in_line.arrived_behind());
-        if in_line.is_known_taken() {
-            self.finds_taken();
-        }
-    }
-
-    fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
-        self.outcome = match outcome {
-            Ok(_) if self.reentered => AcquireOutcome::Reentered,
-            Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) => match self.patience {
-                Patience::Try => AcquireOutcome::Busy,
-                Patience::For(_) | Patience::Forever => AcquireOutcome::Timeout,
-            },
-            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
-            Err(AcquireError::Lost { .. }) => AcquireOutcome::Lost,
-            Err(_) => AcquireOutcome::Error,
-        };
-    }
-}
-
-impl Drop for Tally {
-    fn drop(&mut self) {
-        if self.waiting {
-            self.metrics.wait_ended(self.started);
-        }
-        self.metrics.acquire(self.outcome);
-        // Now and not before: a share of the calls is never above all of them.
-        if self.contended {
-            self.metrics.contended();
-        }
-    }
-}

@@ -1,0 +1,84 @@
+use std::sync::Arc;
+
+use leasehold_core::{
+    Instant,
+    metric::{AcquireOutcome, ClassMetrics},
+};
+
+use crate::{driver::InLine, error::AcquireError, guard::Guard};
+
+/// Counts how a call went, also when its future is dropped.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    metrics: Arc<ClassMetrics>,
+    /// As what a wait counts that is over.
+    over: AcquireOutcome,
+    started: Instant,
+    contended: bool,
+    waiting: bool,
+    /// How many stood before the call when it came.
+    behind: Option<u64>,
+    pub(crate) reentered: bool,
+    outcome: AcquireOutcome,
+}
+
+impl Tally {
+    pub(crate) fn new(metrics: &Arc<ClassMetrics>, tries: bool, started: Instant) -> Self {
+        Self {
+            metrics: Arc::clone(metrics),
+            over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
+            started,
+            contended: false,
+            waiting: false,
+            behind: None,
+            reentered: false,
+            outcome: AcquireOutcome::Cancelled,
+        }
+    }
+
+    /// The lock is taken, by what the server said or by what this runtime knows: a command that
+    /// failed says nothing of it.
+    pub(crate) fn finds_taken(&mut self) {
+        if !std::mem::replace(&mut self.contended, true)
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
+        }
+    }
+
+    /// The call stands in line.
+    pub(crate) fn waits(&mut self, in_line: &InLine) {
+        if std::mem::replace(&mut self.waiting, true) {
+            return;
+        }
+        self.metrics.wait_began(self.started);
+        self.behind = Some(in_line.arrived_behind());
+        if in_line.is_known_taken() {
+            self.finds_taken();
+        }
+    }
+
+    pub(crate) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+        self.outcome = match outcome {
+            Ok(_) if self.reentered => AcquireOutcome::Reentered,
+            Ok(_) => AcquireOutcome::Acquired,
+            Err(AcquireError::Timeout(_)) => self.over,
+            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
+            Err(AcquireError::Lost { .. }) => AcquireOutcome::Lost,
+            Err(_) => AcquireOutcome::Error,
+        };
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        if self.waiting {
+            self.metrics.wait_ended(self.started);
+        }
+        self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.contended {
+            self.metrics.contended();
+        }
+    }
+}
