@@ -221,13 +221,23 @@ pub(super) async fn evaluate(
 ) -> Result<Value, RedisError> {
     if !call.has_body() {
         let answer = connection.send_packed_command(&call.by_digest()).await;
-        match answer.and_then(Value::extract_error) {
+        match answer.and_then(refuse_error) {
             Err(error) if error.code() == Some("NOSCRIPT") => {}
             answer => return answer,
         }
     }
     let answer = Box::pin(async { connection.send_packed_command(&call.by_body()).await }).await;
-    answer.and_then(Value::extract_error)
+    answer.and_then(refuse_error)
+}
+
+/// Takes an answer that is an error for one.
+///
+/// An error that stands within an answer is a part of it: the script has run to its end.
+fn refuse_error(answer: Value) -> Result<Value, RedisError> {
+    match answer {
+        Value::ServerError(error) => Err(error.into()),
+        answer => Ok(answer),
+    }
 }
 
 /// Sent, perhaps executed, and not answered by the deadline.

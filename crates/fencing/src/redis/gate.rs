@@ -25,11 +25,13 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 ///
 /// A resource is the key of a value. Its watermark is a string `<fence> <lease>` in the same
 /// cluster slot: `orders:{42}:watermark` for `orders:{42}`, and `watermark:{orders:42}` for
-/// `orders:42`, which has no hash tag. Comparing and writing are one script.
+/// `orders:42`, which has no hash tag. Comparing and writing are one script. The key of a watermark
+/// is refused as the key of a value.
 ///
 /// A gate guards only what is written through it. Its watermarks are as durable as the server: one
-/// that loses writes in a failover, or evicts keys without a time to live, loses watermarks with
-/// them. Cloning is cheap.
+/// that loses writes in a failover loses watermarks with them, and so does one that evicts keys.
+/// Set `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
+/// live. Cloning is cheap.
 #[derive(Debug, Clone)]
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct RedisGate {
@@ -54,6 +56,9 @@ impl RedisGate {
     /// A trap: once a watermark has expired, the next writer is taken for the first, however old
     /// its fence. Choose a time longer than any writer can be paused, or none. Values outside the
     /// range are moved to its nearer end.
+    ///
+    /// A second trap: a server with one of the `volatile-*` policies may evict every key that has a
+    /// time to live, so it may forget such a watermark at any moment. Use this with `noeviction` only.
     pub fn watermark_ttl(mut self, ttl: Duration) -> Self {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         self.watermark_ttl = ttl.clamp(Duration::from_secs(1), 3650 * DAY);
@@ -63,14 +68,19 @@ impl RedisGate {
     /// Writes a value if the stamp is admitted, in one step with the comparison.
     ///
     /// It is a plain `SET`: whatever the key held, with its time to live, is replaced. Repeating it
-    /// with the same stamp is safe: it writes again or is refused, and undoes nobody's write.
+    /// with the same stamp undoes no write of another lease: it writes again or is refused.
+    ///
+    /// The gate does not order the writes of one lease. After an `Indeterminate` error, or a dropped
+    /// future, the write may still be on its way, and replace what the same lease writes next. Where
+    /// that matters, acquire the lock anew and go on with the new stamp: from its first write on,
+    /// the lost one is refused.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
     ///   one.
-    /// - [`GateError::Resource`] when the key cannot have a watermark.
+    /// - [`GateError::Resource`] when the key cannot have a watermark, or is one.
     ///
     /// # Cancel safety
     ///
@@ -87,7 +97,7 @@ impl RedisGate {
 
     /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
     ///
-    /// The script sees its own `KEYS` and `ARGV`. It must not begin with a shebang (`#!lua`).
+    /// The script sees its own `KEYS` and `ARGV`. Its keys belong to the resource. It must not begin with a shebang (`#!lua`).
     ///
     /// ```no_run
     /// # use leasehold_fencing::{GateError, RedisGate, Stamp};

@@ -5,7 +5,8 @@
 /// | `orders:{42}` | `orders:{42}:watermark` |
 /// | `orders:42` | `watermark:{orders:42}` |
 ///
-/// No two values share a watermark, and none is named like a key of a lock.
+/// No two values share a watermark, none is named like a key of a lock, and the key of a watermark
+/// is that of no value.
 pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     let refuse = |error: fn(Box<str>) -> ResourceError| Err(error(key.into()));
     if key.is_empty() {
@@ -14,6 +15,9 @@ pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     if key.contains('\0') {
         return refuse(ResourceError::ContainsNul);
     }
+    if is_watermark(key) {
+        return refuse(ResourceError::IsWatermark);
+    }
     if has_hash_tag(key) {
         return Ok(format!("{key}:watermark"));
     }
@@ -21,6 +25,33 @@ pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
         return refuse(ResourceError::BreaksHashTag);
     }
     Ok(format!("watermark:{{{key}}}"))
+}
+
+/// Refuses keys of a script which its resource does not guard; `others` are said to be such.
+pub(super) fn check_keys(
+    resource: &str,
+    keys: &[String],
+    others: &[String],
+) -> Result<(), ResourceError> {
+    let all = || keys.iter().chain(others).map(String::as_str);
+    if let Some(watermark) = [resource].into_iter().chain(all()).find(|key| is_watermark(key)) {
+        return Err(ResourceError::IsWatermark(watermark.into()));
+    }
+    let within = |key: &str| key.strip_prefix(resource).is_some_and(|rest| rest.starts_with(':'));
+    match keys.iter().find(|key| *key != resource && !within(key)) {
+        Some(key) => {
+            let (key, resource) = (key.as_str().into(), resource.into());
+            Err(ResourceError::ForeignKey { key, resource })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether [`watermark_key`] makes this key of some value's.
+fn is_watermark(key: &str) -> bool {
+    let tagged = key.strip_suffix(":watermark").is_some_and(has_hash_tag);
+    let plain = key.strip_prefix("watermark:{").and_then(|rest| rest.strip_suffix('}'));
+    tagged || plain.is_some_and(|value| !value.is_empty() && !value.contains('}'))
 }
 
 /// Whether Redis takes the slot from a part of the key: what stands between the first `{` and the
@@ -47,6 +78,24 @@ pub enum ResourceError {
     /// The key contains a NUL character.
     #[error("the key {0:?} of a fenced value contains a NUL character; remove it")]
     ContainsNul(Box<str>),
+    /// The key is that of another value's watermark.
+    #[error(
+        "the key {0:?} is that of a watermark, which only the gate writes; choose another key for \
+         the value"
+    )]
+    IsWatermark(Box<str>),
+    /// A script was given a key that does not belong to its resource.
+    #[error(
+        "the key {key:?} does not belong to the resource {resource:?}, so this gate does not guard \
+         it; name it {resource:?} or {resource:?} with `:` and more behind, or pass it as one of \
+         the others of `call_with_others`"
+    )]
+    ForeignKey {
+        /// The key.
+        key: Box<str>,
+        /// The resource of the call.
+        resource: Box<str>,
+    },
     /// The name is not the path of an object.
     #[error(
         "the resource {0:?} is not the path of an object; write its parts between single slashes"
@@ -89,6 +138,34 @@ mod tests {
         }
         assert!(watermarks.contains("orders:{42}:watermark"));
         assert!(watermarks.contains("watermark:{a}"));
+    }
+
+    #[test]
+    fn the_key_of_a_watermark_is_that_of_no_value() {
+        for key in ["a", "orders:{42}", "a{b", "{", "a{b}c"] {
+            let watermark = watermark_key(key).unwrap();
+            let refused = ResourceError::IsWatermark(watermark.as_str().into());
+            assert_eq!(watermark_key(&watermark), Err(refused), "{key}");
+        }
+        // These look alike, and are no value's watermark.
+        for key in ["watermark:b", "b:watermark", "watermark:{b}c", "xwatermark:{b}", "watermark"] {
+            assert!(watermark_key(key).is_ok(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_key_belongs_to_a_resource_that_it_is_or_begins_with() {
+        let check = |keys: &[&str]| {
+            let keys: Vec<String> = keys.iter().copied().map(String::from).collect();
+            check_keys("stock:{7}", &keys, &[])
+        };
+        assert_eq!(check(&["stock:{7}", "stock:{7}:log", "stock:{7}:"]), Ok(()));
+        for key in ["stock:{7}x", "stock", "stock:{70}", "", "log:{7}"] {
+            let refused = check(&["stock:{7}", key]);
+            assert!(matches!(refused, Err(ResourceError::ForeignKey { .. })), "{key}");
+        }
+        let watermark = check(&["stock:{7}:watermark"]);
+        assert_eq!(watermark, Err(ResourceError::IsWatermark("stock:{7}:watermark".into())));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use leasehold_core::{Script, Stamp};
 use redis::Value;
 
-use super::gate::RedisGate;
+use super::{gate::RedisGate, resource::check_keys};
 use crate::error::GateError;
 
 /// A Lua script that runs only behind a gate, in one step with its comparison.
@@ -27,16 +27,24 @@ impl FencedScript {
 
     /// Runs the script if the resource's gate admits the stamp, and returns what it answers.
     ///
-    /// On a Cluster all keys have to be in the slot of the resource. A repeat with the same stamp
-    /// runs the script again.
+    /// The keys have to belong to the resource: each is the resource itself, or begins with it and
+    /// `:`, as `orders:{42}:log` does with `orders:{42}`. The gate does not guard other keys;
+    /// [`call_with_others`](Self::call_with_others) takes those. A key that the script makes up
+    /// itself is not seen. On a Cluster all keys have to be in the slot of the resource.
+    ///
+    /// A repeat with the same stamp runs the script again. A call that failed with an
+    /// `Indeterminate` error may still run later, also after newer calls with the same stamp; see
+    /// [`RedisGate::set`]. An error that stands *within* what the script answers is a part of the
+    /// answer, as `redis::Value::ServerError`.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; the script has not run.
-    /// - [`GateError::Body`] when the script failed by itself, or answered with an error.
+    /// - [`GateError::Body`] when the script failed by itself, or its answer is an error.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
     ///   one.
-    /// - [`GateError::Resource`] when the resource cannot have a watermark.
+    /// - [`GateError::Resource`] when the resource cannot have a watermark, or a key is a watermark
+    ///   or does not belong to the resource; nothing was sent.
     ///
     /// # Cancel safety
     ///
@@ -49,6 +57,46 @@ impl FencedScript {
         presented: Stamp,
     ) -> Result<Value, GateError> {
         let keys = keys.into_iter().map(Into::into).collect();
+        self.run(resource, keys, Vec::new(), args, presented).await
+    }
+
+    /// Runs the script as [`call`](Self::call) does, with keys besides that the gate does not guard.
+    ///
+    /// The script sees the keys of the resource first in its `KEYS`, and the others behind them.
+    /// Nothing keeps an older holder from writing to the others through another resource: only read
+    /// them, or write what may be written in any order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`call`](Self::call). The others need not belong to the resource, but none may be a
+    /// watermark.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the call back: it may or may not run.
+    pub async fn call_with_others(
+        &self,
+        resource: &str,
+        keys: impl IntoIterator<Item = impl Into<String>>,
+        others: impl IntoIterator<Item = impl Into<String>>,
+        args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
+        presented: Stamp,
+    ) -> Result<Value, GateError> {
+        let keys = keys.into_iter().map(Into::into).collect();
+        let others = others.into_iter().map(Into::into).collect();
+        self.run(resource, keys, others, args, presented).await
+    }
+
+    async fn run(
+        &self,
+        resource: &str,
+        mut keys: Vec<String>,
+        others: Vec<String>,
+        args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
+        presented: Stamp,
+    ) -> Result<Value, GateError> {
+        check_keys(resource, &keys, &others)?;
+        keys.extend(others);
         let args = args.into_iter().map(Into::into).collect();
         let passed = self.gate.pass(&self.script, resource, keys, args, presented).await;
         passed.map(|(_, answer)| answer)
