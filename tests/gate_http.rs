@@ -8,6 +8,8 @@ mod client;
 mod holding;
 #[path = "gate_http/locked.rs"]
 mod locked;
+#[path = "gate_http/naming.rs"]
+mod naming;
 #[path = "gate_http/server.rs"]
 mod server;
 #[path = "gate_http/servers.rs"]

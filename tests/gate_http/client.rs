@@ -47,6 +47,13 @@ pub(crate) async fn try_write(
     send(server, request).await
 }
 
+/// Writes to some path with a stamp.
+pub(crate) async fn write_to(server: SocketAddr, path: &str, stamp: Stamp, text: &str) -> Answer {
+    let mut request = Request::put(path).body(text.to_owned()).unwrap();
+    put_stamp(request.headers_mut(), stamp);
+    send(server, request).await.expect("an answer")
+}
+
 /// Sends a request over a connection that is closed when the future is dropped.
 pub(crate) async fn send(
     server: SocketAddr,

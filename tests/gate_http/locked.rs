@@ -47,7 +47,7 @@ async fn an_advance_shuts_out_the_holder_before_the_first_request() {
     let (paused, successor) = (lease(&locks).await, lease(&locks).await);
     let (article, layer) = (Article::trusting(), layer(gate_on(&gate_server)));
     let server = Server::start(&article, layer.clone()).await;
-    assert_eq!(layer.advance("/articles/7", successor).await, Ok(Admitted::First));
+    assert_eq!(layer.advance("articles/7", successor).await, Ok(Admitted::First));
     assert_eq!(write(server.address, 7, Some(paused), "9 left").await.status(), 412);
     assert_eq!(write(server.address, 7, Some(successor), "8 left").await.status(), 200);
 }

@@ -9,7 +9,12 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, extract::State, http::Extensions, routing::put};
+use axum::{
+    Router,
+    extract::{FromRequestParts, Path, State},
+    http::Extensions,
+    routing::put,
+};
 use leasehold::fencing::{FenceGate, MemoryGate, http::FenceLayer, http::Fenced};
 use leasehold_testkit::Patience;
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
@@ -132,6 +137,11 @@ impl Server {
         Self::serve(routes(article).layer(compare)).await
     }
 
+    /// Serves other routes.
+    pub(crate) async fn of(routes: Router) -> Self {
+        Self::serve(routes).await
+    }
+
     async fn serve(routes: Router) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -154,10 +164,17 @@ fn routes(article: &Article) -> Router {
     Router::new().route("/articles/{id}", put(write).get(read)).with_state(article.clone())
 }
 
-/// A layer whose resources are the paths of requests that write.
+/// A layer whose resources are the articles that requests write, by the number that the handler's
+/// extractor tells.
 pub(crate) fn layer(gate: impl FenceGate) -> FenceLayer {
     FenceLayer::new(gate, |request| {
-        (!request.method.is_safe()).then(|| request.uri.path().to_owned())
+        Box::pin(async {
+            if request.method.is_safe() {
+                return Ok(None);
+            }
+            let Path(id) = Path::<u32>::from_request_parts(request, &()).await?;
+            Ok(Some(format!("articles/{id}")))
+        })
     })
 }
 

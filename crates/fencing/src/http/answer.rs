@@ -5,6 +5,7 @@ use leasehold_core::Stamp;
 use super::{
     headers::{HeaderError, read_stamp},
     json::Object,
+    name::Unnamed,
     problem::Problem,
     service::FencedBody,
 };
@@ -41,6 +42,31 @@ impl Answer {
         Self::new(Problem::Busy, detail)
     }
 
+    /// The requests before this one, or the service behind, take too long.
+    pub(super) fn slow(resource: &str) -> Self {
+        let detail = format!(
+            "the requests for {resource:?} before this one took too long, nothing was written; repeat \
+             it later, while the lease is held"
+        );
+        Self::new(Problem::Busy, detail)
+    }
+
+    /// The gate took too long.
+    pub(super) fn unanswered(resource: &str) -> Self {
+        tracing::warn!(resource, "the gate before a request did not answer in time");
+        Self::new(Problem::GateUnavailable, did_not_answer(resource))
+    }
+
+    /// The resource of a request has no name.
+    pub(super) fn unnamed(unnamed: &Unnamed) -> Self {
+        let detail = format!(
+            "what the request writes to cannot be named, nothing was written: {}; correct its \
+             address",
+            unnamed.reason()
+        );
+        Self::new(Problem::ResourceMalformed, detail)
+    }
+
     /// The gate did not admit a request. What is wrong on the server's side stays in its log.
     pub(super) fn refused(error: GateError, resource: &str) -> Self {
         match error {
@@ -62,11 +88,12 @@ impl Answer {
             }
             GateError::Store(error) if error.kind().is_transient() => {
                 tracing::warn!(resource, %error, "the gate before a request could not be asked");
-                let detail = format!(
-                    "the storage that knows the fences of {resource:?} did not answer, nothing was \
-                     written; repeat the request later, while the lease is held"
-                );
-                Self::new(Problem::GateUnavailable, detail)
+                Self::new(Problem::GateUnavailable, did_not_answer(resource))
+            }
+            // The client has made the name up, so an operator has nothing to do.
+            GateError::Resource(error) => {
+                let detail = format!("nothing was written: {error}");
+                Self::new(Problem::ResourceMalformed, detail)
             }
             error => {
                 tracing::error!(resource, %error, "the gate before a request cannot work");
@@ -116,4 +143,11 @@ impl Answer {
             .number("highest_fence", highest.fence.get())
             .finish()
     }
+}
+
+fn did_not_answer(resource: &str) -> String {
+    format!(
+        "the storage that knows the fences of {resource:?} did not answer, nothing was written; \
+         repeat the request later, while the lease is held"
+    )
 }

@@ -1,23 +1,34 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::request::Parts;
-use leasehold_core::Stamp;
+use leasehold_core::{Clock, Instant, Sleep, Stamp, SystemClock};
 use tower_layer::Layer;
 
 use super::{
-    lanes::{Lanes, Place},
+    lanes::{Lanes, NoPlace, Place},
+    name::NameFuture,
     service::FenceService,
 };
-use crate::{error::GateError, gate::FenceGate, rule::Admitted};
+use crate::{
+    error::{GateError, StaleFence},
+    gate::FenceGate,
+    refusal::Refusals,
+    rule::Admitted,
+};
 
-type Resource = dyn Fn(&Parts) -> Option<String> + Send + Sync;
+type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 
 /// Refuses stale fences before an HTTP service, and holds each resource until it has answered.
 ///
 /// Requests for one resource go one after another, in the order in which they came; each asks the
-/// gate when its turn has come. One that is refused gets the answer of a [`Problem`](super::Problem):
-/// 412 for a stale fence, 428 for none, 400 for a malformed one. One that is admitted carries
-/// [`Fenced`](super::Fenced) in its extensions.
+/// gate when its turn has come. While requests for a resource are there, the layer remembers the
+/// highest stamp that the gate has told, and refuses older ones without a turn. One that is refused
+/// gets the answer of a [`Problem`](super::Problem): 412 for a stale fence, 428 for none, 400 for a
+/// malformed one. One that is admitted carries [`Fenced`](super::Fenced) in its extensions.
+///
+/// The service behind is asked whether it is ready only for an admitted request, so who waits for a
+/// resource takes no permit of a limit behind the layer. The layer itself is always ready: put what
+/// limits or sheds all requests before it.
 ///
 /// The resource is free again when the service has answered, has panicked, or its future was
 /// dropped because the client went away. What a handler leaves under way then is not guarded: a
@@ -28,38 +39,58 @@ type Resource = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 /// process. Cloning is cheap.
 ///
 /// ```
-/// use leasehold_fencing::{MemoryGate, http::FenceLayer};
+/// use leasehold_fencing::{MemoryGate, http::{FenceLayer, Unnamed}};
 ///
-/// // `/articles/7` is the resource "articles/7"; reading needs no fence.
-/// let layer = FenceLayer::new(MemoryGate::new(), |request| {
-///     let writes = !request.method.is_safe();
-///     writes.then(|| request.uri.path().trim_start_matches('/').to_owned())
-/// });
+/// // `PUT /articles/7` writes to "articles/7", and so does `PUT /articles/07`: the name is made of
+/// // the number that the handler uses, not of the path. Reading needs no fence.
+/// let layer = FenceLayer::new(MemoryGate::new(), |request| Box::pin(async {
+///     if request.method.is_safe() {
+///         return Ok(None);
+///     }
+///     let path = request.uri.path().strip_prefix("/articles/");
+///     let id: u64 = path.ok_or_else(|| Unnamed::because("no article"))?.parse()?;
+///     request.extensions.insert(id); // for the handler
+///     Ok(Some(format!("articles/{id}")))
+/// }));
 /// ```
 #[derive(Clone)]
 #[must_use = "a layer does nothing itself, wrap a service in it"]
 pub struct FenceLayer {
     gate: Arc<dyn FenceGate>,
-    resource: Arc<Resource>,
+    name: Arc<Name>,
     lanes: Arc<Lanes>,
+    refusals: Arc<Refusals>,
+    clock: Arc<dyn Clock>,
     most_waiting: usize,
+    longest_wait: Duration,
 }
 
 impl FenceLayer {
-    /// A layer before a gate, with the resource that a request writes to.
+    /// A layer before a gate, with what names the resource that a request writes to.
     ///
-    /// A request for which the closure returns nothing passes without a fence. Gates remember every
-    /// resource that they have seen, so name only those that exist or that an authenticated
-    /// client may make, and name each in one way only.
+    /// A request that needs no fence is named `None`, and passes. One that cannot be named is
+    /// answered 400.
+    ///
+    /// **Make the name of the value that the handler uses**: what its extractor tells, what is
+    /// parsed, or the original address where that itself is what the handler writes to. One thing
+    /// has many paths (`/articles/7`, `/articles/07` and `/articles/%37`), and inside of a nested
+    /// router many things have one path. A late write under another name is admitted. Two texts in
+    /// one name need something between them that neither can contain.
+    ///
+    /// Gates remember every resource that they have seen, so name only those that exist or that an
+    /// authenticated client may make.
     pub fn new(
         gate: impl FenceGate,
-        resource: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
+        name: impl for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync + 'static,
     ) -> Self {
         Self {
             gate: Arc::new(gate),
-            resource: Arc::new(resource),
+            name: Arc::new(name),
             lanes: Arc::default(),
+            refusals: Arc::new(Refusals::new("http")),
+            clock: Arc::new(SystemClock),
             most_waiting: 256,
+            longest_wait: Duration::from_secs(5),
         }
     }
 
@@ -69,11 +100,27 @@ impl FenceLayer {
         self
     }
 
+    /// How long a request may take until the service behind has it, 10 ms to 1 h. Default: 5 s.
+    ///
+    /// It counts the wait for the requests before, for the gate, and for the service to be ready.
+    /// Then the request is answered 503; the service behind has not seen it. How long that service
+    /// takes is its own affair. Values outside the range are moved to its nearer end.
+    pub fn longest_wait(mut self, wait: Duration) -> Self {
+        self.longest_wait = wait.clamp(Duration::from_millis(10), Duration::from_secs(60 * 60));
+        self
+    }
+
+    /// Another clock than that of the machine, for tests in virtual time.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Shuts out the holder before, when a lease is taken and before its first request.
     ///
     /// Other than [`FenceGate::advance`] of the gate behind, it waits until the request that holds
-    /// the resource has been answered, so that nothing of an older holder comes after it. The limit
-    /// of those who wait does not hold here.
+    /// the resource has been answered, so that nothing of an older holder comes after it. The limits
+    /// of number and time do not hold here: a handler that never ends is waited for without end.
     ///
     /// # Errors
     ///
@@ -83,14 +130,20 @@ impl FenceLayer {
     ///
     /// Dropping the future leaves open whether the watermark has moved; it may be repeated.
     pub async fn advance(&self, resource: &str, presented: Stamp) -> Result<Admitted, GateError> {
-        if let Some(mut place) = self.lanes.enter(resource, usize::MAX) {
-            place.turn().await;
-            let advanced = self.gate.advance(resource, presented).await;
-            drop(place);
-            return advanced;
+        let mut place = match self.lanes.enter(resource, presented, usize::MAX) {
+            Ok(place) => place,
+            Err(NoPlace::Stale(highest)) => {
+                return Err(self.refuse(resource, presented, highest).into());
+            }
+            // Not reached: a lane without a limit lets everybody in.
+            Err(NoPlace::Full) => return self.gate.advance(resource, presented).await,
+        };
+        if let Err(highest) = place.turn().await {
+            return Err(self.refuse(resource, presented, highest).into());
         }
-        // Not reached: a lane without a limit lets everybody in.
-        self.gate.advance(resource, presented).await
+        let advanced = self.gate.advance(resource, presented).await;
+        tell(&place, presented, &advanced);
+        advanced
     }
 
     /// How many resources are held or waited for at this moment.
@@ -99,17 +152,53 @@ impl FenceLayer {
     }
 
     /// The resource that a request writes to.
-    pub(super) fn resource(&self, request: &Parts) -> Option<String> {
-        (self.resource)(request)
+    pub(super) fn name<'a>(&self, request: &'a mut Parts) -> NameFuture<'a> {
+        (self.name)(request)
     }
 
-    /// Enters the lane of a resource, unless too many wait in it.
-    pub(super) fn enter(&self, resource: &str) -> Option<Place> {
-        self.lanes.enter(resource, self.most_waiting.saturating_add(1))
+    /// Enters the lane of a resource.
+    pub(super) fn enter(&self, resource: &str, presented: Stamp) -> Result<Place, NoPlace> {
+        self.lanes.enter(resource, presented, self.most_waiting.saturating_add(1))
     }
 
-    pub(super) fn gate(&self) -> &dyn FenceGate {
-        &*self.gate
+    /// Asks the gate, and tells those in the lane what it has seen.
+    pub(super) async fn admit(
+        &self,
+        place: &Place,
+        resource: &str,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        let admitted = self.gate.admit(resource, presented).await;
+        tell(place, presented, &admitted);
+        admitted
+    }
+
+    /// Counts and tells a refusal for which the gate need not be asked.
+    pub(super) fn refuse(&self, resource: &str, presented: Stamp, highest: Stamp) -> StaleFence {
+        self.refusals.refuse(resource, presented, highest)
+    }
+
+    /// Until when the service behind has a request that comes now.
+    pub(super) fn deadline(&self) -> Instant {
+        self.clock.now() + self.longest_wait
+    }
+
+    /// Resolves at a deadline.
+    pub(super) fn sleep_until(&self, deadline: Instant) -> Sleep {
+        self.clock.sleep_until(deadline)
+    }
+
+    /// Whether a deadline has passed.
+    pub(super) fn is_past(&self, deadline: Instant) -> bool {
+        self.clock.now() >= deadline
+    }
+}
+
+fn tell(place: &Place, presented: Stamp, judged: &Result<Admitted, GateError>) {
+    match judged {
+        Ok(_) => place.seen(presented),
+        Err(GateError::Stale(StaleFence { highest, .. })) => place.seen(*highest),
+        Err(_) => {}
     }
 }
 
@@ -119,6 +208,7 @@ impl fmt::Debug for FenceLayer {
             .field("gate", &self.gate)
             .field("resources_in_use", &self.resources_in_use())
             .field("most_waiting", &self.most_waiting)
+            .field("longest_wait", &self.longest_wait)
             .finish_non_exhaustive()
     }
 }

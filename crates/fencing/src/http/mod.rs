@@ -14,6 +14,7 @@ mod headers;
 mod json;
 mod lanes;
 mod layer;
+mod name;
 mod problem;
 mod service;
 #[cfg(test)]
@@ -22,5 +23,6 @@ mod tests;
 pub use fenced::Fenced;
 pub use headers::{FENCE, HeaderError, LEASE, put_stamp, read_stamp};
 pub use layer::FenceLayer;
+pub use name::{NameFuture, Unnamed};
 pub use problem::Problem;
 pub use service::{FenceFuture, FenceService, FencedBody};

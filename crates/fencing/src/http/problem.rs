@@ -13,7 +13,10 @@ pub enum Problem {
     FenceMissing,
     /// 400: the request carries something else where the stamp belongs.
     FenceMalformed,
-    /// 503: too many requests wait for the resource. Repeat it later, while the lease is held.
+    /// 400: what the request writes to has no name that a gate can keep. Correct the address.
+    ResourceMalformed,
+    /// 503: too many requests wait for the resource, or this one has waited for too long. Repeat it
+    /// later, while the lease is held.
     Busy,
     /// 503: the storage of the gate did not answer. Repeat it later, while the lease is held.
     GateUnavailable,
@@ -23,10 +26,11 @@ pub enum Problem {
 
 impl Problem {
     /// Every problem.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::StaleFence,
         Self::FenceMissing,
         Self::FenceMalformed,
+        Self::ResourceMalformed,
         Self::Busy,
         Self::GateUnavailable,
         Self::GateBroken,
@@ -37,7 +41,7 @@ impl Problem {
         match self {
             Self::StaleFence => StatusCode::PRECONDITION_FAILED,
             Self::FenceMissing => StatusCode::PRECONDITION_REQUIRED,
-            Self::FenceMalformed => StatusCode::BAD_REQUEST,
+            Self::FenceMalformed | Self::ResourceMalformed => StatusCode::BAD_REQUEST,
             Self::Busy | Self::GateUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::GateBroken => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -50,6 +54,7 @@ impl Problem {
             Self::StaleFence => of_variant!("StaleFence"),
             Self::FenceMissing => of_variant!("FenceMissing"),
             Self::FenceMalformed => of_variant!("FenceMalformed"),
+            Self::ResourceMalformed => of_variant!("ResourceMalformed"),
             Self::Busy => of_variant!("Busy"),
             Self::GateUnavailable => of_variant!("GateUnavailable"),
             Self::GateBroken => of_variant!("GateBroken"),
@@ -62,7 +67,8 @@ impl Problem {
             Self::StaleFence => "The fence is stale",
             Self::FenceMissing => "The fence is missing",
             Self::FenceMalformed => "The fence is malformed",
-            Self::Busy => "Too many requests wait for the resource",
+            Self::ResourceMalformed => "The resource has no valid name",
+            Self::Busy => "The resource is busy",
             Self::GateUnavailable => "The fence could not be compared",
             Self::GateBroken => "The fence cannot be compared",
         }

@@ -1,7 +1,6 @@
 use std::{
     fmt,
-    future::Future,
-    mem,
+    future::{Future, poll_fn},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -10,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::{Either, Full};
 use tower_service::Service;
 
-use super::{answer::Answer, fenced::Fenced, layer::FenceLayer};
+use super::{answer::Answer, fenced::Fenced, lanes::NoPlace, layer::FenceLayer};
 
 /// The body of an answer: the service's own, or that of a refusal.
 pub type FencedBody<B> = Either<B, Full<<B as http_body::Body>::Data>>;
@@ -52,15 +51,14 @@ where
     type Error = S::Error;
     type Future = FenceFuture<B, S::Error>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        // The service behind is asked when a request has its turn: one that is ready may hold a
+        // permit, which requests for other resources need meanwhile.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        // The service that was polled ready takes the request, its clone has to be polled first.
-        let clone = self.inner.clone();
-        let inner = mem::replace(&mut self.inner, clone);
-        Box::pin(pass(self.layer.clone(), inner, request))
+        Box::pin(pass(self.layer.clone(), self.inner.clone(), request))
     }
 }
 
@@ -76,23 +74,54 @@ where
     B::Data: From<String>,
 {
     let (mut parts, body) = request.into_parts();
-    let Some(resource) = layer.resource(&parts) else {
-        let answer = inner.call(Request::from_parts(parts, body)).await;
-        return answer.map(|response| response.map(Either::Left));
+    let resource = match layer.name(&mut parts).await {
+        Ok(Some(resource)) => resource,
+        Ok(None) => {
+            poll_fn(|cx| inner.poll_ready(cx)).await?;
+            let answer = inner.call(Request::from_parts(parts, body)).await;
+            return answer.map(|response| response.map(Either::Left));
+        }
+        Err(unnamed) => return Ok(Answer::unnamed(&unnamed).into_response()),
     };
     let presented = match Answer::unless_stamped(&parts.headers) {
         Ok(stamp) => stamp,
         Err(answer) => return Ok(answer.into_response()),
     };
-    let Some(mut place) = layer.enter(&resource) else {
-        return Ok(Answer::busy(&resource).into_response());
+    let refused = |highest| {
+        let stale = layer.refuse(&resource, presented, highest);
+        Ok(Answer::refused(stale.into(), &resource).into_response())
     };
-    place.turn().await;
+    let mut place = match layer.enter(&resource, presented) {
+        Ok(place) => place,
+        Err(NoPlace::Stale(highest)) => return refused(highest),
+        Err(NoPlace::Full) => return Ok(Answer::busy(&resource).into_response()),
+    };
+    let deadline = layer.deadline();
+    let mut too_long = layer.sleep_until(deadline);
+    tokio::select! {
+        biased;
+        turn = place.turn() => if let Err(highest) = turn { return refused(highest) },
+        () = &mut too_long => return Ok(Answer::slow(&resource).into_response()),
+    }
+    // All who waited for one that hung have their turn in the same instant; none asks any more.
+    if layer.is_past(deadline) {
+        return Ok(Answer::slow(&resource).into_response());
+    }
     // Asked only now: while this one waited, a newer one may have passed.
-    let admitted = match layer.gate().admit(&resource, presented).await {
+    let admitted = tokio::select! {
+        biased;
+        admitted = layer.admit(&place, &resource, presented) => admitted,
+        () = &mut too_long => return Ok(Answer::unanswered(&resource).into_response()),
+    };
+    let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(error) => return Ok(Answer::refused(error, &resource).into_response()),
     };
+    tokio::select! {
+        biased;
+        ready = poll_fn(|cx| inner.poll_ready(cx)) => ready?,
+        () = &mut too_long => return Ok(Answer::slow(&resource).into_response()),
+    }
     parts.extensions.insert(Fenced { resource: resource.into(), stamp: presented, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
     // The resource is free only when the service's future is gone, here and when this one is

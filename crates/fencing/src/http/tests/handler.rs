@@ -80,7 +80,8 @@ impl Service<Request<String>> for Handler {
 /// A layer whose resources are the paths of requests that write.
 pub(super) fn layer(gate: impl FenceGate) -> FenceLayer {
     FenceLayer::new(gate, |request| {
-        (!request.method.is_safe()).then(|| request.uri.path().to_owned())
+        let name = (!request.method.is_safe()).then(|| request.uri.path().to_owned());
+        Box::pin(async { Ok(name) })
     })
 }
 

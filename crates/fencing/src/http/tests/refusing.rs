@@ -95,6 +95,12 @@ async fn a_gate_that_fails_is_not_a_stale_fence_and_tells_no_secrets() {
         check(&answer, Problem::GateBroken, 500, &["nothing was written", "log"]);
         assert!(!answer.1.contains("10.0.0.7"));
     }
-    let broken = Failing(ResourceError::BreaksHashTag("/a}".into()).into());
-    check(&refusal(broken, request(stamp(5, 1), "")).await, Problem::GateBroken, 500, &[]);
+}
+
+/// A client makes names up; that is no matter for an operator.
+#[tokio::test]
+async fn a_name_that_no_gate_can_keep_is_400_and_no_error_of_the_server() {
+    let unnameable = Failing(ResourceError::BreaksHashTag("/a}".into()).into());
+    let answer = refusal(unnameable, request(stamp(5, 1), "")).await;
+    check(&answer, Problem::ResourceMalformed, 400, &["nothing was written", r#"\"/a}\""#]);
 }
