@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold::{
     StoreErrorKind,
-    fencing::{Admitted, FenceGate, GateError, ObjectGate},
+    fencing::{Admitted, GateError, ObjectGate},
 };
 use object_store::{Attribute, Attributes, memory::InMemory};
 
@@ -22,7 +22,7 @@ async fn the_object_stays_as_it_was_but_for_its_watermark() {
         (metadata("owner"), "stock"),
     ]);
     gate.put_with(&path(), "9 left", attributes, of(41)).await.unwrap();
-    assert_eq!(gate.advance("stock/7", of(42)).await, Ok(Admitted::Newer));
+    assert_eq!(gate.advance(&path(), of(42)).await, Ok(Admitted::Newer));
     assert!(refused_by(&gate.put(&path(), "late", of(41)).await, of(42)));
 
     let (body, attributes) = read(&*store).await;
@@ -37,9 +37,9 @@ async fn the_object_stays_as_it_was_but_for_its_watermark() {
 async fn a_repeat_writes_nothing() {
     let store = Arc::new(InMemory::new());
     let gate = gate(&store);
-    gate.advance("stock/7", of(42)).await.unwrap();
+    gate.advance(&path(), of(42)).await.unwrap();
     let before = version(&*store).await;
-    assert_eq!(gate.advance("stock/7", of(42)).await, Ok(Admitted::Again));
+    assert_eq!(gate.advance(&path(), of(42)).await, Ok(Admitted::Again));
     assert_eq!(version(&*store).await, before);
 }
 
@@ -47,10 +47,10 @@ async fn a_repeat_writes_nothing() {
 async fn where_nothing_is_there_is_a_placeholder_until_the_first_write() {
     let store = Arc::new(InMemory::new());
     let gate = gate(&store);
-    assert_eq!(gate.advance("stock/7", of(42)).await, Ok(Admitted::First));
+    assert_eq!(gate.advance(&path(), of(42)).await, Ok(Admitted::First));
     assert!(refused_by(&gate.put(&path(), "late", of(41)).await, of(42)));
     for newer in [43, 44] {
-        assert_eq!(gate.advance("stock/7", of(newer)).await, Ok(Admitted::Newer));
+        assert_eq!(gate.advance(&path(), of(newer)).await, Ok(Admitted::Newer));
         let (body, attributes) = read(&*store).await;
         assert!(body.is_empty() && ObjectGate::is_placeholder(&attributes));
     }
@@ -70,7 +70,7 @@ async fn a_holder_that_has_looked_already_is_shut_out_too() {
         let paused = gate.clone();
         let late = tokio::spawn(async move { paused.put(&path(), "late", of(41)).await });
         pause.reached().await;
-        gate.advance("stock/7", of(42)).await.unwrap();
+        gate.advance(&path(), of(42)).await.unwrap();
         pause.end();
         assert!(refused_by(&late.await.unwrap(), of(42)));
         assert_eq!(read(&*store).await.0, if exists { "9 left" } else { "" });
@@ -84,7 +84,7 @@ async fn a_write_that_comes_between_is_kept() {
     gate.put(&path(), "9 left", of(40)).await.unwrap();
     let pause = store.pause_next();
     let newer = gate.clone();
-    let advance = tokio::spawn(async move { newer.advance("stock/7", of(42)).await });
+    let advance = tokio::spawn(async move { newer.advance(&path(), of(42)).await });
     pause.reached().await;
     gate.put(&path(), "8 left", of(41)).await.unwrap();
     pause.end();
@@ -97,10 +97,10 @@ async fn an_object_that_is_too_large_is_left_alone() {
     let store = Arc::new(InMemory::new());
     write_past(&*store, "123456", Attributes::new()).await;
     let gate = gate(&store).most_rewritten(5);
-    let result = gate.advance("stock/7", of(1)).await;
+    let result = gate.advance(&path(), of(1)).await;
     let Err(GateError::Store(error)) = result else { panic!("{result:?}") };
     assert_eq!(error.kind(), StoreErrorKind::Config);
     assert!(error.to_string().contains("all 6 bytes"), "{error}");
     assert_eq!(watermark(&*store).await, None);
-    assert_eq!(gate.most_rewritten(6).advance("stock/7", of(1)).await, Ok(Admitted::First));
+    assert_eq!(gate.most_rewritten(6).advance(&path(), of(1)).await, Ok(Admitted::First));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold::{
     Stamp,
-    fencing::{FenceGate, GateError, Verdict, judge},
+    fencing::{GateError, Verdict, judge},
 };
 use object_store::memory::InMemory;
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ proptest! {
             for Command { advance, stamp } in commands {
                 let text = stamp.to_string();
                 let result = if advance {
-                    gate.advance("stock/7", stamp).await
+                    gate.advance(&path(), stamp).await
                 } else {
                     gate.put(&path(), text.clone(), stamp).await
                 };
@@ -74,7 +74,7 @@ proptest! {
                 let gate = gate(&store).most_attempts(100);
                 tasks.spawn(async move {
                     if advance {
-                        gate.advance("stock/7", stamp).await
+                        gate.advance(&path(), stamp).await
                     } else {
                         gate.put(&path(), stamp.to_string(), stamp).await
                     }

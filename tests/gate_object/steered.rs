@@ -32,6 +32,10 @@ pub(crate) enum Kind {
     WithoutMetadata,
     /// It writes whatever the condition.
     WithoutConditions,
+    /// It creates an object once, and replaces it whatever the condition.
+    IgnoresIfMatch,
+    /// The same, and its ETags are made from the bytes alone.
+    IgnoresIfMatchEtagsOfBytes,
     /// It tells no ETags.
     WithoutVersions,
 }
@@ -154,6 +158,11 @@ impl ObjectStore for Steered {
         }
         match self.kind {
             Kind::EtagsOfBytes => self.judged_by_bytes(path, &mut options).await?,
+            Kind::IgnoresIfMatch | Kind::IgnoresIfMatchEtagsOfBytes => {
+                if matches!(options.mode, PutMode::Update(_)) {
+                    options.mode = PutMode::Overwrite;
+                }
+            }
             Kind::WithoutConditions => options.mode = PutMode::Overwrite,
             Kind::WithoutMetadata => drop(mem::take(&mut options.attributes)),
             Kind::Sound | Kind::WithoutVersions => {}
@@ -168,7 +177,9 @@ impl ObjectStore for Steered {
         };
         self.written.lock().unwrap().push(attributes);
         match self.kind {
-            Kind::EtagsOfBytes => put.e_tag = self.etag_of_bytes(path).await,
+            Kind::EtagsOfBytes | Kind::IgnoresIfMatchEtagsOfBytes => {
+                put.e_tag = self.etag_of_bytes(path).await;
+            }
             Kind::WithoutVersions => put.e_tag = None,
             _ => {}
         }
@@ -182,7 +193,9 @@ impl ObjectStore for Steered {
         let _alone = self.one_at_a_time.lock().await;
         let mut found = self.inner.get_opts(path, options).await?;
         match self.kind {
-            Kind::EtagsOfBytes => found.meta.e_tag = self.etag_of_bytes(path).await,
+            Kind::EtagsOfBytes | Kind::IgnoresIfMatchEtagsOfBytes => {
+                found.meta.e_tag = self.etag_of_bytes(path).await;
+            }
             Kind::WithoutVersions => found.meta.e_tag = None,
             _ => {}
         }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use leasehold::{
     StoreError, StoreErrorKind,
-    fencing::{Admitted, FenceGate, GateError},
+    fencing::{Admitted, GateError},
 };
 use object_store::{
     ObjectStore, ObjectStoreExt, local::LocalFileSystem, memory::InMemory, path::Path,
 };
 
 use crate::{
+    s3_support::{Manner, S3Server, client},
     steered::{Kind, Steered},
     words::{gate, of, path, read, refused_by},
 };
@@ -45,7 +46,7 @@ async fn local_files_have_no_metadata_and_no_conditions() {
     let gate = gate(&store);
     let words = ["needs metadata and conditional writes", "LocalFileSystem"];
     assert_config(&store_error(gate.put(&path(), "a", of(1)).await), &words);
-    assert_config(&store_error(gate.advance("stock/7", of(1)).await), &words);
+    assert_config(&store_error(gate.advance(&path(), of(1)).await), &words);
     assert_config(&gate.check(&Path::from("trials")).await.unwrap_err(), &words);
 
     store.put(&path(), "from before".into()).await.unwrap();
@@ -59,7 +60,9 @@ async fn a_check_names_what_a_store_lacks() {
         (Kind::WithoutMetadata, "keeps no metadata"),
         (Kind::WithoutConditions, "creates an object twice"),
         (Kind::WithoutVersions, "neither an ETag nor a version"),
-        (Kind::EtagsOfBytes, "the ETag stayed the same"),
+        (Kind::EtagsOfBytes, "when the same bytes are written again"),
+        (Kind::IgnoresIfMatch, "no longer the one to replace"),
+        (Kind::IgnoresIfMatchEtagsOfBytes, "no longer the one to replace"),
     ] {
         let store = Steered::of(kind);
         let error = gate(&store).check(&Path::from("trials")).await.unwrap_err();
@@ -111,10 +114,7 @@ async fn where_etags_are_made_of_bytes_advance_says_that_it_is_not_enough() {
     let store = Steered::of(Kind::EtagsOfBytes);
     let gate = gate(&store);
     gate.put(&path(), "9 left", of(40)).await.unwrap();
-    assert_config(
-        &store_error(gate.advance("stock/7", of(41)).await),
-        &["the ETag stayed the same"],
-    );
+    assert_config(&store_error(gate.advance(&path(), of(41)).await), &["the ETag stayed the same"]);
     assert!(refused_by(&gate.put(&path(), "late", of(40)).await, of(41)));
 }
 
@@ -124,5 +124,44 @@ async fn a_store_that_compares_versions_may_keep_its_etags() {
     let gate = gate(&store).compares_versions(true);
     gate.put(&path(), "9 left", of(40)).await.unwrap();
     assert_eq!(gate.put(&path(), "9 left", of(41)).await, Ok(Admitted::Newer));
-    assert_eq!(gate.check(&Path::from("trials")).await.unwrap_err().kind(), StoreErrorKind::Config);
+    let error = gate.check(&Path::from("trials")).await.unwrap_err();
+    assert_config(&error, &["compares ETags", "compares_versions"]);
+}
+
+#[tokio::test]
+async fn a_check_accepts_etags_of_bytes_from_a_user_whose_bytes_differ() {
+    let check =
+        async |kind| gate(&Steered::of(kind)).bytes_differ(true).check(&Path::from("trials")).await;
+    assert_eq!(check(Kind::EtagsOfBytes).await, Ok(()));
+    assert_eq!(check(Kind::Sound).await, Ok(()));
+    for kind in [Kind::IgnoresIfMatch, Kind::IgnoresIfMatchEtagsOfBytes] {
+        assert_config(&check(kind).await.unwrap_err(), &["no longer the one to replace"]);
+    }
+    // A gate goes on to look at each write.
+    let gate = gate(&Steered::of(Kind::EtagsOfBytes)).bytes_differ(true);
+    gate.put(&path(), "9 left", of(40)).await.unwrap();
+    let same = gate.put(&path(), "9 left", of(41)).await;
+    assert_config(&store_error(same), &["the write took place"]);
+}
+
+#[tokio::test]
+async fn a_check_over_http_tells_the_same() {
+    let check = async |manner, bytes_differ| {
+        let server = S3Server::start(manner).await;
+        let gate = gate(&client(server.port())).bytes_differ(bytes_differ);
+        let checked = gate.check(&Path::from("trials")).await;
+        assert_eq!(server.objects(), 0);
+        checked
+    };
+    let sound = Manner::default();
+    let of_bytes = Manner { etags_of_bytes: true, ..sound };
+    assert_eq!(check(sound, false).await, Ok(()));
+    assert_eq!(check(of_bytes, true).await, Ok(()));
+    let error = check(of_bytes, false).await.unwrap_err();
+    assert_config(&error, &["when the same bytes are written again", "bytes_differ"]);
+    for etags_of_bytes in [false, true] {
+        let ignoring = Manner { etags_of_bytes, ignores_if_match: true };
+        let error = check(ignoring, true).await.unwrap_err();
+        assert_config(&error, &["no longer the one to replace"]);
+    }
 }

@@ -1,81 +1,117 @@
 use leasehold_core::StoreError;
 use object_store::{
-    Attribute, Attributes, Error, GetOptions, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    PutResult, UpdateVersion, path::Path,
+    Attribute, Attributes, GetOptions, ObjectStoreExt, PutMode, PutOptions, PutResult,
+    UpdateVersion, path::Path,
 };
 
 use super::{failure, gate::ObjectGate, metadata::WATERMARK};
 
-const BODY: &str = "written by Leasehold to try the store; may be deleted";
-
 impl ObjectGate {
     /// Tries whether the store has what a gate rests on, with an object of its own below `folder`.
     ///
-    /// It creates one, reads its metadata, replaces it on conditions that hold and on others that
-    /// do not, and deletes it. Do so once, when the service starts.
+    /// It creates an object, reads its metadata, replaces it on conditions that hold and on others
+    /// that do not, with other bytes and with the same ones, and deletes it. Do so once, when the
+    /// service starts.
     ///
     /// # Errors
     ///
-    /// A [`StoreError`] of kind `Config` names what the store lacks: metadata, conditional writes, or
-    /// ETags that change with every write. Those of other kinds say nothing about the store.
+    /// A [`StoreError`] of kind `Config` names what the store lacks:
+    ///
+    /// - it keeps no metadata, or tells neither ETags nor versions;
+    /// - it writes although the condition does not hold: no gate can rest on it;
+    /// - its ETags are made from the bytes alone: it will do for a caller whose bytes differ with
+    ///   every lease, who says so with [`bytes_differ`](Self::bytes_differ);
+    /// - it compares ETags, although [`compares_versions`](Self::compares_versions) says otherwise.
+    ///
+    /// Those of other kinds say nothing about what the store can do: try again.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future may leave the object behind.
     pub async fn check(&self, folder: &Path) -> Result<(), StoreError> {
         let path = folder.clone().join(format!("leasehold-{}", self.entropy.runtime_id()));
-        let checked = self.try_out(&path).await;
+        let checked = Trials { gate: self, folder, path: &path }.run().await;
         if let Err(error) = self.store.delete(&path).await {
             // Already said by what was tried, or only untidy.
             tracing::debug!(%path, %error, "the object that tried the store was not deleted");
         }
-        checked.map_err(|error| error.for_resource(folder.as_ref()))
-    }
-
-    async fn try_out(&self, path: &Path) -> Result<(), StoreError> {
-        let failed = |error: Error| failure::of_write(&error, path);
-        let created = self.try_write(path, PutMode::Create).await.map_err(failed)?;
-        must_be_refused(
-            self.try_write(path, PutMode::Create).await,
-            path,
-            "creates an object twice",
-        )?;
-
-        let look = self.store.get_opts(path, GetOptions::new().with_head(true)).await;
-        let found = look.map_err(|error| failure::of_look(&error, path))?;
-        if found.attributes.get(&Attribute::Metadata(WATERMARK.into())).is_none() {
-            return Err(failure::cannot("the store keeps no metadata of an object"));
-        }
-        let first = UpdateVersion { e_tag: found.meta.e_tag, version: found.meta.version };
-        if first.e_tag.is_none() && first.version.is_none() {
-            return Err(failure::unversioned(path));
-        }
-        let replaced =
-            self.try_write(path, PutMode::Update(first.clone())).await.map_err(failed)?;
-        let told = created.e_tag.is_some();
-        if told && !self.compares_versions && replaced.e_tag == created.e_tag {
-            return Err(failure::same_etag(path));
-        }
-        let late = self.try_write(path, PutMode::Update(first)).await;
-        must_be_refused(late, path, "replaces an object that is no longer the one to replace")
-    }
-
-    async fn try_write(&self, path: &Path, mode: PutMode) -> object_store::Result<PutResult> {
-        let key = Attribute::Metadata(WATERMARK.into());
-        let attributes = Attributes::from_iter([(key, "trial")]);
-        let options = PutOptions { mode, attributes, ..PutOptions::default() };
-        self.store.put_opts(path, PutPayload::from_static(BODY.as_bytes()), options).await
+        checked
     }
 }
 
-fn must_be_refused(
-    written: object_store::Result<PutResult>,
-    path: &Path,
-    what: &str,
-) -> Result<(), StoreError> {
-    match written {
-        Ok(_) => Err(failure::cannot(format!("the store {what}"))),
-        Err(error) if failure::is_lost_race(&error, true) => Ok(()),
-        Err(error) => Err(failure::of_write(&error, path)),
+/// What is tried, one write after another. Bodies differ unless the trial is about equal ones.
+struct Trials<'a> {
+    gate: &'a ObjectGate,
+    /// What errors name.
+    folder: &'a Path,
+    path: &'a Path,
+}
+
+impl Trials<'_> {
+    async fn run(&self) -> Result<(), StoreError> {
+        self.write(1, PutMode::Create).await?;
+        if self.is_taken(2, PutMode::Create).await? {
+            return Err(self.cannot("the store creates an object twice"));
+        }
+
+        let first = self.look().await?;
+        self.write(3, PutMode::Update(first.clone())).await?;
+        if self.is_taken(4, PutMode::Update(first)).await? {
+            let what = "the store replaces an object that is no longer the one to replace";
+            return Err(self.cannot(what));
+        }
+
+        let before = self.look().await?;
+        self.write(3, PutMode::Update(before.clone())).await?;
+        if self.is_taken(5, PutMode::Update(before)).await? {
+            if self.gate.compares_versions {
+                return Err(failure::compares_etags(self.folder));
+            }
+            if !self.gate.bytes_differ {
+                return Err(failure::etags_of_bytes(self.folder));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the body of a number, which the store has to take.
+    async fn write(&self, body: u32, mode: PutMode) -> Result<(), StoreError> {
+        let written = self.try_write(body, mode).await;
+        written.map(drop).map_err(|error| failure::of_write(&error, self.folder))
+    }
+
+    /// Whether the store takes a write that it has to refuse.
+    async fn is_taken(&self, body: u32, mode: PutMode) -> Result<bool, StoreError> {
+        match self.try_write(body, mode).await {
+            Ok(_) => Ok(true),
+            Err(error) if failure::is_lost_race(&error, true) => Ok(false),
+            Err(error) => Err(failure::of_write(&error, self.folder)),
+        }
+    }
+
+    async fn try_write(&self, body: u32, mode: PutMode) -> object_store::Result<PutResult> {
+        let key = Attribute::Metadata(WATERMARK.into());
+        let attributes = Attributes::from_iter([(key, "trial")]);
+        let options = PutOptions { mode, attributes, ..PutOptions::default() };
+        let body = format!("{body}: written by Leasehold to try the store; may be deleted");
+        self.gate.store.put_opts(self.path, body.into(), options).await
+    }
+
+    /// The version of the object, which has its metadata.
+    async fn look(&self) -> Result<UpdateVersion, StoreError> {
+        let look = self.gate.store.get_opts(self.path, GetOptions::new().with_head(true)).await;
+        let found = look.map_err(|error| failure::of_look(&error, self.folder))?;
+        if found.attributes.get(&Attribute::Metadata(WATERMARK.into())).is_none() {
+            return Err(self.cannot("the store keeps no metadata of an object"));
+        }
+        let version = UpdateVersion { e_tag: found.meta.e_tag, version: found.meta.version };
+        if version.e_tag.is_none() && version.version.is_none() {
+            return Err(failure::unversioned(self.folder));
+        }
+        Ok(version)
+    }
+
+    fn cannot(&self, what: &'static str) -> StoreError {
+        failure::cannot(what).for_resource(self.folder.as_ref())
     }
 }

@@ -56,6 +56,29 @@ pub(super) fn same_etag(path: &Path) -> StoreError {
     .for_resource(path.as_ref())
 }
 
+/// The ETag tells nothing but the bytes, and the caller has not said that those differ.
+pub(super) fn etags_of_bytes(path: &Path) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Config,
+        "the ETag is the same when the same bytes are written again: a holder who looked before \
+         that can still replace the object",
+        "let the bytes differ with every lease, for instance by its stamp, and say so with \
+         bytes_differ(true); or use a store whose ETags change with every write (on S3: a bucket \
+         with SSE-KMS)",
+    )
+    .for_resource(path.as_ref())
+}
+
+/// The store compares no versions, though the gate was told that it does.
+pub(super) fn compares_etags(path: &Path) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Config,
+        "the store compares ETags that are made from the bytes alone, and no versions",
+        "leave compares_versions(true) out, and let the bytes differ with every lease",
+    )
+    .for_resource(path.as_ref())
+}
+
 /// An object is too large to be written again for its metadata.
 pub(super) fn too_large(path: &Path, size: u64, most: u64) -> StoreError {
     StoreError::new(

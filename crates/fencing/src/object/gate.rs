@@ -26,8 +26,12 @@ use crate::{
 /// The condition is the object's ETag or version, so it is as good as that: it has to change with
 /// every write. **S3 without SSE-KMS, and most stores that are compatible with it, make ETags from
 /// the bytes alone.** There, a holder who is paused between look and write can replace an object
-/// that others have written since, if its bytes are the same again. Let the bytes differ with every lease, for
-/// instance by its stamp. [`check`](Self::check) tells which kind of store it is.
+/// that others have written since, if its bytes are the same again. Let the bytes differ with every
+/// lease, for instance by its stamp, and say so with [`bytes_differ`](Self::bytes_differ).
+/// [`check`](Self::check) tells which kind of store it is.
+///
+/// Name an object by one [`Path`], in [`put`](Self::put) and in [`advance`](Self::advance):
+/// `Path::from` encodes a text, `Path::parse` does not, so that one text can be two objects.
 ///
 /// A gate guards only what is written through it. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -36,6 +40,7 @@ pub struct ObjectGate {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) entropy: Arc<dyn Entropy>,
     pub(super) compares_versions: bool,
+    pub(super) bytes_differ: bool,
     clock: Arc<dyn Clock>,
     refusals: Arc<Refusals>,
     most_attempts: u32,
@@ -57,12 +62,16 @@ enum Attempt {
 }
 
 impl ObjectGate {
+    /// The longest path, in bytes: S3 and Google Cloud Storage take no longer one.
+    pub const MAX_PATH_BYTES: usize = 1024;
+
     /// A gate on a store.
     pub fn new(store: Arc<dyn ObjectStore>) -> Self {
         Self {
             store,
             entropy: Arc::new(SystemEntropy::new()),
             compares_versions: false,
+            bytes_differ: false,
             clock: Arc::new(SystemClock),
             refusals: Arc::new(Refusals::new("object")),
             most_attempts: 16,
@@ -76,6 +85,15 @@ impl ObjectGate {
     /// Otherwise an unchanged ETag is an error.
     pub fn compares_versions(mut self, compares: bool) -> Self {
         self.compares_versions = compares;
+        self
+    }
+
+    /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
+    ///
+    /// Then ETags that are made from the bytes alone will do, and [`check`](Self::check) accepts
+    /// them. A write that leaves the ETag as it was is an error all the same.
+    pub fn bytes_differ(mut self, differ: bool) -> Self {
+        self.bytes_differ = differ;
         self
     }
 
@@ -97,7 +115,11 @@ impl ObjectGate {
     /// Writes an object if the stamp is admitted, in one step with the comparison.
     ///
     /// The object is replaced, with its attributes. Repeating it with the same stamp is safe: it
-    /// writes again or is refused, and undoes nobody's write.
+    /// writes again or is refused, and undoes no other holder's write.
+    ///
+    /// Of two writes of one lease the later one stands, also when the first one was given up and
+    /// arrives late: its condition does not hold any more. Only where ETags are made from the bytes
+    /// can it hold again, when the bytes that it had seen have returned.
     ///
     /// # Errors
     ///
@@ -106,6 +128,7 @@ impl ObjectGate {
     ///   also because others changed the object during each attempt; `Indeterminate` when it may
     ///   have been; `Corrupt` when the watermark is not one; `Config` when the store cannot write on
     ///   a condition, or its ETag stayed the same.
+    /// - [`GateError::Resource`] when the path is empty or too long; nothing was sent.
     ///
     /// # Cancel safety
     ///
@@ -121,7 +144,8 @@ impl ObjectGate {
 
     /// Writes an object with attributes, such as its content type, if the stamp is admitted.
     ///
-    /// The metadata that the gate keeps itself is taken out of them.
+    /// The metadata that the gate keeps itself, `leasehold` and `leaseholdplaceholder`, are taken out
+    /// of them in whatever letters: stores that keep metadata in headers tell no `A` from an `a`.
     ///
     /// # Errors
     ///
@@ -141,6 +165,26 @@ impl ObjectGate {
         self.pass(path, &Write::Put(payload.into(), attributes), presented).await
     }
 
+    /// Shuts out the holder before, when a lease is taken and before its first write.
+    ///
+    /// It takes the path that [`put`](Self::put) writes. The object keeps its bytes and attributes,
+    /// and gets a new watermark. A store changes metadata in no other way than by a write, so the
+    /// object is read and written once: its tags are lost, and its time is new. Where nothing is, an
+    /// empty object is made, which [`is_placeholder`](Self::is_placeholder) knows. A repeat with the
+    /// same stamp writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put`](Self::put). [`GateError::Store`] of kind `Config` also when the object is
+    /// larger than [`most_rewritten`](Self::most_rewritten).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether the watermark has moved; it may be repeated.
+    pub async fn advance(&self, path: &Path, presented: Stamp) -> Result<Admitted, GateError> {
+        self.pass(path, &Write::Advance, presented).await
+    }
+
     /// Whether an object is empty because it was made by `advance`, before anybody wrote to it.
     ///
     /// Readers take such an object for one that is not there.
@@ -154,6 +198,7 @@ impl ObjectGate {
         write: &Write,
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
+        check_path(path)?;
         for attempt in 0..self.most_attempts {
             match self.attempt(path, write, presented).await? {
                 Attempt::Written(admitted) => {
@@ -234,18 +279,25 @@ impl ObjectGate {
     }
 }
 
-/// Both methods write the whole object again, because a store changes metadata in no other way:
-/// it is read and written once, its tags are lost, and its time is new. A path where nothing is
-/// gets an empty object, which [`ObjectGate::is_placeholder`] knows. Repeats write nothing.
+/// A resource is the text of a path, in the one spelling that `Path::from` leaves as it is: of ASCII
+/// characters, without empty parts, `.`, `..`, `%`, `~`, `{`, `#` and the like. Another text is refused with
+/// [`ResourceError::NotAPath`]: it would name one object here, and another one where it is written.
+/// [`ObjectGate::advance`] takes the path itself. Both methods do what that one does.
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
-            let path = Path::parse(resource);
-            let path = path.map_err(|_| ResourceError::NotAPath(resource.into()))?;
-            if path.as_ref().is_empty() {
-                return Err(ResourceError::Empty.into());
-            }
+            let path = Path::parse(resource).ok().filter(|path| *path == Path::from(resource));
+            let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
             self.pass(&path, &Write::Advance, presented).await
         })
+    }
+}
+
+fn check_path(path: &Path) -> Result<(), ResourceError> {
+    let (bytes, limit) = (path.as_ref().len(), ObjectGate::MAX_PATH_BYTES);
+    match bytes {
+        0 => Err(ResourceError::Empty),
+        _ if bytes > limit => Err(ResourceError::TooLong { bytes, limit }),
+        _ => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
-use object_store::{Attribute, Attributes};
+use object_store::{Attribute, AttributeValue, Attributes};
 
 /// The key of the watermark: letters alone, which every store takes, and every proxy passes on.
 pub(super) const WATERMARK: &str = "leasehold";
@@ -11,7 +11,15 @@ const PLACEHOLDER: &str = "leaseholdplaceholder";
 
 /// The watermark of an object, if it was ever fenced.
 pub(super) fn watermark(attributes: &Attributes) -> Result<Option<Stamp>, StoreError> {
-    let Some(value) = attributes.get(&key(WATERMARK)) else { return Ok(None) };
+    let mut values: Vec<&str> =
+        of(attributes, WATERMARK).map(|(_, value)| value.as_ref()).collect();
+    // The map has no order. More than one value is no stamp, in whatever order.
+    values.sort_unstable();
+    values.dedup();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let value = values.join(",");
     value.parse().map(Some).map_err(|_| {
         let beginning: String = value.chars().take(80).collect();
         StoreError::new(
@@ -24,6 +32,7 @@ pub(super) fn watermark(attributes: &Attributes) -> Result<Option<Stamp>, StoreE
 
 /// Writes the watermark, in place of one that is there.
 pub(super) fn set_watermark(attributes: &mut Attributes, stamp: Stamp) {
+    remove(attributes, WATERMARK);
     attributes.insert(key(WATERMARK), stamp.to_string().into());
 }
 
@@ -34,13 +43,31 @@ pub(super) fn mark_placeholder(attributes: &mut Attributes) {
 
 /// Takes from what a caller wants to write what only the gate may write.
 pub(super) fn unmark(attributes: &mut Attributes) {
-    attributes.remove(&key(WATERMARK));
-    attributes.remove(&key(PLACEHOLDER));
+    remove(attributes, WATERMARK);
+    remove(attributes, PLACEHOLDER);
 }
 
 /// Whether an object was made for its watermark alone.
 pub(super) fn is_placeholder(attributes: &Attributes) -> bool {
-    attributes.get(&key(PLACEHOLDER)).is_some()
+    of(attributes, PLACEHOLDER).next().is_some()
+}
+
+/// The metadata of a name in whatever letters: S3 and others keep them in headers, whose names have
+/// no case.
+fn of<'a>(
+    attributes: &'a Attributes,
+    name: &'static str,
+) -> impl Iterator<Item = (&'a Attribute, &'a AttributeValue)> {
+    attributes.iter().filter(
+        move |(key, _)| matches!(key, Attribute::Metadata(key) if key.eq_ignore_ascii_case(name)),
+    )
+}
+
+fn remove(attributes: &mut Attributes, name: &'static str) {
+    let keys: Vec<Attribute> = of(attributes, name).map(|(key, _)| key.clone()).collect();
+    for key in keys {
+        attributes.remove(&key);
+    }
 }
 
 fn key(name: &'static str) -> Attribute {
@@ -63,6 +90,31 @@ mod tests {
         assert!(is_placeholder(&attributes));
         unmark(&mut attributes);
         assert!(attributes.is_empty());
+    }
+
+    #[test]
+    fn letters_make_no_other_name() {
+        for name in ["Leasehold", "LEASEHOLD", "leaseHold"] {
+            let mut attributes = Attributes::from_iter([(key(name), stamp(41, 1).to_string())]);
+            assert_eq!(watermark(&attributes), Ok(Some(stamp(41, 1))), "{name}");
+            set_watermark(&mut attributes, stamp(42, 2));
+            assert_eq!(attributes.len(), 1, "{name}");
+            assert_eq!(watermark(&attributes), Ok(Some(stamp(42, 2))), "{name}");
+            attributes.insert(key("leaseholdPLACEHOLDER"), "1".into());
+            assert!(is_placeholder(&attributes));
+            unmark(&mut attributes);
+            assert!(attributes.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn two_watermarks_are_an_error_unless_they_are_equal() {
+        let both = |other: u64| {
+            let (one, other) = (stamp(42, 2).to_string(), stamp(other, 2).to_string());
+            Attributes::from_iter([(key("leasehold"), one), (key("Leasehold"), other)])
+        };
+        assert_eq!(watermark(&both(42)), Ok(Some(stamp(42, 2))));
+        assert_eq!(watermark(&both(41)).unwrap_err().kind(), StoreErrorKind::Corrupt);
     }
 
     #[test]

@@ -96,9 +96,11 @@ pub enum ResourceError {
         /// The resource of the call.
         resource: Box<str>,
     },
-    /// The name is not the path of an object.
+    /// The name is not the path of one object.
     #[error(
-        "the resource {0:?} is not the path of an object; write its parts between single slashes"
+        "the resource {0:?} is not the path of one object, because Path::parse() and Path::from() \
+         read it differently; give ObjectGate::advance() the path that you write, or use a name \
+         of plain ASCII letters, without empty parts, '.', '..', '%', '~' and the like"
     )]
     NotAPath(Box<str>),
     /// The resource is longer than the storage can index.
