@@ -19,7 +19,8 @@ use crate::{
 ///
 /// [`admit_in`](Self::admit_in) is the gate of a write. As a [`FenceGate`] it uses a connection of its pool and
 /// commits at once: [`advance`](FenceGate::advance) shuts the holder before out when a lease is
-/// taken, and `admit` followed by a write is two steps. Cloning is cheap.
+/// taken, and `admit` followed by a write is two steps. Both wait as long as the server and the pool
+/// let them: set `lock_timeout`, `statement_timeout` and the pool's `acquire_timeout`. Cloning is cheap.
 ///
 /// ```no_run
 /// # use leasehold_fencing::{FenceGate, GateError, Stamp, postgres::PostgresGate};
@@ -88,7 +89,20 @@ impl PostgresGate {
     /// ends, others that present a stamp for this resource wait. Admit before reading what the
     /// write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
-    /// After an error, roll back. The transaction has to be one of sqlx: `begin()` or `begin_with()`.
+    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
+    /// rolled back, so that a refusal which is overlooked writes nothing: later statements fail with
+    /// SQLSTATE 25P02, and a commit keeps nothing, though `commit()` itself reports no error.
+    ///
+    /// Four things the admission does not see:
+    ///
+    /// - *A savepoint that is rolled back* undoes an admission that was made after it. Admit before the
+    ///   first savepoint, or write within the same one.
+    /// - *What was read before it*, and under `READ COMMITTED` what a sub-query of the waiting
+    ///   statement sees. Read in statements after the admission.
+    /// - *An earlier transaction of the same lease* that was not answered and commits late: it has the
+    ///   same stamp. Await each commit, or number the writes of a lease in the data.
+    /// - *Oneself.* [`advance`](FenceGate::advance) on the pool, while a transaction of one's own has
+    ///   admitted the resource, waits for that transaction: advance before it begins.
     ///
     /// # Errors
     ///
@@ -109,10 +123,26 @@ impl PostgresGate {
         resource: &str,
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
-        check(resource)?;
         if !conn.is_in_transaction() {
+            check(resource)?;
             return Err(in_no_transaction(resource).into());
         }
+        let admitted = self.admit_within(conn, resource, presented).await;
+        if admitted.is_err() {
+            // It fails, and so the transaction has failed. Where it is not even sent, there is no
+            // connection left to commit on.
+            let _ = sqlx::query(SPOIL).persistent(false).execute(conn).await;
+        }
+        admitted
+    }
+
+    async fn admit_within(
+        &self,
+        conn: &mut PgConnection,
+        resource: &str,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        check(resource)?;
         let scope = Scope::Within;
         match self.upsert(conn, resource, presented, scope).await? {
             Some(admitted) => Ok(admitted),
@@ -198,6 +228,10 @@ impl FenceGate for PostgresGate {
         Box::pin(self.admit_alone(resource, presented))
     }
 }
+
+/// Fails, so that the transaction can no longer be committed; the server logs the text.
+const SPOIL: &str =
+    "SELECT CAST('Leasehold refused this transaction, which cannot be committed' AS INT)";
 
 fn check(resource: &str) -> Result<(), ResourceError> {
     let limit = PostgresGate::MAX_RESOURCE_BYTES;

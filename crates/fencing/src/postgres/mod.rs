@@ -34,6 +34,13 @@
 //!   write. Admit first.
 //! - *Admitting in one transaction and writing in another.* The admission guards what commits with
 //!   it. `admit_in` refuses a connection that is in no transaction.
+//! - *Rolling a savepoint back behind which was admitted.* The admission goes with it.
+//! - *A key column that is not unique.* Each row is judged by its own fence.
+//! - *Advancing on the pool while one's own transaction has admitted the resource.* The one waits for
+//!   the other, without end unless `lock_timeout` is set.
+//! - *A sub-query in the statement that waits.* Under `READ COMMITTED` it sees other rows as they
+//!   were before the wait.
+//! - *Two writes of one lease under way at once.* They have one stamp: whichever comes last stands.
 //! - *Asking the lock for its current fence* when writing. The answer is the fence of whoever holds
 //!   it now; a holder that was paused would present its successor's. Present the one that came
 //!   with your lease.

@@ -32,7 +32,7 @@ impl FenceTable {
     ///
     /// `$1` is the resource, `$2` the fence as `BIGINT`, `$3` the lease as text. It returns one row
     /// if the stamp was admitted, with the fence that was admitted before (`NULL` for the first),
-    /// and none if the stamp is stale.
+    /// and none if the stamp is stale: roll the transaction back then.
     pub const ADMIT: &str = include_str!("sql/admit.sql");
 
     /// The statement that reads the watermark of `$1`, on the table of the default name.

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use leasehold_core::Stamp;
+use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use sqlx::{Encode, PgConnection, Postgres, Type};
 
 use super::{
@@ -59,7 +59,7 @@ impl FencedRows {
     ///
     /// - [`GateError::Conflict`] when the server gave the transaction up for another one.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the row's two columns are
-    ///   not the stamp of a lease.
+    ///   not the stamp of a lease, of kind `Config` when several rows have the key.
     ///
     /// # Cancel safety
     ///
@@ -75,18 +75,28 @@ impl FencedRows {
     {
         let Verdicts { table, refusals } = &self.verdicts;
         let (resource, scope) = (format!("{table}/{key}"), Scope::Within);
-        let highest = self.highest();
-        let query = sqlx::query(&highest).bind(key);
-        let row = query.fetch_optional(conn).await;
-        let row = row.map_err(|error| failed(&error, &resource, scope))?;
-        let Some(row) = row else { return Ok(Unwritten::Missing) };
-        match judge(stamp_of(&row, &resource, scope)?, presented) {
+        // One row more than there may be.
+        let highest = format!("{} LIMIT 2", self.highest());
+        let rows = sqlx::query(&highest).bind(key).fetch_all(conn).await;
+        let rows = rows.map_err(|error| failed(&error, &resource, scope))?;
+        let row = match &rows[..] {
+            [] => return Ok(Unwritten::Missing),
+            [row] => row,
+            _ => return Err(several(&resource).into()),
+        };
+        match judge(stamp_of(row, &resource, scope)?, presented) {
             Verdict::Admit(_) => Ok(Unwritten::Admissible),
             Verdict::Refuse { highest } => {
                 Ok(Unwritten::Stale(refusals.refuse(&resource, presented, highest)))
             }
         }
     }
+}
+
+fn several(resource: &str) -> StoreError {
+    let what = "several rows have this key, and each is judged by its own fence";
+    let remedy = "use a key that is unique: the column of a PRIMARY KEY or of a UNIQUE index";
+    StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(resource)
 }
 
 /// What names and counts the refusals of rows.

@@ -194,3 +194,31 @@ async fn the_table_can_have_another_name_and_schema() {
     let rows = sqlx::query_scalar("SELECT count(*) FROM \"Locks\".fences");
     assert_eq!(rows.fetch_one(&database.pool).await.ok(), Some(1_i64));
 }
+
+#[tokio::test]
+async fn a_refusal_that_is_overlooked_cannot_be_committed() {
+    let (database, gate) = Database::with_gate().await;
+    let pool = &database.pool;
+    let (older, newer) = (stamp(41, 1), stamp(42, 2));
+    assert_eq!(write(&gate, pool, "newer", newer).await, Ok(()));
+    let too_long = "a".repeat(PostgresGate::MAX_RESOURCE_BYTES + 1);
+    for resource in [KEY, "", "a\0", &too_long] {
+        let mut tx = pool.begin().await.unwrap();
+        assert!(gate.admit_in(&mut tx, resource, older).await.is_err());
+        // The caller looks away.
+        let wrote = sqlx::query(WRITE).bind("stale").execute(&mut *tx).await;
+        let _ = tx.commit().await;
+        assert_eq!(database.value().await, "newer", "{resource:?}");
+        assert!(wrote.is_err(), "{resource:?}");
+    }
+
+    // A caller who looks may go on without what the savepoint was for.
+    let mut tx = pool.begin().await.unwrap();
+    let mut inner = sqlx::Connection::begin(&mut *tx).await.unwrap();
+    assert_eq!(gate.admit_in(&mut inner, KEY, older).await, Err(stale(older, newer)));
+    inner.rollback().await.unwrap();
+    assert_eq!(gate.admit_in(&mut tx, KEY, newer).await, Ok(Admitted::Again));
+    sqlx::query(WRITE).bind("newest").execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(database.value().await, "newest");
+}

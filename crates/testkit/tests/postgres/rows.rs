@@ -1,4 +1,7 @@
-use leasehold_core::{FenceToken, StoreErrorKind::Corrupt};
+use leasehold_core::{
+    FenceToken,
+    StoreErrorKind::{Config, Corrupt},
+};
 use leasehold_fencing::{
     StaleFence, Stamp,
     postgres::{FencedRows, Unwritten},
@@ -139,4 +142,38 @@ async fn a_row_whose_stamp_is_none_is_corrupt() {
     run(&database.pool, "UPDATE orders SET fence = 50, lease = 'somebody'").await;
     let conn = &mut database.pool.acquire().await.unwrap();
     assert_eq!(store_kind(orders.why_unwritten(conn, 7_i64, stamp(41, 1)).await), Corrupt);
+}
+
+#[tokio::test]
+async fn a_comment_behind_the_assignments_does_not_take_the_condition_with_it() {
+    for assignments in
+        ["state = $4 -- 'paid' or 'void'", "state = $4 --", "state = $4 /* paid */ -- $1 $2 $3"]
+    {
+        let (database, orders) = orders().await;
+        run(&database.pool, "INSERT INTO orders VALUES (8, 'new'), (9, 'new')").await;
+        let conn = &mut database.pool.acquire().await.unwrap();
+        let update = orders.update(assignments);
+        let mut written = Vec::new();
+        for (fence, text) in [(42, "newer"), (41, "stale")] {
+            let presented = stamp(fence, fence);
+            let update = sqlx::query(&update).bind(7_i64).bind(i64::from(presented.fence));
+            let update = update.bind(presented.lease.to_string()).bind(text);
+            written.push(update.execute(&mut **conn).await.unwrap().rows_affected());
+        }
+        assert_eq!(written, [1, 0], "{assignments}");
+        let states = sqlx::query_scalar("SELECT state FROM orders ORDER BY id");
+        let states: Vec<String> = states.fetch_all(&database.pool).await.unwrap();
+        assert_eq!(states, ["newer", "new", "new"], "{assignments}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_several_rows_is_told() {
+    let (database, orders) = orders().await;
+    run(&database.pool, "ALTER TABLE orders DROP CONSTRAINT orders_pkey").await;
+    run(&database.pool, "INSERT INTO orders VALUES (7, 'twin')").await;
+    let conn = &mut database.pool.acquire().await.unwrap();
+    let why = orders.why_unwritten(conn, 7_i64, stamp(41, 1)).await;
+    assert!(why.as_ref().is_err_and(|error| error.to_string().contains("unique")), "{why:?}");
+    assert_eq!(store_kind(why), Config);
 }

@@ -1,12 +1,16 @@
 //! The traps that the module's documentation warns of, each with the damage that it does.
 
+use leasehold_core::StoreErrorKind::Definite;
 use leasehold_fencing::{
     Admitted, FenceGate,
-    postgres::{FencedRows, Unwritten},
-    sqlx::{self, PgPool},
+    postgres::{FencedRows, PostgresGate, Unwritten},
+    sqlx::{
+        self, PgPool,
+        postgres::{PgConnectOptions, PgPoolOptions},
+    },
 };
 
-use crate::support::{Database, KEY, WRITE, run, stale, stamp, write};
+use crate::support::{Database, KEY, WRITE, run, stale, stamp, store_kind, write};
 
 async fn orders() -> (Database, FencedRows) {
     let database = Database::new().await;
@@ -118,4 +122,104 @@ async fn what_was_read_before_the_admission_may_be_old() {
     // One that advances first reads what stays.
     assert_eq!(gate.advance(KEY, newest).await, Ok(Admitted::Newer));
     assert_eq!(write(&gate, &database.pool, "late", newer).await, Err(stale(newer, newest)));
+}
+
+/// The damage of a statement that is put together on one line.
+#[tokio::test]
+async fn a_comment_behind_the_assignments_comments_the_condition_out() {
+    let (database, orders) = orders().await;
+    run(&database.pool, "ALTER TABLE orders ADD COLUMN state TEXT").await;
+    run(&database.pool, "INSERT INTO orders (id) VALUES (8), (9)").await;
+    let assignments = "state = 'late' -- 'paid' or 'void'";
+    let one_line = format!(
+        "UPDATE orders SET {assignments}, fence = $2, lease = $3 WHERE id = $1 AND {}",
+        orders.condition()
+    );
+    assert_eq!(rows(&database.pool, &orders.update("state = 'newer'"), 42, 2).await, 1);
+    assert_eq!(rows(&database.pool, &one_line, 41, 1).await, 3);
+    assert_eq!(rows(&database.pool, &orders.update(assignments), 41, 1).await, 0);
+}
+
+#[tokio::test]
+async fn a_savepoint_that_is_rolled_back_takes_the_admission_with_it() {
+    let (database, gate) = Database::with_gate().await;
+    let (older, newer) = (stamp(41, 1), stamp(42, 2));
+    let mut tx = database.pool.begin().await.unwrap();
+    let mut inner = sqlx::Connection::begin(&mut *tx).await.unwrap();
+    assert_eq!(gate.admit_in(&mut inner, KEY, older).await, Ok(Admitted::First));
+    inner.rollback().await.unwrap();
+    assert_eq!(write(&gate, &database.pool, "newer", newer).await, Ok(()));
+    sqlx::query(WRITE).bind("stale").execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(database.value().await, "stale");
+}
+
+#[tokio::test]
+async fn a_sub_query_sees_what_was_there_before_the_statement_waited() {
+    let (database, orders) = orders().await;
+    run(&database.pool, "ALTER TABLE orders ADD COLUMN price INT").await;
+    run(&database.pool, "CREATE TABLE price AS SELECT 1 AS price").await;
+    let mut tx = database.pool.begin().await.unwrap();
+    let holds = sqlx::query("UPDATE orders SET fence = 41, lease = $1 WHERE id = 7");
+    holds.bind(stamp(41, 1).lease.to_string()).execute(&mut *tx).await.unwrap();
+    sqlx::query("UPDATE price SET price = 2").execute(&mut *tx).await.unwrap();
+    let (pool, update) =
+        (database.pool.clone(), orders.update("price = (SELECT price FROM price)"));
+    let waiting = tokio::spawn(async move { rows(&pool, &update, 42, 2).await });
+    database.until_somebody_waits().await;
+    tx.commit().await.unwrap();
+    assert_eq!(waiting.await.unwrap(), 1);
+    let price = async || -> i32 {
+        let price = sqlx::query_scalar("SELECT price FROM orders WHERE id = 7");
+        price.fetch_one(&database.pool).await.unwrap()
+    };
+    assert_eq!(price().await, 1, "the price from before the holder before");
+
+    // What is read by a statement after the advance is there to stay.
+    assert_eq!(rows(&database.pool, &orders.advance(), 43, 3).await, 1);
+    let update = orders.update("price = (SELECT price FROM price)");
+    assert_eq!(rows(&database.pool, &update, 43, 3).await, 1);
+    assert_eq!(price().await, 2);
+}
+
+#[tokio::test]
+async fn rows_with_one_key_are_judged_one_by_one() {
+    let (database, orders) = orders().await;
+    run(&database.pool, "ALTER TABLE orders DROP CONSTRAINT orders_pkey").await;
+    assert_eq!(rows(&database.pool, &orders.advance(), 42, 2).await, 1);
+    run(&database.pool, "INSERT INTO orders (id) VALUES (7)").await;
+    assert_eq!(rows(&database.pool, &orders.advance(), 41, 1).await, 1, "a late write of one row");
+}
+
+#[tokio::test]
+async fn an_advance_beside_ones_own_transaction_waits_for_oneself() {
+    let (database, gate) = Database::with_gate().await;
+    let options: PgConnectOptions = database.url.parse().unwrap();
+    let options = options.options([("lock_timeout", "50ms")]);
+    let pool = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
+    let beside = PostgresGate::new(pool);
+    let mut tx = database.pool.begin().await.unwrap();
+    assert_eq!(gate.admit_in(&mut tx, KEY, stamp(41, 1)).await, Ok(Admitted::First));
+    assert_eq!(store_kind(beside.advance(KEY, stamp(41, 1)).await), Definite);
+    tx.commit().await.unwrap();
+    assert_eq!(beside.advance(KEY, stamp(41, 1)).await, Ok(Admitted::Again));
+}
+
+#[tokio::test]
+async fn a_late_write_of_a_lease_lands_after_a_later_one_of_it_unless_it_is_numbered() {
+    let (database, orders) = orders().await;
+    run(&database.pool, "ALTER TABLE orders ADD COLUMN step INT NOT NULL DEFAULT 0").await;
+    let step = async || -> i32 {
+        let step = sqlx::query_scalar("SELECT step FROM orders WHERE id = 7");
+        step.fetch_one(&database.pool).await.unwrap()
+    };
+    let update = |step| orders.update(&format!("step = {step}"));
+    assert_eq!(rows(&database.pool, &update(2), 41, 1).await, 1);
+    assert_eq!(rows(&database.pool, &update(1), 41, 1).await, 1);
+    assert_eq!(step().await, 1);
+
+    let numbered = |step| format!("{} AND step < {step}", update(step));
+    assert_eq!(rows(&database.pool, &numbered(3), 41, 1).await, 1);
+    assert_eq!(rows(&database.pool, &numbered(2), 41, 1).await, 0);
+    assert_eq!(step().await, 3);
 }
