@@ -10,8 +10,8 @@ use std::{
 
 use leasehold::{
     AcquireError, Credentials, CredentialsFuture, CredentialsProvider, LockRuntime, RedisConfig,
-    RedisPool, StoreErrorKind,
-    fencing::{FenceGate, RedisGate},
+    RedisPool, StoreError, StoreErrorKind,
+    fencing::{FenceGate, GateError, RedisGate},
 };
 use leasehold_testkit::{Patience, RedisServer};
 
@@ -149,10 +149,88 @@ async fn a_gate_and_a_database_have_the_credentials_too() {
     let gate = RedisGate::new(RedisPool::new(&config).expect("good settings"));
     gate.admit("orders:1", guard.stamp()).await.expect("the newest fence");
     rotate(&server, "s3cret-1");
-    let error = gate.admit("orders:1", guard.stamp()).await.expect_err("an old password");
+    let error = store_error(gate.admit("orders:1", guard.stamp()).await);
     names(&error.to_string(), &["refused what the credentials provider gave"]);
+    assert!(error.is_answer(), "the server itself refused it: {error:?}");
     vault.put(Some("s3cret-1"));
     gate.admit("orders:1", guard.stamp()).await.expect("the new password");
     let keyspace: String = server.query(&["INFO", "keyspace"]);
     assert!(keyspace.contains("db2:") && !keyspace.contains("db0:"), "{keyspace}");
+}
+
+fn store_error<T: std::fmt::Debug>(outcome: Result<T, GateError>) -> StoreError {
+    match outcome {
+        Err(GateError::Store(error)) => error,
+        other => panic!("no failure of the server: {other:?}"),
+    }
+}
+
+/// How a provider behaves that does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Fine,
+    Hanging,
+    Panicking,
+}
+
+/// A provider in a mood that changes.
+fn moody(mood: &Arc<Mutex<Mood>>) -> impl CredentialsProvider + use<> {
+    let mood = Arc::clone(mood);
+    move || {
+        let mood = *mood.lock().expect("no panic");
+        async move {
+            match mood {
+                Mood::Fine => Ok(Credentials::new("app", "s3cret")),
+                Mood::Hanging => std::future::pending().await,
+                Mood::Panicking => panic!("the provider is broken"),
+            }
+        }
+    }
+}
+
+/// A pool of one connection: a provider that hangs must give the only place back.
+#[tokio::test]
+async fn a_provider_that_hangs_or_panics_costs_a_pool_no_place() {
+    let server = RedisServer::builder().tcp().start();
+    rotate(&server, "s3cret");
+    let mood = Arc::new(Mutex::new(Mood::Hanging));
+    let config = RedisConfig::new(&server.url()).expect("an address").credentials(moody(&mood));
+    // A call gives up well before the provider has used up its time.
+    let config = config.connect_timeout(Duration::from_millis(400)).pool_size(1);
+    let gate = RedisGate::new(RedisPool::new(&config).expect("good settings"));
+    let locks = patient::builder().embedded().expect("good settings");
+    let guard = locks.lock("held").expect("a name").acquire().await.expect("a lease");
+    for (broken, words) in [
+        (Mood::Hanging, "the credentials provider did not answer"),
+        (Mood::Panicking, "the credentials provider panicked"),
+    ] {
+        *mood.lock().expect("no panic") = broken;
+        for _ in 0..3 {
+            let error = store_error(gate.admit("orders:1", guard.stamp()).await);
+            assert_eq!(error.kind(), StoreErrorKind::Definite, "{error}");
+            names(&error.to_string(), &[words]);
+        }
+        *mood.lock().expect("no panic") = Mood::Fine;
+        let admitted = || async { gate.admit("orders:1", guard.stamp()).await.ok() };
+        let admitted = Patience::of(wait::CEILING).until_async(admitted).await;
+        assert!(admitted.is_some(), "{broken:?}: its place in the pool is free again");
+        server.command(&["CLIENT", "KILL", "USER", "app"]);
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_or_panics_is_told_as_such() {
+    let server = RedisServer::builder().tcp().start();
+    for (broken, words) in [
+        (Mood::Hanging, "the credentials provider did not answer"),
+        (Mood::Panicking, "the credentials provider panicked"),
+    ] {
+        let mood = Arc::new(Mutex::new(broken));
+        let builder = LockRuntime::builder().credentials(moody(&mood));
+        let builder = builder.connect_timeout(Duration::from_millis(200));
+        let (kind, text) = refusal(builder, &server.url()).await;
+        assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+        names(&text, &[words, "asked again"]);
+        assert!(!text.contains("tokio"), "{text}");
+    }
 }

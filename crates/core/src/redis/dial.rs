@@ -10,9 +10,14 @@ use super::{
     classify::classify_dial,
     config::RedisConfig,
     login::{Login, LoginError},
+    not_dialed::NotDialed,
     preflight::{check_server, is_too_old, too_old},
+    within::within,
 };
-use crate::store::StoreError;
+use crate::{
+    clock::{Clock, Instant},
+    store::StoreError,
+};
 
 /// Makes connections to one server, each set up alike.
 pub(super) struct Dialer {
@@ -21,6 +26,13 @@ pub(super) struct Dialer {
     connect_timeout: Duration,
     cluster_node: bool,
     endpoint: Arc<str>,
+}
+
+/// A connection that is ready for commands.
+pub(super) struct Dialed {
+    pub(super) connection: MultiplexedConnection,
+    /// How long the server took to answer a command that costs it nothing.
+    pub(super) round_trip: Duration,
 }
 
 impl Dialer {
@@ -49,49 +61,73 @@ impl Dialer {
         &self.login
     }
 
-    /// How long a dial may take; the caller sees to it.
+    /// How long a dial may take.
     pub(super) fn connect_timeout(&self) -> Duration {
         self.connect_timeout
     }
 
-    /// Connects, logs in, and checks that the server is a master of a version that will do.
+    /// Connects, logs in, and checks that the server is a master of a version that will do, all of
+    /// it by the deadline.
     ///
     /// What the server says unasked is told to `heard`, and at last that the connection has ended.
     /// The connection has no timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(
         &self,
+        clock: &dyn Clock,
+        deadline: Instant,
         heard: impl AsyncPushSender,
-    ) -> Result<MultiplexedConnection, StoreError> {
-        self.dial_with(&self.login, heard).await
+    ) -> Result<Dialed, NotDialed> {
+        self.dial_with(&self.login, clock, deadline, heard).await
     }
 
     /// Connects likewise, to subscribe; no database is selected, for channels belong to none.
     pub(super) async fn dial_for_pushes(
         &self,
+        clock: &dyn Clock,
         heard: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, StoreError> {
-        self.dial_with(&self.login.without_database(), heard).await
+        let deadline = clock.now() + self.connect_timeout;
+        let login = self.login.without_database();
+        let dialed = self.dial_with(&login, clock, deadline, heard).await;
+        dialed.map(|dialed| dialed.connection).map_err(|not_dialed| not_dialed.error)
     }
 
     async fn dial_with(
         &self,
         login: &Login,
+        clock: &dyn Clock,
+        deadline: Instant,
         heard: impl AsyncPushSender,
-    ) -> Result<MultiplexedConnection, StoreError> {
+    ) -> Result<Dialed, NotDialed> {
         let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
-        let client = login.client(&self.client).await?;
+        let client = login.client(&self.client, clock, deadline).await?;
+        let dialing = self.dial_by(&client, login, clock, config);
+        within(clock, deadline, Box::pin(dialing)).await.unwrap_or(Err(NotDialed::in_time()))
+    }
+
+    async fn dial_by(
+        &self,
+        client: &Client,
+        login: &Login,
+        clock: &dyn Clock,
+        config: AsyncConnectionConfig,
+    ) -> Result<Dialed, NotDialed> {
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let mut connection = connecting.await.map_err(|error| match login.refused(error) {
-            LoginError::Provider(error) => error,
+            LoginError::Provider(error) => error.into(),
             // It is asked for RESP3 before anything else.
-            LoginError::Other(error) if is_too_old(&error) => too_old("older than 6.2"),
-            LoginError::Other(error) => classify_dial(&error),
+            LoginError::Other(error) if is_too_old(&error) => too_old("older than 6.2").into(),
+            LoginError::Other(error) => NotDialed::because(&error),
         })?;
+        let connected_at = clock.now();
         // First what the server is: Clusters and Sentinels refuse to select a database.
         check_server(&mut connection, self.cluster_node).await?;
-        let set_up = login.set_up(&mut connection).await;
-        set_up.map_err(|error| classify_dial(&error))?;
-        Ok(connection)
+        let checked_at = clock.now();
+        login.set_up(&mut connection).await.map_err(|error| NotDialed::because(&error))?;
+        // Of two, the shorter: the other one may have met a busy moment.
+        let round_trip =
+            checked_at.saturating_since(connected_at).min(clock.now().saturating_since(checked_at));
+        Ok(Dialed { connection, round_trip })
     }
 }
 

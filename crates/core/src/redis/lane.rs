@@ -10,7 +10,9 @@ use tokio::{runtime::Handle, select, task::JoinError};
 
 use super::{
     classify::{classify, spoils_connection},
-    dial::Dialer,
+    dial::{Dialed, Dialer},
+    not_dialed::NotDialed,
+    pulse::{Pulse, Verdict},
     script::Call,
 };
 use crate::{
@@ -18,10 +20,11 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// One multiplexed connection, which is replaced when it ends, fails or times out.
+/// One multiplexed connection, which is replaced when it ends, fails or says nothing any more.
 ///
 /// The end of a connection is noticed at once, so that the next call dials anew. A call whose
-/// connection ends before the answer is sent once more, on a new connection.
+/// connection ends before the answer is sent once more, on a new connection. A call that is not
+/// answered by its deadline costs the connection only if nothing else is read on it, see [`Pulse`].
 ///
 /// Commands of one lane are executed in the order in which they were sent, except across a
 /// replacement; what a replaced connection may still deliver is harmless, because every script
@@ -41,12 +44,20 @@ struct Inner {
 /// The present connection, and the failure that the last attempt to make one met.
 #[derive(Debug, Default)]
 struct Slot {
-    connection: Option<MultiplexedConnection>,
+    connection: Option<Present>,
     /// The number of the last attempt to make a connection.
     generation: u64,
     /// The number of the last attempt whose connection is not to be used, made or not.
     ended: u64,
     failed: Option<(Instant, StoreError)>,
+}
+
+/// A connection in use.
+#[derive(Debug, Clone)]
+struct Present {
+    connection: MultiplexedConnection,
+    generation: u64,
+    pulse: Arc<Pulse>,
 }
 
 /// An exchange that brought no answer, or an error.
@@ -84,39 +95,84 @@ impl Lane {
     }
 
     async fn exchange(&self, call: Call<'_>, deadline: Instant) -> Result<Value, Failed> {
-        let (mut connection, generation) = if let Some(present) = self.present() {
+        let mut present = if let Some(present) = self.present() {
             present
         } else {
             let connecting = Box::pin(self.connect());
             let connected = self.within(deadline, connecting).await.unwrap_or_else(not_connected);
             connected.map_err(|error| Failed { error, connection_ended: false })?
         };
+        let sent_at = self.0.clock.now();
         let answer = {
-            let evaluating = pin!(evaluate(&mut connection, call));
+            let evaluating = pin!(evaluate(&mut present.connection, call));
             self.within(deadline, evaluating).await
         };
         match answer {
-            Some(Ok(value)) => Ok(value),
+            Some(Ok(value)) => {
+                present.pulse.heard(self.0.clock.now());
+                Ok(value)
+            }
             Some(Err(error)) => {
                 if spoils_connection(&error) {
-                    self.give_up(generation);
+                    self.give_up(present.generation);
+                } else {
+                    present.pulse.heard(self.0.clock.now());
                 }
                 Err(Failed { error: classify(&error), connection_ended: error.is_io_error() })
             }
             None => {
-                self.give_up(generation);
+                match present.pulse.judge(sent_at, self.0.clock.now()) {
+                    Verdict::GiveUp => self.give_up(present.generation),
+                    Verdict::Ask => self.ask(present),
+                }
                 Err(Failed { error: unanswered(), connection_ended: false })
             }
         }
     }
 
-    fn present(&self) -> Option<(MultiplexedConnection, u64)> {
-        let slot = self.slot();
-        slot.connection.clone().map(|connection| (connection, slot.generation))
+    fn present(&self) -> Option<Present> {
+        self.slot().connection.clone()
+    }
+
+    /// Asks a connection whether it still works, and gives it up if it does not say so.
+    fn ask(&self, present: Present) {
+        if !present.pulse.begin_asking() {
+            return;
+        }
+        let lane = self.clone();
+        drop(self.0.runtime.spawn(async move {
+            if lane.answers(&present).await {
+                present.pulse.done();
+            } else {
+                lane.give_up(present.generation);
+            }
+        }));
+    }
+
+    /// Whether a connection answers, and its answers belong to its commands: what lost one answer and
+    /// went on would have every later one taken for that of another command.
+    async fn answers(&self, present: &Present) -> bool {
+        let mut connection = present.connection.clone();
+        let word = format!("leasehold:{}", self.0.clock.now().since_origin().as_nanos());
+        let mut ping = redis::cmd("PING");
+        ping.arg(&word);
+        let mut asking = pin!(connection.send_packed_command(&ping));
+        loop {
+            let asked_at = self.0.clock.now();
+            let deadline = asked_at + present.pulse.patience();
+            match self.within(deadline, asking.as_mut()).await {
+                Some(Ok(Value::BulkString(told))) => return told == word.as_bytes(),
+                // A right that is missing says nothing against the connection.
+                Some(Ok(Value::ServerError(_))) => return true,
+                // Many answers may be ahead of this one.
+                None if present.pulse.heard_since(asked_at) => {}
+                _ => return false,
+            }
+        }
     }
 
     /// Makes a connection unless somebody else just did; one attempt at a time.
-    async fn connect(&self) -> Result<(MultiplexedConnection, u64), StoreError> {
+    async fn connect(&self) -> Result<Present, StoreError> {
         let turn = Arc::clone(&self.0.dialing).lock_owned().await;
         if let Some(present) = self.present() {
             return Ok(present);
@@ -126,15 +182,29 @@ impl Lane {
         // A task of its own: the attempt outlives a caller that gives up, and the connection
         // lives on the runtime that the lane belongs to.
         let dial = self.0.runtime.spawn(async move {
-            let generation = lane.next_generation();
             let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout();
-            let dialing = lane.0.dialer.dial(lane.ending(generation));
-            let dialed = lane.within(deadline, Box::pin(dialing)).await;
-            let outcome = lane.install(dialed.unwrap_or_else(not_connected), generation);
+            let mut dialed = lane.dial(deadline).await;
+            if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
+                // Once: where a server ends every connection, a failure is told at once.
+                dialed = lane.dial(deadline).await;
+            }
+            let outcome = lane.install(dialed);
             drop(turn);
             outcome
         });
         dial.await.unwrap_or_else(|died| Err(no_runtime(&died)))
+    }
+
+    async fn dial(&self, deadline: Instant) -> Result<Present, NotDialed> {
+        let generation = self.next_generation();
+        let (clock, ending) = (&*self.0.clock, self.ending(generation));
+        let Dialed { connection, round_trip } =
+            Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
+        if self.slot().ended >= generation {
+            return Err(NotDialed::ended());
+        }
+        let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
+        Ok(Present { connection, generation, pulse })
     }
 
     fn next_generation(&self) -> u64 {
@@ -156,24 +226,20 @@ impl Lane {
         }
     }
 
-    fn install(
-        &self,
-        dialed: Result<MultiplexedConnection, StoreError>,
-        generation: u64,
-    ) -> Result<(MultiplexedConnection, u64), StoreError> {
+    fn install(&self, dialed: Result<Present, NotDialed>) -> Result<Present, StoreError> {
         let now = self.0.clock.now();
         let mut slot = self.slot();
         let dialed = match dialed {
-            Ok(_) if slot.ended >= generation => not_connected(),
+            Ok(present) if slot.ended >= present.generation => Err(NotDialed::ended()),
             dialed => dialed,
         };
         match dialed {
-            Ok(connection) => {
-                slot.connection = Some(connection.clone());
+            Ok(present) => {
+                slot.connection = Some(present.clone());
                 slot.failed = None;
-                Ok((connection, generation))
+                Ok(present)
             }
-            Err(error) => {
+            Err(NotDialed { error, .. }) => {
                 slot.failed = Some((now, error.clone()));
                 Err(error)
             }
@@ -191,7 +257,9 @@ impl Lane {
     fn give_up(&self, generation: u64) {
         let mut slot = self.slot();
         slot.ended = slot.ended.max(generation);
-        let ended = if slot.generation == generation { slot.connection.take() } else { None };
+        let is_present =
+            slot.connection.as_ref().is_some_and(|present| present.generation == generation);
+        let ended = if is_present { slot.connection.take() } else { None };
         drop(slot);
         // Outside of the lock: it may be the last handle, which ends the connection's task.
         drop(ended);
@@ -250,15 +318,12 @@ pub(super) fn unanswered() -> StoreError {
 }
 
 pub(super) fn not_connected<T>() -> Result<T, StoreError> {
-    Err(StoreError::new(
-        StoreErrorKind::Definite,
-        "cannot connect to Redis: no connection could be made in time",
-        "check that the server runs and the address is right",
-    ))
+    Err(NotDialed::in_time().error)
 }
 
 /// The task that was to make a connection died with its tokio runtime, or because that has no IO,
-/// which tokio tells by a panic only.
+/// which tokio tells by a panic only. Nothing else in such a task panics: what a credentials provider
+/// does is caught where it is asked.
 pub(super) fn no_runtime(died: &JoinError) -> StoreError {
     if died.is_panic() {
         return StoreError::new(

@@ -1,15 +1,26 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::Poll,
+};
 
 use redis::{
     Client, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisError, Value,
-    aio::MultiplexedConnection,
+    aio::MultiplexedConnection, make_extension_error,
 };
 
 use super::{
     classify::{classify_dial, is_login},
     credentials::{Credentials, CredentialsProvider},
+    preflight::replica_of,
+    within::within,
 };
-use crate::store::{StoreError, StoreErrorKind};
+use crate::{
+    clock::{Clock, Instant},
+    store::{StoreError, StoreErrorKind},
+};
 
 /// How a connection is set up: who to be, its database, and its name.
 ///
@@ -60,9 +71,14 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] of kind `Definite` when the provider fails.
-    pub(super) async fn client(&self, client: &Client) -> Result<Client, StoreError> {
-        match self.ask().await? {
+    /// [`StoreError`] of kind `Definite` when the provider fails, or does not answer by the deadline.
+    pub(super) async fn client(
+        &self,
+        client: &Client,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Client, StoreError> {
+        match self.ask(clock, deadline).await? {
             None => Ok(client.clone()),
             Some(credentials) => {
                 let info = credentials.on(client.get_connection_info().clone());
@@ -73,6 +89,9 @@ impl Login {
 
     /// How a pool connects, which has one client for all connections: without the credentials of a
     /// provider, and in RESP2, which needs no login to begin.
+    ///
+    /// Nothing is missed in RESP2: pooled connections are pushed nothing, one that has ended is found
+    /// by the pool's `PING` before it is used, and answers mean the same in both.
     pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
         if self.provider.is_none() {
             return info.clone();
@@ -81,16 +100,26 @@ impl Login {
         info.clone().set_redis_settings(settings)
     }
 
-    /// Logs a connection of a pool in with the credentials of the provider, if there is one.
-    pub(super) async fn log_in(
+    /// Sets a connection of a pool up: logs it in with what the provider gave, if there is one, and
+    /// sees that it leads to a master, for a replica answers what only reads.
+    ///
+    /// What the server says is passed on as it is, for [`refused`](Self::refused) to tell.
+    pub(super) async fn set_up_pooled(
         &self,
         connection: &mut MultiplexedConnection,
-    ) -> Result<(), LoginError> {
-        if let Some(credentials) = self.ask().await.map_err(LoginError::Provider)? {
-            let answer = credentials.auth().query_async::<Value>(connection).await;
-            answer.map_err(|error| self.refused(error))?;
+        credentials: Option<Credentials>,
+    ) -> Result<(), RedisError> {
+        if let Some(credentials) = credentials {
+            credentials.auth().query_async::<Value>(connection).await?;
         }
-        Ok(())
+        self.set_up(connection).await?;
+        match replica_of(connection).await? {
+            None => Ok(()),
+            Some(master) => {
+                let what = format!("the server is a replica of {master}");
+                Err(make_extension_error("READONLY".into(), Some(what)))
+            }
+        }
     }
 
     /// Selects the database, and tells a name for the server's list of clients, whose refusal does
@@ -123,13 +152,44 @@ impl Login {
         )
     }
 
-    async fn ask(&self) -> Result<Option<Credentials>, StoreError> {
+    /// Asks the provider, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`client`](Self::client).
+    pub(super) async fn ask(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Option<Credentials>, StoreError> {
         let Some(provider) = &self.provider else { return Ok(None) };
-        provider.credentials().await.map(Some).map_err(|error| {
-            let what = format!("cannot connect to Redis: the credentials provider failed: {error}");
-            StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
-        })
+        let asked_at = clock.now();
+        // It is code of others, called where a panic would be taken for the end of tokio.
+        let asking = catch_unwind(AssertUnwindSafe(|| provider.credentials()));
+        let Ok(mut asking) = asking else { return Err(broken_provider("panicked")) };
+        let answer = poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(cx)));
+            match polled {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(answer)) => Poll::Ready(Some(answer)),
+                Err(_) => Poll::Ready(None),
+            }
+        });
+        match within(clock, deadline, answer).await {
+            Some(Some(Ok(credentials))) => Ok(Some(credentials)),
+            Some(Some(Err(error))) => Err(broken_provider(&format!("failed: {error}"))),
+            Some(None) => Err(broken_provider("panicked")),
+            None => {
+                let waited = clock.now().saturating_since(asked_at).as_millis();
+                Err(broken_provider(&format!("did not answer within {waited} ms")))
+            }
+        }
     }
+}
+
+fn broken_provider(how: &str) -> StoreError {
+    let what = format!("cannot connect to Redis: the credentials provider {how}");
+    StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
 }
 
 /// What follows from a failure of a provider.

@@ -11,8 +11,10 @@ mod heartbeat;
 mod lane;
 mod login;
 mod message;
+mod not_dialed;
 mod pool;
 mod preflight;
+mod pulse;
 mod readiness;
 mod script;
 mod scripts;
@@ -20,6 +22,7 @@ mod store;
 mod subscription;
 #[cfg(feature = "tls")]
 mod tls;
+mod within;
 
 pub use address::{AddressError, AddressPart, RedisAddress};
 pub use config::RedisConfig;

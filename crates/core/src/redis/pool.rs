@@ -1,8 +1,14 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    io::{self, ErrorKind},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection, make_extension_error};
-use tokio::{runtime::Handle, select};
+use redis::{RedisError, Value};
+use tokio::runtime::Handle;
 
 use super::{
     classify::{classify, classify_dial, spoils_connection},
@@ -10,8 +16,8 @@ use super::{
     dial::{Dialer, connection_config},
     lane::{evaluate, no_runtime, unanswered},
     login::{ASKED_AGAIN, Login, LoginError},
-    preflight::replica_of,
     script::{Call, Script},
+    within::within,
 };
 use crate::{
     clock::{Clock, Instant, SystemClock},
@@ -31,6 +37,8 @@ use crate::{
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Pool,
+    /// `None` for a pool of the service, which logs in as it was set up to.
+    login: Option<Arc<Login>>,
     /// `None` for a pool that was made outside of a tokio runtime; then a connection lives on that
     /// of the call which needed it.
     runtime: Option<Handle>,
@@ -69,15 +77,20 @@ impl RedisPool {
         let timeouts = connection_config(config.connect_timeout, Some(config.command_timeout));
         let manager = Manager::new_with_config(dialer.connection_info(), timeouts)
             .map_err(|error| classify_dial(&error))?;
-        let login = dialer.login().clone();
+        let (login, limit) = (dialer.login().clone(), config.connect_timeout);
         let setting_up = Hook::async_fn(move |connection, _| {
             let login = login.clone();
             Box::pin(async move {
-                login.log_in(connection).await.map_err(|error| match error {
-                    LoginError::Provider(error) => HookError::message(error.what().to_owned()),
-                    LoginError::Other(error) => HookError::Backend(error),
-                })?;
-                set_up(connection, &login).await.map_err(HookError::Backend)
+                // The pool sets no limit to this, and a call that gives up leaves it behind: without
+                // one it would keep its place in the pool for ever.
+                let asked = login.ask(&SystemClock, SystemClock.now() + limit).await;
+                let credentials =
+                    asked.map_err(|error| HookError::message(error.what().to_owned()))?;
+                let setting_up = login.set_up_pooled(connection, credentials);
+                match within(&SystemClock, SystemClock.now() + limit, setting_up).await {
+                    Some(set_up) => set_up.map_err(HookError::Backend),
+                    None => Err(HookError::Backend(io::Error::from(ErrorKind::TimedOut).into())),
+                }
             })
         });
         let pool = Pool::builder(manager)
@@ -92,7 +105,7 @@ impl RedisPool {
             .build()
             .map_err(|error| refuse(error.to_string()))?;
         let (endpoint, timeout) = (Arc::clone(dialer.endpoint()), config.command_timeout);
-        Ok(Self { pool, runtime, endpoint, timeout })
+        Ok(Self { pool, login: Some(Arc::new(dialer.login().clone())), runtime, endpoint, timeout })
     }
 
     /// Calls a script with keys and arguments on a connection of its own, within the
@@ -120,8 +133,7 @@ impl RedisPool {
         let call = Call::new(script, keys.len(), &write);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
-        let answer = Box::pin(self.exchange(call, &SystemClock, deadline)).await;
-        answer.map_err(|error| error.from_endpoint(self.endpoint.to_string()))
+        Box::pin(self.exchange(call, &SystemClock, deadline)).await
     }
 
     /// Waits for a connection until the deadline, and with it for the answer until the same.
@@ -133,16 +145,28 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        let connection = select! {
-            biased;
-            connection = self.checkout() => connection?,
-            () = clock.sleep_until(deadline) => return Err(none_in_time()),
-        };
+        let answer = self.exchange_by(call, clock, deadline).await;
+        answer.map_err(|error| error.from_endpoint(self.endpoint.to_string()))
+    }
+
+    async fn exchange_by(
+        &self,
+        call: Call<'_>,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Value, StoreError> {
+        let connection = within(clock, deadline, self.checkout()).await;
+        let connection = connection.unwrap_or_else(|| Err(none_in_time()))?;
         let mut borrowed = Borrowed(Some(connection));
-        let answer = select! {
-            biased;
-            answer = borrowed.evaluate(call) => answer,
-            () = clock.sleep_until(deadline) => return Err(unanswered()),
+        let answer = {
+            let mut evaluating = pin!(borrowed.evaluate(call));
+            // The client library times its calls itself, and needs the timers of a tokio runtime,
+            // whoever polls this.
+            let at_home = poll_fn(|cx| {
+                let _inside = self.runtime.as_ref().map(Handle::enter);
+                evaluating.as_mut().poll(cx)
+            });
+            within(clock, deadline, at_home).await.ok_or_else(unanswered)?
         };
         if !answer.as_ref().is_err_and(spoils_connection) {
             borrowed.give_back();
@@ -161,18 +185,28 @@ impl RedisPool {
             }
             _ => self.pool.get().await,
         };
-        taken.map_err(|error| unavailable(&error))
+        taken.map_err(|error| self.unavailable(error))
     }
-}
 
-/// Sets a new connection up, and sees that it leads to a master: a replica answers what only reads.
-async fn set_up(connection: &mut MultiplexedConnection, login: &Login) -> Result<(), RedisError> {
-    login.set_up(connection).await?;
-    match replica_of(connection).await? {
-        None => Ok(()),
-        Some(master) => {
-            let what = format!("the server is a replica of {master}");
-            Err(make_extension_error("READONLY".into(), Some(what)))
+    fn unavailable(&self, error: PoolError) -> StoreError {
+        match error {
+            PoolError::Backend(error) => classify_dial(&error),
+            PoolError::PostCreateHook(HookError::Backend(error)) => {
+                let Some(login) = &self.login else { return classify_dial(&error) };
+                match login.refused(error) {
+                    LoginError::Provider(error) => error,
+                    LoginError::Other(error) => classify_dial(&error),
+                }
+            }
+            PoolError::PostCreateHook(HookError::Message(what)) => {
+                StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
+            }
+            PoolError::Timeout(_) => none_in_time(),
+            other => StoreError::new(
+                StoreErrorKind::Definite,
+                format!("no pooled connection: {other}"),
+                "check that the server runs and the address is right",
+            ),
         }
     }
 }
@@ -185,7 +219,7 @@ impl Borrowed {
     async fn evaluate(&mut self, call: Call<'_>) -> Result<Value, RedisError> {
         match &mut self.0 {
             Some(connection) => evaluate(connection, call).await,
-            None => Err((ErrorKind::Client, "the connection was given back").into()),
+            None => Err((redis::ErrorKind::Client, "the connection was given back").into()),
         }
     }
 
@@ -206,30 +240,13 @@ impl Drop for Borrowed {
 impl From<Pool> for RedisPool {
     fn from(pool: Pool) -> Self {
         let (endpoint, timeout) = ("a pool of deadpool_redis".into(), Duration::from_secs(2));
-        Self { pool, runtime: Handle::try_current().ok(), endpoint, timeout }
+        Self { pool, login: None, runtime: Handle::try_current().ok(), endpoint, timeout }
     }
 }
 
 impl std::fmt::Debug for RedisPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisPool").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
-
-fn unavailable(error: &PoolError) -> StoreError {
-    match error {
-        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
-            classify_dial(error)
-        }
-        PoolError::PostCreateHook(HookError::Message(what)) => {
-            StoreError::new(StoreErrorKind::Definite, what.clone(), ASKED_AGAIN)
-        }
-        PoolError::Timeout(_) => none_in_time(),
-        other => StoreError::new(
-            StoreErrorKind::Definite,
-            format!("no pooled connection: {other}"),
-            "check that the server runs and the address is right",
-        ),
     }
 }
 

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection};
 
-use super::{classify::classify_dial, decode::text};
+use super::{decode::text, not_dialed::NotDialed};
 use crate::store::{StoreError, StoreErrorKind};
 
 use StoreErrorKind::{Config, Definite};
@@ -24,11 +24,11 @@ enum Role {
 pub(super) async fn check_server(
     connection: &mut MultiplexedConnection,
     cluster_node: bool,
-) -> Result<(), StoreError> {
+) -> Result<(), NotDialed> {
     let hello = redis::cmd("HELLO").query_async::<Value>(connection).await;
     match judge(hello, cluster_node)? {
         Role::Master => Ok(()),
-        Role::Replica => Err(is_a_replica(&master_of(connection).await)),
+        Role::Replica => Err(is_a_replica(&master_of(connection).await).into()),
     }
 }
 
@@ -66,36 +66,38 @@ async fn master_of(connection: &mut MultiplexedConnection) -> String {
 
 const ANOTHER: &str = "another server";
 
-fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, StoreError> {
+fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, NotDialed> {
     let hello = match hello {
         Ok(hello) => hello,
         // 5 and older do not know the command, 6.0 wants an argument for it.
-        Err(error) if is_too_old(&error) => return Err(too_old("older than 6.2")),
-        Err(error) => return Err(classify_dial(&error)),
+        Err(error) if is_too_old(&error) => return Err(too_old("older than 6.2").into()),
+        Err(error) => return Err(NotDialed::because(&error)),
     };
     let Some(version) = told(&hello, "version") else {
-        return Err(tells_not("version"));
+        return Err(tells_not("version").into());
     };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if found < OLDEST {
-        return Err(too_old(&version));
+        return Err(too_old(&version).into());
     }
     match told(&hello, "mode").as_deref() {
         Some("cluster") if !cluster_node => Err(refusal(
             Config,
             "the server is a node of a Redis Cluster, which this version does not support",
             "connect to a server of its own, one without `cluster-enabled`",
-        )),
+        )
+        .into()),
         Some("sentinel") => Err(refusal(
             Config,
             "the server is a Sentinel, which keeps no data",
             "write the address of the master that it watches",
-        )),
+        )
+        .into()),
         _ => match told(&hello, "role").as_deref() {
             Some("master") => Ok(Role::Master),
             Some(_) => Ok(Role::Replica),
-            None => Err(tells_not("role")),
+            None => Err(tells_not("role").into()),
         },
     }
 }

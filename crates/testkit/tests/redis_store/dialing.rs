@@ -1,6 +1,12 @@
 //! Servers that are not there: an error in time that says which.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use leasehold_core::{StoreErrorKind, store::AcquireAnswer};
 use leasehold_testkit::{
@@ -10,7 +16,7 @@ use leasehold_testkit::{
 use tokio::net::TcpListener;
 
 use crate::support::{
-    assert_says, assert_says_of_lock, calls_within, config, connect, connect_with,
+    assert_says, assert_says_of_lock, calls, calls_within, config, connect, connect_with,
     granted_in_the_end, store_on,
 };
 
@@ -101,4 +107,50 @@ async fn a_call_ends_at_its_deadline_while_a_dial_goes_on() {
         Ok(other) => panic!("nobody answered {other:?}"),
     };
     assert_says_of_lock(&error, Indeterminate, "did not answer in time", "retried");
+}
+
+/// A connection that is cut while it is made, as by a proxy that restarts, is made once more.
+#[tokio::test]
+async fn a_connection_that_is_cut_while_it_is_made_is_made_once_more_and_not_twice() {
+    // Of the connections to come, so many are cut at their greeting.
+    let cuts = Arc::<AtomicUsize>::default();
+    let cutting = Arc::clone(&cuts);
+    let peer = ScriptedPeer::start(move |command: &[String]| match command[0].as_str() {
+        "HELLO" => {
+            let take = |left: usize| left.checked_sub(1);
+            match cutting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+                Ok(_) => Reply::Close,
+                Err(_) => Reply::hello("7.2.0", 2),
+            }
+        }
+        "CLIENT" => Reply::ok(),
+        _ if command.iter().any(|word| word.contains("orders/42")) => {
+            Reply::Array(vec![Reply::Integer(0)])
+        }
+        _ => Reply::bulk("ok"),
+    });
+    let peer = peer.await.expect("a peer");
+    for (times, is_well) in [(1, true), (2, false)] {
+        let store = connect(&peer.url()).await.expect("it imitates a server");
+        cuts.store(times, Ordering::Relaxed);
+        // The first renewal dials.
+        let calls = calls(&store);
+        let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+        let renewed = calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await;
+        assert_eq!(renewed.is_ok(), is_well, "{times} cuts: {renewed:?}");
+        assert_eq!(cuts.load(Ordering::Relaxed), 0, "{times} cuts");
+        if let Err(error) = renewed {
+            assert_says(&error, Definite, "cannot connect to Redis", "may not be a Redis server");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_inspection_that_fails_names_the_server_and_the_lock() {
+    let server = RedisServer::builder().tcp().start();
+    let store = store_on(&server).await;
+    server.kill();
+    let error = calls(&store).inspect().await.expect_err("it was killed");
+    assert_says_of_lock(&error, Definite, "cannot connect", "server");
+    assert!(error.to_string().contains(&server.url()), "{error}");
 }

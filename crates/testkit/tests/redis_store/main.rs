@@ -12,6 +12,7 @@ mod refusals;
 mod replicas;
 mod rights;
 mod scripts;
+mod slow_links;
 mod stopped;
 mod support;
 #[cfg(feature = "tls")]

@@ -8,11 +8,12 @@ use tokio::select;
 
 use super::{backoff::Backoff, ear::Ear};
 use crate::{
-    clock::{Clock, Instant},
+    clock::Clock,
     entropy::Entropy,
     redis::{
         classify::{classify_dial, spoils_connection},
         dial::Dialer,
+        within::within,
     },
     store::{Listener, StoreError, StoreErrorKind},
 };
@@ -140,24 +141,12 @@ pub(super) async fn subscribe(
 ) -> Result<MultiplexedConnection, StoreError> {
     let deadline = clock.now() + dialer.connect_timeout() + dialer.connect_timeout();
     let subscribing = async {
-        let mut connection = dialer.dial_for_pushes(heard).await?;
+        let mut connection = dialer.dial_for_pushes(clock, heard).await?;
         connection.subscribe(channel).await.map_err(|error| classify_dial(&error))?;
         Ok(connection)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(too_late);
     subscribed.map_err(|error| error.from_endpoint(dialer.endpoint().to_string()))
-}
-
-async fn within<T>(
-    clock: &dyn Clock,
-    deadline: Instant,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    select! {
-        biased;
-        done = work => Some(done),
-        () = clock.sleep_until(deadline) => None,
-    }
 }
 
 fn too_late<T>() -> Result<T, StoreError> {

@@ -1,0 +1,132 @@
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use crate::clock::Instant;
+
+/// When something was read on a connection last, and how long its round trips are.
+///
+/// A server answers the commands of a connection in their order. So a command without an answer at
+/// its deadline says that the connection is dead, or that the network takes longer than the
+/// deadline. What was read meanwhile, and the round trip, tell these apart.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    /// Nanoseconds since the clock's origin.
+    heard_at: AtomicU64,
+    round_trip: Duration,
+    is_asked: AtomicBool,
+}
+
+/// What follows when a command was not answered by its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The connection is replaced.
+    GiveUp,
+    /// The connection is asked whether it still works, and used meanwhile.
+    Ask,
+}
+
+impl Pulse {
+    /// A silence that is shorter does not end a connection on which something was read after the
+    /// command had been sent.
+    const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
+
+    /// The pulse of a connection that was made just now.
+    pub(super) fn new(now: Instant, round_trip: Duration) -> Self {
+        let (heard_at, is_asked) = (AtomicU64::new(nanos(now)), AtomicBool::new(false));
+        Self { heard_at, round_trip, is_asked }
+    }
+
+    /// Something was read at `now`.
+    pub(super) fn heard(&self, now: Instant) {
+        self.heard_at.fetch_max(nanos(now), Ordering::Relaxed);
+    }
+
+    /// Whether something was read at `at` or later.
+    pub(super) fn heard_since(&self, at: Instant) -> bool {
+        self.heard_at() >= at
+    }
+
+    /// Judges a connection on which a command that was sent at `sent_at` has no answer at `now`.
+    pub(super) fn judge(&self, sent_at: Instant, now: Instant) -> Verdict {
+        let heard_at = self.heard_at();
+        let silence = now.saturating_since(heard_at.max(sent_at));
+        let longest = if heard_at > sent_at { self.patience() } else { self.round_trip * 2 };
+        if silence >= longest { Verdict::GiveUp } else { Verdict::Ask }
+    }
+
+    /// How long an answer may take, and at least before the connection counts as dead.
+    pub(super) fn patience(&self) -> Duration {
+        (self.round_trip * 2).max(Self::SHORTEST_SILENCE)
+    }
+
+    /// Whether the caller is the one to ask; it has to say when it is [`done`](Self::done).
+    pub(super) fn begin_asking(&self) -> bool {
+        !self.is_asked.swap(true, Ordering::AcqRel)
+    }
+
+    /// The connection was asked, and has answered.
+    pub(super) fn done(&self) {
+        self.is_asked.store(false, Ordering::Release);
+    }
+
+    fn heard_at(&self) -> Instant {
+        Instant::at(Duration::from_nanos(self.heard_at.load(Ordering::Relaxed)))
+    }
+}
+
+fn nanos(at: Instant) -> u64 {
+    u64::try_from(at.since_origin().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
+    }
+
+    fn pulse(round_trip: u64) -> Pulse {
+        Pulse::new(at(0), Duration::from_millis(round_trip))
+    }
+
+    #[test]
+    fn a_connection_on_which_nothing_is_read_is_given_up_at_the_deadline() {
+        for waited in [10, 333, 2000] {
+            assert_eq!(pulse(1).judge(at(1000), at(1000 + waited)), Verdict::GiveUp);
+        }
+    }
+
+    #[test]
+    fn a_round_trip_above_the_deadline_is_not_a_dead_connection() {
+        let slow = pulse(450);
+        assert_eq!(slow.judge(at(1000), at(1333)), Verdict::Ask);
+        // An answer takes half of that, so this one is missing.
+        assert_eq!(slow.judge(at(1000), at(1900)), Verdict::GiveUp);
+        slow.heard(at(1450));
+        assert_eq!(slow.judge(at(1333), at(1666)), Verdict::Ask);
+        assert_eq!(slow.patience(), Duration::from_millis(900));
+    }
+
+    #[test]
+    fn answers_to_other_commands_keep_a_connection_until_they_end_too() {
+        let busy = pulse(1);
+        busy.heard(at(1950));
+        assert!(busy.heard_since(at(1000)) && !busy.heard_since(at(1951)));
+        assert_eq!(busy.judge(at(1000), at(2000)), Verdict::Ask);
+        assert_eq!(busy.judge(at(1000), at(2050)), Verdict::GiveUp);
+        // What is read late tells nothing of an earlier time.
+        busy.heard(at(1900));
+        assert_eq!(busy.judge(at(1000), at(2000)), Verdict::Ask);
+    }
+
+    #[test]
+    fn one_asks_at_a_time() {
+        let pulse = pulse(1);
+        assert!(pulse.begin_asking() && !pulse.begin_asking());
+        pulse.done();
+        assert!(pulse.begin_asking());
+    }
+}
