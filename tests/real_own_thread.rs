@@ -4,6 +4,9 @@
 #[path = "real_support/patient.rs"]
 mod patient;
 
+#[path = "real_own_thread/anywhere.rs"]
+mod anywhere;
+
 use std::{thread, time::Duration};
 
 use leasehold::{LeaseState, LockRuntime, LockRuntimeBuilder, LossReason, ReleaseError, Released};

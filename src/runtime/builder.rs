@@ -133,9 +133,9 @@ impl LockRuntimeBuilder {
     /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
     /// Default: on the tokio runtime that it is made in.
     ///
-    /// Only this background work, and `connect()`, need no tokio runtime of yours. Poll every other
-    /// future inside of one with time enabled, and to its end in the same one: its timers belong to
-    /// that, and panic where there is none or where it was dropped.
+    /// Connections and timers live on that thread, too. So every future of the runtime, its locks and
+    /// its guards may be polled anywhere: outside of tokio, and in another tokio runtime than before.
+    /// The thread ends when the last of them is dropped, and the releases on their way are done.
     pub fn own_thread(self) -> Self {
         Self { own_thread: true, ..self }
     }
@@ -204,6 +204,14 @@ impl LockRuntimeBuilder {
     /// redis-rs that is re-exported as [`leasehold::redis`](crate::redis). Of a client, its address,
     /// login, database and TLS certificates are used, and connections of Leasehold's own are made.
     ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use leasehold::LockRuntime;
+    /// let locks = LockRuntime::builder().connect(std::env::var("REDIS_URL")?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`],
@@ -222,7 +230,7 @@ impl LockRuntimeBuilder {
     {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
-        let (clock, handle) = (Arc::clone(&self.clock), executor.handle().clone());
+        let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
         // On the executor: whatever polls this future may be no tokio runtime.
         let connecting = async move { RedisStore::connect(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
@@ -255,16 +263,15 @@ impl LockRuntimeBuilder {
     {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
-        let (clock, handle) = (Arc::clone(&self.clock), executor.handle().clone());
+        let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
         let store = RedisStore::lazy(&config, clock, handle, id)?;
         Ok(self.start(Arc::new(store), executor, timing, id))
     }
 
     /// Keeps the leases in the memory of this process, under the same rules.
     ///
-    /// Outside of a tokio runtime it gets a thread of its own for its background work. Futures
-    /// that wait, such as an acquire of a taken lock or `lost()`, have to be polled inside of a
-    /// tokio runtime with time enabled nevertheless.
+    /// Outside of a tokio runtime it gets a thread of its own, as with
+    /// [`own_thread`](Self::own_thread).
     ///
     /// # Errors
     ///
@@ -299,6 +306,7 @@ impl LockRuntimeBuilder {
     ) -> LockRuntime {
         let label = RuntimeLabel::of_process(&self.service);
         let Self { clock, entropy, rules, .. } = self;
+        let clock = executor.clock(clock);
         let parts =
             EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules };
         LockRuntime::new(Engine::start(parts))

@@ -14,13 +14,15 @@ use tokio::{
     task::{JoinError, JoinHandle},
 };
 
+use super::home_clock::HomeClock;
+
 /// The tokio runtime on which connections, renewals and cleanup live.
 ///
 /// Cloning is cheap. A thread of its own ends when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Executor {
     handle: Handle,
-    _thread: Option<Arc<OwnThread>>,
+    thread: Option<Arc<OwnThread>>,
 }
 
 #[derive(Debug)]
@@ -32,7 +34,7 @@ impl Executor {
     /// The tokio runtime that the caller runs in; `None` outside of one.
     pub fn current() -> Option<Self> {
         let handle = Handle::try_current().ok()?;
-        Some(Self { handle, _thread: None })
+        Some(Self { handle, thread: None })
     }
 
     /// A thread with a runtime of its own, which blocking code elsewhere cannot starve.
@@ -49,7 +51,7 @@ impl Executor {
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         })?;
-        Ok(Self { handle, _thread: Some(Arc::new(OwnThread { _stop: stop })) })
+        Ok(Self { handle, thread: Some(Arc::new(OwnThread { _stop: stop })) })
     }
 
     /// Whether timers of a clock work here: a tokio runtime may have been built without them.
@@ -80,6 +82,16 @@ impl Executor {
     ) -> Result<T, JoinError> {
         let mut running = Running(self.handle.spawn(work));
         (&mut running.0).await
+    }
+
+    /// A clock for what lives here: with a thread of its own, its timers are that thread's, so that
+    /// what waits for them may be polled anywhere.
+    #[must_use]
+    pub fn clock(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
+        match self.thread {
+            Some(_) => Arc::new(HomeClock::new(clock, self.clone())),
+            None => clock,
+        }
     }
 
     /// The handle to spawn on.

@@ -6,6 +6,7 @@ mod core;
 mod drain;
 mod executor;
 mod footprint;
+mod home_clock;
 mod job;
 mod outage;
 mod reaper;
