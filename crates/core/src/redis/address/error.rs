@@ -30,6 +30,8 @@ pub enum AddressPart {
     Socket,
     /// Whether and how TLS is used.
     Tls,
+    /// What stands behind `?`.
+    Parameter,
     /// Anything else.
     Other,
 }

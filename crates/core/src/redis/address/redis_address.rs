@@ -16,7 +16,8 @@ use super::{
 /// - `rediss://…` for TLS, with the feature `tls`
 /// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
 ///
-/// with `valkey` in place of `redis` where you like. Characters of user and password that have a
+/// with `valkey` in place of `redis` where you like. Any other parameter is refused, except `protocol`,
+/// which changes nothing: connections speak RESP3. Characters of user and password that have a
 /// meaning in addresses are percent-encoded. Of a client, its address, login, database and TLS
 /// certificates are used; the protocol and the settings of TCP are Leasehold's own.
 #[derive(Clone)]
@@ -115,6 +116,15 @@ impl TryFrom<&str> for RedisAddress {
 
     fn try_from(url: &str) -> Result<Self, AddressError> {
         Self::parse(url)
+    }
+}
+
+/// For what yields texts by value, such as `std::env::var`.
+impl TryFrom<String> for RedisAddress {
+    type Error = AddressError;
+
+    fn try_from(url: String) -> Result<Self, AddressError> {
+        Self::parse(&url)
     }
 }
 
@@ -231,6 +241,42 @@ mod tests {
         ] {
             let read = RedisAddress::parse(good).map(|address| address.to_string());
             assert_eq!(read.as_deref(), Ok(shown), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_would_be_ignored_is_refused_by_its_name() {
+        for (bad, named) in [
+            ("redis://h?foo=1", "`foo`"),
+            ("redis://h/2?timeout=5s", "`timeout`"),
+            ("redis://h?protocol=resp3&ssl_cert_reqs=none", "`ssl_cert_reqs`"),
+            ("redis+unix:///s?db=1&retries=3&user=u&pass=p", "`retries`"),
+            ("unix:///s?database=1", "`database`"),
+        ] {
+            let error = RedisAddress::parse(bad).unwrap_err();
+            assert_eq!(error.part(), AddressPart::Parameter, "{bad}");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        // Its value, what has none, and what stands behind a password may be part of one.
+        for bad in [
+            "redis://h?foo=s3cret",
+            "redis://h?s3cret",
+            "unix:///s?foo=s3cret",
+            "unix:///s?pass=p&s3cret=1",
+        ] {
+            let error = RedisAddress::parse(bad).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn texts_of_every_kind_are_read() {
+        let text = String::from("redis://h:7/3");
+        let of_str: Result<RedisAddress, _> = text.as_str().try_into();
+        let of_ref: Result<RedisAddress, _> = (&text).try_into();
+        let of_string: Result<RedisAddress, _> = text.try_into();
+        for address in [of_str, of_ref, of_string] {
+            assert_eq!(address.unwrap().to_string(), "redis://h:7/3");
         }
     }
 

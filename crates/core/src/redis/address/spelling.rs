@@ -112,10 +112,25 @@ fn over_tcp(scheme: &str, rest: &str) -> Result<String, Fault> {
                 );
                 return Err((AddressPart::Login, shown, what, remedy));
             }
-            _ => {}
+            "" | "protocol" => {}
+            _ => return Err(unknown_parameter(shown, pair)),
         }
     }
     Ok(shown)
+}
+
+/// A parameter that would be ignored. Its value is not repeated, and neither is one that has none.
+fn unknown_parameter(shown: String, pair: &str) -> Fault {
+    let is_name = |name: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
+    };
+    let what = match pair.split_once('=') {
+        Some((name, _)) if is_name(name) => format!("the parameter `{name}` is not known"),
+        _ => "what stands behind `?` is not known".into(),
+    };
+    let remedy = "leave it out; timeouts, TLS and the number of connections are set on the builder";
+    (AddressPart::Parameter, shown, what, remedy.into())
 }
 
 fn host_and_port(scheme: &str, server: &str) -> Result<(), Fault> {
@@ -204,6 +219,7 @@ fn over_socket(scheme: &str, rest: &str) -> Result<String, Fault> {
         let what = "the path of the socket has the character `#`".into();
         return Err((AddressPart::Socket, shown, what, "write %23 in its place".into()));
     }
+    let mut has_login = false;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("db", db)) => database_of_socket(&shown, db)?,
@@ -211,7 +227,11 @@ fn over_socket(scheme: &str, rest: &str) -> Result<String, Fault> {
                 return Err(unencoded(shown, '+'));
             }
             Some(("user" | "pass", text)) if !is_utf8(text) => return Err(not_utf8(shown)),
-            Some(_) => {}
+            Some(("user" | "pass", _)) => has_login = true,
+            Some(("protocol", _)) => {}
+            // Perhaps the rest of a password, so it is not repeated.
+            Some(_) if has_login => return Err(unencoded(shown, '&')),
+            Some(_) => return Err(unknown_parameter(shown, pair)),
             // The rest of a password, so it is not repeated.
             None => return Err(unencoded(shown, '&')),
         }
