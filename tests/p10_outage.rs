@@ -4,6 +4,8 @@
 mod counted;
 #[path = "p10_outage/logged.rs"]
 mod logged;
+#[path = "p10_outage/texts.rs"]
+mod texts;
 #[path = "p10_outage/tries.rs"]
 mod tries;
 mod virtual_support;

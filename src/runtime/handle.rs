@@ -21,6 +21,7 @@ pub struct LockRuntime {
 
 /// What a force-release came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ForceReleased {
     /// The lease that was found has ended.
     Ended {

@@ -200,7 +200,12 @@ async fn an_outage_says_what_failed_since_when_and_of_which_lock() {
     assert_eq!(outage.waited.as_secs(), 5);
     assert!(outage.silent_for > secs(6), "it began before the call: {outage}");
     let text = outage.to_string();
-    for words in [World::NAME, "has not answered for", "commands failed", "refused; try again"] {
+    for words in [
+        World::NAME,
+        "has not answered for",
+        "commands of this process failed",
+        "refused; try again",
+    ] {
         assert!(text.contains(words), "{words:?}: {text}");
     }
 }

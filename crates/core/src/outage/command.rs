@@ -2,6 +2,7 @@ use crate::words::{AcquisitionId, FenceToken, LockName};
 
 /// The kinds of command that a runtime sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CommandKind {
     /// Asks for one lock.
     Acquire,

@@ -21,6 +21,7 @@ pub struct Silence {
 
 /// A server that does not answer, as seen at one moment.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Outage {
     /// When the first command was sent that was not answered.
     pub since: Instant,
@@ -84,6 +85,11 @@ impl Silence {
     /// Whether the server has answered any command at `at` or later.
     pub fn heard_since(&self, at: Instant) -> bool {
         self.heard_at.is_some_and(|heard_at| heard_at >= at)
+    }
+
+    /// When the server answered last.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard_at
     }
 
     /// Whether the server was asked since `at`, and has not answered anything.

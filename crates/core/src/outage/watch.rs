@@ -55,6 +55,11 @@ impl OutageWatch {
         self.state().silence.heard_since(at)
     }
 
+    /// When the server answered any command last.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.state().silence.heard_at()
+    }
+
     /// Whether the server was asked since `at`, and has not answered anything.
     pub fn has_been_silent_since(&self, at: Instant) -> bool {
         self.state().silence.has_been_silent_since(at)

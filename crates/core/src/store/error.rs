@@ -3,6 +3,9 @@ use std::{borrow::Cow, fmt};
 use crate::words::LockName;
 
 /// What a failure of a store means for the command that met it.
+///
+/// There is no fifth kind to come: every failure is one of these, and whoever handles them has to
+/// handle all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
     /// The command has not run; repeating it is free.
@@ -75,9 +78,9 @@ impl StoreError {
         self
     }
 
-    /// The same error, naming no lock.
+    /// The same error, naming no lock: for an error around it that names the lock itself.
     #[must_use]
-    pub(crate) fn for_no_lock(mut self) -> Self {
+    pub fn for_no_lock(mut self) -> Self {
         self.0.lock = None;
         self
     }

@@ -14,18 +14,24 @@ impl Engine {
         error: Option<StoreError>,
     ) -> AcquireError {
         let now = self.clock.now();
-        let (since, failed, last_error) = match self.outages().outage() {
-            Some(Outage { since, unanswered, last_error }) => (since, unanswered, last_error),
-            // Another command was answered meanwhile.
-            None if error.is_some() => (started, 1, None),
+        let outage = self.outages().outage();
+        let heard_at = self.outages().heard_at().filter(|heard_at| *heard_at >= started);
+        // Without an outage, the command of this call alone has failed.
+        let answers_others = outage.is_none() && error.is_some() && heard_at.is_some();
+        let (since, failed, last_error) = match (outage, heard_at) {
+            (Some(Outage { since, unanswered, last_error, .. }), _) => {
+                (since, unanswered, last_error)
+            }
+            (None, Some(heard_at)) if answers_others => (heard_at, 1, None),
             // What was sent is still on its way.
-            None => (self.outages().silent_since().unwrap_or(started), 0, None),
+            (None, _) => (self.outages().silent_since().unwrap_or(started), 0, None),
         };
-        let error = error.or(last_error).unwrap_or_else(not_yet);
+        let error = error.or(last_error).unwrap_or_else(not_yet).for_no_lock();
         AcquireError::Unavailable(Box::new(Unavailable {
             lock: lock.clone(),
             waited: now.saturating_since(started),
             silent_for: now.saturating_since(since),
+            answers_others,
             failed,
             error,
         }))

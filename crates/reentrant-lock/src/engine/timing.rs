@@ -40,10 +40,10 @@ impl Timing {
             }
             Ok(())
         };
-        least("claim window", self.claim_window, Duration::from_millis(50))?;
-        least("command timeout", self.command_timeout, Duration::from_millis(10))?;
-        least("blocked report", self.blocked_after, Duration::from_millis(100))?;
-        least("outage patience", self.outage_patience, OptionsError::MIN_OUTAGE_PATIENCE)?;
+        least("a claim window", self.claim_window, Duration::from_millis(50))?;
+        least("a command timeout", self.command_timeout, Duration::from_millis(10))?;
+        least("a blocked report", self.blocked_after, Duration::from_millis(100))?;
+        least("an outage patience", self.outage_patience, OptionsError::MIN_OUTAGE_PATIENCE)?;
         if self.wait > OptionsError::MAX_WAIT {
             return Err(TimingError::Wait(OptionsError::Wait { wait: self.wait }));
         }
@@ -79,14 +79,32 @@ impl Default for Timing {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_of_range_is_told_in_a_sentence() {
+        let zero = Duration::ZERO;
+        for (timing, words) in [
+            (Timing { claim_window: zero, ..Timing::default() }, "a claim window of 0ns is too"),
+            (Timing { blocked_after: zero, ..Timing::default() }, "a blocked report of 0ns is too"),
+            (Timing { outage_patience: zero, ..Timing::default() }, "an outage patience of 0ns"),
+        ] {
+            let told = timing.validated().unwrap_err().to_string();
+            assert!(told.starts_with(words), "{told}");
+        }
+    }
+}
+
 /// A time of [`Timing`] that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimingError {
     /// A time is below its range.
-    #[error("a {what} of {value:?} is too short; give it at least {least:?}")]
+    #[error("{what} of {value:?} is too short; give it at least {least:?}")]
     TooShort {
-        /// Which time.
+        /// Which time, with its article.
         what: &'static str,
         /// The time that was given.
         value: Duration,

@@ -15,9 +15,12 @@ pub struct Unavailable {
     pub lock: LockName,
     /// How long the call tried.
     pub waited: Duration,
-    /// For how long no command of this runtime has been answered; it may have begun before the call.
+    /// For how long no command of this runtime has been answered, for whatever lock. It may have begun
+    /// before the call.
     pub silent_for: Duration,
-    /// How many commands of this runtime failed in that time.
+    /// Whether the server answered other commands of this runtime after this call had begun.
+    pub answers_others: bool,
+    /// How many commands of this runtime failed in that time, for whatever lock.
     pub failed: u64,
     /// Why the last of them failed.
     pub error: StoreError,
@@ -26,14 +29,25 @@ pub struct Unavailable {
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lock, failed, error, .. } = self;
-        let silent_for = whole_millis(self.silent_for);
-        write!(f, "lock {lock:?}: the server has not answered for {silent_for:?}")?;
+        let (silent_for, waited) = (whole_millis(self.silent_for), whole_millis(self.waited));
+        write!(f, "lock {lock:?}: ")?;
+        if self.answers_others {
+            write!(f, "its command was not answered, while others of this process were")?;
+        } else if silent_for.is_zero() {
+            write!(f, "the server did not answer")?;
+        } else {
+            write!(f, "the server has not answered for {silent_for:?}")?;
+        }
         match failed {
             0 | 1 => {}
-            failed => write!(f, ", and {failed} commands failed")?,
+            failed => write!(f, ", and {failed} commands of this process failed")?,
         }
-        let waited = whole_millis(self.waited);
-        write!(f, "; gave up after {waited:?}, whether the lock is free is unknown: {error}")
+        if waited.is_zero() {
+            write!(f, "; gave up at once")?;
+        } else {
+            write!(f, "; gave up after {waited:?}")?;
+        }
+        write!(f, ", whether the lock is free is unknown: {error}")
     }
 }
 
