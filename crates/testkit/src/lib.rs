@@ -17,6 +17,7 @@ pub mod cluster;
 pub mod contract;
 mod entropy;
 pub mod faulty;
+pub mod gates;
 pub mod history;
 mod log;
 mod patience;

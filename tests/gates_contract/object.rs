@@ -1,0 +1,238 @@
+//! The gate on object stores: the one in memory, and the S3 client over HTTP/1.1.
+
+use std::sync::{Arc, Mutex};
+
+use leasehold::{
+    Stamp,
+    fencing::{FenceGate, GateError, ObjectGate},
+};
+use leasehold_testkit::{
+    contract::Task,
+    gates::{Faults, GateSubject, Outcome, Relay, Upstream},
+};
+use object_store::{Error, ObjectStore, ObjectStoreExt, path::Path};
+
+use crate::{
+    s3_support::{Manner, S3Server, client},
+    steered::{Pause, Steered},
+    words::outcome,
+};
+
+/// A store, and a gate before it. A name is written at `Path::from(name)`, as the guide does.
+#[derive(Debug)]
+struct Objects {
+    store: Arc<dyn ObjectStore>,
+    gate: ObjectGate,
+}
+
+impl Objects {
+    fn on(store: Arc<dyn ObjectStore>) -> Self {
+        let gate = ObjectGate::new(Arc::clone(&store)).bytes_differ(true);
+        Self { store, gate }
+    }
+
+    /// Those that mean one path, however they are read.
+    fn accepts(name: &str) -> bool {
+        let path = Path::from(name);
+        let is_one = Path::parse(name).is_ok_and(|parsed| parsed == path);
+        is_one && !path.is_root() && path.as_ref().len() <= ObjectGate::MAX_PATH_BYTES
+    }
+
+    async fn write(&self, name: &str, value: &str, presented: Stamp) -> Outcome {
+        outcome(self.gate.put(&Path::from(name), value.to_owned(), presented).await)
+    }
+
+    /// By the name itself, as behind a `dyn FenceGate`.
+    async fn advance(&self, name: &str, presented: Stamp) -> Outcome {
+        match FenceGate::advance(&self.gate, name, presented).await {
+            // The same bytes make the same ETag: the watermark has moved, and the gate tells that it
+            // does not shut out who has looked already.
+            Err(GateError::Store(told)) if told.what().contains("the write took place") => {
+                Outcome::Accepted
+            }
+            advanced => outcome(advanced),
+        }
+    }
+
+    async fn read(&self, name: &str) -> Option<String> {
+        let found = match self.store.get(&Path::from(name)).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => return None,
+            Err(error) => panic!("{error}"),
+        };
+        if ObjectGate::is_placeholder(&found.attributes) {
+            return None;
+        }
+        Some(String::from_utf8(found.bytes().await.unwrap().to_vec()).unwrap())
+    }
+
+    async fn write_past(&self, name: &str, value: &str) -> Outcome {
+        match self.store.put(&Path::from(name), value.to_owned().into()).await {
+            Ok(_) => Outcome::Accepted,
+            Err(_) => Outcome::Unknown,
+        }
+    }
+}
+
+/// The crate's store in memory.
+#[derive(Debug)]
+pub(crate) struct InMemorySubject {
+    objects: Objects,
+    steering: Steering,
+}
+
+/// What goes wrong within the process.
+#[derive(Debug)]
+struct Steering {
+    steered: Arc<Steered>,
+    paused: Mutex<Option<Arc<Pause>>>,
+}
+
+impl Steering {
+    fn paused(&self) -> Arc<Pause> {
+        Arc::clone(self.paused.lock().unwrap().as_ref().expect("a write is held"))
+    }
+}
+
+/// The next write is meant: one at a time is under way.
+impl Faults for Steering {
+    fn lose_answer(&self, _of: Stamp, _gated: bool) {
+        self.steered.lose_next_answer();
+    }
+
+    fn hold(&self, _of: Stamp) {
+        *self.paused.lock().unwrap() = Some(self.steered.pause_next());
+    }
+
+    fn held(&self) -> Task<'_> {
+        Box::pin(async move { self.paused().reached().await })
+    }
+
+    /// A writer that has gone has taken its write with it.
+    fn deliver(&self) -> Task<'_> {
+        self.paused().end();
+        Box::pin(tokio::task::yield_now())
+    }
+
+    /// A write is one step of the process itself.
+    fn crash_points(&self) -> u64 {
+        0
+    }
+
+    fn crash_at(&self, _point: u64) {}
+
+    fn calm(&self) {}
+}
+
+/// The S3 client before a small server, with a relay between them.
+#[derive(Debug)]
+struct S3 {
+    objects: Objects,
+    relay: Relay,
+    _server: S3Server,
+}
+
+impl S3 {
+    async fn start(manner: Manner) -> Self {
+        let server = S3Server::start(manner).await;
+        let relay = Relay::before(Upstream::Tcp(server.port())).await;
+        Self { objects: Objects::on(client(relay.port())), relay, _server: server }
+    }
+}
+
+impl Faults for S3 {
+    /// The stamp stands in the metadata, or in the body.
+    fn lose_answer(&self, of: Stamp, _gated: bool) {
+        self.relay.lose_answer(&of.lease.to_string());
+    }
+
+    fn hold(&self, of: Stamp) {
+        self.relay.hold(&of.lease.to_string());
+    }
+
+    fn held(&self) -> Task<'_> {
+        self.relay.held()
+    }
+
+    fn deliver(&self) -> Task<'_> {
+        self.relay.deliver()
+    }
+
+    fn crash_points(&self) -> u64 {
+        16
+    }
+
+    fn crash_at(&self, point: u64) {
+        self.relay.cut_at(point);
+    }
+
+    fn calm(&self) {
+        self.relay.calm();
+    }
+}
+
+/// A server whose ETags change with every write.
+#[derive(Debug)]
+pub(crate) struct S3Subject(S3);
+
+/// One whose ETags come from the bytes, which differ with every lease.
+#[derive(Debug)]
+pub(crate) struct S3OfBytesSubject(S3);
+
+/// What the suite asks of a gate on objects; the parts of a subject are named after it.
+macro_rules! on_objects {
+    ($subject:ident, $start:expr, [$($objects:tt)*], [$($faults:tt)*]) => {
+        impl GateSubject for $subject {
+            fn start() -> Task<'static, Arc<dyn GateSubject>> {
+                Box::pin(async { Arc::new($start.await) as _ })
+            }
+
+            fn accepts(&self, name: &str) -> bool {
+                Objects::accepts(name)
+            }
+
+            fn write<'a>(
+                &'a self,
+                name: &'a str,
+                value: &'a str,
+                presented: Stamp,
+            ) -> Task<'a, Outcome> {
+                Box::pin(self$($objects)*.write(name, value, presented))
+            }
+
+            fn advance<'a>(&'a self, name: &'a str, presented: Stamp) -> Task<'a, Outcome> {
+                Box::pin(self$($objects)*.advance(name, presented))
+            }
+
+            fn read<'a>(&'a self, name: &'a str) -> Task<'a, Option<String>> {
+                Box::pin(self$($objects)*.read(name))
+            }
+
+            fn write_past<'a>(&'a self, name: &'a str, value: &'a str) -> Task<'a, Outcome> {
+                Box::pin(self$($objects)*.write_past(name, value))
+            }
+
+            fn faults(&self) -> Option<&dyn Faults> {
+                Some(&self$($faults)*)
+            }
+        }
+    };
+}
+
+fn in_memory() -> InMemorySubject {
+    let steered = Steered::sound();
+    let objects = Objects::on(Arc::clone(&steered) as Arc<dyn ObjectStore>);
+    InMemorySubject { objects, steering: Steering { steered, paused: Mutex::default() } }
+}
+
+async fn s3() -> S3Subject {
+    S3Subject(S3::start(Manner::default()).await)
+}
+
+async fn s3_of_bytes() -> S3OfBytesSubject {
+    S3OfBytesSubject(S3::start(Manner { etags_of_bytes: true, ..Manner::default() }).await)
+}
+
+on_objects!(InMemorySubject, std::future::ready(in_memory()), [.objects], [.steering]);
+on_objects!(S3Subject, s3(), [.0.objects], [.0]);
+on_objects!(S3OfBytesSubject, s3_of_bytes(), [.0.objects], [.0]);
