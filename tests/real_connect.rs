@@ -11,6 +11,8 @@ mod credentials;
 mod lazy;
 #[path = "real_connect/pools.rs"]
 mod pools;
+#[path = "real_connect/slow.rs"]
+mod slow;
 #[path = "real_connect/strangers.rs"]
 mod strangers;
 
@@ -172,6 +174,11 @@ async fn a_login_that_is_missing_or_wrong() {
         let (kind, text) = refusal(patient::builder(), &url).await;
         assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
         names(&text, &[&address, "give the address a user and password"]);
+        // In our words: the server's own advice is about its protocol.
+        assert!(!text.contains("HELLO"), "{text}");
+        if password.is_empty() {
+            names(&text, &["the server asks for a user and password (NOAUTH)"]);
+        }
     }
     assert_eq!(server.query::<u64>(&["DBSIZE"]), 0);
 }

@@ -44,7 +44,7 @@ pub enum ConnectError {
     TokioEnded,
     /// The system refused a thread of its own.
     #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
-    Thread(#[source] io::Error),
+    Thread(io::Error),
 }
 
 /// Why a lock could not be looked at.

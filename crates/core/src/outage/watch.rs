@@ -114,7 +114,7 @@ impl OutageWatch {
         let Subject { command, lock, lease, fence } = subject;
         let ([reached, failed], is_told) = {
             let State { silence, journal } = &mut *self.state();
-            let reached = if error.is_answer() {
+            let reached = if error.is_sign_of_life() {
                 silence.answered(now).map(|outage| now.saturating_since(outage.since))
             } else {
                 silence.unanswered(sent_at, error.clone());

@@ -136,5 +136,6 @@ fn failure_of_all<T>(answers: &[Result<T, StoreError>]) -> Option<&StoreError> {
     if answers.iter().any(was_answered) {
         return None;
     }
-    answers.iter().find_map(|answer| answer.as_ref().err())
+    let failures = || answers.iter().filter_map(|answer| answer.as_ref().err());
+    failures().find(|error| error.is_sign_of_life()).or_else(|| failures().next())
 }

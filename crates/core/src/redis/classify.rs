@@ -114,6 +114,10 @@ fn words_of(error: &RedisError) -> String {
         // The client library keeps the server's own words to itself.
         return "the server refused the login".into();
     }
+    if error.code() == Some("NOAUTH") {
+        // Its own words are long, and about the protocol.
+        return "the server asks for a user and password (NOAUTH)".into();
+    }
     let words = match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
+use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select, task::JoinError};
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     not_dialed::NotDialed,
     pulse::{Pulse, Verdict},
     script::Call,
+    within::within,
 };
 use crate::{
     clock::{Clock, Instant},
@@ -60,6 +61,9 @@ struct Present {
     pulse: Arc<Pulse>,
 }
 
+/// A command that was sent and is not answered yet.
+type Late = Pin<Box<dyn Future<Output = Result<Value, RedisError>> + Send>>;
+
 /// An exchange that brought no answer, or an error.
 struct Failed {
     error: StoreError,
@@ -95,7 +99,7 @@ impl Lane {
     }
 
     async fn exchange(&self, call: Call<'_>, deadline: Instant) -> Result<Value, Failed> {
-        let mut present = if let Some(present) = self.present() {
+        let present = if let Some(present) = self.present() {
             present
         } else {
             let connecting = Box::pin(self.connect());
@@ -103,16 +107,12 @@ impl Lane {
             connected.map_err(|error| Failed { error, connection_ended: false })?
         };
         let sent_at = self.0.clock.now();
-        let answer = {
-            let evaluating = pin!(evaluate(&mut present.connection, call));
-            self.within(deadline, evaluating).await
-        };
-        match answer {
-            Some(Ok(value)) => {
+        match self.send(&present, call, deadline).await {
+            Ok(Ok(value)) => {
                 present.pulse.heard(self.0.clock.now());
                 Ok(value)
             }
-            Some(Err(error)) => {
+            Ok(Err(error)) => {
                 if spoils_connection(&error) {
                     self.give_up(present.generation);
                 } else {
@@ -120,14 +120,63 @@ impl Lane {
                 }
                 Err(Failed { error: classify(&error), connection_ended: error.is_io_error() })
             }
-            None => {
+            Err(late) => {
+                let mut error = unanswered();
                 match present.pulse.judge(sent_at, self.0.clock.now()) {
                     Verdict::GiveUp => self.give_up(present.generation),
-                    Verdict::Ask => self.ask(present),
+                    Verdict::Ask => {
+                        if present.pulse.heard_since(sent_at) {
+                            error = error.while_others_were_answered();
+                        }
+                        self.hear_late(&present.pulse, late);
+                        self.ask(present);
+                    }
                 }
-                Err(Failed { error: unanswered(), connection_ended: false })
+                Err(Failed { error, connection_ended: false })
             }
         }
+    }
+
+    /// Calls by digest, and with the whole text if the server does not know the digest; yields what
+    /// was not answered by the deadline.
+    async fn send(
+        &self,
+        present: &Present,
+        call: Call<'_>,
+        deadline: Instant,
+    ) -> Result<Result<Value, RedisError>, Late> {
+        if !call.has_body() {
+            match self.send_one(present, call.by_digest(), deadline).await? {
+                Err(error) if error.code() == Some("NOSCRIPT") => {}
+                answer => return Ok(answer),
+            }
+        }
+        Box::pin(self.send_one(present, call.by_body(), deadline)).await
+    }
+
+    async fn send_one(
+        &self,
+        present: &Present,
+        command: Cmd,
+        deadline: Instant,
+    ) -> Result<Result<Value, RedisError>, Late> {
+        let mut connection = present.connection.clone();
+        // Owned, so that a late answer can be waited for by a task.
+        let mut sending: Late =
+            Box::pin(async move { connection.send_packed_command(&command).await });
+        let answer = self.within(deadline, sending.as_mut()).await;
+        answer.map(|answer| answer.and_then(refuse_error)).ok_or(sending)
+    }
+
+    /// Waits a while for an answer that nobody needs any more: it tells that the connection works.
+    fn hear_late(&self, pulse: &Arc<Pulse>, late: Late) {
+        let (clock, pulse) = (Arc::clone(&self.0.clock), Arc::clone(pulse));
+        drop(self.0.runtime.spawn(async move {
+            let until = clock.now() + pulse.patience() * 2;
+            if let Some(Ok(_)) = within(&*clock, until, late).await {
+                pulse.heard(clock.now());
+            }
+        }));
     }
 
     fn present(&self) -> Option<Present> {

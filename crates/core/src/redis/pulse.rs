@@ -43,9 +43,9 @@ impl Pulse {
         self.heard_at.fetch_max(nanos(now), Ordering::Relaxed);
     }
 
-    /// Whether something was read at `at` or later.
+    /// Whether something was read after `at`.
     pub(super) fn heard_since(&self, at: Instant) -> bool {
-        self.heard_at() >= at
+        self.heard_at() > at
     }
 
     /// Judges a connection on which a command that was sent at `sent_at` has no answer at `now`.
@@ -114,7 +114,7 @@ mod tests {
     fn answers_to_other_commands_keep_a_connection_until_they_end_too() {
         let busy = pulse(1);
         busy.heard(at(1950));
-        assert!(busy.heard_since(at(1000)) && !busy.heard_since(at(1951)));
+        assert!(busy.heard_since(at(1000)) && !busy.heard_since(at(1950)));
         assert_eq!(busy.judge(at(1000), at(2000)), Verdict::Ask);
         assert_eq!(busy.judge(at(1000), at(2050)), Verdict::GiveUp);
         // What is read late tells nothing of an earlier time.

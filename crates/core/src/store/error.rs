@@ -58,6 +58,7 @@ struct Inner {
     lock: Option<LockName>,
     endpoint: Option<String>,
     is_answer: bool,
+    others_were_answered: bool,
 }
 
 impl StoreError {
@@ -68,7 +69,9 @@ impl StoreError {
         remedy: impl Into<Cow<'static, str>>,
     ) -> Self {
         let (what, remedy) = (what.into(), remedy.into());
-        Self(Box::new(Inner { kind, what, remedy, lock: None, endpoint: None, is_answer: false }))
+        let (lock, endpoint, is_answer, others_were_answered) = (None, None, false, false);
+        let inner = Inner { kind, what, remedy, lock, endpoint, is_answer, others_were_answered };
+        Self(Box::new(inner))
     }
 
     /// The same error, naming the lock that it struck.
@@ -121,6 +124,20 @@ impl StoreError {
         self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
 
+    /// The same error of a command that was not answered, while others on its connection were: the
+    /// server can be reached, and is slow.
+    #[must_use]
+    pub(crate) fn while_others_were_answered(mut self) -> Self {
+        self.0.others_were_answered = true;
+        self
+    }
+
+    /// Whether something was heard of the server: this error, or answers to other commands after its
+    /// own was sent.
+    pub(crate) fn is_sign_of_life(&self) -> bool {
+        self.is_answer() || self.0.others_were_answered
+    }
+
     /// The same failure of a command of which an earlier copy may have run.
     pub(crate) fn or_unknown(mut self) -> Self {
         if self.0.kind == StoreErrorKind::Definite {
@@ -169,7 +186,8 @@ impl fmt::Display for StoreError {
 
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, what, remedy, lock, endpoint, is_answer } = &*self.0;
+        let Inner { kind, what, remedy, lock, endpoint, is_answer, others_were_answered } =
+            &*self.0;
         f.debug_struct("StoreError")
             .field("kind", kind)
             .field("what", what)
@@ -177,6 +195,7 @@ impl fmt::Debug for StoreError {
             .field("lock", lock)
             .field("endpoint", endpoint)
             .field("is_answer", is_answer)
+            .field("others_were_answered", others_were_answered)
             .finish()
     }
 }
