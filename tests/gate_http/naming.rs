@@ -11,10 +11,14 @@ use axum::{
     http::request::Parts,
     routing::put,
 };
-use leasehold::fencing::{
-    MemoryGate,
-    http::{FenceLayer, Unnamed},
+use leasehold::{
+    RedisConfig, RedisPool,
+    fencing::{
+        MemoryGate, RedisGate,
+        http::{FenceLayer, Unnamed},
+    },
 };
+use leasehold_testkit::Log;
 
 use crate::{
     client::{of, write, write_to},
@@ -141,4 +145,31 @@ async fn a_path_that_the_handler_would_refuse_is_400_and_names_nothing() {
     }
     assert_eq!(gate.known_resources(), 0);
     assert_eq!(write(server.address, 7, Some(of(41)), "x").await.status(), 200);
+}
+
+/// A client makes names up: that is its own affair, and no operator is called.
+#[tokio::test]
+async fn a_name_that_the_gate_cannot_keep_is_400_and_no_error_in_the_log() {
+    let (log, _collecting) = Log::of_this_thread();
+    // Nobody listens there: such a name is refused before anything is sent.
+    let config = RedisConfig::new("redis+unix:///nowhere/redis.sock").unwrap();
+    let layer = FenceLayer::new(RedisGate::new(RedisPool::new(&config).unwrap()), |request| {
+        Box::pin(async {
+            let Path(name) = Path::<String>::from_request_parts(request, &()).await?;
+            Ok(Some(name))
+        })
+    });
+    let things = Router::new().route("/{thing}", put(async || "written")).route_layer(layer);
+    let server = Server::of(things).await;
+    for path in ["/a%7D", "/a%00b", "/watermark:%7Bb%7D", "/%7B7%7D:watermark"] {
+        let answer = write_to(server.address, path, of(41), "x").await;
+        assert_eq!(answer.status(), 400, "{path}: {}", answer.body);
+        assert!(answer.body.contains("ResourceMalformed"), "{}", answer.body);
+    }
+    assert!(!log.tells("ERROR") && !log.tells("WARN"), "{:?}", log.lines());
+
+    // A name that it can keep, and a storage that is not there: that is told.
+    let answer = write_to(server.address, "/a", of(41), "x").await;
+    assert_eq!(answer.status(), 503, "{}", answer.body);
+    assert!(log.tells("WARN"), "{:?}", log.lines());
 }
