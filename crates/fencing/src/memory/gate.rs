@@ -1,17 +1,16 @@
 use std::{
-    collections::{BTreeMap, HashMap},
-    mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex},
 };
 
 use leasehold_core::Stamp;
-use tokio::sync::oneshot;
 
+use super::watermark::{Judged, Watermark, lock};
 use crate::{
     error::StaleFence,
     gate::{FenceGate, GateFuture},
     refusal::Refusals,
-    rule::{Admitted, Verdict, judge},
+    rule::{Verdict, judge},
 };
 
 /// Watermarks in the memory of this process, for data that lives there too.
@@ -27,26 +26,6 @@ pub struct MemoryGate {
     watermarks: Mutex<HashMap<Box<str>, Arc<Watermark>>>,
     refusals: Refusals,
 }
-
-/// The watermark of one resource, and who waits until the write that runs has ended.
-#[derive(Debug, Default)]
-struct Watermark {
-    state: Mutex<State>,
-    ended: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    highest: Option<Stamp>,
-    writing: bool,
-    /// Threads that wait to write.
-    blocked: usize,
-    /// Admissions, in the order in which they came.
-    waiting: BTreeMap<u64, (Stamp, oneshot::Sender<Judged>)>,
-    next: u64,
-}
-
-type Judged = Result<Admitted, StaleFence>;
 
 impl MemoryGate {
     /// A gate that has seen nothing yet.
@@ -70,7 +49,8 @@ impl MemoryGate {
         write: impl FnOnce() -> T,
     ) -> Result<T, StaleFence> {
         let watermark = self.watermark(resource);
-        let _running = self.begin(&watermark, resource, presented)?;
+        let mut held = watermark.hold(|highest, stamp| self.pass(highest, resource, stamp));
+        held.judge(presented)?;
         Ok(write())
     }
 
@@ -79,59 +59,10 @@ impl MemoryGate {
         lock(&self.watermarks).len()
     }
 
-    /// Waits until no write runs, and begins one.
-    fn begin<'a>(
-        &'a self,
-        watermark: &'a Watermark,
-        resource: &'a str,
-        presented: Stamp,
-    ) -> Result<Running<'a>, StaleFence> {
-        let mut state = lock(&watermark.state);
-        while state.writing {
-            state.blocked += 1;
-            state = watermark.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.blocked -= 1;
-        }
-        match self.pass(&mut state.highest, resource, presented) {
-            Ok(_) => {
-                state.writing = true;
-                Ok(Running { gate: self, watermark, resource })
-            }
-            Err(refused) => {
-                // The one that was woken does not write: the next has its turn.
-                watermark.wake_one(&state);
-                Err(refused)
-            }
-        }
-    }
-
-    async fn admission(&self, resource: &str, presented: Stamp) -> Judged {
-        let watermark = self.watermark(resource);
-        loop {
-            let (place, told) = {
-                let mut state = lock(&watermark.state);
-                if !state.writing {
-                    return self.pass(&mut state.highest, resource, presented);
-                }
-                let (tell, told) = oneshot::channel();
-                let number = state.next;
-                state.next += 1;
-                state.waiting.insert(number, (presented, tell));
-                (Place { watermark: &watermark, number }, told)
-            };
-            let judged = told.await;
-            drop(place);
-            // Nobody is dropped untold but by a panic of a log; then it asks anew.
-            if let Ok(judged) = judged {
-                return judged;
-            }
-        }
-    }
-
-    fn pass(&self, seen: &mut Option<Stamp>, resource: &str, presented: Stamp) -> Judged {
-        match judge(*seen, presented) {
+    fn pass(&self, highest: &mut Option<Stamp>, resource: &str, presented: Stamp) -> Judged {
+        match judge(*highest, presented) {
             Verdict::Admit(admitted) => {
-                *seen = Some(presented);
+                *highest = Some(presented);
                 self.refusals.admitted();
                 Ok(admitted)
             }
@@ -156,68 +87,28 @@ impl Default for MemoryGate {
 
 impl FenceGate for MemoryGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
-        Box::pin(async move { Ok(self.admission(resource, presented).await?) })
+        Box::pin(async move {
+            let watermark = self.watermark(resource);
+            let rule = |highest: &mut Option<Stamp>, stamp| self.pass(highest, resource, stamp);
+            Ok(watermark.admit(presented, rule).await?)
+        })
     }
-}
-
-impl Watermark {
-    fn wake_one(&self, state: &State) {
-        if state.blocked > 0 {
-            self.ended.notify_one();
-        }
-    }
-}
-
-/// A write that runs; it ends when this is dropped, also by a panic.
-struct Running<'a> {
-    gate: &'a MemoryGate,
-    watermark: &'a Watermark,
-    resource: &'a str,
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let state = &mut *lock(&self.watermark.state);
-        // Judged here and not by their own futures: their executor may be the one that a thread
-        // blocks which waits to write, and writes that follow each other would let none of them in.
-        for (presented, tell) in mem::take(&mut state.waiting).into_values() {
-            let judged = self.gate.pass(&mut state.highest, self.resource, presented);
-            // One that was dropped meanwhile may have been admitted, as it is documented.
-            let _ = tell.send(judged);
-        }
-        state.writing = false;
-        self.watermark.wake_one(state);
-    }
-}
-
-/// The place of an admission that waits; dropping it takes the admission back.
-struct Place<'a> {
-    watermark: &'a Watermark,
-    number: u64,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        lock(&self.watermark.state).waiting.remove(&self.number);
-    }
-}
-
-/// A panic of a caller's write leaves nothing half done here: no lock is held while it runs.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
-        sync::mpsc,
+        sync::{
+            atomic::{AtomicBool, Ordering},
+            mpsc,
+        },
         task::{Context, Poll, Waker},
         time::Duration,
     };
 
     use super::*;
-    use crate::{error::GateError, testing::stamp};
+    use crate::{error::GateError, rule::Admitted, testing::stamp};
 
     #[tokio::test]
     async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {
@@ -287,6 +178,35 @@ mod tests {
         assert_eq!(stays.as_mut().poll(context), Poll::Ready(Ok(Admitted::Newer)));
         assert!(gate.write("a", stamp(42, 2), || ()).is_err());
         assert_eq!(gate.write("a", stamp(43, 3), || 7), Ok(7));
+    }
+
+    /// Writes that follow each other without a pause let every admission in.
+    #[test]
+    fn admissions_among_many_writes_all_end_and_the_newest_stands() {
+        let gate = Arc::new(MemoryGate::new());
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        // Stale from the first admission on, and judged all the same.
+                        let _ = gate.write("a", stamp(1, 1), || ());
+                        let _ = gate.write("a", stamp(5_000, 5_000), || ());
+                    }
+                });
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                for fence in 2..2_000 {
+                    let admitted = gate.admit("a", stamp(fence, fence)).await;
+                    assert!(matches!(admitted, Ok(_) | Err(GateError::Stale(_))), "{admitted:?}");
+                }
+                assert_eq!(gate.admit("a", stamp(9_000, 1)).await, Ok(Admitted::Newer));
+            });
+            done.store(true, Ordering::Relaxed);
+        });
+        assert!(gate.write("a", stamp(5_000, 5_000), || ()).is_err());
+        assert_eq!(gate.write("a", stamp(9_000, 1), || 7), Ok(7));
     }
 
     #[test]
