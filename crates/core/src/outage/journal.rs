@@ -16,12 +16,16 @@ use crate::{
 ///
 /// The first failure of a row is told with what it was about. The others are counted, and told
 /// together at each [`tick`](Self::tick), every few seconds. The row ends with an outage, or with a
-/// tick since whose predecessor commands have succeeded and none has failed. A few losses are told one by one, and the others as a number.
+/// tick since whose predecessor commands have succeeded and none has failed. A command that was sent
+/// before that end, and fails after it, begins no other row. A few losses are told one by one, and
+/// the others as a number.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     row: Option<Row>,
     /// When a row was begun in the log last.
     began_at: Option<Instant>,
+    /// When the last row ended.
+    ended_at: Option<Instant>,
     losses: Few,
     regressions: Few,
 }
@@ -50,15 +54,17 @@ impl Journal {
     /// A row that begins sooner after another is told with the next tick.
     const PAUSE: Duration = Duration::from_secs(5);
 
-    /// A command failed at `now`.
+    /// A command failed at `now` that was sent at `sent_at`.
     pub(super) fn failed<'a>(
         &mut self,
         now: Instant,
+        sent_at: Instant,
         subject: Subject<'a>,
         error: &'a StoreError,
     ) -> Option<Line<'a>> {
         let is_new = self.row.is_none();
-        if is_new && subject.is_probe() {
+        let is_stale = || self.ended_at.is_some_and(|ended_at| sent_at < ended_at);
+        if is_new && (subject.is_probe() || is_stale()) {
             // It was sent during a row that is over.
             return None;
         }
@@ -83,14 +89,18 @@ impl Journal {
         }
     }
 
-    /// The server answers again, which it had not for so long.
-    pub(super) fn reached(&mut self, unreachable_for: Duration) -> Option<Line<'static>> {
+    /// The server answers again at `now`, which it had not for so long.
+    pub(super) fn reached(
+        &mut self,
+        now: Instant,
+        unreachable_for: Duration,
+    ) -> Option<Line<'static>> {
         let row = self.row.as_mut()?;
         row.longest = row.longest.max(unreachable_for);
         if unreachable_for < Self::BLIP {
             return None;
         }
-        self.end_row()
+        self.end_row(now)
     }
 
     /// A lease was lost at `now`.
@@ -116,11 +126,12 @@ impl Journal {
         self.row.as_ref().is_some_and(|row| row.news != Counts::default())
     }
 
-    /// Some seconds have passed: what is worth telling by now.
+    /// Some seconds have passed until `now`: what is worth telling by now.
     ///
     /// The server has been out of reach for so long; `None` when it answers.
     pub(super) fn tick(
         &mut self,
+        now: Instant,
         unreachable_for: Option<Duration>,
         at_stake: AtStake,
     ) -> Vec<Line<'static>> {
@@ -136,7 +147,7 @@ impl Journal {
                     last_error: row.last_error.clone(),
                 }));
             }
-            Some(row) if row.mended => lines.extend(self.end_row()),
+            Some(row) if row.mended => lines.extend(self.end_row(now)),
             _ => {}
         }
         let (losses, regressions) = (self.losses.take_others(), self.regressions.take_others());
@@ -145,7 +156,8 @@ impl Journal {
         lines
     }
 
-    fn end_row(&mut self) -> Option<Line<'static>> {
+    fn end_row(&mut self, now: Instant) -> Option<Line<'static>> {
+        self.ended_at = Some(now);
         let Row { told, failed, lost, longest, .. } = self.row.take()?;
         told.then_some(Line::Recovered(Recovered { unreachable_for: longest, failed, lost }))
     }
@@ -173,7 +185,7 @@ mod tests {
 
     fn fail(journal: &mut Journal, now: Instant, kind: CommandKind, times: u64) -> usize {
         let error = error();
-        let told = |_| journal.failed(now, Subject::many(kind), &error).is_some();
+        let told = |_| journal.failed(now, now, Subject::many(kind), &error).is_some();
         (0..times).map(told).filter(|told| *told).count()
     }
 
@@ -187,7 +199,7 @@ mod tests {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1000), 1);
         let at_stake = AtStake { leases: 1000, waiting: 7 };
-        let lines = journal.tick(Some(4 * SECOND), at_stake);
+        let lines = journal.tick(at(5), Some(4 * SECOND), at_stake);
         assert_eq!(failing(&lines), ("999 renew".into(), 0));
         assert_eq!(fail(&mut journal, at(6), CommandKind::Acquire, 3), 0);
         let name = LockName::new("a").unwrap();
@@ -200,14 +212,16 @@ mod tests {
         };
         let told = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
         assert_eq!(told, 5);
-        let lines = journal.tick(Some(9 * SECOND), at_stake);
+        let lines = journal.tick(at(10), Some(9 * SECOND), at_stake);
         let [Line::Failing(failing), Line::MoreLost(995)] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!((failing.lost, failing.at_stake), (1000, at_stake));
-        assert!(journal.tick(Some(14 * SECOND), at_stake).is_empty());
-        let Some(Line::Recovered(recovered)) = journal.reached(15 * SECOND) else { panic!() };
+        assert!(journal.tick(at(15), Some(14 * SECOND), at_stake).is_empty());
+        let Some(Line::Recovered(recovered)) = journal.reached(at(16), 15 * SECOND) else {
+            panic!()
+        };
         let expected = Recovered { unreachable_for: 15 * SECOND, failed: 1003, lost: 1000 };
         assert_eq!(recovered, expected);
-        assert!(journal.tick(None, at_stake).is_empty());
+        assert!(journal.tick(at(20), None, at_stake).is_empty());
     }
 
     #[test]
@@ -218,12 +232,12 @@ mod tests {
                 let now = at(tick * 5) + SECOND / 10 * blip;
                 lines += fail(&mut journal, now, CommandKind::Heartbeat, 2);
                 journal.succeeded();
-                lines += usize::from(journal.reached(SECOND / 20).is_some());
+                lines += usize::from(journal.reached(now, SECOND / 20).is_some());
             }
-            lines += journal.tick(None, AtStake::default()).len();
+            lines += journal.tick(at(tick * 5 + 5), None, AtStake::default()).len();
         }
         assert_eq!(lines, 11);
-        let lines = journal.tick(None, AtStake::default());
+        let lines = journal.tick(at(55), None, AtStake::default());
         assert!(matches!(lines[..], [Line::Recovered(_)]), "{lines:?}");
     }
 
@@ -231,20 +245,35 @@ mod tests {
     fn a_server_that_nobody_asks_is_not_said_to_answer_again() {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
-        assert!(journal.tick(None, AtStake::default()).is_empty());
+        assert!(journal.tick(at(5), None, AtStake::default()).is_empty());
         assert_eq!(fail(&mut journal, at(60), CommandKind::Release, 1), 0);
-        assert_eq!(failing(&journal.tick(None, AtStake::default())), ("1 release".into(), 0));
+        assert_eq!(
+            failing(&journal.tick(at(65), None, AtStake::default())),
+            ("1 release".into(), 0)
+        );
         journal.succeeded();
-        assert_eq!(journal.tick(None, AtStake::default()).len(), 1);
+        assert_eq!(journal.tick(at(70), None, AtStake::default()).len(), 1);
     }
 
     #[test]
     fn a_row_that_nobody_heard_of_ends_in_silence() {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
-        assert!(journal.reached(2 * SECOND).is_some());
+        assert!(journal.reached(at(3), 2 * SECOND).is_some());
         assert_eq!(fail(&mut journal, at(4), CommandKind::Renew, 1), 0);
-        assert!(journal.reached(2 * SECOND).is_none());
+        assert!(journal.reached(at(6), 2 * SECOND).is_none());
         assert_eq!(fail(&mut journal, at(6), CommandKind::Renew, 1), 1);
+    }
+
+    #[test]
+    fn a_failure_of_a_row_that_is_over_begins_no_other() {
+        let (mut journal, error) = (Journal::default(), error());
+        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
+        let renew = Subject::many(CommandKind::Renew);
+        assert!(journal.reached(at(9), 8 * SECOND).is_some());
+        assert!(journal.failed(at(10), at(8), renew, &error).is_none());
+        assert!(journal.tick(at(15), None, AtStake::default()).is_empty());
+        // One that was sent afterwards does.
+        assert!(journal.failed(at(16), at(9), renew, &error).is_some());
     }
 }

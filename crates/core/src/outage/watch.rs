@@ -103,7 +103,7 @@ impl OutageWatch {
         let lines = {
             let State { silence, journal } = &mut *self.state();
             let outage = silence.outage().map(|outage| now.saturating_since(outage.since));
-            journal.tick(outage, at_stake)
+            journal.tick(now, outage, at_stake)
         };
         lines.iter().for_each(Line::write);
     }
@@ -120,8 +120,8 @@ impl OutageWatch {
                 silence.unanswered(sent_at, error.clone());
                 None
             };
-            let reached = reached.and_then(|after| journal.reached(after));
-            let failed = journal.failed(now, subject, error);
+            let reached = reached.and_then(|after| journal.reached(now, after));
+            let failed = journal.failed(now, sent_at, subject, error);
             let is_told = failed.is_some();
             ([reached, failed], is_told)
         };
@@ -145,7 +145,7 @@ impl OutageWatch {
             let State { silence, journal } = &mut *self.state();
             let ended = silence.answered(now);
             journal.succeeded();
-            ended.and_then(|outage| journal.reached(now.saturating_since(outage.since)))
+            ended.and_then(|outage| journal.reached(now, now.saturating_since(outage.since)))
         };
         line.iter().for_each(Line::write);
     }
