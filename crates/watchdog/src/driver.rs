@@ -102,7 +102,7 @@ impl Driver {
     /// Logs what has failed, and what depends on the server.
     fn tell_outage(&self, now: Instant) {
         self.watchlist.common().outages().tick(now, || AtStake {
-            leases: self.watchlist.leases().len(),
+            leases: self.watchlist.held(),
             waiting: self.keeper.waiting(),
         });
     }

@@ -125,6 +125,11 @@ impl Watchlist {
         state.queue.iter().filter_map(|watched| watched.lease.clone()).collect()
     }
 
+    /// How many leases are held.
+    pub(crate) fn held(&self) -> usize {
+        self.state().queue.iter().filter(|watched| watched.lease.is_some()).count()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.state().queue.len()
     }
