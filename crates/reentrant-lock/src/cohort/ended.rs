@@ -85,6 +85,22 @@ impl Cohort {
         }
     }
 
+    /// Whether the next copy of the release is to be sent now, because messages may have been lost;
+    /// otherwise `waker` is woken when that is so.
+    pub(crate) fn repeats_now(
+        &mut self,
+        id: AcquisitionId,
+        first: FenceToken,
+        waker: &Waker,
+    ) -> bool {
+        let is_this = self.is_ending(id, first);
+        let Phase::Ending(ending) = &mut self.phase else { return false };
+        if !is_this {
+            return false;
+        }
+        ending.gap.is_due(waker)
+    }
+
     /// Whether no release is on its way any more. Otherwise a task that tries the lock after it is
     /// woken by then, and at `until` at the latest.
     pub(crate) fn settles(&mut self, waker: &Waker, until: Instant) -> bool {
@@ -170,7 +186,7 @@ impl Cohort {
         let mut place = Place::wanted(m, next.id, next.ttl)
             .with_sent(next.heartbeat.number, next.sent_at)
             .uncertain(ending.repeated);
-        place.asks_soon = ending.asks_soon;
+        place.asks_soon = ending.gap.asks_at;
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
                 let grant = told(m, next.id, next.ttl, sent_at, &granted);

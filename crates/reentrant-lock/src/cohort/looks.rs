@@ -12,8 +12,9 @@ use super::{
     state::Cohort,
 };
 
-/// Within which time whoever waits asks again after messages may have been lost.
-const SOON: Duration = Duration::from_millis(50);
+/// Within which time a place is asked for again after messages may have been lost. The pause
+/// between two rounds of heartbeats comes on top of it; 50 ms in all are promised.
+const SOON: Duration = Duration::from_millis(30);
 
 impl Cohort {
     /// Time has come to look: a heartbeat may be due, an offer stale, a first command unattended.
@@ -40,6 +41,9 @@ impl Cohort {
                 ending.watched_until = None;
                 effects.wake_all = std::mem::take(&mut ending.watchers);
             }
+            Phase::Ending(ending) if ending.gap.asks_at.is_some_and(|at| at <= m.now) => {
+                effects.wake = ending.gap.look(m.now);
+            }
             Phase::Ending(ending) if ending.unattended_at(m).is_some_and(|at| at <= m.now) => {
                 // Whoever gave the lease back does not look at the answer: the runtime asks again.
                 ending.driven = true;
@@ -63,15 +67,22 @@ impl Cohort {
         }
     }
 
-    /// Messages may have been lost: whoever waits in Redis asks again, soon, and also when a command
-    /// is under way, for its answer may be older than what was lost.
+    /// Messages may have been lost: a place is asked for again soon. A command that is under way
+    /// does not count: its answer may be older than what was lost, or never come.
     pub(crate) fn missed_something(&mut self, m: &Moment<'_>) {
         let soon = m.now + SOON.mul_f64(m.jitter);
         match &mut self.phase {
             Phase::Place(place) => place.ask_soon(soon),
-            Phase::Asking(asking) => asking.asks_soon = Some(soon),
-            Phase::Ending(ending) => ending.asks_soon = Some(soon),
-            Phase::Turn(_) | Phase::Idle => {}
+            // Its task is woken, and when it is polled the runtime asks: one that is never polled is
+            // not to keep its place.
+            Phase::Asking(asking) => {
+                asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
+                asking.asks_soon = Some(soon);
+            }
+            Phase::Ending(ending) if ending.departed && ending.next.is_some() => {
+                ending.gap.asks_at = Some(soon);
+            }
+            Phase::Ending(_) | Phase::Turn(_) | Phase::Idle => {}
         }
     }
 
@@ -120,7 +131,7 @@ impl Asking {
 impl Ending {
     /// When to look next, if there is something to look for.
     pub(super) fn look_at(&self, m: &Moment<'_>) -> Option<Instant> {
-        let looks = [self.unattended_at(m), self.watched_until];
+        let looks = [self.unattended_at(m), self.watched_until, self.gap.asks_at];
         looks.into_iter().flatten().min()
     }
 

@@ -6,6 +6,7 @@ mod beginning;
 mod block;
 mod effects;
 mod ended;
+mod gap;
 mod looks;
 mod moment;
 mod passing;
@@ -32,11 +33,11 @@ pub(crate) use tasks::{Joined, Lead, Standing, Taken};
 
 use leasehold_core::{StoreError, StoreErrorKind};
 
-/// Nothing was heard of the store for as long as a task waited.
+/// Nothing was heard of the store for as long as a call waited.
 pub(crate) fn unheard() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,
-        "the server has not answered in the time of the wait",
+        "the server has not answered in the time of the call",
         "check server and network; give the wait more time than a round trip takes",
     )
 }

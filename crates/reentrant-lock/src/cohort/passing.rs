@@ -9,6 +9,7 @@ use crate::closing::rest;
 
 use super::{
     effects::{Effects, End, NextPlace, Send},
+    gap::Gap,
     moment::Moment,
     phase::{Ending, Phase},
     place::Place,
@@ -143,7 +144,7 @@ impl Cohort {
             repeated: false,
             since,
             driven,
-            asks_soon: None,
+            gap: Gap::default(),
             watchers: Vec::new(),
             watched_until: None,
         }));

@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use leasehold_core::{AcquisitionId, Instant, Ttl};
 
-use super::{effects::NextPlace, place::Place, queue::Ticket, turn::Turn};
+use super::{effects::NextPlace, gap::Gap, place::Place, queue::Ticket, turn::Turn};
 
 /// What a runtime has of a name in Redis: one live acquisition at most.
 // Very many names have a quiet turn: whatever is larger is boxed.
@@ -51,8 +51,8 @@ pub(crate) struct Ending {
     pub(super) since: Instant,
     /// Whether the runtime sees to it, rather than whoever gave the last lease back.
     pub(super) driven: bool,
-    /// Messages may have been lost: when the runtime asks again.
-    pub(super) asks_soon: Option<Instant>,
+    /// Messages that may have been lost since it was sent.
+    pub(super) gap: Gap,
     /// Tasks that try the lock once this is over.
     pub(super) watchers: Vec<Waker>,
     /// Until when the first of them waits for that.

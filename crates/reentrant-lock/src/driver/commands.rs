@@ -176,8 +176,25 @@ impl EndingTurn {
                 return;
             }
             let pause = shared.clock.now() + pauses.next_pause();
-            shared.clock.sleep_until(pause.min(self.end.until)).await;
+            self.pause(pause.min(self.end.until)).await;
         }
+    }
+
+    /// Waits until some time, or until the next copy is to be sent at once.
+    async fn pause(&self, until: Instant) {
+        let mut sleep = self.cohorts.shared.clock.sleep_until(until);
+        let mut is_over =
+            |cx: &mut Context<'_>| self.repeats_now(cx) || sleep.as_mut().poll(cx).is_ready();
+        poll_fn(|cx| if is_over(cx) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Whether a place depends on the answer, and messages to it may have been lost.
+    fn repeats_now(&self, cx: &Context<'_>) -> bool {
+        let (id, first) = (self.end.id, self.end.first);
+        let look = |member: &mut Member, _: &Moment<'_>| {
+            (member.cohort.repeats_now(id, first, cx.waker()), nothing())
+        };
+        self.end.next.is_some() && self.cohorts.with(&self.job.name, look) == Some(true)
     }
 
     /// Waits until not too many others are sent that nobody waits for; not for long, because
@@ -265,6 +282,7 @@ impl EndingTurn {
             drop(copies.remove(at));
         }
         match again.map(|again| again.as_mut().poll(cx)) {
+            _ if self.repeats_now(cx) => Poll::Ready(None),
             Some(Poll::Ready(())) => Poll::Ready(None),
             _ => Poll::Pending,
         }
