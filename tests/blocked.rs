@@ -71,6 +71,50 @@ async fn a_wait_for_another_task_tells_its_lease_without_asking_the_server() {
     drop(waiting.await);
 }
 
+/// A lock that is only kept closed has no holder who could hurry.
+#[tokio::test]
+async fn a_lock_that_is_kept_closed_is_told_as_such() {
+    let world = World::new();
+    let (ours, theirs) = (world.runtime(1), world.start(world.builder(2).service("billing")));
+    for (keeps, waits, here) in [(&ours, &ours, true), (&theirs, &ours, false)] {
+        let (log, _collecting) = Log::of_this_thread();
+        let name = format!("kept-{here}");
+        let acquire = lock(keeps, &name).acquire().hold_at_least(secs(60));
+        acquire.await.unwrap().release().await.unwrap();
+        let waiting = tokio::spawn(lock(waits, &name).acquire().wait_forever().into_future());
+        world.pass(secs(11)).await;
+        let lines = reports(&log);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let told =
+            [&format!("this_runtime={here}"), "kept=true", "opens_in=50s", "opens by itself"];
+        for words in told {
+            assert!(lines[0].contains(words), "{words}: {lines:?}");
+        }
+        assert!(!lines[0].contains("find out why"), "{lines:?}");
+        waiting.abort();
+    }
+}
+
+/// The holder is a task of this process, whose turn is not watched here any more.
+#[tokio::test]
+async fn a_lease_of_this_process_is_never_told_as_one_of_another() {
+    let (log, _collecting) = Log::of_this_thread();
+    let world = World::new();
+    let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
+    // A grant whose answer was lost: the server has the lease, and no task here has it.
+    world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire));
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Withdraw).always());
+    let trying = tokio::spawn(lock(&locks, "orders/42").acquire().ttl(secs(60)).try_now());
+    world.pass(secs(2)).await;
+    assert!(trying.await.unwrap().is_err());
+    let _waits = tokio::spawn(lock(&other, "orders/42").acquire().wait_forever().into_future());
+    let _waits = tokio::spawn(lock(&locks, "orders/42").acquire().wait_forever().into_future());
+    world.pass(secs(11)).await;
+    let lines = reports(&log);
+    let told: Vec<bool> = lines.iter().map(|line| line.contains("this_runtime=true")).collect();
+    assert_eq!(told, [false, true], "{lines:?}");
+}
+
 /// A thousand calls that wait for one lock, and a hundred locks that are stuck.
 #[tokio::test]
 async fn many_waits_are_reported_by_a_few_lines() {

@@ -20,5 +20,7 @@ mod starved;
 #[path = "p10_a_call_ends/tries.rs"]
 mod tries;
 mod virtual_support;
+#[path = "p10_a_call_ends/wakers.rs"]
+mod wakers;
 #[path = "p10_a_call_ends/with.rs"]
 mod with;

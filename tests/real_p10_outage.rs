@@ -106,6 +106,29 @@ async fn those_who_wait_keep_their_order_when_the_server_is_back_in_time() {
     }
 }
 
+/// However short: nothing else is on its way, and nothing was ever answered to a lazy runtime.
+#[tokio::test]
+async fn the_shortest_waits_say_that_the_server_is_away() {
+    for fate in Fate::ALL {
+        for wait in [1, 5, 50].map(Duration::from_millis) {
+            let server = RedisServer::builder().tcp().start();
+            let locks = connect(&server, LockRuntime::builder()).await;
+            let lazy = LockRuntime::builder().connect_lazy(&server.url()).expect("an address");
+            let lock = locks.lock("orders/42").expect("a name");
+            lock.acquire().await.expect("a lease").release().await.expect("held to the end");
+            fate.strike(&server);
+            for locks in [&locks, &lazy] {
+                for _ in 0..3 {
+                    let short = locks.lock("orders/42").expect("a name").acquire().wait(wait);
+                    let outage = unavailable(wait::soon("the end of a wait", short).await);
+                    assert!(outage.waited >= wait, "{fate:?}: {outage}");
+                }
+            }
+            fate.mend(&server);
+        }
+    }
+}
+
 /// The control: the same wait on a lock that somebody holds on a server that answers.
 #[tokio::test]
 async fn a_taken_lock_is_told_as_a_taken_lock() {

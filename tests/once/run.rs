@@ -97,6 +97,38 @@ async fn a_run_that_nobody_confirms_is_a_success() {
     assert_eq!(duplicate(&other).await.progress, Progress::Done);
 }
 
+/// The value does not tell it, so the log does; also of very many, in few lines.
+#[tokio::test]
+async fn a_success_that_nobody_confirms_is_logged_by_name() {
+    let (log, _collecting) = leasehold_testkit::Log::as_services_see_it();
+    let world = World::new();
+    let locks = world.runtime(1);
+    let ran = submission(&locks).run(|_| async { Ok::<_, io::Error>(()) }).await.unwrap();
+    assert!(ran.ran().is_some());
+    assert_eq!(log.lines(), [""; 0], "a door that is known to be closed is no news");
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
+    let run = |name: String| {
+        let once = locks.once(name).unwrap();
+        tokio::spawn(async move { once.run(|_| async { Ok::<_, io::Error>(()) }).await })
+    };
+    let ran = run("nightly".into());
+    world.pass(secs(2)).await;
+    assert!(ran.await.unwrap().unwrap().ran().is_some());
+    let lines = log.with("nightly");
+    let told: Vec<_> = lines.iter().filter(|line| line.contains("not confirmed")).collect();
+    assert_eq!(told.len(), 1, "{:?}", log.lines());
+    for words in ["WARN", "lock=nightly", "lease=", "fence=", "the work is done"] {
+        assert!(told[0].contains(words), "{words}: {told:?}");
+    }
+    let many: Vec<_> = (0..100).map(|number| run(format!("many/{number}"))).collect();
+    world.pass(secs(2)).await;
+    for ran in many {
+        assert!(ran.await.unwrap().unwrap().ran().is_some());
+    }
+    let told = log.with("not confirmed");
+    assert!((2..=10).contains(&told.len()), "{}", told.len());
+}
+
 /// Cancelled after the work was done, and while the server is told: the door is closed.
 #[tokio::test]
 async fn a_run_that_is_cancelled_after_its_success_keeps_the_door_closed() {

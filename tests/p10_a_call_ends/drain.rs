@@ -152,3 +152,53 @@ async fn a_shutdown_ends_a_drain_early() {
     assert_eq!(drain.await.unwrap().held, 0);
     drop(guard);
 }
+
+/// What to do next: the process is about to go, and nothing is to be connected anew in it.
+#[tokio::test]
+async fn a_refusal_says_whether_the_runtime_drains_or_was_shut_down() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let guard = lock(&locks).acquire().await.unwrap();
+    let waiting = Waiting::queued(&world, &locks).await;
+    let drain = drain(&locks, TIME);
+    world.settle().await;
+    let other = locks.lock("orders/43").unwrap();
+    let refused = [waiting.outcome().await.unwrap_err(), other.acquire().await.unwrap_err()];
+    for told in refused {
+        let text = told.to_string();
+        assert!(text.contains("is draining") && !text.contains("was shut down"), "{text}");
+    }
+    guard.release().await.unwrap();
+    let _ = drain.await.unwrap();
+    let text = other.acquire().await.unwrap_err().to_string();
+    assert!(text.contains("was shut down") && !text.contains("is draining"), "{text}");
+}
+
+/// An acquire that failed leaves nothing that is held: it is no lease that was not released.
+#[tokio::test]
+async fn a_report_lists_leases_and_no_failed_acquires() {
+    for drains in [true, false] {
+        let world = World::new();
+        let locks = world.runtime(1);
+        let guard = lock(&locks).acquire().await.unwrap();
+        world.store.inject(Rule::new(Fault::LoseRequest).always());
+        let tried =
+            tokio::spawn(locks.lock("tried").unwrap().acquire().wait(secs(1)).into_future());
+        world.pass(secs(3)).await;
+        assert!(tried.await.unwrap().is_err());
+        let waiting = Waiting::on(locks.lock("waits").unwrap().acquire());
+        world.settle().await;
+        let ends = if drains {
+            drain(&locks, secs(1))
+        } else {
+            let locks = locks.clone();
+            tokio::spawn(async move { locks.shutdown(secs(1)).await })
+        };
+        world.pass(secs(4)).await;
+        assert!(waiting.outcome().await.is_err());
+        let report = ends.await.unwrap();
+        let unreleased: Vec<_> = report.unreleased.iter().map(ToString::to_string).collect();
+        assert_eq!((report.held, &unreleased[..]), (1, &[NAME.into()][..]), "drains: {drains}");
+        drop(guard);
+    }
+}

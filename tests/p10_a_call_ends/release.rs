@@ -173,3 +173,32 @@ async fn a_hold_that_outlives_its_lease_is_told_as_a_loss() {
     let told = released.await.unwrap();
     assert!(matches!(told, Err(ReleaseError::Lost { .. })), "{told:?}");
 }
+
+/// The lock is not free when the server hears of it: it is kept closed.
+#[tokio::test]
+async fn an_unconfirmed_release_says_what_becomes_of_the_lock() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
+    for (keeps, says, not) in [(true, "stays closed", "is free"), (false, "is free", "closed")] {
+        let acquire = locks.lock(format!("keeps-{keeps}")).unwrap().acquire();
+        let acquire = if keeps { acquire.hold_at_least(secs(60)) } else { acquire };
+        let guard = acquire.await.unwrap();
+        let (told, ()) = tokio::join!(biased; guard.release(), world.pass(TIMEOUT));
+        let text = told.unwrap_err().to_string();
+        assert!(text.contains(says) && !text.contains(not), "{text}");
+    }
+}
+
+/// In an outage too: a task that waits here goes on in memory, and nothing is asked.
+#[tokio::test]
+async fn a_release_with_a_local_waiter_ends_at_once_in_an_outage() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    super::virtual_support::warm_up(&world, &locks).await;
+    let guard = lock(&locks).acquire().await.unwrap();
+    let next = super::virtual_support::Waiting::queued(&world, &locks).await;
+    world.store.inject(Rule::new(Fault::LoseRequest).always());
+    assert_eq!(guard.release().await.unwrap(), Released::Ended);
+    assert!(next.taken(&world).await.is_held());
+}

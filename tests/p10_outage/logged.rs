@@ -138,3 +138,48 @@ async fn a_line_that_loses_replies_now_and_then_costs_a_line_every_few_seconds()
     let lines = log.lines();
     assert!(lines.len() <= 120 / 5 + 2, "{} lines: {lines:#?}", lines.len());
 }
+
+/// What was sent before the server came back fails after it: that is no second outage.
+#[tokio::test]
+async fn a_late_failure_of_an_outage_that_is_over_is_no_second_one() {
+    let (log, _collecting) = Log::as_services_see_it();
+    let world = World::new();
+    let locks = world.runtime(1);
+    let early = locks.lock("early").unwrap();
+    let other = locks.lock("other").unwrap();
+    world.pass(secs(6)).await;
+    world.store.inject(Rule::new(Fault::Fail(crate::definite())).times(1));
+    assert!(other.try_acquire().await.is_err());
+    // Sent in the outage, and never answered.
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Acquire).lock(early.name()));
+    world.pass(millis(3_500)).await;
+    let trying = tokio::spawn(async move { early.try_acquire().await });
+    world.pass(millis(600)).await;
+    let guard = other.acquire().await.unwrap();
+    assert_eq!(log.count("the server answers again"), 1, "{:#?}", log.lines());
+    world.pass(secs(2)).await;
+    assert!(trying.await.unwrap().is_err());
+    world.pass(secs(20)).await;
+    let lines = log.lines();
+    assert_eq!(log.count("a command was not answered"), 1, "{lines:#?}");
+    assert_eq!(log.count("answers again") + log.count("no longer fail"), 1, "{lines:#?}");
+    guard.release().await.unwrap();
+}
+
+/// The look at the holder has 250 ms; a server that takes longer is slow, and not away.
+#[tokio::test]
+async fn a_look_that_is_dropped_is_no_failure() {
+    let (log, _collecting) = Log::as_services_see_it();
+    let world = World::new();
+    let (locks, others) = (world.runtime(1), world.another_line().runtime(2));
+    let held = lock(&others).acquire().await.unwrap();
+    world.slow_down(CommandKind::Inspect, millis(400));
+    let waiting = Waiting::on(lock(&locks).acquire().wait(secs(1)));
+    world.pass(millis(1_250)).await;
+    assert!(waiting.is_over());
+    let Err(leasehold::AcquireError::Timeout(timeout)) = waiting.outcome().await else { panic!() };
+    assert!(timeout.holder.is_none() && timeout.last_error.is_none(), "{timeout}");
+    world.pass(secs(20)).await;
+    assert_eq!(log.lines(), [""; 0]);
+    held.release().await.unwrap();
+}

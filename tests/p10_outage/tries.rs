@@ -1,9 +1,11 @@
+use std::task::Poll;
+
 use leasehold::AcquireError;
-use leasehold_testkit::{CommandKind, Fault, Rule};
+use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::{
     refusal, silences, unavailable,
-    virtual_support::{Waiting, World, lock, millis, secs},
+    virtual_support::{Waiting, World, lock, millis, poll_once, secs},
 };
 
 #[tokio::test]
@@ -81,4 +83,43 @@ async fn a_try_that_is_refused_is_no_outage() {
     assert_eq!(error.lock().unwrap().as_str(), World::NAME);
     let outcome = lock(&locks).acquire().wait(millis(0)).await;
     assert!(matches!(outcome, Err(AcquireError::Store(_))), "{outcome:?}");
+}
+
+/// What to do next fits a call that does not wait.
+#[tokio::test]
+async fn a_try_is_not_told_to_wait_for_longer() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let guard = lock(&locks).acquire().await.unwrap();
+    world.store.inject(Rule::new(Fault::DelayReply(Gate::new())).always());
+    drop(guard);
+    let waiting = Waiting::on(lock(&locks).acquire().wait(millis(0)));
+    world.pass(secs(2)).await;
+    let text = unavailable(waiting.outcome().await).to_string();
+    assert!(!text.contains("give the wait") && text.contains("check server"), "{text}");
+}
+
+/// The process stood still between the end of a release and the question: nothing was asked, so
+/// nobody knows whether the lock is taken.
+#[tokio::test]
+async fn a_try_that_had_no_time_to_ask_does_not_say_taken() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let guard = lock(&locks).acquire().await.unwrap();
+    let gate = Gate::new();
+    world.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(CommandKind::Release));
+    drop(guard);
+    world.settle().await;
+    let locks_too = locks.clone();
+    let mut trying = Box::pin(async move { lock(&locks_too).try_acquire().await });
+    assert!(poll_once(trying.as_mut()).is_pending());
+    gate.open();
+    world.settle().await;
+    world.clock().advance(secs(3));
+    let asked = world.store.sent(CommandKind::Acquire);
+    let Poll::Ready(outcome) = poll_once(trying.as_mut()) else {
+        assert!(world.store.sent(CommandKind::Acquire) > asked, "it asks");
+        return;
+    };
+    assert!(!matches!(outcome, Ok(None)), "{outcome:?}");
 }

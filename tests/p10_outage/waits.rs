@@ -162,7 +162,7 @@ async fn a_short_wait_that_saw_no_answer_says_so() {
         let world = World::new();
         let locks = world.runtime(1);
         world.store.inject(Rule::new(fault.clone()).always());
-        for wait in [millis(50), secs(1)] {
+        for wait in [millis(1), millis(5), millis(50), secs(1)] {
             let first = Waiting::on(lock(&locks).acquire().wait(wait));
             let second = Waiting::on(lock(&locks).acquire().wait(wait));
             world.pass(secs(4)).await;
@@ -207,5 +207,77 @@ async fn an_outage_says_what_failed_since_when_and_of_which_lock() {
         "refused; try again",
     ] {
         assert!(text.contains(words), "{words:?}: {text}");
+    }
+}
+
+/// Nobody here holds the lock, and its release is not answered: whether it is free is not known.
+#[tokio::test]
+async fn a_short_wait_behind_a_release_without_an_answer_says_so() {
+    for wait in [millis(1), millis(50), secs(1)] {
+        let world = World::new();
+        let locks = world.runtime(1);
+        let guard = lock(&locks).acquire().await.unwrap();
+        world.pass(secs(1)).await;
+        world.store.inject(Rule::new(Fault::DelayReply(Gate::new())).always());
+        drop(guard);
+        world.settle().await;
+        let waiting = Waiting::on(lock(&locks).acquire().wait(wait));
+        world.pass(wait + millis(300)).await;
+        outage(waiting).await;
+    }
+    // The control: the server answers, and another process has the lock by then.
+    let world = World::new();
+    let (locks, others) = (world.runtime(1), world.another_line().runtime(2));
+    let guard = lock(&locks).acquire().await.unwrap();
+    let theirs = Waiting::queued(&world, &others).await;
+    drop(guard);
+    let waiting = Waiting::on(lock(&locks).acquire().wait(millis(50)));
+    world.pass(millis(350)).await;
+    assert!(matches!(waiting.outcome().await, Err(AcquireError::Timeout(_))));
+    drop(theirs);
+}
+
+/// What a task of this process holds is taken, whatever the server says; and by whom is known.
+#[tokio::test]
+async fn a_lock_that_a_task_of_this_process_holds_is_taken_also_in_an_outage() {
+    for fault in silences() {
+        let world = World::new();
+        let locks = world.runtime(1);
+        let held = lock(&locks).acquire().ttl(secs(60)).await.unwrap();
+        world.store.inject(Rule::new(fault.clone()).always());
+        // Something has failed by now.
+        let other = Waiting::on(locks.lock("other").unwrap().acquire());
+        world.pass(secs(6)).await;
+        outage(other).await;
+        for wait in [millis(5), millis(50), secs(3), secs(12)] {
+            let waiting = Waiting::on(lock(&locks).acquire().wait(wait));
+            world.pass(just_before(wait)).await;
+            assert!(!waiting.is_over(), "{fault:?}, {wait:?}");
+            world.pass(millis(251)).await;
+            let error = waiting.outcome().await.unwrap_err();
+            let AcquireError::Timeout(timeout) = &error else { panic!("{fault:?}: {error}") };
+            let holder = timeout.holder.as_ref().expect("it is known here");
+            assert!(holder.this_runtime && holder.fence == held.fence(), "{error}");
+            assert!(timeout.last_error.is_none(), "{error}");
+        }
+        assert!(held.is_held(), "it is believed all the while");
+    }
+}
+
+/// The lease is lost while another task waits for it: from then on the silence counts.
+#[tokio::test]
+async fn a_wait_for_a_lease_that_is_lost_in_an_outage_ends_as_an_outage() {
+    for fault in silences() {
+        let world = World::new();
+        let locks = world.runtime(1);
+        let held = lock(&locks).acquire().await.unwrap();
+        let waiting = Waiting::queued(&world, &locks).await;
+        world.store.inject(Rule::new(fault.clone()).always());
+        world.pass(secs(9)).await;
+        assert!(held.is_held() && !waiting.is_over(), "{fault:?}");
+        world.pass(secs(1)).await;
+        assert!(!held.is_held());
+        world.pass(secs(5)).await;
+        outage(waiting).await;
     }
 }

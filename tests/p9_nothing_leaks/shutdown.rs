@@ -39,7 +39,7 @@ on_every_store! {
         world.store.clear_log();
         let lock = locks.lock(NAME).unwrap();
         for error in [lock.acquire().await.unwrap_err(), lock.try_acquire().await.unwrap_err()] {
-            assert!(matches!(&error, AcquireError::ShutDown { lock } if lock.as_str() == NAME));
+            assert!(matches!(&error, AcquireError::ShutDown { lock, .. } if lock.as_str() == NAME));
         }
         assert_eq!(world.store.sent(CommandKind::Acquire), 0);
         // Looking still works, and so does another runtime.

@@ -9,6 +9,7 @@ use leasehold_watchdog::Lost;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    closing::rest,
     driver::GivenBack,
     engine::{Cleanup, Told},
     error::{ReenterError, ReleaseError},
@@ -279,13 +280,14 @@ async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseErr
         Ok(Told::Kept { remaining }) => Ok(Released::Kept { remaining }),
         Ok(Told::Gone) => Err(lost(&held, LossReason::Gone)),
         Ok(Told::Over) => Err(unconfirmed(&held, heard_too_late())),
-        Err(source) => Err(unconfirmed(&held, source)),
+        Err(error) => Err(unconfirmed(&held, error)),
     }
 }
 
-fn unconfirmed(held: &Held, source: StoreError) -> ReleaseError {
+fn unconfirmed(held: &Held, error: StoreError) -> ReleaseError {
     let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-    ReleaseError::Unconfirmed { lock, fence, source }
+    let keeps = rest(held.lease.closed_until(), held.engine.clock.now()).is_some();
+    ReleaseError::Unconfirmed { lock, fence, keeps, error: error.for_no_lock() }
 }
 
 /// The lease was held to the end; whether its release or the end of its time came first is unknown.

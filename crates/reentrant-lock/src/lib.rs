@@ -26,7 +26,6 @@ mod released;
 #[doc(hidden)]
 pub mod seam;
 mod suspicion;
-mod tally;
 mod wait;
 mod with;
 

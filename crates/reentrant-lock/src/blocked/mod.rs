@@ -6,4 +6,4 @@ mod report;
 
 pub(crate) use pace::next_report;
 pub(crate) use ration::Ration;
-pub(crate) use report::{Holder, Report};
+pub(crate) use report::Report;

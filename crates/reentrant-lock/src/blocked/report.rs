@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, Class, FenceToken, Instant, LockName, store::Inspection};
+use leasehold_core::{Class, Instant, LockName};
 use leasehold_watchdog::HeldLease;
 
-use crate::error::QueuePosition;
+use crate::error::{HolderInfo, QueuePosition};
 
 /// The target of the event; part of the documented interface.
 const TARGET: &str = "leasehold::blocked";
@@ -19,55 +19,33 @@ pub(crate) struct Report {
     pub(crate) left_out: u64,
 }
 
-/// Who holds the lock that a call waits for.
-#[derive(Debug)]
-pub(crate) struct Holder {
-    label: String,
-    lease: AcquisitionId,
-    fence: FenceToken,
-    held_for: Duration,
-    this_runtime: bool,
-}
-
-impl Holder {
-    /// A task of this runtime.
-    pub(crate) fn here(lease: &HeldLease, label: String, now: Instant) -> Self {
-        Self {
-            label,
-            lease: lease.id(),
-            fence: lease.fence(),
-            held_for: now.saturating_since(lease.since()),
-            this_runtime: true,
-        }
-    }
-
-    /// Whom an inspection shows.
-    pub(crate) fn seen(inspection: Inspection) -> Option<Self> {
-        match inspection {
-            Inspection::Held(record) => Some(Self {
-                label: record.label,
-                lease: record.id,
-                fence: record.fence,
-                held_for: record.held_for,
-                this_runtime: false,
-            }),
-            Inspection::Free { .. } => None,
-        }
-    }
-}
-
 impl Report {
+    /// Tells it of a lock that a task of this runtime holds.
+    pub(crate) fn tell_lease(self, lease: &HeldLease, label: String, now: Instant) {
+        self.tell(Some(HolderInfo::of_lease(lease, label, now)));
+    }
+
     /// Tells it; without a holder where the lock is free at the moment.
-    pub(crate) fn tell(self, holder: Option<Holder>) {
+    pub(crate) fn tell(self, holder: Option<HolderInfo>) {
         let Self { lock, class, waited, position, left_out } = self;
         let class = class.as_str();
-        let Some(Holder { label, lease, fence, held_for, this_runtime }) = holder else {
+        let Some(holder) = holder else {
             tracing::warn!(
                 target: TARGET, %lock, class, ?waited, %position, left_out,
                 "a call has waited for long, and nobody holds the lock at the moment"
             );
             return;
         };
+        let HolderInfo { label, lease, fence, held_for, remaining, kept, this_runtime } = holder;
+        if kept {
+            tracing::warn!(
+                target: TARGET, %lock, class, ?waited, %position, left_out,
+                holder = label, this_runtime, %lease, %fence, ?held_for, kept, opens_in = ?remaining,
+                "a call has waited for long, and nobody holds the lock: it is kept closed, and opens \
+                 by itself"
+            );
+            return;
+        }
         tracing::warn!(
             target: TARGET, %lock, class, ?waited, %position, left_out,
             holder = label, this_runtime, %lease, %fence, ?held_for,

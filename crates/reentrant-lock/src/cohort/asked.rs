@@ -145,7 +145,7 @@ impl Cohort {
     /// The first task takes the token that it was just offered; it need not be woken for that.
     fn take_asked(&mut self, m: &Moment<'_>, lead: Ticket, effects: &mut Effects) -> Option<Asked> {
         let taken = self.take(m, lead, effects)?;
-        effects.wake = None;
+        effects.wake.take().into_iter().for_each(|waker| self.queue.discard(waker));
         Some(Asked::Taken(taken))
     }
 

@@ -35,7 +35,10 @@ pub(crate) struct Effects {
 impl Effects {
     /// What follows from one more event; a rule sends one command at most.
     pub(super) fn add(&mut self, more: Self) {
-        self.wake = self.wake.take().or(more.wake);
+        match self.wake {
+            None => self.wake = more.wake,
+            Some(_) => self.wake_all.extend(more.wake),
+        }
         self.wake_all.extend(more.wake_all);
         self.send = self.send.take().or(more.send);
         self.withdraw.extend(more.withdraw);

@@ -142,7 +142,10 @@ impl Place {
 
     /// A command failed in a way that waiting may mend.
     pub(super) fn failed(&mut self, m: &Moment<'_>, error: StoreError) {
-        self.ask_at(m.retry(self.failures, self.ttl));
+        // Never later than without the failure: it may be that of an older heartbeat.
+        let retry = m.retry(self.failures, self.ttl);
+        let regular = self.sent.back().map(|(_, at)| m.next_heartbeat(*at, self.ttl));
+        self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
         self.failures += 1;
         self.last_error = Some(error);
     }

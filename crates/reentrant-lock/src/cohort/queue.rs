@@ -16,6 +16,27 @@ struct Tasks {
     waiting: BTreeMap<Ticket, Waiting>,
     /// Tasks whose wait cannot come to anything, until they hear of it.
     failed: BTreeMap<Ticket, StoreError>,
+    /// Wakers that are not needed any more.
+    discarded: Discarded,
+}
+
+/// Wakers that are not needed any more, to be dropped outside of every lock: that may drop a task, and
+/// whatever it has of this very name.
+#[derive(Debug, Default)]
+#[must_use = "they are to be dropped outside of every lock"]
+pub(crate) struct Discarded {
+    // As a rule there is one: a list would cost an allocation for each task.
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Discarded {
+    fn push(&mut self, waker: Waker) {
+        match &self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.others.push(waker),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -33,10 +54,28 @@ impl LocalQueue {
 
     /// A task goes; whether it stood in the queue.
     pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
-        self.change(|tasks| {
-            tasks.failed.remove(&ticket);
-            tasks.waiting.remove(&ticket).is_some()
-        })
+        let Some(tasks) = &mut self.0 else { return false };
+        tasks.failed.remove(&ticket);
+        let left = tasks.waiting.remove(&ticket);
+        let was_there = left.is_some();
+        left.and_then(|waiting| waiting.waker).into_iter().for_each(|waker| self.discard(waker));
+        was_there
+    }
+
+    /// A waker is not needed any more.
+    pub(super) fn discard(&mut self, waker: Waker) {
+        self.0.get_or_insert_default().discarded.push(waker);
+    }
+
+    /// The wakers that are not needed any more. Asked for after each event, so that an empty queue
+    /// takes no room.
+    pub(super) fn take_discarded(&mut self) -> Discarded {
+        let Some(tasks) = &mut self.0 else { return Discarded::default() };
+        let discarded = std::mem::take(&mut tasks.discarded);
+        if self.is_done() {
+            self.0 = None;
+        }
+        discarded
     }
 
     /// Whoever is first, and the ttl it wants.
@@ -54,8 +93,9 @@ impl LocalQueue {
     pub(super) fn awaits(&mut self, ticket: Ticket, waker: &Waker) {
         if let Some(waiting) = self.task(ticket)
             && !waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker))
+            && let Some(before) = waiting.waker.replace(waker.clone())
         {
-            waiting.waker = Some(waker.clone());
+            self.discard(before);
         }
     }
 
@@ -106,7 +146,7 @@ impl LocalQueue {
 
     /// Whether nobody waits, or has still to hear of a failure.
     pub(super) fn is_done(&self) -> bool {
-        self.0.is_none()
+        self.0.as_ref().is_none_or(|tasks| tasks.waiting.is_empty() && tasks.failed.is_empty())
     }
 
     fn waiting(&self) -> Option<&BTreeMap<Ticket, Waiting>> {
@@ -117,13 +157,8 @@ impl LocalQueue {
         self.0.as_mut()?.waiting.get_mut(&ticket)
     }
 
-    /// Changes who is there; once nobody is, there is no room either.
+    /// Changes who is there.
     fn change<T: Default>(&mut self, change: impl FnOnce(&mut Tasks) -> T) -> T {
-        let Some(tasks) = &mut self.0 else { return T::default() };
-        let answer = change(tasks);
-        if tasks.waiting.is_empty() && tasks.failed.is_empty() {
-            self.0 = None;
-        }
-        answer
+        self.0.as_mut().map(|tasks| change(tasks)).unwrap_or_default()
     }
 }

@@ -1,10 +1,12 @@
 use leasehold_core::{AcquisitionId, FenceToken, Instant, StoreError};
 use leasehold_watchdog::Watch;
 
+use crate::closing::rest;
+
 use super::{
     moment::Moment,
     phase::Phase,
-    queue::{LocalQueue, Ticket},
+    queue::{Discarded, LocalQueue, Ticket},
     unheard,
 };
 
@@ -30,6 +32,11 @@ impl Cohort {
     /// Whether nothing is left to be remembered.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.queue.is_done()
+    }
+
+    /// The wakers that are not needed any more, to be dropped outside of every lock.
+    pub(crate) fn take_discarded(&mut self) -> Discarded {
+        self.queue.take_discarded()
     }
 
     /// How many tasks wait.
@@ -97,9 +104,19 @@ impl Cohort {
         }
     }
 
-    /// Whether a task of this runtime has the lock, or is about to take it.
-    pub(crate) fn is_held_here(&self) -> bool {
-        matches!(&self.phase, Phase::Turn(_))
+    /// Whether this runtime itself has the lock at `now`: a task holds it or is about to take it, or
+    /// it was given back to stay closed.
+    pub(crate) fn is_held_here(&self, now: Instant) -> bool {
+        match &self.phase {
+            Phase::Turn(_) => true,
+            Phase::Ending(ending) => rest(ending.closed_until, now).is_some(),
+            Phase::Idle | Phase::Asking(_) | Phase::Place(_) => false,
+        }
+    }
+
+    /// Whether the server said last that another runtime has the lock.
+    pub(crate) fn is_told_taken(&self) -> bool {
+        matches!(&self.phase, Phase::Place(place) if place.ahead.is_some())
     }
 
     /// Why the runtime could not ask: the last command failed, or none was answered.

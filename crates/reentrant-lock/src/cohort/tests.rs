@@ -428,3 +428,25 @@ fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
     assert_eq!(withdrawn(&effects), [lead]);
     assert!(scene.cohort.is_done());
 }
+
+/// The failure of an old heartbeat comes when the next one is almost due: that is not put off.
+#[test]
+fn a_late_failure_puts_no_heartbeat_off() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    let failure = || StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "wait");
+    for round in 0..8 {
+        let due = scene.with(|cohort, m| cohort.look_at(m)).expect("a place is asked for");
+        scene.now = due.max(scene.now);
+        let sent_at = scene.now;
+        let (beat, _) = scene.with(Cohort::tick);
+        let id = beat.expect("a heartbeat is due").waiter.id;
+        scene.pass(700);
+        let answer = Answer { sent_at, result: Err(failure()) };
+        let _ = scene.with(|cohort, m| cohort.heard(m, id, answer));
+        let next = scene.with(|cohort, m| cohort.look_at(m)).expect("a place is asked for");
+        let after = next.saturating_since(sent_at);
+        assert!(after <= Duration::from_millis(750), "round {round}: {after:?}");
+    }
+}

@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) reports: Mutex<Ration>,
     /// The calls that may wait for their own process, and were warned of.
     pub(crate) suspects: Mutex<Ration>,
+    /// The runs that succeeded without a confirmation, and were warned of.
+    pub(crate) unconfirmed: Mutex<Ration>,
 }
 
 /// The cohorts of all names that tasks of this runtime want; one is forgotten when it is idle.
@@ -120,14 +122,25 @@ impl Cohorts {
 
     /// How many names are known, and how many tasks wait for them.
     pub(crate) fn count(&self) -> (usize, usize) {
-        let names = self.names();
-        let waiting = |name: &LockName| self.look(name, Cohort::waiting).unwrap_or(0);
-        (names.len(), names.iter().map(waiting).sum())
+        let (mut names, mut waiting) = (0, 0);
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            names += shard.len();
+            // A sum: the order of a hash map does not show in it.
+            waiting += shard.values().map(|member| member.cohort.waiting()).sum::<usize>();
+        }
+        (names, waiting)
     }
 
     /// Looks at a cohort, if there is one.
     pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {
         self.shard(name).get(name).map(|member| look(&member.cohort))
+    }
+
+    /// The lease of a name that a task of this runtime holds, if one does.
+    pub(crate) fn held_here(&self, name: &LockName) -> Option<Arc<HeldLease>> {
+        let watch = self.look(name, Cohort::watch).flatten()?;
+        self.shared.watches.holder(watch)
     }
 
     /// The lease of a name that a task of this runtime holds, and who took it.
@@ -182,10 +195,12 @@ impl Cohorts {
         let command = effects.send.take().and_then(|send| self.announce(name, &metrics, send));
         let withdraw = |withdrawal| self.announce_withdrawal(name, &metrics, withdrawal);
         let withdrawals: Vec<_> = effects.withdraw.drain(..).map(withdraw).collect();
+        let discarded = member.cohort.take_discarded();
         if self.settle(member, &moment) {
             shard.remove(name);
         }
         drop(shard);
+        drop(discarded);
         self.perform(&metrics, effects);
         if let Some(command) = command {
             drop(self.shared.runtime.spawn(command.drive()));

@@ -334,12 +334,6 @@ impl InLine {
         self.cohorts.look(&self.name, look).unwrap_or((0, None))
     }
 
-    /// The lease that another task of this runtime has, if one does.
-    pub(crate) fn held_here(&self) -> Option<Arc<HeldLease>> {
-        let watch = self.cohorts.look(&self.name, crate::cohort::Cohort::watch).flatten()?;
-        self.cohorts.shared.watches.holder(watch)
-    }
-
     /// Why the runtime could not ask, if its last command failed.
     pub(crate) fn last_error(&self) -> Option<StoreError> {
         self.cohorts.look(&self.name, crate::cohort::Cohort::last_error).flatten()

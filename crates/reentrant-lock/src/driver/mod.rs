@@ -7,6 +7,7 @@ mod commands;
 mod heartbeats;
 mod line;
 mod listener;
+mod look;
 mod reports;
 #[cfg(test)]
 mod tests;

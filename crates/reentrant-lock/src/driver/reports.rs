@@ -2,7 +2,7 @@ use std::sync::{Arc, PoisonError};
 
 use leasehold_core::{Instant, LockName};
 
-use crate::blocked::{Holder, Report};
+use crate::blocked::Report;
 
 use super::cohorts::{Cohorts, Shared};
 
@@ -28,10 +28,9 @@ impl Cohorts {
         let look = async move {
             let shared = &cohorts.shared;
             let deadline = shared.clock.now() + shared.timing.command_timeout;
-            match shared.store.inspect(&report.lock, deadline).await {
-                Ok(inspection) => report.tell(Holder::seen(inspection)),
+            match shared.inspect(&report.lock, deadline).await {
+                Ok(inspection) => report.tell(shared.seen(inspection)),
                 Err(error) => {
-                    shared.metrics.store().error(error.kind());
                     tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
                 }
             }

@@ -98,6 +98,7 @@ impl Engine {
             runtime: executor.handle().clone(),
             reports: Mutex::default(),
             suspects: Mutex::default(),
+            unconfirmed: Mutex::default(),
         });
         let watchdog = Watchdog::start(
             executor.handle(),
@@ -153,7 +154,7 @@ impl Engine {
         name: &LockName,
         deadline: Instant,
     ) -> Result<Inspection, StoreError> {
-        self.counted(self.store.inspect(name, deadline).await)
+        self.cohorts.shared.inspect(name, deadline).await
     }
 
     /// Ends the lease that an inspection showed, and no other.

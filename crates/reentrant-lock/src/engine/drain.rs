@@ -1,5 +1,8 @@
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,13 +13,31 @@ use super::{core::Engine, shutdown::ShutdownReport};
 
 /// The drain of a runtime once it has begun; its report when it is over.
 #[derive(Debug, Default)]
-pub(crate) struct Drain(OnceLock<watch::Receiver<Option<ShutdownReport>>>);
+pub(crate) struct Drain {
+    begun: AtomicBool,
+    report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
+}
+
+impl Drain {
+    /// Whether it has begun, and its report is not there yet.
+    fn is_under_way(&self) -> bool {
+        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
+        self.begun.load(Ordering::SeqCst) && !is_over()
+    }
+}
 
 impl Engine {
+    /// Whether held leases are let end, and no new ones given.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.drain.is_under_way()
+    }
+
     /// Refuses new leases, lets guards end for at most `time`, then shuts down.
     ///
-    /// From the first poll on, acquires are refused and waiting calls get `ShutDown`. Held leases
-    /// are renewed, and can be re-entered, until their guards end. Once all have ended, or when
+    /// From the first poll on, acquires are refused and waiting calls get
+    /// [`ShutDown`](crate::AcquireError::ShutDown). Held leases are renewed, and can be re-entered,
+    /// until their guards end. Their holders are not told of the drain: `lost()` and `cancellation()`
+    /// resolve only when `time` is over. Where a holder is to end early, tell it yourself before. Once all have ended, or when
     /// `time` is over, what is still held is ended as [`shutdown`](Self::shutdown) does. The server
     /// has until `time` is over to confirm releases, and one command timeout in any case.
     ///
@@ -25,7 +46,7 @@ impl Engine {
     /// Dropping the future leaves the drain under way. Another call waits for the same drain, whose
     /// time stays that of the first call, and yields its report.
     pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
-        let mut report = self.drain.0.get_or_init(|| self.begin_drain(time)).clone();
+        let mut report = self.drain.report.get_or_init(|| self.begin_drain(time)).clone();
         let drained = match report.wait_for(Option::is_some).await {
             Ok(report) => report.clone(),
             // The tokio runtime that the drain lived on has stopped.
@@ -39,6 +60,8 @@ impl Engine {
 
     fn begin_drain(self: &Arc<Self>, time: Duration) -> watch::Receiver<Option<ShutdownReport>> {
         let until = self.clock.now() + time;
+        // First: whoever is refused is told why.
+        self.drain.begun.store(true, Ordering::SeqCst);
         self.refuse();
         let (tell, report) = watch::channel(None);
         let engine = Arc::clone(self);

@@ -195,11 +195,11 @@ impl Job {
         }
     }
 
-    /// The lock that stays closed until this job is done, if any.
+    /// The lock whose lease this job ends, if it does: an acquire that is taken back had none.
     pub(crate) fn keeps_closed(&self) -> Option<LockName> {
         match self.task {
-            Task::Release { .. } | Task::Withdraw => Some(self.name.clone()),
-            Task::Hold { .. } => None,
+            Task::Release { .. } => Some(self.name.clone()),
+            Task::Withdraw | Task::Hold { .. } => None,
         }
     }
 }

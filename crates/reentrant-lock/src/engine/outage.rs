@@ -56,6 +56,6 @@ fn not_yet() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,
         "nothing that was sent has been answered yet",
-        "check server and network, or give the wait more time than a slow answer takes",
+        "check server and network; where both are well, give the call more time than a slow answer takes",
     )
 }

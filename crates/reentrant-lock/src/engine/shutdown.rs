@@ -20,7 +20,9 @@ pub struct ShutdownReport {
     /// How many leases were held when the shutdown began, or when the time of the drain was over;
     /// their holders were told that they are lost.
     pub held: usize,
-    /// The locks whose server could not be told in time, in order; free when their ttl ends.
+    /// The locks of leases that ended, and whose release the server has not confirmed in time, in
+    /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a place
+    /// or grant that one of them may have left expires by itself.
     pub unreleased: Vec<LockName>,
 }
 

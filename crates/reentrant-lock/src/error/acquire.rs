@@ -49,10 +49,21 @@ pub enum AcquireError {
         /// The lock.
         lock: LockName,
     },
-    /// The runtime was shut down.
-    #[error("lock {lock:?}: the lock runtime was shut down; connect a new one")]
+    /// The runtime gives no new leases: it was shut down, or is being drained.
+    #[error("lock {lock:?}: the lock runtime {}", closed(*draining))]
     ShutDown {
         /// The lock.
         lock: LockName,
+        /// Whether the runtime is being drained: held leases go on, and new ones are refused because
+        /// this process is about to end.
+        draining: bool,
     },
+}
+
+fn closed(draining: bool) -> &'static str {
+    if draining {
+        "is draining: it lets held leases end and gives no new ones; send new work to another process"
+    } else {
+        "was shut down; connect a new one"
+    }
 }

@@ -1,4 +1,7 @@
 //! One error for each operation; every one says what happened, to which lock, and what to do.
+//!
+//! The text of an error tells all, also what its cause was, and `source()` gives nothing that the text
+//! tells: whoever prints both reads nothing twice.
 
 mod acquire;
 mod options;
@@ -7,6 +10,8 @@ mod release;
 mod run_once;
 mod self_wait;
 mod succeed;
+#[cfg(test)]
+mod tests;
 mod timeout;
 mod unavailable;
 mod with;

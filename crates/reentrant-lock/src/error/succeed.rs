@@ -21,7 +21,7 @@ pub enum SucceedError {
     /// The server has not answered in time. The runtime goes on telling it: the door is closed for the
     /// window, or opens with the ttl if the server never hears.
     #[error(
-        "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {source}"
+        "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {error}"
     )]
     Unconfirmed {
         /// The name of the run.
@@ -29,16 +29,26 @@ pub enum SucceedError {
         /// The fence of the lease.
         fence: FenceToken,
         /// Why the server did not confirm it.
-        source: StoreError,
+        error: StoreError,
     },
+}
+
+impl SucceedError {
+    /// What kept the server from confirming it, where that is known.
+    pub(crate) fn cause(&self) -> Option<&StoreError> {
+        match self {
+            Self::Lost { .. } => None,
+            Self::Unconfirmed { error, .. } => Some(error),
+        }
+    }
 }
 
 impl From<ReleaseError> for SucceedError {
     fn from(error: ReleaseError) -> Self {
         match error {
             ReleaseError::Lost { lock, fence, reason } => Self::Lost { lock, fence, reason },
-            ReleaseError::Unconfirmed { lock, fence, source } => {
-                Self::Unconfirmed { lock, fence, source }
+            ReleaseError::Unconfirmed { lock, fence, error, .. } => {
+                Self::Unconfirmed { lock, fence, error }
             }
         }
     }

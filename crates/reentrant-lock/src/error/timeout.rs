@@ -1,6 +1,7 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, LockName, StoreError};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName, StoreError};
+use leasehold_watchdog::HeldLease;
 
 use super::SelfWait;
 
@@ -58,11 +59,8 @@ impl fmt::Display for WaitTimeout {
     }
 }
 
-impl std::error::Error for WaitTimeout {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.last_error.as_ref().map(|error| error as _)
-    }
-}
+/// Without a source: the text tells all.
+impl std::error::Error for WaitTimeout {}
 
 /// Where a call stood in line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +98,7 @@ pub struct HolderInfo {
     pub lease: AcquisitionId,
     /// The first fence of the turn.
     pub fence: FenceToken,
-    /// How long the runtime has had the lock.
+    /// How long the runtime has had the lock; in an outage, how long its present task has.
     pub held_for: Duration,
     /// How long the lease has left without renewal; of a kept one, until the lock opens.
     pub remaining: Duration,
@@ -108,6 +106,27 @@ pub struct HolderInfo {
     pub kept: bool,
     /// Whether the holder is a lease of this very runtime.
     pub this_runtime: bool,
+}
+
+impl HolderInfo {
+    /// The turn of this runtime that a lease belongs to, as the runtime itself knows it.
+    pub(crate) fn of_turn(lease: &HeldLease, label: String, now: Instant) -> Self {
+        let turn = lease.turn();
+        Self { lease: turn.id(), fence: turn.first(), ..Self::of_lease(lease, label, now) }
+    }
+
+    /// A lease of this runtime.
+    pub(crate) fn of_lease(lease: &HeldLease, label: String, now: Instant) -> Self {
+        Self {
+            label,
+            lease: lease.id(),
+            fence: lease.fence(),
+            held_for: now.saturating_since(lease.since()),
+            remaining: lease.remaining(),
+            kept: false,
+            this_runtime: true,
+        }
+    }
 }
 
 impl fmt::Display for HolderInfo {

@@ -51,8 +51,5 @@ impl fmt::Display for Unavailable {
     }
 }
 
-impl std::error::Error for Unavailable {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+/// Without a source: the text tells all.
+impl std::error::Error for Unavailable {}

@@ -149,6 +149,10 @@ impl Once {
         }
     }
 
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     async fn look(&self, deadline: Instant) -> Result<Door, AcquireError> {
         let started = self.engine.clock.now();
         let looked = self.engine.inspect_until(&self.name, deadline).await;

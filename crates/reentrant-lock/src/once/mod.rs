@@ -5,6 +5,7 @@ mod duplicate;
 mod guard;
 mod outcome;
 mod run;
+mod unconfirmed;
 
 pub use builder::Once;
 pub use duplicate::{Duplicate, Progress};

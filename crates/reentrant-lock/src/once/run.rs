@@ -1,7 +1,7 @@
 use std::future::Future;
 
 use crate::{
-    error::{ReleaseError, RunOnceError, SucceedError},
+    error::{ReleaseError, RunOnceError},
     lease::Lease,
     with::run_while_held,
 };
@@ -9,6 +9,7 @@ use crate::{
 use super::{
     builder::Once,
     outcome::{Begun, OnceOutcome},
+    unconfirmed::warn_of,
 };
 
 impl Once {
@@ -20,7 +21,8 @@ impl Once {
     ///
     /// Work that ended while its lease was believed is done: its value is returned, also when the
     /// server has not confirmed within one command timeout that the door is closed. The runtime goes
-    /// on telling it until the lease's ttl is over; if it never hears, the door opens then. For work
+    /// on telling it until the lease's ttl is over; if it never hears, the door opens then. A warning in
+    /// the log names the run, once in 10 s for each name, and few names at all. For work
     /// that must know, [`begin`](Self::begin) and
     /// [`succeed`](super::OnceGuard::succeed) tell.
     ///
@@ -47,8 +49,11 @@ impl Once {
         };
         match run_while_held(run.guard(), body(run.lease())).await {
             Ok(Ok(value)) => {
+                let lease = run.id();
                 // The work is done, whatever the server says.
-                let _: Result<(), SucceedError> = run.succeed().await;
+                if let Err(error) = run.succeed().await {
+                    warn_of(&self.engine().cohorts.shared, lease, &error);
+                }
                 Ok(OnceOutcome::Ran(value))
             }
             Ok(Err(error)) => {

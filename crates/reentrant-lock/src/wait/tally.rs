@@ -9,7 +9,7 @@ use crate::{driver::InLine, error::AcquireError, guard::Guard};
 
 /// Counts how a call went, also when its future is dropped.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(super) struct Tally {
     metrics: Arc<ClassMetrics>,
     /// As what a wait counts that is over.
     over: AcquireOutcome,
@@ -18,12 +18,12 @@ pub(crate) struct Tally {
     waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
-    pub(crate) reentered: bool,
+    pub(super) reentered: bool,
     outcome: AcquireOutcome,
 }
 
 impl Tally {
-    pub(crate) fn new(metrics: &Arc<ClassMetrics>, tries: bool, started: Instant) -> Self {
+    pub(super) fn new(metrics: &Arc<ClassMetrics>, tries: bool, started: Instant) -> Self {
         Self {
             metrics: Arc::clone(metrics),
             over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
@@ -38,7 +38,7 @@ impl Tally {
 
     /// The lock is taken, by what the server said or by what this runtime knows: a command that
     /// failed says nothing of it.
-    pub(crate) fn finds_taken(&mut self) {
+    pub(super) fn finds_taken(&mut self) {
         if !std::mem::replace(&mut self.contended, true)
             && let Some(behind) = self.behind
         {
@@ -47,7 +47,7 @@ impl Tally {
     }
 
     /// The call stands in line.
-    pub(crate) fn waits(&mut self, in_line: &InLine) {
+    pub(super) fn waits(&mut self, in_line: &InLine) {
         if std::mem::replace(&mut self.waiting, true) {
             return;
         }
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    pub(crate) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+    pub(super) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
         self.outcome = match outcome {
             Ok(_) if self.reentered => AcquireOutcome::Reentered,
             Ok(_) => AcquireOutcome::Acquired,

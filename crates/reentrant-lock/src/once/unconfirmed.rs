@@ -1,0 +1,24 @@
+use std::{sync::PoisonError, time::Duration};
+
+use leasehold_core::AcquisitionId;
+
+use crate::{driver::Shared, error::SucceedError};
+
+/// A name is warned of once in this time, and few names at all.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Warns that a run succeeded whose value does not tell that its door may open.
+pub(super) fn warn_of(shared: &Shared, lease: AcquisitionId, error: &SucceedError) {
+    let (SucceedError::Lost { lock, fence, .. } | SucceedError::Unconfirmed { lock, fence, .. }) =
+        error;
+    let now = shared.clock.now();
+    let mut ration = shared.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(left_out) = ration.take(lock, now, PAUSE) else { return };
+    drop(ration);
+    tracing::warn!(
+        %lock, %lease, %fence, left_out,
+        cause = error.cause().map(tracing::field::display),
+        "the work is done, and the server has not confirmed that the door is closed: another run may \
+         begin before the window is over"
+    );
+}
