@@ -165,16 +165,19 @@ impl Future for Nap {
         let nap = &mut *self;
         let mut hands = nap.clock.lock();
         if hands.now >= nap.at {
-            if let Some(key) = nap.key.take() {
-                hands.sleepers.remove(&key);
-            }
+            let woken = nap.key.take().and_then(|key| hands.sleepers.remove(&key));
+            drop(hands);
+            // A waker may be the last reference to a task that sleeps too: not under the lock.
+            drop(woken);
             return Poll::Ready(());
         }
         let key = *nap.key.get_or_insert_with(|| {
             hands.next_sleeper += 1;
             (nap.at, hands.next_sleeper)
         });
-        hands.sleepers.insert(key, cx.waker().clone());
+        let before = hands.sleepers.insert(key, cx.waker().clone());
+        drop(hands);
+        drop(before);
         Poll::Pending
     }
 }
@@ -182,7 +185,8 @@ impl Future for Nap {
 impl Drop for Nap {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            self.clock.lock().sleepers.remove(&key);
+            let waker = self.clock.lock().sleepers.remove(&key);
+            drop(waker);
         }
     }
 }
