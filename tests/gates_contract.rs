@@ -1,10 +1,12 @@
-//! One contract for every gate: memory, Redis, PostgreSQL, object stores, each with its hostile names,
+//! One contract for every gate: memory, Redis, PostgreSQL, object stores, HTTP, each with its hostile names,
 //! late and lost writes, and the controls that show the damage without the gate.
 //!
 //! `crates/testkit/src/gates` has the cases. A file here is a gate before its storage.
 
-#![cfg(all(feature = "object-store", feature = "postgres"))]
+#![cfg(all(feature = "object-store", feature = "postgres", feature = "tower"))]
 
+#[path = "gates_contract/http.rs"]
+mod http;
 #[path = "gates_contract/memory.rs"]
 mod memory;
 #[path = "gates_contract/mutants.rs"]
@@ -35,3 +37,4 @@ gate_suite!(postgres_table, crate::postgres::TableSubject);
 gate_suite!(object_in_memory, crate::object::InMemorySubject);
 gate_suite!(object_s3, crate::object::S3Subject);
 gate_suite!(object_s3_etags_of_bytes, crate::object::S3OfBytesSubject);
+gate_suite!(http_layer, crate::http::HttpSubject);
