@@ -42,11 +42,20 @@ impl Answer {
         Self::new(Problem::Busy, detail)
     }
 
-    /// The requests before this one, or the service behind, take too long.
+    /// The requests before this one take too long.
     pub(super) fn slow(resource: &str) -> Self {
         let detail = format!(
             "the requests for {resource:?} before this one took too long, nothing was written; repeat \
              it later, while the lease is held"
+        );
+        Self::new(Problem::Busy, detail)
+    }
+
+    /// The service behind was not ready for a request that the gate has admitted.
+    pub(super) fn not_ready(resource: &str) -> Self {
+        let detail = format!(
+            "the service was not ready in time, nothing was written to {resource:?}; repeat the \
+             request later, while the lease is held"
         );
         Self::new(Problem::Busy, detail)
     }

@@ -20,7 +20,7 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 
 /// Refuses stale fences before an HTTP service, and holds each resource until it has answered.
 ///
-/// Requests for one resource go one after another, in the order in which they came; each asks the
+/// Requests for one resource go one after another, in the order in which they were named; each asks the
 /// gate when its turn has come. While requests for a resource are there, the layer remembers the
 /// highest stamp that the gate has told, and refuses older ones without a turn. One that is refused
 /// gets the answer of a [`Problem`](super::Problem): 412 for a stale fence, 428 for none, 400 for a
@@ -103,7 +103,7 @@ impl FenceLayer {
     /// How long a request may take until the service behind has it, 10 ms to 1 h. Default: 5 s.
     ///
     /// It counts the wait for the requests before, for the gate, and for the service to be ready.
-    /// Then the request is answered 503; the service behind has not seen it. How long that service
+    /// The closure that names the resource is not counted. After that time it is answered 503; the service behind has not seen it. How long that service
     /// takes is its own affair. Values outside the range are moved to its nearer end.
     pub fn longest_wait(mut self, wait: Duration) -> Self {
         self.longest_wait = wait.clamp(Duration::from_millis(10), Duration::from_secs(60 * 60));
@@ -118,7 +118,7 @@ impl FenceLayer {
 
     /// Shuts out the holder before, when a lease is taken and before its first request.
     ///
-    /// Other than [`FenceGate::advance`] of the gate behind, it waits until the request that holds
+    /// Unlike [`FenceGate::advance`] of the gate behind, it waits until the request that holds
     /// the resource has been answered, so that nothing of an older holder comes after it. The limits
     /// of number and time do not hold here: a handler that never ends is waited for without end.
     ///

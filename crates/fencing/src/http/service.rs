@@ -120,7 +120,7 @@ where
     tokio::select! {
         biased;
         ready = poll_fn(|cx| inner.poll_ready(cx)) => ready?,
-        () = &mut too_long => return Ok(Answer::slow(&resource).into_response()),
+        () = &mut too_long => return Ok(Answer::not_ready(&resource).into_response()),
     }
     parts.extensions.insert(Fenced { resource: resource.into(), stamp: presented, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;

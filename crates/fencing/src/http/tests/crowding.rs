@@ -11,6 +11,7 @@ use std::{
 };
 
 use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinHandle,
@@ -202,5 +203,26 @@ async fn a_slow_handler_keeps_its_turn_and_those_behind_it_are_answered_in_time(
     handler.end_one();
     assert_eq!(status(slow).await, StatusCode::OK);
     // The one that was not let in has not moved the watermark.
+    assert_eq!(status(send(&service, stamp(5, 5), "").await).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_ready_in_time_is_told_as_such() {
+    let (handler, clock) = (Handler::default(), HandClock::default());
+    let layer = layer(MemoryGate::new()).clock(Arc::new(clock.clone()));
+    let limited = Limited::new(&handler);
+    let permits = Arc::clone(&limited.permits).acquire_many_owned(3).await.unwrap();
+    let service: FenceService<_> = layer.layer(limited);
+    let waits = send(&service, stamp(5, 5), "").await;
+    clock.move_by(Duration::from_secs(5));
+    settle().await;
+    assert!(waits.is_finished());
+    let answer = waits.await.unwrap();
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let body = String::from_utf8_lossy(&body);
+    assert!(body.contains("was not ready in time, nothing was written"), "{body}");
+    assert!(handler.log().is_empty());
+    drop(permits);
     assert_eq!(status(send(&service, stamp(5, 5), "").await).await, StatusCode::OK);
 }
