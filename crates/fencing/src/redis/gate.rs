@@ -28,6 +28,11 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 /// `orders:42`, which has no hash tag. Comparing and writing are one script. The key of a watermark
 /// is refused as the key of a value.
 ///
+/// A trap: **give one key one resource.** A script may write `orders:{42}:log` as a part of the
+/// resource `orders:{42}`, and [`set`](Self::set) takes the same key as a resource of its own. That
+/// makes two watermarks, and neither knows the writes through the other. Guard a part through its
+/// whole only, in every process.
+///
 /// A gate guards only what is written through it. Its watermarks are as durable as the server: one
 /// that loses writes in a failover loses watermarks with them, and so does one that evicts keys.
 /// Set `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
@@ -97,7 +102,8 @@ impl RedisGate {
 
     /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
     ///
-    /// The script sees its own `KEYS` and `ARGV`. Its keys belong to the resource. It must not begin with a shebang (`#!lua`).
+    /// The script sees its own `KEYS` and `ARGV`. All its keys have to belong to the
+    /// resource, see [`FencedScript::call`]. It must not begin with a shebang (`#!lua`).
     ///
     /// ```no_run
     /// # use leasehold_fencing::{GateError, RedisGate, Stamp};

@@ -30,7 +30,9 @@ impl FencedScript {
     /// The keys have to belong to the resource: each is the resource itself, or begins with it and
     /// `:`, as `orders:{42}:log` does with `orders:{42}`. The gate does not guard other keys;
     /// [`call_with_others`](Self::call_with_others) takes those. A key that the script makes up
-    /// itself is not seen. On a Cluster all keys have to be in the slot of the resource.
+    /// itself is not seen. The gate does not see either that a part is also a resource of its own, in
+    /// [`RedisGate::set`] or in another call: it has a second watermark then, and an older holder gets
+    /// in by that way. Give one key one resource. On a Cluster all keys have to be in the slot of the resource.
     ///
     /// A repeat with the same stamp runs the script again. A call that failed with an
     /// `Indeterminate` error may still run later, also after newer calls with the same stamp; see

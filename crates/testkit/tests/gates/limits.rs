@@ -70,3 +70,25 @@ async fn a_lost_write_is_shut_out_by_a_newer_lease_and_not_by_a_newer_write_of_i
     let (_server, value) = late_copy(stamp(41, 1)).await;
     assert_eq!(value, "one");
 }
+
+/// One key of two resources has two watermarks.
+#[tokio::test]
+async fn a_part_that_is_also_a_resource_of_its_own_lets_a_late_write_in() {
+    let (older, newer) = (stamp(41, 1), stamp(42, 2));
+    let part = format!("{KEY}:log");
+    let server = RedisServer::start();
+    let gate = gate_at(&server.url());
+    let write = gate.wrap("return redis.call('SET', KEYS[1], ARGV[1])");
+    let late = async || write.call(KEY, [part.as_str()], ["late"], older).await;
+
+    // Through its whole only, it is guarded.
+    assert!(write.call(KEY, [part.as_str()], ["newer"], newer).await.is_ok());
+    assert!(matches!(late().await, Err(GateError::Stale(_))));
+    assert_eq!(get(&server, &part).as_deref(), Some("newer"));
+
+    // The control arm, as `FencedScript::call` says of itself.
+    server.command(&["FLUSHALL"]);
+    assert_eq!(gate.set(&part, "newer", newer).await, Ok(Admitted::First));
+    assert!(late().await.is_ok());
+    assert_eq!(get(&server, &part).as_deref(), Some("late"));
+}
