@@ -11,5 +11,6 @@ pub use leasehold_fencing::http;
 pub use leasehold_fencing::sqlx;
 pub use leasehold_fencing::{
     Admitted, BodyError, ConflictKind, FenceGate, FencedScript, GateError, GateFuture, MemoryGate,
-    RedisGate, ResourceError, StaleFence, TransactionConflict, Verdict, judge, postgres,
+    NotShutOut, RedisGate, ResourceError, StaleFence, TransactionConflict, Verdict, judge,
+    postgres,
 };

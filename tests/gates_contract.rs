@@ -27,9 +27,9 @@ mod steered;
 #[path = "gates_contract/words.rs"]
 mod words;
 
-use leasehold_testkit::gate_suite;
+use leasehold_testkit::{gate_suite, gate_suite_without_faults};
 
-gate_suite!(in_memory, crate::memory::MemorySubject);
+gate_suite_without_faults!(in_memory, crate::memory::MemorySubject);
 gate_suite!(redis_set, crate::redis::SetSubject);
 gate_suite!(redis_script, crate::redis::ScriptSubject);
 gate_suite!(postgres_rows, crate::postgres::RowsSubject);

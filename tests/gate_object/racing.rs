@@ -89,6 +89,7 @@ async fn a_write_whose_answer_is_lost_may_be_repeated() {
     let gate = gate(&store);
     store.lose_next_answer();
     let lost = gate.put(&path(), "8 left", of(41)).await;
+    assert!(store.has_lost_answer());
     let Err(GateError::Store(error)) = lost else { panic!("{lost:?}") };
     assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
     assert_eq!(gate.put(&path(), "8 left", of(41)).await, Ok(Admitted::Again));

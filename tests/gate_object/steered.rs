@@ -93,6 +93,11 @@ impl Steered {
         self.loses_next_answer.store(true, Ordering::SeqCst);
     }
 
+    /// Whether the answer that was to be lost has been lost.
+    pub(crate) fn has_lost_answer(&self) -> bool {
+        !self.loses_next_answer.load(Ordering::SeqCst)
+    }
+
     /// From now on somebody else writes before every conditional write.
     pub(crate) fn be_contended(&self) {
         self.always_first.store(true, Ordering::SeqCst);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold::{
     StoreError, StoreErrorKind,
-    fencing::{Admitted, GateError},
+    fencing::{Admitted, GateError, NotShutOut},
 };
 use object_store::{
     ObjectStore, ObjectStoreExt, local::LocalFileSystem, memory::InMemory, path::Path,
@@ -13,7 +13,7 @@ use object_store::{
 use crate::{
     s3_support::{Manner, S3Server, client},
     steered::{Kind, Steered},
-    words::{gate, of, path, read, refused_by},
+    words::{gate, of, path, read, refused_by, watermark},
 };
 
 fn assert_config(error: &StoreError, words: &[&str]) {
@@ -112,10 +112,42 @@ async fn where_etags_are_made_of_bytes_the_bytes_have_to_differ() {
 #[tokio::test]
 async fn where_etags_are_made_of_bytes_advance_says_that_it_is_not_enough() {
     let store = Steered::of(Kind::EtagsOfBytes);
-    let gate = gate(&store);
+    for bytes_differ in [false, true] {
+        let gate = gate(&store).bytes_differ(bytes_differ);
+        store.delete(&path()).await.unwrap();
+        // Where nothing is there is no ETag to stay the same.
+        assert_eq!(gate.advance(&path(), of(39)).await, Ok(Admitted::First));
+        gate.put(&path(), "9 left", of(40)).await.unwrap();
+        let told = gate.advance(&path(), of(41)).await.unwrap_err();
+        let resource = path().as_ref().into();
+        assert_eq!(told, GateError::NotShutOut(NotShutOut { presented: of(41), resource }));
+        for words in
+            ["\"stock/7\" has moved to 41", "can still replace", "by put() alone", "SSE-KMS"]
+        {
+            assert!(told.to_string().contains(words), "{words}: {told}");
+        }
+        assert_eq!(watermark(&*store).await, Some(of(41)));
+        assert!(refused_by(&gate.put(&path(), "late", of(40)).await, of(41)));
+        // As the guide does without an advance.
+        assert_eq!(gate.put(&path(), "8 left", of(42)).await, Ok(Admitted::Newer));
+    }
+}
+
+/// The damage of which `NotShutOut` tells: who has looked already writes after the advance.
+#[tokio::test]
+async fn control_where_etags_are_made_of_bytes_a_holder_who_looked_before_the_advance_writes() {
+    let store = Steered::of(Kind::EtagsOfBytes);
+    let gate = gate(&store).bytes_differ(true);
     gate.put(&path(), "9 left", of(40)).await.unwrap();
-    assert_config(&store_error(gate.advance(&path(), of(41)).await), &["the ETag stayed the same"]);
-    assert!(refused_by(&gate.put(&path(), "late", of(40)).await, of(41)));
+    let (pause, paused) = (store.pause_next(), gate.clone());
+    let late = tokio::spawn(async move { paused.put(&path(), "late", of(41)).await });
+    pause.reached().await;
+    let told = gate.advance(&path(), of(42)).await;
+    assert!(matches!(told, Err(GateError::NotShutOut(_))), "{told:?}");
+    pause.end();
+    assert_eq!(late.await.unwrap(), Ok(Admitted::Newer));
+    assert_eq!(read(&*store).await.0, "late");
+    assert_eq!(watermark(&*store).await, Some(of(41)));
 }
 
 #[tokio::test]

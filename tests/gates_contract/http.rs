@@ -175,6 +175,10 @@ impl Faults for HttpSubject {
         self.relay.deliver()
     }
 
+    fn has_struck(&self) -> bool {
+        self.relay.has_struck()
+    }
+
     fn crash_points(&self) -> u64 {
         16
     }

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use leasehold::Stamp;
@@ -11,6 +14,7 @@ use leasehold_testkit::{
     contract::Task,
     gates::{Faults, GATE_CASES, GateSubject, Outcome, run},
 };
+use tokio::sync::watch;
 
 /// What is wrong with a gate.
 const NOTHING: u8 = 0;
@@ -22,14 +26,122 @@ const ONE_WATERMARK_FOR_ALL: u8 = 5;
 const IGNORES_CASE: u8 = 6;
 const ADVANCES_ANOTHER_SPELLING: u8 = 7;
 const CUTS_LONG_NAMES: u8 = 8;
+/// It compares, and writes in a second step.
+const COMPARES_FIRST: u8 = 9;
+/// It writes the value, and moves the watermark in a second step.
+const WRITES_FIRST: u8 = 10;
 
+/// A gate before a map, with a network of its own.
 #[derive(Debug, Default)]
-struct Mutant<const WRONG: u8>(Mutex<Kept>);
+struct Mutant<const WRONG: u8> {
+    kept: Mutex<Kept>,
+    network: Network,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
     watermarks: BTreeMap<String, Stamp>,
     values: BTreeMap<String, String>,
+}
+
+/// What lies between a writer and the map. A write passes it once: before the gate's only step, or
+/// between the two steps of a gate that is wrong.
+#[derive(Debug, Default)]
+struct Network {
+    fault: Mutex<Option<Fault>>,
+    has_struck: AtomicBool,
+    /// Whether a write is held.
+    held: watch::Sender<bool>,
+    /// Whether the write that was held has ended, or its writer has gone.
+    ended: watch::Sender<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    LoseAnswer(Stamp),
+    Hold(Stamp),
+    /// 0: on the way to the map. Later: when the write is done.
+    Crash(u64),
+}
+
+/// A write that was held, until it has ended.
+struct Ending<'a>(&'a Network);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.ended.send_replace(true);
+    }
+}
+
+impl Network {
+    fn expect(&self, fault: Fault) {
+        self.has_struck.store(false, Ordering::SeqCst);
+        self.held.send_replace(false);
+        self.ended.send_replace(false);
+        *self.fault.lock().unwrap() = Some(fault);
+    }
+
+    /// Whether this fault is asked for. It strikes once.
+    fn strikes(&self, fault: Fault) -> bool {
+        let mut asked = self.fault.lock().unwrap();
+        let strikes = *asked == Some(fault);
+        if strikes {
+            *asked = None;
+            self.has_struck.store(true, Ordering::SeqCst);
+        }
+        strikes
+    }
+
+    /// Holds a write that is to be held.
+    async fn pass(&self, of: Stamp) -> Option<Ending<'_>> {
+        if !self.strikes(Fault::Hold(of)) {
+            return None;
+        }
+        let ending = Ending(self);
+        self.held.send_replace(true);
+        let _ = self.held.subscribe().wait_for(|held| !held).await;
+        Some(ending)
+    }
+
+    /// What the writer is told of a write that took effect.
+    fn told(&self, of: Stamp) -> Outcome {
+        if self.strikes(Fault::LoseAnswer(of)) { Outcome::Unknown } else { Outcome::Accepted }
+    }
+}
+
+impl Faults for Network {
+    fn lose_answer(&self, of: Stamp, _gated: bool) {
+        self.expect(Fault::LoseAnswer(of));
+    }
+
+    fn hold(&self, of: Stamp) {
+        self.expect(Fault::Hold(of));
+    }
+
+    fn held(&self) -> Task<'_> {
+        Box::pin(async { drop(self.held.subscribe().wait_for(|held| *held).await) })
+    }
+
+    fn has_struck(&self) -> bool {
+        self.has_struck.load(Ordering::SeqCst)
+    }
+
+    fn crash_points(&self) -> u64 {
+        2
+    }
+
+    fn crash_at(&self, point: u64) {
+        self.expect(Fault::Crash(point));
+    }
+
+    fn calm(&self) {
+        *self.fault.lock().unwrap() = None;
+    }
+
+    fn deliver(&self) -> Task<'_> {
+        self.held.send_replace(false);
+        Box::pin(async { drop(self.ended.subscribe().wait_for(|ended| *ended).await) })
+    }
 }
 
 impl<const WRONG: u8> Mutant<WRONG> {
@@ -40,6 +152,10 @@ impl<const WRONG: u8> Mutant<WRONG> {
             CUTS_LONG_NAMES => name.chars().take(1_024).collect(),
             _ => name.to_owned(),
         }
+    }
+
+    fn keep(&self, name: &str, value: &str) {
+        self.kept.lock().unwrap().values.insert(name.to_owned(), value.to_owned());
     }
 
     fn admit(kept: &mut Kept, resource: String, presented: Stamp) -> Outcome {
@@ -71,12 +187,33 @@ impl<const WRONG: u8> GateSubject for Mutant<WRONG> {
 
     fn write<'a>(&'a self, name: &'a str, value: &'a str, presented: Stamp) -> Task<'a, Outcome> {
         Box::pin(async move {
-            let mut kept = self.0.lock().unwrap();
-            let outcome = Self::admit(&mut kept, Self::resource(name), presented);
-            if outcome == Outcome::Accepted {
-                kept.values.insert(name.to_owned(), value.to_owned());
+            let admit =
+                || Self::admit(&mut self.kept.lock().unwrap(), Self::resource(name), presented);
+            // The first step of a gate that has two.
+            match WRONG {
+                COMPARES_FIRST => {
+                    let outcome = admit();
+                    if outcome != Outcome::Accepted {
+                        return outcome;
+                    }
+                }
+                WRITES_FIRST => self.keep(name, value),
+                _ => {}
             }
-            outcome
+            let _ending = self.network.pass(presented).await;
+            if self.network.strikes(Fault::Crash(0)) {
+                return Outcome::Failed;
+            }
+            if WRONG == COMPARES_FIRST {
+                self.keep(name, value);
+                return self.network.told(presented);
+            }
+            let outcome = admit();
+            if outcome != Outcome::Accepted {
+                return outcome;
+            }
+            self.keep(name, value);
+            self.network.told(presented)
         })
     }
 
@@ -87,23 +224,26 @@ impl<const WRONG: u8> GateSubject for Mutant<WRONG> {
                 ADVANCES_ANOTHER_SPELLING => Self::resource(&name.replace('~', "%7E")),
                 _ => Self::resource(name),
             };
-            Self::admit(&mut self.0.lock().unwrap(), resource, presented)
+            Self::admit(&mut self.kept.lock().unwrap(), resource, presented)
         })
     }
 
     fn read<'a>(&'a self, name: &'a str) -> Task<'a, Option<String>> {
-        Box::pin(async move { self.0.lock().unwrap().values.get(name).cloned() })
+        Box::pin(async move { self.kept.lock().unwrap().values.get(name).cloned() })
     }
 
     fn write_past<'a>(&'a self, name: &'a str, value: &'a str) -> Task<'a, Outcome> {
         Box::pin(async move {
-            self.0.lock().unwrap().values.insert(name.to_owned(), value.to_owned());
-            Outcome::Accepted
+            // The value is the text of its writer's stamp.
+            let writer: Stamp = value.parse().expect("the suite writes stamps");
+            let _ending = self.network.pass(writer).await;
+            self.keep(name, value);
+            self.network.told(writer)
         })
     }
 
     fn faults(&self) -> Option<&dyn Faults> {
-        None
+        Some(&self.network)
     }
 }
 
@@ -133,7 +273,20 @@ fn every_wrong_gate_is_noticed() {
         (failed::<IGNORES_CASE>(), "one_thing_is_one_resource"),
         (failed::<ADVANCES_ANOTHER_SPELLING>(), "an_advance_reaches_what_is_written_by_that_name"),
         (failed::<CUTS_LONG_NAMES>(), "one_thing_is_one_resource"),
+        (failed::<COMPARES_FIRST>(), "a_write_that_arrives_late_is_refused"),
+        (failed::<WRITES_FIRST>(), "a_writer_that_crashes_leaves_no_value_without_its_watermark"),
     ] {
         assert!(failed.contains(&case), "{case}: {failed:?}");
+    }
+}
+
+/// The suite does not pass over a fault that does not strike, or that nobody can ask for.
+#[test]
+fn a_subject_without_the_faults_of_a_case_is_noticed() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for case in GATE_CASES {
+        let play = run::<crate::memory::MemorySubject>(case.name);
+        let play = AssertUnwindSafe(|| runtime.block_on(play));
+        assert_eq!(panic::catch_unwind(play).is_err(), case.needs_faults(), "{case:?}");
     }
 }

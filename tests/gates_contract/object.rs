@@ -13,7 +13,7 @@ use leasehold_testkit::{
 use object_store::{Error, ObjectStore, ObjectStoreExt, path::Path};
 
 use crate::{
-    s3_support::{Manner, S3Server, client},
+    s3_support::{Manner, S3Server, client, client_that_never_repeats},
     steered::{Pause, Steered},
     words::outcome,
 };
@@ -23,12 +23,13 @@ use crate::{
 struct Objects {
     store: Arc<dyn ObjectStore>,
     gate: ObjectGate,
+    etags_of_bytes: bool,
 }
 
 impl Objects {
-    fn on(store: Arc<dyn ObjectStore>) -> Self {
+    fn on(store: Arc<dyn ObjectStore>, etags_of_bytes: bool) -> Self {
         let gate = ObjectGate::new(Arc::clone(&store)).bytes_differ(true);
-        Self { store, gate }
+        Self { store, gate, etags_of_bytes }
     }
 
     /// Those that mean one path, however they are read.
@@ -45,11 +46,8 @@ impl Objects {
     /// By the name itself, as behind a `dyn FenceGate`.
     async fn advance(&self, name: &str, presented: Stamp) -> Outcome {
         match FenceGate::advance(&self.gate, name, presented).await {
-            // The same bytes make the same ETag: the watermark has moved, and the gate tells that it
-            // does not shut out who has looked already.
-            Err(GateError::Store(told)) if told.what().contains("the write took place") => {
-                Outcome::Accepted
-            }
+            // Only who had looked already is not shut out; `stores.rs` of the gate's tests shows that.
+            Err(GateError::NotShutOut(_)) if self.etags_of_bytes => Outcome::Accepted,
             advanced => outcome(advanced),
         }
     }
@@ -114,6 +112,10 @@ impl Faults for Steering {
         Box::pin(tokio::task::yield_now())
     }
 
+    fn has_struck(&self) -> bool {
+        self.steered.has_lost_answer()
+    }
+
     /// A write is one step of the process itself.
     fn crash_points(&self) -> u64 {
         0
@@ -128,15 +130,19 @@ impl Faults for Steering {
 #[derive(Debug)]
 struct S3 {
     objects: Objects,
+    repeats: bool,
     relay: Relay,
     _server: S3Server,
 }
 
 impl S3 {
-    async fn start(manner: Manner) -> Self {
+    async fn start(manner: Manner, repeats: bool) -> Self {
         let server = S3Server::start(manner).await;
         let relay = Relay::before(Upstream::Tcp(server.port())).await;
-        Self { objects: Objects::on(client(relay.port())), relay, _server: server }
+        let client =
+            if repeats { client(relay.port()) } else { client_that_never_repeats(relay.port()) };
+        let objects = Objects::on(client, manner.etags_of_bytes);
+        Self { objects, repeats, relay, _server: server }
     }
 }
 
@@ -158,6 +164,14 @@ impl Faults for S3 {
         self.relay.deliver()
     }
 
+    fn has_struck(&self) -> bool {
+        self.relay.has_struck()
+    }
+
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     fn crash_points(&self) -> u64 {
         16
     }
@@ -171,11 +185,13 @@ impl Faults for S3 {
     }
 }
 
-/// A server whose ETags change with every write.
+/// A server whose ETags change with every write, and a client that repeats by itself, as it does
+/// unless told otherwise.
 #[derive(Debug)]
 pub(crate) struct S3Subject(S3);
 
-/// One whose ETags come from the bytes, which differ with every lease.
+/// One whose ETags come from the bytes, which differ with every lease, and a client that never
+/// repeats.
 #[derive(Debug)]
 pub(crate) struct S3OfBytesSubject(S3);
 
@@ -221,16 +237,17 @@ macro_rules! on_objects {
 
 fn in_memory() -> InMemorySubject {
     let steered = Steered::sound();
-    let objects = Objects::on(Arc::clone(&steered) as Arc<dyn ObjectStore>);
+    let objects = Objects::on(Arc::clone(&steered) as Arc<dyn ObjectStore>, false);
     InMemorySubject { objects, steering: Steering { steered, paused: Mutex::default() } }
 }
 
 async fn s3() -> S3Subject {
-    S3Subject(S3::start(Manner::default()).await)
+    S3Subject(S3::start(Manner::default(), true).await)
 }
 
 async fn s3_of_bytes() -> S3OfBytesSubject {
-    S3OfBytesSubject(S3::start(Manner { etags_of_bytes: true, ..Manner::default() }).await)
+    let of_bytes = Manner { etags_of_bytes: true, ..Manner::default() };
+    S3OfBytesSubject(S3::start(of_bytes, false).await)
 }
 
 on_objects!(InMemorySubject, std::future::ready(in_memory()), [.objects], [.steering]);

@@ -103,6 +103,10 @@ impl Faults for Postgres {
         self.relay.deliver()
     }
 
+    fn has_struck(&self) -> bool {
+        self.relay.has_struck()
+    }
+
     fn crash_points(&self) -> u64 {
         16
     }
@@ -237,6 +241,10 @@ impl Faults for TableSubject {
 
     fn deliver(&self) -> Task<'_> {
         self.postgres.deliver()
+    }
+
+    fn has_struck(&self) -> bool {
+        self.postgres.relay.has_struck()
     }
 
     fn crash_points(&self) -> u64 {

@@ -78,6 +78,10 @@ impl Faults for Redis {
         self.relay.deliver()
     }
 
+    fn has_struck(&self) -> bool {
+        self.relay.has_struck()
+    }
+
     fn crash_points(&self) -> u64 {
         16
     }

@@ -28,6 +28,9 @@ pub enum GateError {
     /// The database gave a transaction up for another one; repeat it with the same stamp.
     #[error(transparent)]
     Conflict(#[from] TransactionConflict),
+    /// An object store has the new watermark, but an earlier holder may still replace the object.
+    #[error(transparent)]
+    NotShutOut(#[from] NotShutOut),
 }
 
 /// A write was refused because the storage has seen a fence that shuts it out.
@@ -60,6 +63,27 @@ pub struct BodyError {
     pub resource: Box<str>,
     /// What the server or the script said.
     pub message: Box<str>,
+}
+
+/// An `advance` moved the watermark of an object, and did not shut out a holder that had looked before.
+///
+/// The ETag stayed the same, because the store makes it from the bytes alone and `advance` writes the
+/// same bytes. So the condition of a holder who looked before the advance still holds, until other
+/// bytes are written. Older holders that look from now on are refused. A repeat is admitted as
+/// [`Again`](crate::Admitted::Again), and proves nothing more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the watermark of {resource:?} has moved to {} (lease {}), but the ETag stayed the same, as the \
+     store makes it from the bytes alone: a holder who looked before can still replace the object; on \
+     this store write by put() alone, and nothing that depends on what was read, or use a store whose \
+     ETags change with every write (on S3: a bucket with SSE-KMS)",
+    presented.fence, presented.lease
+)]
+pub struct NotShutOut {
+    /// The stamp that is the watermark now.
+    pub presented: Stamp,
+    /// The path of the object.
+    pub resource: Box<str>,
 }
 
 /// A database gave a transaction up because of another one that ran at the same time.

@@ -22,6 +22,8 @@ pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError
 /// - [`GateError::Store`] when the storage failed; this says nothing about the lease.
 /// - [`GateError::Resource`] when the storage cannot keep a watermark for the resource.
 /// - [`GateError::Conflict`] when a database gave the admission up for others, again and again.
+/// - [`GateError::NotShutOut`] when an object store makes ETags from the bytes alone: the watermark
+///   has moved, but a holder that looked before may still write.
 ///
 /// # Cancel safety
 ///

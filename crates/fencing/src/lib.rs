@@ -54,7 +54,7 @@ mod rule;
 #[cfg(test)]
 mod testing;
 
-pub use error::{BodyError, ConflictKind, GateError, StaleFence, TransactionConflict};
+pub use error::{BodyError, ConflictKind, GateError, NotShutOut, StaleFence, TransactionConflict};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;

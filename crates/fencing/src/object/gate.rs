@@ -9,7 +9,7 @@ use super::{
     metadata,
 };
 use crate::{
-    error::GateError,
+    error::{GateError, NotShutOut},
     gate::{FenceGate, GateFuture},
     redis::ResourceError,
     refusal::Refusals,
@@ -79,7 +79,7 @@ impl ObjectGate {
         }
     }
 
-    /// Whether the store's conditional writes compare versions, and no ETags. Default: `false`.
+    /// Whether the store's conditional writes compare versions rather than ETags. Default: `false`.
     ///
     /// So it is on Google Cloud Storage, whose ETags may stay the same where versions change.
     /// Otherwise an unchanged ETag is an error.
@@ -90,8 +90,9 @@ impl ObjectGate {
 
     /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
     ///
-    /// Then ETags that are made from the bytes alone will do, and [`check`](Self::check) accepts
-    /// them. A write that leaves the ETag as it was is an error all the same.
+    /// Then ETags that are made from the bytes alone will do for [`put`](Self::put), and
+    /// [`check`](Self::check) accepts them. A `put` that leaves the ETag as it was is an error all the
+    /// same. They do not do for [`advance`](Self::advance), which writes the same bytes.
     pub fn bytes_differ(mut self, differ: bool) -> Self {
         self.bytes_differ = differ;
         self
@@ -145,7 +146,7 @@ impl ObjectGate {
     /// Writes an object with attributes, such as its content type, if the stamp is admitted.
     ///
     /// The metadata that the gate keeps itself, `leasehold` and `leaseholdplaceholder`, are taken out
-    /// of them in whatever letters: stores that keep metadata in headers tell no `A` from an `a`.
+    /// of them in upper or lower case: stores keep metadata in headers, whose names ignore case.
     ///
     /// # Errors
     ///
@@ -177,6 +178,10 @@ impl ObjectGate {
     ///
     /// Those of [`put`](Self::put). [`GateError::Store`] of kind `Config` also when the object is
     /// larger than [`most_rewritten`](Self::most_rewritten).
+    ///
+    /// [`GateError::NotShutOut`] when the ETag stayed the same, because the store makes it from the
+    /// bytes alone: the watermark has moved, but a holder who had looked already can still replace
+    /// the object. On such a store write by `put` alone, and nothing that depends on what was read.
     ///
     /// # Cancel safety
     ///
@@ -244,7 +249,14 @@ impl ObjectGate {
                     && !self.compares_versions
                     && seen.has_etag(put.e_tag.as_deref()) =>
             {
-                Err(failure::same_etag(path).into())
+                Err(match write {
+                    Write::Put(..) => failure::same_etag(path).into(),
+                    // To read again would prove that the watermark has moved, and nothing of those who
+                    // looked before: their condition is the ETag.
+                    Write::Advance => {
+                        NotShutOut { presented, resource: path.as_ref().into() }.into()
+                    }
+                })
             }
             Ok(_) => Ok(Attempt::Written(admitted)),
             Err(error) if failure::is_lost_race(&error, seen.is_there()) => Ok(Attempt::LostRace),
@@ -282,7 +294,8 @@ impl ObjectGate {
 /// A resource is the text of a path, in the one spelling that `Path::from` leaves as it is: of ASCII
 /// characters, without empty parts, `.`, `..`, `%`, `~`, `{`, `#` and the like. Another text is refused with
 /// [`ResourceError::NotAPath`]: it would name one object here, and another one where it is written.
-/// [`ObjectGate::advance`] takes the path itself. Both methods do what that one does.
+/// [`ObjectGate::advance`] takes the path itself. `admit` and `advance` of this trait both do what
+/// `ObjectGate::advance` does.
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {

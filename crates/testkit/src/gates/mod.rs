@@ -2,7 +2,8 @@
 //!
 //! A [`GateSubject`] is a gate and its storage; a [`Faults`] lets things go wrong between the two; a
 //! [`Scene`] is a subject with the words of one case. [`gate_suite!`](crate::gate_suite) makes a test
-//! of every case for a subject, [`GATE_CASES`] lists them.
+//! of every case for a subject, [`gate_suite_without_faults!`](crate::gate_suite_without_faults) of
+//! those for a subject that has no faults, [`GATE_CASES`] lists them.
 
 mod cases;
 mod names;
@@ -17,4 +18,4 @@ pub use outcome::Outcome;
 pub use relay::{Relay, Upstream};
 pub use scene::{Scene, stamp};
 pub use subject::{Faults, GateSubject};
-pub use table::{GATE_CASES, GateCase, run};
+pub use table::{GATE_CASES, GateCase, assert_without_faults, run};

@@ -44,6 +44,8 @@ struct Shared {
     /// Whether the request that is held may go on.
     goes_on: watch::Sender<bool>,
     is_answered: AtomicBool,
+    /// Whether the last fault that was asked for has happened.
+    has_struck: AtomicBool,
     /// How many more pieces pass from clients before the connection of one is cut.
     cut_after: Mutex<Option<u64>>,
 }
@@ -82,6 +84,7 @@ impl Relay {
             is_held: AtomicBool::new(false),
             goes_on: watch::Sender::new(false),
             is_answered: AtomicBool::new(false),
+            has_struck: AtomicBool::new(false),
             cut_after: Mutex::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
@@ -108,7 +111,14 @@ impl Relay {
 
     /// Cuts the connection of the client that sends the piece of a number from now on, before it passes.
     pub fn cut_at(&self, piece: u64) {
+        self.shared.has_struck.store(false, Ordering::SeqCst);
         *lock(&self.shared.cut_after) = Some(piece);
+    }
+
+    /// Whether the fault that was asked for last has happened: an answer was lost, a request was held,
+    /// or a connection was cut.
+    pub fn has_struck(&self) -> bool {
+        self.shared.has_struck.load(Ordering::SeqCst)
     }
 
     /// Lets everything pass from now on.
@@ -129,6 +139,7 @@ impl Relay {
     }
 
     fn strike(&self, text: &str, strike: Strike) {
+        self.shared.has_struck.store(false, Ordering::SeqCst);
         *lock(&self.shared.rule) = Some(Rule { text: text.into(), strike });
     }
 
@@ -191,6 +202,7 @@ async fn pass(
                 Some(Strike::Hold) => {
                     let (mut goes_on, mut answered) =
                         (shared.goes_on.subscribe(), answers.subscribe());
+                    shared.has_struck.store(true, Ordering::SeqCst);
                     shared.is_held.store(true, Ordering::SeqCst);
                     let _ = goes_on.wait_for(|goes_on| *goes_on).await;
                     answered.mark_unchanged();
@@ -206,7 +218,11 @@ async fn pass(
         let mut chunk = vec![0; 1 << 16];
         loop {
             let read = from_storage.read(&mut chunk).await?;
-            if read == 0 || loses.load(Ordering::SeqCst) {
+            if read > 0 && loses.load(Ordering::SeqCst) {
+                shared.has_struck.store(true, Ordering::SeqCst);
+                return Ok(());
+            }
+            if read == 0 {
                 return Ok(());
             }
             // A client that has gone does not keep the storage from being heard.
@@ -236,6 +252,7 @@ impl Shared {
                 return false;
             }
         }
+        self.has_struck.store(true, Ordering::SeqCst);
         true
     }
 

@@ -48,7 +48,16 @@ pub trait Faults: Send + Sync {
     /// Waits until a write is kept.
     fn held(&self) -> Task<'_>;
 
-    /// At how many points a write can be cut off, one after another; a few too many do no harm.
+    /// Whether the fault that was asked for last has happened.
+    fn has_struck(&self) -> bool;
+
+    /// Whether the client repeats a request by itself when its connection was lost. Default: `false`.
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    /// At how many points a write can be cut off, one after another: more than it has, so that the last
+    /// ones cut nothing. 0 where a write is one step of the process itself.
     fn crash_points(&self) -> u64;
 
     /// Cuts the connection of the writer at a point, from now on: what was not sent by then never is.

@@ -26,11 +26,12 @@ impl fmt::Debug for GateCase {
     }
 }
 
-/// Plays a case with a subject of its own; one about faults is for subjects that have some.
+/// Plays a case with a subject of its own.
 ///
 /// # Panics
 ///
-/// Panics if the gate does not do what the case wants, or if there is no such case.
+/// Panics if the gate does not do what the case wants, if the case needs faults that the subject does
+/// not have, or if there is no such case.
 ///
 /// # Cancel safety
 ///
@@ -39,10 +40,23 @@ pub async fn run<S: GateSubject>(name: &str) {
     let case = GATE_CASES.iter().find(|case| case.name == name);
     let case = case.unwrap_or_else(|| panic!("there is no case {name}"));
     let subject = S::start().await;
-    if case.needs_faults() && subject.faults().is_none() {
-        return;
-    }
+    let has_faults = subject.faults().is_some();
+    assert!(has_faults || !case.needs_faults(), "{case:?} needs faults, and {subject:?} has none");
     (case.play)(&Scene::new(subject)).await;
+}
+
+/// Expects that nothing can go wrong between a gate and its storage, so that no case is left out.
+///
+/// # Panics
+///
+/// Panics if something can.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the subject.
+pub async fn assert_without_faults<S: GateSubject>() {
+    let subject = S::start().await;
+    assert!(subject.faults().is_none(), "{subject:?} has faults: use gate_suite!");
 }
 
 /// Hands the names of all cases to a macro.
@@ -96,8 +110,8 @@ macro_rules! case_table {
 /// Every case.
 pub const GATE_CASES: &[GateCase] = gate_cases!([case_table]);
 
-/// Makes a test of every case for one kind of subject: `gate_suite!(memory, MemorySubject);` is a
-/// module of tests.
+/// Makes a test of every case for one kind of subject: `gate_suite!(redis_set, SetSubject);` is a
+/// module of tests. A subject without faults fails the cases that need some.
 #[macro_export]
 macro_rules! gate_suite {
     ($module:ident, $subject:ty) => {
@@ -111,6 +125,37 @@ macro_rules! gate_suite {
                     $crate::gates::run::<$subject>(stringify!($name)).await;
                 }
             )*)*
+        }
+    };
+}
+
+/// Makes a test of every case for a subject that has no [`Faults`](crate::gates::Faults), and one that
+/// it has none.
+#[macro_export]
+macro_rules! gate_suite_without_faults {
+    ($module:ident, $subject:ty) => {
+        $crate::gate_cases!([$crate::gate_suite_without_faults] @ $module, $subject;);
+    };
+    (@ $module:ident, $subject:ty;
+        rule { $($rule:ident,)* } names { $($name:ident,)* } faults { $($fault:ident,)* }
+    ) => {
+        mod $module {
+            $(
+                #[tokio::test]
+                async fn $rule() {
+                    $crate::gates::run::<$subject>(stringify!($rule)).await;
+                }
+            )*
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    $crate::gates::run::<$subject>(stringify!($name)).await;
+                }
+            )*
+            #[tokio::test]
+            async fn nothing_can_go_wrong_between_gate_and_storage() {
+                $crate::gates::assert_without_faults::<$subject>().await;
+            }
         }
     };
 }

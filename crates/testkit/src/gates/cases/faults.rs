@@ -8,17 +8,26 @@ pub(crate) async fn a_write_whose_answer_is_lost_may_be_repeated(scene: &Scene) 
     assert_eq!(scene.write(name, stamp(40, 1)).await, Outcome::Accepted);
     scene.faults().lose_answer(stamp(41, 2), true);
     let lost = scene.write(name, stamp(41, 2)).await;
-    // A client that repeats by itself may have heard the second answer.
-    assert!(matches!(lost, Outcome::Unknown | Outcome::Accepted), "{lost:?}");
+    assert_lost(scene, lost);
     scene.assert_holds(name, Some(stamp(41, 2))).await;
     assert!(scene.write(name, stamp(40, 1)).await.is_stale());
     assert_eq!(scene.write(name, stamp(41, 2)).await, Outcome::Accepted);
 
     scene.faults().lose_answer(stamp(42, 3), true);
-    scene.write(name, stamp(42, 3)).await;
+    let lost = scene.write(name, stamp(42, 3)).await;
+    assert_lost(scene, lost);
     assert_eq!(scene.write(name, stamp(43, 4)).await, Outcome::Accepted);
     assert!(scene.write(name, stamp(42, 3)).await.is_stale());
     scene.assert_holds(name, Some(stamp(43, 4))).await;
+}
+
+/// Expects that an answer was lost, and what its writer was told.
+fn assert_lost(scene: &Scene, told: Outcome) {
+    assert!(scene.faults().has_struck(), "no answer was lost: {told:?}");
+    // A client that repeats by itself hears the second answer.
+    let repeats = scene.faults().repeats();
+    let expected = if repeats { Outcome::Accepted } else { Outcome::Unknown };
+    assert_eq!(told, expected);
 }
 
 /// The control: without the gate the repeat overwrites what is newer.
@@ -27,7 +36,7 @@ pub(crate) async fn control_without_the_gate_a_repeat_overwrites_what_is_newer(s
     scene.write_past(name, stamp(40, 1)).await;
     scene.faults().lose_answer(stamp(41, 2), false);
     let lost = scene.write_past(name, stamp(41, 2)).await;
-    assert!(matches!(lost, Outcome::Unknown | Outcome::Accepted), "{lost:?}");
+    assert_lost(scene, lost);
     assert_eq!(scene.write_past(name, stamp(42, 3)).await, Outcome::Accepted);
     assert_eq!(scene.write_past(name, stamp(41, 2)).await, Outcome::Accepted);
     scene.assert_holds(name, Some(stamp(41, 2))).await;
@@ -110,17 +119,21 @@ pub(crate) async fn a_write_that_hangs_holds_up_no_other_resource(scene: &Scene)
 
 /// Wherever a writer is cut off: a value that the storage has is guarded by its stamp.
 pub(crate) async fn a_writer_that_crashes_leaves_no_value_without_its_watermark(scene: &Scene) {
-    let mut cut_before_the_write = 0;
-    for point in 0..scene.faults().crash_points() {
+    let points = scene.faults().crash_points();
+    let (mut cut, mut cut_before_the_write) = (0, 0);
+    for point in 0..points {
         let name = format!("crash/{point}");
         assert_eq!(scene.write(&name, stamp(40, 1)).await, Outcome::Accepted);
         scene.faults().crash_at(point);
         scene.write(&name, stamp(42, 3)).await;
+        let was_cut = scene.faults().has_struck();
         scene.faults().calm();
+        cut += u64::from(was_cut);
         let held = scene.subject().read(&name).await;
         if held == Some(stamp(42, 3).to_string()) {
             assert!(scene.write(&name, stamp(41, 2)).await.is_stale(), "after point {point}");
         } else {
+            assert!(was_cut, "after point {point}");
             scene.assert_holds(&name, Some(stamp(40, 1))).await;
             cut_before_the_write += 1;
         }
@@ -128,7 +141,14 @@ pub(crate) async fn a_writer_that_crashes_leaves_no_value_without_its_watermark(
         assert!(scene.write(&name, stamp(41, 2)).await.is_stale(), "after point {point}");
         scene.assert_holds(&name, Some(stamp(42, 3))).await;
     }
-    println!("  {cut_before_the_write} writes were cut off before they took effect");
+    println!("  {points} points: {cut} cut, {cut_before_the_write} before the write took effect");
+    if points == 0 {
+        return;
+    }
+    assert!(0 < cut && cut < points, "the points reach from the first piece to behind the last");
+    // A client that repeats by itself writes in the end.
+    let is_cut_off = cut_before_the_write > 0;
+    assert_eq!(is_cut_off, !scene.faults().repeats(), "{cut_before_the_write} were cut off");
 }
 
 /// The control: a writer that writes first, and moves the watermark in a second step.
