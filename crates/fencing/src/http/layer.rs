@@ -103,8 +103,9 @@ impl FenceLayer {
     /// How long a request may take until the service behind has it, 10 ms to 1 h. Default: 5 s.
     ///
     /// It counts the wait for the requests before, for the gate, and for the service to be ready.
-    /// The closure that names the resource is not counted. After that time it is answered 503; the service behind has not seen it. How long that service
-    /// takes is its own affair. Values outside the range are moved to its nearer end.
+    /// The closure that names the resource is not counted. After that time the request is answered
+    /// 503; the service behind has not seen it. How long that service takes is its own affair. Values
+    /// outside the range are moved to its nearer end.
     pub fn longest_wait(mut self, wait: Duration) -> Self {
         self.longest_wait = wait.clamp(Duration::from_millis(10), Duration::from_secs(60 * 60));
         self

@@ -58,7 +58,7 @@ impl Watermark {
             drop(self.try_hold(rule));
             let judged = told.await;
             drop(place);
-            // Nobody goes away untold, but where a log panicked; then it asks anew.
+            // Every admission that waits is told, unless a log subscriber panicked; then it asks anew.
             if let Ok(judged) = judged {
                 return judged;
             }

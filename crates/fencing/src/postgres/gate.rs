@@ -90,7 +90,7 @@ impl PostgresGate {
     /// write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
     /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
-    /// rolled back, so that a refusal which is overlooked writes nothing: later statements fail with
+    /// rolled back, as a whole or to a savepoint from before the call, so that a refusal which is overlooked writes nothing: later statements fail with
     /// SQLSTATE 25P02, and a commit keeps nothing, though `commit()` itself reports no error.
     ///
     /// Four things the admission does not see:
