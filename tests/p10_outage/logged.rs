@@ -32,11 +32,8 @@ async fn an_outage_with_very_many_leases_is_told_in_few_lines() {
         let waits = (0..WAITING).map(|number| locks.lock(format!("wait/{number}")).unwrap());
         let waiting: Vec<_> = waits.map(|lock| Waiting::on(lock.acquire())).collect();
         world.pass(secs(4)).await;
-        // Releases of leases that end with the outage are nobody's news.
-        let (released, kept) = guards.split_at(LEASES / 2);
-        let ended: Vec<_> = released.iter().map(Guard::fence).collect();
         world.pass(secs(16)).await;
-        assert!(kept.iter().all(|guard| !guard.is_held()), "all of them are lost");
+        assert!(guards.iter().all(|guard| !guard.is_held()), "all of them are lost");
         drop(guards);
         for waiting in waiting {
             outage(waiting).await;
@@ -46,7 +43,6 @@ async fn an_outage_with_very_many_leases_is_told_in_few_lines() {
 
         let lines = log.lines();
         assert!(lines.len() <= 30, "{fault:?}: {} lines: {lines:#?}", lines.len());
-        assert_eq!(ended.len(), LEASES / 2);
         let summaries = log.with("the server does not answer");
         assert!((3..=6).contains(&summaries.len()), "{fault:?}: {lines:#?}");
         for words in ["leases_at_risk=", "acquires_waiting=", "unreachable_for=", "failed="] {

@@ -2,7 +2,7 @@
 //! another tokio runtime than the one that polled them first.
 
 use std::{
-    future::{Future, IntoFuture},
+    future::{Future, IntoFuture, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
@@ -115,8 +115,12 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 fn begun_elsewhere<T>(future: impl IntoFuture<Output = T, IntoFuture: Send + 'static>) -> Boxed<T> {
     let mut future: Boxed<T> = Box::pin(future.into_future());
     on_one_thread(async {
-        let waits = tokio::time::timeout(SOON, future.as_mut()).await;
-        assert!(waits.is_err(), "it does not wait");
+        // A few polls, with time for answers in between: what it waits for takes far longer.
+        for _ in 0..3 {
+            let polled = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+            assert!(polled.is_pending(), "it does not wait");
+            tokio::time::sleep(SOON / 10).await;
+        }
     });
     future
 }
@@ -129,7 +133,7 @@ fn a_future_goes_on_when_the_tokio_runtime_that_polled_it_is_gone() {
         for run in runners {
             let lock = locks.lock("a").expect("a name");
             let guard = held(&locks, "a");
-            let timeout = begun_elsewhere(lock.acquire().wait(SOON * 4));
+            let timeout = begun_elsewhere(lock.acquire().wait(SOON * 6));
             run(Box::pin(async { drop(timeout.await.expect_err("somebody has it")) }));
             let acquire = begun_elsewhere(lock.acquire());
             let with = begun_elsewhere({
@@ -165,8 +169,8 @@ fn a_future_goes_on_when_the_tokio_runtime_that_polled_it_is_gone() {
 
 /// Work that needs no tokio runtime.
 async fn lasting() -> Result<(), ()> {
-    let until = SystemClock.now() + SOON * 3;
-    std::future::poll_fn(move |cx| {
+    let until = SystemClock.now() + SOON * 6;
+    poll_fn(move |cx| {
         if SystemClock.now() >= until {
             return Poll::Ready(());
         }

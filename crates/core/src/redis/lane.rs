@@ -109,7 +109,7 @@ impl Lane {
         let sent_at = self.0.clock.now();
         match self.send(&present, call, deadline).await {
             Ok(Ok(value)) => {
-                present.pulse.heard(self.0.clock.now());
+                present.pulse.answered(sent_at, self.0.clock.now());
                 Ok(value)
             }
             Ok(Err(error)) => {
@@ -147,7 +147,9 @@ impl Lane {
     ) -> Result<Result<Value, RedisError>, Late> {
         if !call.has_body() {
             match self.send_one(present, call.by_digest(), deadline).await? {
-                Err(error) if error.code() == Some("NOSCRIPT") => {}
+                Err(error) if error.code() == Some("NOSCRIPT") => {
+                    present.pulse.heard(self.0.clock.now());
+                }
                 answer => return Ok(answer),
             }
         }
@@ -211,8 +213,11 @@ impl Lane {
             let deadline = asked_at + present.pulse.patience();
             match self.within(deadline, asking.as_mut()).await {
                 Some(Ok(Value::BulkString(told))) => return told == word.as_bytes(),
-                // A right that is missing says nothing against the connection.
-                Some(Ok(Value::ServerError(_))) => return true,
+                // A server that refuses a PING has read it. Any other error may be the answer to
+                // another command.
+                Some(Ok(Value::ServerError(error))) => {
+                    return ["NOPERM", "BUSY", "LOADING"].contains(&error.code());
+                }
                 // Many answers may be ahead of this one.
                 None if present.pulse.heard_since(asked_at) => {}
                 _ => return false,

@@ -14,7 +14,8 @@ use crate::clock::Instant;
 pub(super) struct Pulse {
     /// Nanoseconds since the clock's origin.
     heard_at: AtomicU64,
-    round_trip: Duration,
+    /// Nanoseconds: the shortest that was seen.
+    round_trip: AtomicU64,
     is_asked: AtomicBool,
 }
 
@@ -28,19 +29,30 @@ pub(super) enum Verdict {
 }
 
 impl Pulse {
-    /// A silence that is shorter does not end a connection on which something was read after the
-    /// command had been sent.
+    /// When something was read after the command was sent, a silence that is shorter than this does
+    /// not end the connection.
     const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
 
     /// The pulse of a connection that was made just now.
     pub(super) fn new(now: Instant, round_trip: Duration) -> Self {
-        let (heard_at, is_asked) = (AtomicU64::new(nanos(now)), AtomicBool::new(false));
-        Self { heard_at, round_trip, is_asked }
+        let heard_at = AtomicU64::new(nanos(now.since_origin()));
+        let round_trip = AtomicU64::new(nanos(round_trip));
+        Self { heard_at, round_trip, is_asked: AtomicBool::new(false) }
+    }
+
+    /// A command that was sent at `sent_at` was answered at `now`. Its round trip was no longer: one
+    /// that was measured while everybody connected at once does not stand for ever.
+    pub(super) fn answered(&self, sent_at: Instant, now: Instant) {
+        self.heard(now);
+        let took = nanos(now.saturating_since(sent_at));
+        if took < self.round_trip.load(Ordering::Relaxed) {
+            self.round_trip.fetch_min(took, Ordering::Relaxed);
+        }
     }
 
     /// Something was read at `now`.
     pub(super) fn heard(&self, now: Instant) {
-        self.heard_at.fetch_max(nanos(now), Ordering::Relaxed);
+        self.heard_at.fetch_max(nanos(now.since_origin()), Ordering::Relaxed);
     }
 
     /// Whether something was read after `at`.
@@ -52,13 +64,13 @@ impl Pulse {
     pub(super) fn judge(&self, sent_at: Instant, now: Instant) -> Verdict {
         let heard_at = self.heard_at();
         let silence = now.saturating_since(heard_at.max(sent_at));
-        let longest = if heard_at > sent_at { self.patience() } else { self.round_trip * 2 };
+        let longest = if heard_at > sent_at { self.patience() } else { self.round_trip() * 2 };
         if silence >= longest { Verdict::GiveUp } else { Verdict::Ask }
     }
 
     /// How long an answer may take, and at least before the connection counts as dead.
     pub(super) fn patience(&self) -> Duration {
-        (self.round_trip * 2).max(Self::SHORTEST_SILENCE)
+        (self.round_trip() * 2).max(Self::SHORTEST_SILENCE)
     }
 
     /// Whether the caller is the one to ask; it has to say when it is [`done`](Self::done).
@@ -71,13 +83,17 @@ impl Pulse {
         self.is_asked.store(false, Ordering::Release);
     }
 
+    fn round_trip(&self) -> Duration {
+        Duration::from_nanos(self.round_trip.load(Ordering::Relaxed))
+    }
+
     fn heard_at(&self) -> Instant {
         Instant::at(Duration::from_nanos(self.heard_at.load(Ordering::Relaxed)))
     }
 }
 
-fn nanos(at: Instant) -> u64 {
-    u64::try_from(at.since_origin().as_nanos()).unwrap_or(u64::MAX)
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -120,6 +136,18 @@ mod tests {
         // What is read late tells nothing of an earlier time.
         busy.heard(at(1900));
         assert_eq!(busy.judge(at(1000), at(2000)), Verdict::Ask);
+    }
+
+    #[test]
+    fn a_connection_that_was_made_in_a_slow_moment_is_judged_by_what_was_seen_since() {
+        let crowded = pulse(600);
+        assert_eq!(crowded.judge(at(1000), at(1500)), Verdict::Ask);
+        crowded.answered(at(1500), at(1501));
+        assert_eq!(crowded.judge(at(2000), at(2500)), Verdict::GiveUp);
+        assert_eq!(crowded.patience(), Pulse::SHORTEST_SILENCE);
+        // One that was slow again does not undo it.
+        crowded.answered(at(3000), at(3900));
+        assert_eq!(crowded.judge(at(4000), at(4500)), Verdict::GiveUp);
     }
 
     #[test]

@@ -15,6 +15,11 @@ pub(crate) struct Gap {
 }
 
 impl Gap {
+    /// Messages may have been lost: a copy is sent `soon`. A later gap does not put off an earlier one.
+    pub(super) fn missed(&mut self, soon: Instant) {
+        self.asks_at = Some(self.asks_at.map_or(soon, |at| at.min(soon)));
+    }
+
     /// It is `now`; yields what wakes the sender, if the copy is due.
     pub(super) fn look(&mut self, now: Instant) -> Option<Waker> {
         self.asks_at = self.asks_at.filter(|at| *at > now);

@@ -77,10 +77,10 @@ impl Cohort {
             // not to keep its place.
             Phase::Asking(asking) => {
                 asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
-                asking.asks_soon = Some(soon);
+                asking.asks_soon = Some(asking.asks_soon.map_or(soon, |at| at.min(soon)));
             }
             Phase::Ending(ending) if ending.departed && ending.next.is_some() => {
-                ending.gap.asks_at = Some(soon);
+                ending.gap.missed(soon);
             }
             Phase::Ending(_) | Phase::Turn(_) | Phase::Idle => {}
         }

@@ -95,7 +95,7 @@ impl Place {
 
     /// Messages may have been lost: an answer to what was sent before does not tell.
     pub(super) fn ask_soon(&mut self, at: Instant) {
-        self.asks_soon = Some(at);
+        self.asks_soon = Some(self.asks_soon.map_or(at, |known| known.min(at)));
         self.ask_at(self.next_at);
     }
 

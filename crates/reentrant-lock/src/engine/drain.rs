@@ -37,9 +37,10 @@ impl Engine {
     /// From the first poll on, acquires are refused and waiting calls get
     /// [`ShutDown`](crate::AcquireError::ShutDown). Held leases are renewed, and can be re-entered,
     /// until their guards end. Their holders are not told of the drain: `lost()` and `cancellation()`
-    /// resolve only when `time` is over. Where a holder is to end early, tell it yourself before. Once all have ended, or when
-    /// `time` is over, what is still held is ended as [`shutdown`](Self::shutdown) does. The server
-    /// has until `time` is over to confirm releases, and one command timeout in any case.
+    /// resolve only when `time` is over. If a holder should end early, tell it yourself before you call
+    /// this. Once all have ended, or when `time` is over, what is still held is ended as
+    /// [`shutdown`](Self::shutdown) does. The server has until `time` is over to confirm releases, and
+    /// one command timeout in any case.
     ///
     /// # Cancel safety
     ///

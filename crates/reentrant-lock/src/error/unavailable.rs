@@ -47,7 +47,7 @@ impl fmt::Display for Unavailable {
         } else {
             write!(f, "; gave up after {waited:?}")?;
         }
-        write!(f, ", whether the lock is free is unknown: {error}")
+        write!(f, "; whether the lock is free is unknown: {error}")
     }
 }
 

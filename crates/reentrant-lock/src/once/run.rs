@@ -22,9 +22,8 @@ impl Once {
     /// Work that ended while its lease was believed is done: its value is returned, also when the
     /// server has not confirmed within one command timeout that the door is closed. The runtime goes
     /// on telling it until the lease's ttl is over; if it never hears, the door opens then. A warning in
-    /// the log names the run, once in 10 s for each name, and few names at all. For work
-    /// that must know, [`begin`](Self::begin) and
-    /// [`succeed`](super::OnceGuard::succeed) tell.
+    /// the log names the run; within 10 s each name is warned of once, and at most eight names are.
+    /// For work that must know, [`begin`](Self::begin) and [`succeed`](super::OnceGuard::succeed) tell.
     ///
     /// # Errors
     ///
