@@ -153,6 +153,10 @@ impl LockRuntimeBuilder {
     /// Who to be on the server, asked anew for each connection: for passwords and tokens that
     /// change. Takes the place of user and password of the address. Default: those of the address.
     ///
+    /// A provider that blocks its thread holds up what else runs there, with
+    /// [`own_thread`](Self::own_thread) all timers of the runtime: a small local file is quick enough,
+    /// a network is not.
+    ///
     /// ```
     /// # use leasehold::{Credentials, LockRuntime};
     /// let builder = LockRuntime::builder().credentials(|| async {

@@ -125,10 +125,11 @@ async fn released(Scene { server, locks }: &Scene, name: &str, taken: &str) -> u
     rights(server, &[taken]);
     let outcome = guard.release().await;
     rights(server, &ALL);
-    let Err(ReleaseError::Unconfirmed { error: source, .. }) = outcome else {
-        panic!("{outcome:?}")
-    };
-    assert_says(&source, Config, &[&format!("lock {name:?}"), "grant the Redis user"]);
+    let Err(unconfirmed) = outcome else { panic!("{outcome:?}") };
+    let text = unconfirmed.to_string();
+    assert!(text.contains(&format!("lock {name:?}")), "{text}");
+    let ReleaseError::Unconfirmed { error, .. } = unconfirmed else { panic!("{text}") };
+    assert_says(&error, Config, &["grant the Redis user"]);
     let left: i64 = server.query(&["PTTL", &key(name, "lease")]);
     assert!(left > 0, "{taken}: {left} ms");
     fence

@@ -1,10 +1,12 @@
 //! A connection is given up when nothing is read on it, and not because one answer is late.
 
 use std::{
+    future::{Future, poll_fn},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -104,6 +106,42 @@ async fn a_fast_connection_that_goes_mute_is_replaced_at_the_first_deadline() {
     // One command: it is the next one that is answered, and not the one after it.
     let held = calls(&store).hold(alice(1), fence, (2, 1), ttl(60)).await.expect("a new one");
     assert!(matches!(held, HoldAnswer::Held { .. }), "{held:?}");
+}
+
+/// Answers that were read long ago, and are looked at late, do not keep a connection that is mute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_are_looked_at_late_do_not_keep_a_mute_connection() {
+    let server = RedisServer::start();
+    let proxy = FaultProxy::before(&server);
+    let store = store_behind(&proxy).await;
+    let fence = granted(&calls(&store), alice(1)).await;
+    let hold = move |within: Duration| {
+        let store = Arc::clone(&store);
+        async move { calls_within(&store, within).hold(alice(1), fence, (2, 1), ttl(60)).await }
+    };
+    hold(PATIENCE).await.expect("from now on the server knows the script");
+    let mut answered: Vec<_> = (0..40).map(|_| Box::pin(hold(PATIENCE))).collect();
+    for call in &mut answered {
+        let sent = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+        assert!(sent.is_pending(), "it was answered before it was sent");
+    }
+    pass(SHORT).await;
+    proxy.black_hole_links(Links::All, Direction::ToClient);
+    let probe = tokio::spawn({
+        let hold = hold.clone();
+        async move { while hold(SHORT).await.is_err() {} }
+    });
+    let mut unlooked = answered.len();
+    for call in answered {
+        if probe.is_finished() {
+            break;
+        }
+        pass(SHORT / 3).await;
+        call.await.expect("it was answered long ago");
+        unlooked -= 1;
+    }
+    probe.await.expect("no panic");
+    assert!(unlooked > 0, "each of the answers kept the connection");
 }
 
 /// What is between us and the server lost one answer and goes on: from then on every answer would
