@@ -8,7 +8,7 @@ use object_store::{memory::InMemory, path::Path};
 use crate::words::{gate, of};
 
 /// Names that `Path::parse` and `Path::from` read differently, or that neither leaves as they are.
-const HOSTILE: [&str; 19] = [
+const HOSTILE: [&str; 21] = [
     "users/~bob",
     "users/%7Ebob",
     "users/%257Ebob",
@@ -28,11 +28,13 @@ const HOSTILE: [&str; 19] = [
     "a/../b",
     "a/./b",
     "naïve",
+    // One object has one text: a layer before the gate keeps those apart whose texts differ.
+    "/stock/8",
+    "stock/8/",
 ];
 
 /// Names that mean one path.
-const PLAIN: [&str; 8] =
-    ["stock/7", "Stock/7", "stock/07", "stock/+7", "a b", "a:b", "a.b/..c", "/stock/8/"];
+const PLAIN: [&str; 7] = ["stock/7", "Stock/7", "stock/07", "stock/+7", "a b", "a:b", "a.b/..c"];
 
 #[tokio::test]
 async fn a_name_advances_the_object_that_is_written_or_is_refused() {

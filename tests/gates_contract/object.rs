@@ -32,11 +32,14 @@ impl Objects {
         Self { store, gate, etags_of_bytes }
     }
 
-    /// Those that mean one path, however they are read.
+    /// Those that are the text of the path that they mean, however they are read.
     fn accepts(name: &str) -> bool {
         let path = Path::from(name);
         let is_one = Path::parse(name).is_ok_and(|parsed| parsed == path);
-        is_one && !path.is_root() && path.as_ref().len() <= ObjectGate::MAX_PATH_BYTES
+        is_one
+            && path.as_ref() == name
+            && !path.is_root()
+            && path.as_ref().len() <= ObjectGate::MAX_PATH_BYTES
     }
 
     async fn write(&self, name: &str, value: &str, presented: Stamp) -> Outcome {

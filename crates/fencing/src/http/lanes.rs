@@ -1,9 +1,9 @@
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap, btree_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use leasehold_core::Stamp;
+use leasehold_core::{FenceToken, Stamp};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::rule::{Verdict, judge};
@@ -17,7 +17,23 @@ pub(super) struct Lanes(Mutex<HashMap<Box<str>, Lane>>);
 #[derive(Debug, Default)]
 struct Lane {
     shared: Arc<Shared>,
-    present: usize,
+    /// How many are in the lane, by fence.
+    present: BTreeMap<FenceToken, usize>,
+}
+
+impl Lane {
+    /// Whether a stamp is newer than what all others in the lane present and the gate has told: its
+    /// lease has taken over from theirs.
+    fn is_outranked_by(&self, presented: Stamp) -> bool {
+        let newest = self.present.last_key_value().map(|(newest, _)| *newest);
+        let told = self.shared.highest.borrow().map(|highest| highest.fence);
+        newest.max(told).is_some_and(|newest| newest < presented.fence)
+    }
+
+    /// How many in the lane have a fence that is not older.
+    fn not_older_than(&self, fence: FenceToken) -> usize {
+        self.present.range(fence..).map(|(_, present)| present).sum()
+    }
 }
 
 /// What those in one lane share.
@@ -35,12 +51,13 @@ struct Shared {
 pub(super) enum NoPlace {
     /// The gate has admitted this stamp already.
     Stale(Stamp),
-    /// There are as many in the lane as may be.
+    /// There are as many in the lane as may be, of this fence and newer ones.
     Full,
 }
 
 impl Lanes {
-    /// Enters the lane of a resource, unless the stamp is stale there or `most` are in it.
+    /// Enters the lane of a resource, unless the stamp is stale there or `most` are in it whose fence
+    /// is not older: a holder that was replaced takes no place from the new one.
     pub(super) fn enter(
         self: &Arc<Self>,
         resource: &str,
@@ -48,21 +65,23 @@ impl Lanes {
         most: usize,
     ) -> Result<Place, NoPlace> {
         let mut lanes = self.lock();
+        let (mut outranks, fence) = (false, presented.fence);
         let shared = if let Some(lane) = lanes.get_mut(resource) {
             if let Verdict::Refuse { highest } = judge(*lane.shared.highest.borrow(), presented) {
                 return Err(NoPlace::Stale(highest));
             }
-            if lane.present >= most {
+            if lane.not_older_than(fence) >= most {
                 return Err(NoPlace::Full);
             }
-            lane.present += 1;
+            outranks = lane.is_outranked_by(presented);
+            *lane.present.entry(fence).or_default() += 1;
             Arc::clone(&lane.shared)
         } else {
-            let lane = Lane { present: 1, ..Lane::default() };
+            let lane = Lane { present: BTreeMap::from([(fence, 1)]), ..Lane::default() };
             Arc::clone(&lanes.entry(resource.into()).or_insert(lane).shared)
         };
         let (lanes, resource) = (Arc::clone(self), resource.into());
-        Ok(Place { lanes, resource, presented, shared, held: None })
+        Ok(Place { lanes, resource, presented, outranks, shared, held: None })
     }
 
     /// How many resources somebody is in the lane of.
@@ -70,13 +89,17 @@ impl Lanes {
         self.lock().len()
     }
 
-    fn leave(&self, resource: &str) {
+    fn leave(&self, resource: &str, fence: FenceToken) {
         let mut lanes = self.lock();
-        if let Some(lane) = lanes.get_mut(resource) {
-            lane.present -= 1;
-            if lane.present == 0 {
-                lanes.remove(resource);
+        let Some(lane) = lanes.get_mut(resource) else { return };
+        if let Entry::Occupied(mut present) = lane.present.entry(fence) {
+            *present.get_mut() -= 1;
+            if *present.get() == 0 {
+                present.remove();
             }
+        }
+        if lane.present.is_empty() {
+            lanes.remove(resource);
         }
     }
 
@@ -91,11 +114,18 @@ pub(super) struct Place {
     lanes: Arc<Lanes>,
     resource: Box<str>,
     presented: Stamp,
+    outranks: bool,
     shared: Arc<Shared>,
     held: Option<OwnedMutexGuard<()>>,
 }
 
 impl Place {
+    /// Whether its stamp was newer than all in the lane when it entered. The gate is to be told
+    /// before it waits, so that those leave which wait with an older one.
+    pub(super) fn outranks(&self) -> bool {
+        self.outranks
+    }
+
     /// Waits until all who came before have left; fails with the stamp that came between.
     ///
     /// # Cancel safety
@@ -135,7 +165,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         // Before the lane is left: who enters a new lane must not meet one who is still in the old.
         self.held = None;
-        self.lanes.leave(&self.resource);
+        self.lanes.leave(&self.resource, self.presented.fence);
     }
 }
 
@@ -171,6 +201,21 @@ mod tests {
         drop(first);
         assert!(poll(second.turn()).is_ready());
         drop((second, other));
+        assert_eq!(lanes.len(), 0);
+    }
+
+    #[test]
+    fn older_ones_take_no_place_from_a_newer_one() {
+        let lanes = Arc::new(Lanes::default());
+        let older = [enter(&lanes, "a", 2), enter(&lanes, "a", 2)];
+        let newer = lanes.enter("a", stamp(6, 6), 2).unwrap();
+        assert!(newer.outranks() && !older[1].outranks());
+        let same = lanes.enter("a", stamp(6, 6), 2).unwrap();
+        assert!(!same.outranks(), "the gate is told once");
+        for full in [5, 6] {
+            assert!(matches!(lanes.enter("a", stamp(full, full), 2), Err(NoPlace::Full)));
+        }
+        drop((older, newer, same));
         assert_eq!(lanes.len(), 0);
     }
 

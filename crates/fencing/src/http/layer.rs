@@ -21,8 +21,9 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// Refuses stale fences before an HTTP service, and holds each resource until it has answered.
 ///
 /// Requests for one resource go one after another, in the order in which they were named; each asks the
-/// gate when its turn has come. While requests for a resource are there, the layer remembers the
-/// highest stamp that the gate has told, and refuses older ones without a turn. One that is refused
+/// gate when its turn has come. One whose fence is newer than those of all that are there tells the gate
+/// before it waits. While requests for a resource are there, the layer remembers the highest stamp that
+/// the gate has told, and refuses older ones at once, also those that wait. One that is refused
 /// gets the answer of a [`Problem`](super::Problem): 412 for a stale fence, 428 for none, 400 for a
 /// malformed one. One that is admitted carries [`Fenced`](super::Fenced) in its extensions.
 ///
@@ -94,7 +95,8 @@ impl FenceLayer {
         }
     }
 
-    /// How many requests may wait for one resource; more are answered 503. Default: 256.
+    /// How many requests may wait for one resource; more are answered 503. Requests with an older
+    /// fence do not count against one with a newer. Default: 256.
     pub fn most_waiting(mut self, requests: usize) -> Self {
         self.most_waiting = requests;
         self
@@ -119,8 +121,9 @@ impl FenceLayer {
 
     /// Shuts out the holder before, when a lease is taken and before its first request.
     ///
-    /// Unlike [`FenceGate::advance`] of the gate behind, it waits until the request that holds
-    /// the resource has been answered, so that nothing of an older holder comes after it. The limits
+    /// Unlike [`FenceGate::advance`] of the gate behind, it then waits until the request that holds
+    /// the resource has been answered, so that nothing of an older holder comes after it. Requests that
+    /// wait with an older fence are refused at once. The limits
     /// of number and time do not hold here: a handler that never ends is waited for without end.
     ///
     /// # Errors
@@ -139,12 +142,11 @@ impl FenceLayer {
             // Not reached: a lane without a limit lets everybody in.
             Err(NoPlace::Full) => return self.gate.advance(resource, presented).await,
         };
+        let advanced = self.shut_out(&place, resource, presented).await?;
         if let Err(highest) = place.turn().await {
             return Err(self.refuse(resource, presented, highest).into());
         }
-        let advanced = self.gate.advance(resource, presented).await;
-        tell(&place, presented, &advanced);
-        advanced
+        Ok(advanced)
     }
 
     /// How many resources are held or waited for at this moment.
@@ -160,6 +162,18 @@ impl FenceLayer {
     /// Enters the lane of a resource.
     pub(super) fn enter(&self, resource: &str, presented: Stamp) -> Result<Place, NoPlace> {
         self.lanes.enter(resource, presented, self.most_waiting.saturating_add(1))
+    }
+
+    /// Shuts out what is older, and sends away those in the lane that wait with it.
+    pub(super) async fn shut_out(
+        &self,
+        place: &Place,
+        resource: &str,
+        presented: Stamp,
+    ) -> Result<Admitted, GateError> {
+        let advanced = self.gate.advance(resource, presented).await;
+        tell(place, presented, &advanced);
+        advanced
     }
 
     /// Asks the gate, and tells those in the lane what it has seen.

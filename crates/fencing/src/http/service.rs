@@ -98,6 +98,18 @@ where
     };
     let deadline = layer.deadline();
     let mut too_long = layer.sleep_until(deadline);
+    let mut shut_out = None;
+    if place.outranks() {
+        // A new holder: those that wait with an older fence are not to run before it.
+        tokio::select! {
+            biased;
+            advanced = layer.shut_out(&place, &resource, presented) => match advanced {
+                Ok(advanced) => shut_out = Some(advanced),
+                Err(error) => return Ok(Answer::refused(error, &resource).into_response()),
+            },
+            () = &mut too_long => return Ok(Answer::unanswered(&resource).into_response()),
+        }
+    }
     tokio::select! {
         biased;
         turn = place.turn() => if let Err(highest) = turn { return refused(highest) },
@@ -122,6 +134,8 @@ where
         ready = poll_fn(|cx| inner.poll_ready(cx)) => ready?,
         () = &mut too_long => return Ok(Answer::not_ready(&resource).into_response()),
     }
+    // The gate knew the stamp the second time, because it had been told.
+    let admitted = shut_out.unwrap_or(admitted);
     parts.extensions.insert(Fenced { resource: resource.into(), stamp: presented, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
     // The resource is free only when the service's future is gone, here and when this one is

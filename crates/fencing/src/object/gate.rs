@@ -292,14 +292,18 @@ impl ObjectGate {
 }
 
 /// A resource is the text of a path, in the one spelling that `Path::from` leaves as it is: of ASCII
-/// characters, without empty parts, `.`, `..`, `%`, `~`, `{`, `#` and the like. Another text is refused with
+/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the like. Another text is refused with
 /// [`ResourceError::NotAPath`]: it would name one object here, and another one where it is written.
 /// [`ObjectGate::advance`] takes the path itself. `admit` and `advance` of this trait both do what
 /// `ObjectGate::advance` does.
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
-            let path = Path::parse(resource).ok().filter(|path| *path == Path::from(resource));
+            let path = Path::parse(resource).ok();
+            // One spelling for one object: a layer keeps a lane for each text.
+            let path = path
+                .filter(|path| path.as_ref() == resource)
+                .filter(|path| *path == Path::from(resource));
             let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
             self.pass(&path, &Write::Advance, presented).await
         })

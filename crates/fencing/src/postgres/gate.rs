@@ -90,13 +90,15 @@ impl PostgresGate {
     /// write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
     /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
-    /// rolled back, as a whole or to a savepoint from before the call, so that a refusal which is overlooked writes nothing: later statements fail with
-    /// SQLSTATE 25P02, and a commit keeps nothing, though `commit()` itself reports no error.
+    /// rolled back, as a whole or to a savepoint from before the call. So a refusal that is overlooked
+    /// writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps nothing, though
+    /// `commit()` itself reports no error.
     ///
     /// Four things the admission does not see:
     ///
-    /// - *A savepoint that is rolled back* undoes an admission that was made after it. Admit before the
-    ///   first savepoint, or write within the same one.
+    /// - *A savepoint that is rolled back* undoes an admission that was made after it, and a refusal as
+    ///   well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit before the first
+    ///   savepoint, or write within the same one, and return a refusal out of the outermost transaction.
     /// - *What was read before it*, and under `READ COMMITTED` what a sub-query of the waiting
     ///   statement sees. Read in statements after the admission.
     /// - *An earlier transaction of the same lease* that was not answered and commits late: it has the

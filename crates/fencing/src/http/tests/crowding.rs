@@ -21,7 +21,7 @@ use tower_service::Service;
 
 use super::handler::{Handler, call, layer, request, settle};
 use crate::{
-    FenceGate, GateFuture, MemoryGate, Stamp,
+    Admitted, FenceGate, GateFuture, MemoryGate, Stamp,
     http::{FenceService, FencedBody},
     testing::{HandClock, stamp},
 };
@@ -55,7 +55,7 @@ async fn requests_that_are_long_stale_take_no_place_in_a_lane() {
         assert!(stale.is_finished(), "a stale request waits");
         assert_eq!(status(stale).await, StatusCode::PRECONDITION_FAILED);
     }
-    let newer = [send(&service, stamp(6, 6), "").await, send(&service, stamp(7, 7), "").await];
+    let newer = [send(&service, stamp(6, 6), "").await, send(&service, stamp(6, 6), "").await];
     handler.end_one();
     assert_eq!(status(holds).await, StatusCode::OK);
     for newer in newer {
@@ -65,19 +65,58 @@ async fn requests_that_are_long_stale_take_no_place_in_a_lane() {
 }
 
 #[tokio::test]
-async fn one_that_becomes_stale_while_it_waits_is_refused_at_once() {
+async fn a_new_holder_does_not_wait_behind_the_requests_of_the_former() {
+    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).most_waiting(3));
+    let service = layer.layer(handler.clone());
+    let holds = send(&service, stamp(5, 5), "slow").await;
+    let mut former = Vec::new();
+    for _ in 0..3 {
+        former.push(send(&service, stamp(5, 5), "").await);
+    }
+    assert_eq!(
+        status(send(&service, stamp(5, 5), "").await).await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    let newer = send(&service, stamp(6, 6), "").await;
+    for former in former {
+        assert!(former.is_finished(), "it goes on waiting");
+        assert_eq!(status(former).await, StatusCode::PRECONDITION_FAILED);
+    }
+    assert!(!newer.is_finished(), "a request that began is waited for");
+    handler.end_one();
+    assert_eq!((status(holds).await, status(newer).await), (StatusCode::OK, StatusCode::OK));
+    assert_eq!(handler.log(), ["5 begins", "5 ends", "6 begins", "6 ends"]);
+    assert_eq!(layer.resources_in_use(), 0);
+}
+
+#[tokio::test]
+async fn an_advance_sends_away_those_that_wait_with_an_older_fence() {
+    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()));
+    let service = layer.layer(handler.clone());
+    let holds = send(&service, stamp(5, 5), "slow").await;
+    let waits = send(&service, stamp(5, 5), "").await;
+    let advancing = layer.clone();
+    let advance = tokio::spawn(async move { advancing.advance("/a", stamp(6, 6)).await });
+    settle().await;
+    assert!(waits.is_finished() && !advance.is_finished());
+    assert_eq!(status(waits).await, StatusCode::PRECONDITION_FAILED);
+    handler.end_one();
+    assert_eq!(status(holds).await, StatusCode::OK);
+    assert_eq!(advance.await.unwrap().unwrap(), Admitted::Newer);
+}
+
+#[tokio::test]
+async fn one_whose_fence_is_older_than_one_that_waits_is_refused_at_once() {
     let (handler, layer) = (Handler::default(), layer(MemoryGate::new()));
     let service = layer.layer(handler.clone());
     let first = send(&service, stamp(5, 5), "slow").await;
     let newer = send(&service, stamp(6, 6), "slow").await;
     let waits = send(&service, stamp(5, 5), "").await;
     let same_lease = send(&service, stamp(6, 6), "").await;
-    assert!(!waits.is_finished());
+    assert!(waits.is_finished() && !newer.is_finished());
+    assert_eq!(status(waits).await, StatusCode::PRECONDITION_FAILED);
     handler.end_one();
     assert_eq!(status(first).await, StatusCode::OK);
-    settle().await;
-    assert!(!newer.is_finished() && waits.is_finished());
-    assert_eq!(status(waits).await, StatusCode::PRECONDITION_FAILED);
     handler.end_one();
     assert_eq!(status(newer).await, StatusCode::OK);
     assert_eq!(status(same_lease).await, StatusCode::OK);
@@ -202,8 +241,10 @@ async fn a_slow_handler_keeps_its_turn_and_those_behind_it_are_answered_in_time(
     assert_eq!(status(waits).await, StatusCode::SERVICE_UNAVAILABLE);
     handler.end_one();
     assert_eq!(status(slow).await, StatusCode::OK);
-    // The one that was not let in has not moved the watermark.
-    assert_eq!(status(send(&service, stamp(5, 5), "").await).await, StatusCode::OK);
+    // The one that was not let in has shut out the former holder all the same.
+    let former = send(&service, stamp(5, 5), "").await;
+    assert_eq!(status(former).await, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(status(send(&service, stamp(6, 6), "").await).await, StatusCode::OK);
 }
 
 #[tokio::test]
