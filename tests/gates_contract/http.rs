@@ -23,7 +23,7 @@ use leasehold::{
 };
 use leasehold_testkit::{
     contract::Task,
-    gates::{Faults, GateSubject, Outcome, Relay, Upstream},
+    gates::{BehindRelay, Faults, GateSubject, Outcome, Relay, Upstream},
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -158,36 +158,8 @@ impl GateSubject for HttpSubject {
     }
 }
 
-impl Faults for HttpSubject {
-    fn lose_answer(&self, of: Stamp, _gated: bool) {
-        self.relay.lose_answer(&of.lease.to_string());
-    }
-
-    fn hold(&self, of: Stamp) {
-        self.relay.hold(&of.lease.to_string());
-    }
-
-    fn held(&self) -> Task<'_> {
-        self.relay.held()
-    }
-
-    fn deliver(&self) -> Task<'_> {
-        self.relay.deliver()
-    }
-
-    fn has_struck(&self) -> bool {
-        self.relay.has_struck()
-    }
-
-    fn crash_points(&self) -> u64 {
-        16
-    }
-
-    fn crash_at(&self, point: u64) {
-        self.relay.cut_at(point);
-    }
-
-    fn calm(&self) {
-        self.relay.calm();
+impl BehindRelay for HttpSubject {
+    fn relay(&self) -> &Relay {
+        &self.relay
     }
 }

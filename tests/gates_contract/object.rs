@@ -8,7 +8,7 @@ use leasehold::{
 };
 use leasehold_testkit::{
     contract::Task,
-    gates::{Faults, GateSubject, Outcome, Relay, Upstream},
+    gates::{BehindRelay, Faults, GateSubject, Outcome, Relay, Upstream},
 };
 use object_store::{Error, ObjectStore, ObjectStoreExt, path::Path};
 
@@ -149,42 +149,14 @@ impl S3 {
     }
 }
 
-impl Faults for S3 {
-    /// The stamp stands in the metadata, or in the body.
-    fn lose_answer(&self, of: Stamp, _gated: bool) {
-        self.relay.lose_answer(&of.lease.to_string());
+/// The stamp stands in the metadata, or in the body.
+impl BehindRelay for S3 {
+    fn relay(&self) -> &Relay {
+        &self.relay
     }
 
-    fn hold(&self, of: Stamp) {
-        self.relay.hold(&of.lease.to_string());
-    }
-
-    fn held(&self) -> Task<'_> {
-        self.relay.held()
-    }
-
-    fn deliver(&self) -> Task<'_> {
-        self.relay.deliver()
-    }
-
-    fn has_struck(&self) -> bool {
-        self.relay.has_struck()
-    }
-
-    fn repeats(&self) -> bool {
+    fn client_repeats(&self) -> bool {
         self.repeats
-    }
-
-    fn crash_points(&self) -> u64 {
-        16
-    }
-
-    fn crash_at(&self, point: u64) {
-        self.relay.cut_at(point);
-    }
-
-    fn calm(&self) {
-        self.relay.calm();
     }
 }
 

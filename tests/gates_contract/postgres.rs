@@ -16,7 +16,7 @@ use leasehold::{
 use leasehold_testkit::{
     PostgresServer,
     contract::Task,
-    gates::{Faults, GateSubject, Outcome, Relay, Upstream},
+    gates::{BehindRelay, Faults, GateSubject, Outcome, Relay, Upstream},
 };
 
 use crate::words::outcome;
@@ -86,37 +86,9 @@ fn ended<T>(answer: sqlx::Result<T>) -> Outcome {
     }
 }
 
-impl Faults for Postgres {
-    fn lose_answer(&self, of: Stamp, _gated: bool) {
-        self.relay.lose_answer(&of.lease.to_string());
-    }
-
-    fn hold(&self, of: Stamp) {
-        self.relay.hold(&of.lease.to_string());
-    }
-
-    fn held(&self) -> Task<'_> {
-        self.relay.held()
-    }
-
-    fn deliver(&self) -> Task<'_> {
-        self.relay.deliver()
-    }
-
-    fn has_struck(&self) -> bool {
-        self.relay.has_struck()
-    }
-
-    fn crash_points(&self) -> u64 {
-        16
-    }
-
-    fn crash_at(&self, point: u64) {
-        self.relay.cut_at(point);
-    }
-
-    fn calm(&self) {
-        self.relay.calm();
+impl BehindRelay for Postgres {
+    fn relay(&self) -> &Relay {
+        &self.relay
     }
 }
 
@@ -222,41 +194,14 @@ impl TableSubject {
     }
 }
 
-impl Faults for TableSubject {
-    /// The write takes effect with its commit.
-    fn lose_answer(&self, of: Stamp, gated: bool) {
-        if gated {
-            return self.postgres.relay.lose_answer("COMMIT");
-        }
-        self.postgres.lose_answer(of, gated);
+impl BehindRelay for TableSubject {
+    fn relay(&self) -> &Relay {
+        &self.postgres.relay
     }
 
-    fn hold(&self, of: Stamp) {
-        self.postgres.hold(of);
-    }
-
-    fn held(&self) -> Task<'_> {
-        self.postgres.held()
-    }
-
-    fn deliver(&self) -> Task<'_> {
-        self.postgres.deliver()
-    }
-
-    fn has_struck(&self) -> bool {
-        self.postgres.relay.has_struck()
-    }
-
-    fn crash_points(&self) -> u64 {
-        16
-    }
-
-    fn crash_at(&self, point: u64) {
-        self.postgres.relay.cut_at(point);
-    }
-
-    fn calm(&self) {
-        self.postgres.relay.calm();
+    /// A gated write takes effect with its commit.
+    fn takes_effect_by(&self, of: Stamp, gated: bool) -> String {
+        if gated { "COMMIT".into() } else { of.lease.to_string() }
     }
 }
 

@@ -5,6 +5,7 @@
 //! of every case for a subject, [`gate_suite_without_faults!`](crate::gate_suite_without_faults) of
 //! those for a subject that has no faults, [`GATE_CASES`] lists them.
 
+mod behind_relay;
 mod cases;
 mod names;
 mod outcome;
@@ -13,6 +14,7 @@ mod scene;
 mod subject;
 mod table;
 
+pub use behind_relay::BehindRelay;
 pub use names::{HOSTILE_NAMES, hostile_names};
 pub use outcome::Outcome;
 pub use relay::{Relay, Upstream};
