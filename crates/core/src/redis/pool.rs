@@ -160,8 +160,8 @@ impl RedisPool {
         let mut borrowed = Borrowed(Some(connection));
         let answer = {
             let mut evaluating = pin!(borrowed.evaluate(call));
-            // The client library times its calls itself, and needs the timers of a tokio runtime,
-            // whoever polls this.
+            // The client library times its calls itself, with the timers of a tokio runtime. The
+            // caller may poll this outside of one.
             let at_home = poll_fn(|cx| {
                 let _inside = self.runtime.as_ref().map(Handle::enter);
                 evaluating.as_mut().poll(cx)

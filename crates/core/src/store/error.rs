@@ -4,8 +4,8 @@ use crate::words::LockName;
 
 /// What a failure of a store means for the command that met it.
 ///
-/// There is no fifth kind to come: every failure is one of these, and whoever handles them has to
-/// handle all.
+/// Every failure is of one of these four kinds, and no other kind will be added: a `match` that names
+/// them all stays complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
     /// The command has not run; repeating it is free.

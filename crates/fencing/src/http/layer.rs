@@ -96,7 +96,7 @@ impl FenceLayer {
     }
 
     /// How many requests may wait for one resource; more are answered 503. Requests with an older
-    /// fence do not count against one with a newer. Default: 256.
+    /// fence do not count against one with a newer fence. Default: 256.
     pub fn most_waiting(mut self, requests: usize) -> Self {
         self.most_waiting = requests;
         self

@@ -61,7 +61,7 @@ impl Engine {
 
     fn begin_drain(self: &Arc<Self>, time: Duration) -> watch::Receiver<Option<ShutdownReport>> {
         let until = self.clock.now() + time;
-        // First: whoever is refused is told why.
+        // Set before calls are refused, so that their error says that the runtime drains.
         self.drain.begun.store(true, Ordering::SeqCst);
         self.refuse();
         let (tell, report) = watch::channel(None);

@@ -1,7 +1,7 @@
 //! One error for each operation; every one says what happened, to which lock, and what to do.
 //!
-//! The text of an error tells all, also what its cause was, and `source()` gives nothing that the text
-//! tells: whoever prints both reads nothing twice.
+//! The text of an error has its cause in it, and `source()` gives nothing that stands in the text.
+//! Printing both repeats nothing.
 
 mod acquire;
 mod options;

@@ -1,4 +1,4 @@
-//! Each error tells all in its own text; whoever prints its sources as well reads nothing twice.
+//! The text of an error has its cause in it. Printing its sources as well repeats nothing.
 
 use std::{error::Error, time::Duration};
 

@@ -4,7 +4,7 @@ use leasehold_core::AcquisitionId;
 
 use crate::{driver::Shared, error::SucceedError};
 
-/// A name is warned of once in this time, and few names at all.
+/// Within this time each name is warned of once, and at most eight names are.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Warns that a run succeeded whose value does not tell that its door may open.
