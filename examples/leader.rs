@@ -10,7 +10,6 @@
 //! `cargo run --example leader` needs nothing but Rust; with `REDIS_URL` set, locks and list live on
 //! that server.
 
-#[path = "shared/rows.rs"]
 mod rows;
 
 use std::{
@@ -100,7 +99,7 @@ impl Country {
     fn rows(&self) -> Result<Rows, Failure> {
         match &self.url {
             None => Ok(self.here.clone()),
-            Some(url) => Rows::on_redis(url, format!("{{{}}}:rows", self.name)),
+            Some(url) => Ok(Rows::on_redis(&rows::gate(url)?, format!("{{{}}}:rows", self.name))),
         }
     }
 

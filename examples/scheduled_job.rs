@@ -9,7 +9,6 @@
 //! `cargo run --example scheduled_job` needs nothing but Rust: the instances are threads. With
 //! `REDIS_URL` set they are processes, and the one that dies is aborted.
 
-#[path = "shared/rows.rs"]
 mod rows;
 
 use std::{
@@ -96,7 +95,7 @@ impl Place {
 
     fn redis(url: String, first: u64) -> Result<Self, Failure> {
         let job = format!("scheduled_job/{first}");
-        let rows = Rows::on_redis(&url, format!("{{{job}}}:rows"))?;
+        let rows = Rows::on_redis(&rows::gate(&url)?, format!("{{{job}}}:rows"));
         Ok(Self::Redis { url, job, rows: Arc::new(rows) })
     }
 

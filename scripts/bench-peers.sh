@@ -83,8 +83,8 @@ build_node() {
 build_rust() {
     say "building Leasehold and the floors"
     local messages
-    messages="$(cargo bench --bench contention --no-run --message-format=json)" ||
-        die "cargo bench --bench contention does not build; --peers-only leaves it out"
+    messages="$(cargo bench -p leasehold-benches --bench contention --no-run --message-format=json)" ||
+        die "cargo bench -p leasehold-benches --bench contention does not build; --peers-only leaves it out"
     python3 -c '
 import json, sys
 found = [json.loads(line) for line in sys.stdin if line.startswith("{")]

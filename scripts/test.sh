@@ -201,7 +201,8 @@ install_command() {
 
 # Every published member packs, with its README, its scripts and all of its sources.
 packages() {
-    cargo package --workspace --exclude leasehold-testkit --exclude leasehold-services --no-verify --allow-dirty
+    cargo package --workspace --no-verify --allow-dirty --exclude leasehold-testkit \
+        --exclude leasehold-benches --exclude leasehold-examples --exclude leasehold-services
     local name folder file listed
     for name in "${PUBLISHED[@]}"; do
         folder="crates/${name#leasehold-}"

@@ -205,12 +205,11 @@ fn files_and_commands_that_pages_name_exist() {
         }
         for name in after(&text, "--example ").filter_map(|rest| rest.split_whitespace().next()) {
             let name = name.trim_matches('`');
-            let (file, folder) =
-                (format!("examples/{name}.rs"), format!("examples/{name}/main.rs"));
-            let exists = ["", "examples/services"]
-                .map(|member| root().join(member))
-                .iter()
-                .any(|member| member.join(&file).exists() || member.join(&folder).exists());
+            let (file, folder) = (
+                format!("examples/{name}.rs"),
+                format!("examples/services/examples/{name}/main.rs"),
+            );
+            let exists = [file, folder].iter().any(|path| root().join(path).exists());
             assert!(exists, "{} runs the example {name}", page.display());
         }
     }
@@ -297,8 +296,10 @@ fn metrics_are_documented_and_described() {
 #[test]
 fn dependencies_are_documented() {
     let mut existing = BTreeMap::<String, BTreeSet<String>>::new();
-    let services = ("examples/services".into(), "services".into());
-    for (folder, name) in crates().into_iter().chain([services]) {
+    let unpublished =
+        [("benches", "benches"), ("examples", "examples"), ("examples/services", "services")]
+            .map(|(folder, name)| (folder.into(), name.into()));
+    for (folder, name) in crates().into_iter().chain(unpublished) {
         let manifest = read(folder.join("Cargo.toml"));
         let (mut normal, mut dev) = (BTreeSet::new(), BTreeSet::new());
         let mut section = "";

@@ -1,4 +1,4 @@
-//! Uncontended acquire and release beside the bare floor: `cargo bench --bench acquire_release`.
+//! Uncontended acquire and release beside the bare floor: `cargo bench -p leasehold-benches --bench acquire_release`.
 //!
 //! The floor runs the same scripts on the same number of multiplexed connections in the same kind
 //! of tokio runtime, without Leasehold. Rounds of both are interleaved on one private server;

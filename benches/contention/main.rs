@@ -1,4 +1,4 @@
-//! One contended name: Leasehold beside floors and another library, `cargo bench --bench contention`.
+//! One contended name: Leasehold beside floors and another library, `cargo bench -p leasehold-benches --bench contention`.
 //!
 //! Every run starts the processes of a subject anew, on one private server; rounds of all subjects
 //! are interleaved. Called with the argument `worker`, this program is one of those processes;

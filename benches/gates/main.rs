@@ -1,4 +1,4 @@
-//! Writes through each gate beside the same write without it: `cargo bench --all-features --bench gates`.
+//! Writes through each gate beside the same write without it: `cargo bench -p leasehold-benches --features gates --bench gates`.
 //!
 //! Every row is one kind of write: rounds without the gate and rounds through it take turns, on
 //! private servers. `--seconds N` is the length of a round, `--rounds N` how many there are of each,

@@ -62,7 +62,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=4, help="measured per run (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--jvm-warmup", type=float, default=40, metavar="S", help="default: %(default)s")
-    parser.add_argument("--rust-worker", metavar="PATH", help="the executable of `cargo bench --bench contention`")
+    parser.add_argument("--rust-worker", metavar="PATH", help="the executable of `cargo bench -p leasehold-benches --bench contention`")
     parser.add_argument("--missing", action="append", default=[], metavar="FAMILY=REASON", help="not built, and why")
     parser.add_argument("--check", action="store_true", help="only check that the peers exclude")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-//! Very many leases in one runtime, `cargo bench --bench watchdog`: Leasehold's watchdog beside a
+//! Very many leases in one runtime, `cargo bench -p leasehold-benches --bench watchdog`: Leasehold's watchdog beside a
 //! task that renews for each lease.
 //!
 //! Every run is a process of its own on a server of its own. Called with the argument `worker`, this

@@ -15,6 +15,14 @@ use redis::FromRedisValue;
 /// Anything that ends the program.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
+/// How long rows and their watermark are kept on a server.
+const LIFE: Duration = Duration::from_secs(60 * 60);
+
+/// A gate on a server, with connections of its own.
+pub(crate) fn gate(url: &str) -> Result<RedisGate, Failure> {
+    Ok(RedisGate::new(RedisPool::new(&RedisConfig::new(url)?)?).watermark_ttl(LIFE))
+}
+
 /// What was written, and under which fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -33,25 +41,20 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// For how long rows and their watermark are kept on a server.
-    const LIFE: Duration = Duration::from_secs(60 * 60);
-
     /// No rows, in this process.
     pub(crate) fn here() -> Self {
         Self::Here { gate: Arc::default(), rows: Arc::default() }
     }
 
     /// The rows under a key of a server.
-    pub(crate) fn on_redis(url: &str, key: String) -> Result<Self, Failure> {
-        let pool = RedisPool::new(&RedisConfig::new(url)?)?;
-        let gate = RedisGate::new(pool).watermark_ttl(Self::LIFE);
-        let life = Self::LIFE.as_millis();
+    pub(crate) fn on_redis(gate: &RedisGate, key: String) -> Self {
+        let life = LIFE.as_millis();
         let append = gate.wrap(&format!(
             "redis.call('RPUSH', KEYS[1], FENCE .. ' ' .. ARGV[1]) \
              redis.call('PEXPIRE', KEYS[1], {life})"
         ));
         let read = gate.wrap("return redis.call('LRANGE', KEYS[1], 0, -1)");
-        Ok(Self::Redis { append, read, key })
+        Self::Redis { append, read, key }
     }
 
     /// Shuts out all earlier holders, and reads what they wrote.

@@ -1,0 +1,398 @@
+//! Sixteen workers do the 3000 orders of a shop, one order of an article at a time.
+//!
+//! `cargo run --example order_pipeline` needs nothing but Rust: locks and stock live in this process.
+//! With `REDIS_URL` set they live on that server. Further copies of the program join the run there,
+//! and do the orders that a copy leaves behind when it crashes.
+//!
+//! One worker stalls for longer than its lease, and writes too late. At the end each copy checks what
+//! all of them have written: each order once, in sequence, under fences that grow.
+
+mod rows;
+
+use std::{
+    env, fmt,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold::{
+    AcquireError, Clock, Guard, LockRuntime, ReentrantLock, SystemClock,
+    fencing::{GateError, StaleFence},
+};
+use rows::{Failure, Row, Rows};
+use tokio::task::JoinSet;
+
+const WORKERS: usize = 16;
+const ORDERS: usize = 3000;
+/// A few articles are ordered often, and many seldom.
+const HOT: u16 = 6;
+const COLD: u16 = 194;
+
+/// How long a lease lives without renewal. The others wait for as long when a copy crashes.
+const TTL: Duration = Duration::from_secs(2);
+/// The lease of the worker that stalls ends after this time.
+const STALL: Duration = Duration::from_millis(250);
+/// The stock is counted for longer than this lease lives without renewal.
+const COUNTING_TTL: Duration = Duration::from_millis(600);
+const COUNTING: Duration = Duration::from_millis(900);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            // On one line, also where the text of a server has several.
+            let words: Vec<_> = failure.to_string().split_whitespace().map(str::to_owned).collect();
+            eprintln!("order_pipeline: {}", words.join(" "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<Report, Failure> {
+    let clock = SystemClock;
+    let began = clock.now();
+    let url = env::var("REDIS_URL").ok().filter(|url| !url.is_empty());
+    let (shop, presence) = Shop::enter(url.as_deref()).await?;
+    let shop = Arc::new(shop);
+
+    let mut tasks = JoinSet::new();
+    let stalling = Arc::clone(&shop);
+    tasks.spawn(async move { stalling.stall().await });
+    for _ in 0..WORKERS {
+        let shop = Arc::clone(&shop);
+        tasks.spawn(async move { shop.work().await });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    shop.finish().await?;
+
+    let (copies, gone) = shop.leave(presence).await?;
+    let short = shop.audit().await?;
+    let left = shop.locks.drain(TTL).await;
+    if left.held > 0 || !left.unreleased.is_empty() {
+        return Err(format!("broken: leases were left over: {left:?}").into());
+    }
+    let place = if url.is_some() { "on Redis" } else { "in this process" };
+    Ok(Report { place, took: clock.now().saturating_since(began), short, copies, gone })
+}
+
+/// The orders, and what the workers need for them.
+struct Shop {
+    locks: LockRuntime,
+    articles: Vec<Article>,
+    /// For each order, in the sequence of their arrival, the index of its article.
+    line: Vec<usize>,
+    /// The next in this line.
+    next: AtomicUsize,
+    /// Which copies of the program have begun, joined and done a run.
+    log: Rows,
+}
+
+struct Article {
+    name: String,
+    orders: Vec<Order>,
+    /// A row for each order that is done: the order, the stock afterwards, and the fence.
+    shelf: Rows,
+}
+
+#[derive(Clone, Copy)]
+struct Order {
+    number: usize,
+    /// Pieces that are delivered, or less than zero: that are sold.
+    pieces: i64,
+}
+
+impl Order {
+    /// A sale that finds too little in stock takes nothing.
+    fn stock_after(self, stock: i64) -> i64 {
+        if stock + self.pieces < 0 { stock } else { stock + self.pieces }
+    }
+}
+
+impl Shop {
+    /// Joins the run that is open on the server, or begins one.
+    ///
+    /// The guard shows others that this copy is alive: a crash frees its lock after the ttl.
+    async fn enter(url: Option<&str>) -> Result<(Self, Guard), Failure> {
+        let builder = LockRuntime::builder().service("order_pipeline").ttl(TTL);
+        let (locks, gate) = match url {
+            None => (builder.embedded()?, None),
+            Some(url) => {
+                let locks = builder.connect(url).await;
+                (locks.map_err(|error| format!("REDIS_URL: {error}"))?, Some(rows::gate(url)?))
+            }
+        };
+        let rows = |key: String| match &gate {
+            None => Rows::here(),
+            Some(gate) => Rows::on_redis(gate, key),
+        };
+        let log = rows("order_pipeline:{log}".into());
+        let presence = locks.lock(presence(&locks.id().to_string()))?.acquire().await?;
+
+        let guard = locks.lock("order_pipeline/log")?.acquire().await?;
+        let run = last_run(log.open(guard.stamp()).await?);
+        let run = match run.first() {
+            Some(begin) if !run.iter().any(|row| row.text.starts_with("done ")) => begin.fence,
+            _ => {
+                log.append(guard.stamp(), "begin").await?;
+                guard.fence().get()
+            }
+        };
+        log.append(guard.stamp(), &format!("joined {}", locks.id())).await?;
+        guard.release().await?;
+
+        let (articles, line) =
+            make_orders(|article| rows(format!("order_pipeline:{{{run}/{article}}}")));
+        let next = AtomicUsize::new(0);
+        Ok((Self { locks, articles, line, next, log }, presence))
+    }
+
+    fn lock(&self, article: &Article) -> Result<ReentrantLock, Failure> {
+        let name = format!("order_pipeline/article/{}", article.name);
+        Ok(self.locks.lock(name)?.class("article")?)
+    }
+
+    /// Works until the line is empty.
+    ///
+    /// A worker does the *next* order of an article, not the one that it drew. So no order is ever
+    /// assigned to a worker, and a worker that dies leaves none undone.
+    async fn work(&self) -> Result<(), Failure> {
+        while let Some(&article) = self.line.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            self.serve(&self.articles[article]).await?;
+        }
+        Ok(())
+    }
+
+    /// Does the orders that are left, because their worker lost its lease or its copy has crashed.
+    async fn finish(&self) -> Result<(), Failure> {
+        for article in &self.articles {
+            while self.serve(article).await? == Served::Order {}
+        }
+        Ok(())
+    }
+
+    /// Does the next order of an article. What it acquires belongs to one owner.
+    async fn serve(&self, article: &Article) -> Result<Served, Failure> {
+        let owner = self.locks.owner();
+        match owner.scope(self.serve_as_owner(article)).await {
+            // Nothing was written: the new holder of the lock does the order.
+            Err(failure) if is_lost(&failure) => Ok(Served::Order),
+            served => served,
+        }
+    }
+
+    async fn serve_as_owner(&self, article: &Article) -> Result<Served, Failure> {
+        let guard = self.lock(article)?.acquire().await?;
+        // From here on the shelf refuses all earlier holders of the lock.
+        let done = article.shelf.open(guard.stamp()).await?;
+        let Some(order) = article.orders.get(done.len()) else { return Ok(Served::Nothing) };
+        let stock = order.stock_after(stock_in(done.last())?);
+        pause(Duration::from_millis(3 + order.pieces.unsigned_abs() % 4)).await; // packs a parcel
+        self.book(article, &format!("{} {stock} {}", order.number, guard.fence())).await?;
+        Ok(Served::Order)
+    }
+
+    /// Writes a row under the lock of its article.
+    ///
+    /// It does not know that its caller has this lock already. In the scope of an owner the second
+    /// acquire re-enters: it gets the same lease with the same fence.
+    async fn book(&self, article: &Article, row: &str) -> Result<(), Failure> {
+        let guard = self.lock(article)?.acquire().await?;
+        article.shelf.append(guard.stamp(), row).await
+    }
+
+    /// A worker stalls until its lease is over, and then writes what it was about to write.
+    async fn stall(&self) -> Result<(), Failure> {
+        let Some(article) = self.articles.last() else { return Ok(()) };
+        let lock = self.lock(article)?;
+        let stalled = lock.acquire().max_hold(STALL).await?;
+        // A worker that waits for this beside its work stops in time. This one does not.
+        stalled.lost().await;
+        loop {
+            // Another takes the lock, and counts the stock for longer than the ttl of its lease.
+            let counting = lock.acquire().ttl(COUNTING_TTL).await?;
+            article.shelf.open(counting.stamp()).await?;
+            pause(COUNTING).await;
+            if counting.is_held() {
+                break;
+            }
+            // It was not renewed in time: this machine is very busy.
+        }
+        match article.shelf.append(stalled.stamp(), "late").await {
+            Err(failure) if is_lost(&failure) => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(()) => Err("broken: the shelf has accepted a late write".into()),
+        }
+    }
+
+    /// Ends the run for this copy, and waits for the others: how many took part, how many crashed.
+    async fn leave(&self, guard: Guard) -> Result<(usize, usize), Failure> {
+        let run = self.log(Some(&format!("done {}", self.locks.id()))).await?;
+        guard.release().await?;
+        let joined: Vec<_> =
+            run.iter().filter_map(|row| row.text.strip_prefix("joined ")).collect();
+        for copy in &joined {
+            // It holds this lock for as long as it works.
+            self.locks.lock(presence(copy))?.acquire().await?.release().await?;
+        }
+        let done = self.log(None).await?;
+        let done = done.iter().filter(|row| row.text.starts_with("done ")).count();
+        Ok((joined.len(), joined.len().saturating_sub(done)))
+    }
+
+    /// The rows of this run, after a note is added.
+    async fn log(&self, note: Option<&str>) -> Result<Vec<Row>, Failure> {
+        let guard = self.locks.lock("order_pipeline/log")?.acquire().await?;
+        if let Some(note) = note {
+            self.log.append(guard.stamp(), note).await?;
+        }
+        let run = last_run(self.log.open(guard.stamp()).await?);
+        guard.release().await?;
+        Ok(run)
+    }
+
+    /// Does all orders again, in mind, and compares: how many sales found too little in stock.
+    async fn audit(&self) -> Result<usize, Failure> {
+        let mut short = 0;
+        for Article { name, orders, shelf } in &self.articles {
+            let guard =
+                self.locks.lock(format!("order_pipeline/article/{name}"))?.acquire().await?;
+            let rows = shelf.open(guard.stamp()).await?;
+            guard.release().await?;
+            if rows.len() != orders.len() {
+                return Err(format!(
+                    "broken: {name}: {} rows for {} orders",
+                    rows.len(),
+                    orders.len()
+                )
+                .into());
+            }
+            let (mut stock, mut fence) = (0, 0);
+            for (order, row) in orders.iter().zip(rows) {
+                let before = stock;
+                stock = order.stock_after(before);
+                short += usize::from(stock == before);
+                // The row names the fence of the outer lease, and was written under the inner one.
+                let expected = format!("{} {stock} {}", order.number, row.fence);
+                if row.text != expected || row.fence <= fence {
+                    return Err(format!(
+                        "broken: {name}: {row:?} after fence {fence}, not {expected}"
+                    )
+                    .into());
+                }
+                fence = row.fence;
+            }
+        }
+        Ok(short)
+    }
+}
+
+#[derive(PartialEq)]
+enum Served {
+    /// There may be more.
+    Order,
+    /// All orders of the article are done.
+    Nothing,
+}
+
+/// Whether another holder has taken over.
+fn is_lost(failure: &Failure) -> bool {
+    failure.is::<StaleFence>()
+        || matches!(failure.downcast_ref(), Some(GateError::Stale(_)))
+        || matches!(failure.downcast_ref(), Some(AcquireError::Lost { .. }))
+}
+
+/// The lock that a copy of the program holds for as long as it works.
+fn presence(copy: &str) -> String {
+    format!("order_pipeline/copy/{copy}")
+}
+
+fn last_run(mut log: Vec<Row>) -> Vec<Row> {
+    let begin = log.iter().rposition(|row| row.text == "begin").unwrap_or(log.len());
+    log.split_off(begin)
+}
+
+fn stock_in(row: Option<&Row>) -> Result<i64, Failure> {
+    let Some(row) = row else { return Ok(0) };
+    Ok(row.text.split(' ').nth(1).ok_or("a row without a stock")?.parse()?)
+}
+
+async fn pause(time: Duration) {
+    SystemClock.sleep_until(SystemClock.now() + time).await;
+}
+
+/// The same orders in every copy. Each article is delivered once before it is sold.
+fn make_orders(shelf: impl Fn(&str) -> Rows) -> (Vec<Article>, Vec<usize>) {
+    let mut state = 20_240_229_u32;
+    let mut below = |bound: u16| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [high, low, ..] = state.to_be_bytes();
+        u16::from_be_bytes([high, low]) % bound
+    };
+    let hot = (1..=HOT).map(|number| format!("H{number:02}"));
+    let names = hot.chain((1..=COLD).map(|number| format!("C{number:03}")));
+    let mut articles: Vec<Article> =
+        names.map(|name| Article { shelf: shelf(&name), orders: Vec::new(), name }).collect();
+    let mut line = Vec::new();
+    for number in 0..ORDERS {
+        let (article, pieces) = if number < articles.len() {
+            (number, 20 + i64::from(below(21)))
+        } else {
+            let article = if below(100) < 45 { below(HOT) } else { HOT + below(COLD) };
+            let is_delivery = below(100) < 12;
+            let pieces = i64::from(below(10));
+            (article.into(), if is_delivery { 10 + pieces } else { -1 - pieces / 3 })
+        };
+        articles[article].orders.push(Order { number, pieces });
+        line.push(article);
+    }
+    (articles, line)
+}
+
+struct Report {
+    place: &'static str,
+    took: Duration,
+    short: usize,
+    copies: usize,
+    gone: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, took, short, copies, gone } = self;
+        writeln!(
+            f,
+            "Order pipeline: {ORDERS} orders on {} articles, {place}, {took:.1?}\n",
+            HOT + COLD
+        )?;
+        writeln!(
+            f,
+            "  orders done     {ORDERS} of {ORDERS}, each once, those of an article in sequence"
+        )?;
+        writeln!(
+            f,
+            "  stock           never negative; {short} sales found too little and took nothing"
+        )?;
+        writeln!(f, "  fences          growing with the orders of each article")?;
+        writeln!(f, "  re-entries      {ORDERS}, all with the fence of their caller")?;
+        writeln!(f, "  stale write     refused: its worker had stalled for longer than its lease")?;
+        writeln!(f, "  renewal         a lease of {COUNTING_TTL:?} was held for {COUNTING:?}")?;
+        match gone {
+            0 => writeln!(f, "  copies          {copies} of this program shared the work")?,
+            _ => writeln!(
+                f,
+                "  copies          {copies} shared the work, {gone} of them ended early"
+            )?,
+        }
+        write!(f, "\n  All invariants hold.")
+    }
+}
