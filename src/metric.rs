@@ -1,11 +1,5 @@
-//! What can be seen from outside, through the `metrics` facade.
+//! Metrics of a runtime, through the `metrics` facade.
 //!
-//! Install any recorder, at any time. Histograms become useful with buckets:
-//! [`WAIT_BUCKETS`] for waits, [`HOLD_BUCKETS`] for holds, [`RENEWAL_BUCKETS`] and
-//! [`RATIO_BUCKETS`] for renewals,
-//! [`HANDOVER_BUCKETS`], [`POSITION_BUCKETS`] and [`TURN_BUCKETS`] for what happens in line.
+//! Install any recorder, at any time. Give its histograms the bounds of [`buckets`].
 
-pub use leasehold_core::metric::{
-    HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RATIO_BUCKETS, RENEWAL_BUCKETS, TURN_BUCKETS,
-    WAIT_BUCKETS, describe_metrics, names,
-};
+pub use leasehold_core::metric::{buckets, describe_metrics, names};

@@ -7,7 +7,7 @@ use super::{
     describe::describe_metrics,
     series::{ClassMetrics, StoreMetrics},
 };
-use crate::{clock::Instant, words::Class};
+use crate::{clock::Instant, types::Class};
 
 /// All series of one runtime: those of the runtime itself, and those of each class it has seen.
 #[derive(Debug, Default)]

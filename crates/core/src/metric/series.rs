@@ -15,7 +15,7 @@ use crate::{
     clock::Instant,
     lease::LossReason,
     store::StoreErrorKind,
-    words::{Class, Ttl},
+    types::{Class, Ttl},
 };
 
 /// Defines a label whose values are the variants of an enum.

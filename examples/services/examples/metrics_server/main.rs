@@ -14,14 +14,7 @@ mod workload;
 
 use std::{env, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 
-use leasehold::{
-    LockRuntime,
-    fencing::MemoryGate,
-    metric::{
-        HANDOVER_BUCKETS, HOLD_BUCKETS, POSITION_BUCKETS, RATIO_BUCKETS, RENEWAL_BUCKETS,
-        TURN_BUCKETS, WAIT_BUCKETS, names,
-    },
-};
+use leasehold::{LockRuntime, fencing::MemoryGate, metric::buckets};
 use leasehold_services::{Failure, Outcome, Place, SHUTDOWN, end};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
@@ -66,19 +59,8 @@ async fn run() -> Result<ExitCode, Failure> {
 
 /// Serves the metrics of this process, with buckets that fit.
 fn serve(address: SocketAddr) -> Result<(), Failure> {
-    let buckets: [(&str, &[f64]); 9] = [
-        (names::ACQUIRE_WAIT_SECONDS, &WAIT_BUCKETS),
-        (names::HOLD_SECONDS, &HOLD_BUCKETS),
-        (names::RENEWAL_SECONDS, &RENEWAL_BUCKETS),
-        (names::RENEWAL_LAG_SECONDS, &RENEWAL_BUCKETS),
-        (names::RENEWAL_MARGIN_SECONDS, &RENEWAL_BUCKETS),
-        (names::RENEWAL_MARGIN_RATIO, &RATIO_BUCKETS),
-        (names::HANDOVER_SECONDS, &HANDOVER_BUCKETS),
-        (names::QUEUE_POSITION, &POSITION_BUCKETS),
-        (names::TURN_LEASES, &TURN_BUCKETS),
-    ];
     let mut builder = PrometheusBuilder::new().with_http_listener(address);
-    for (name, bounds) in buckets {
+    for (name, bounds) in buckets() {
         builder = builder.set_buckets_for_metric(Matcher::Full(name.into()), bounds)?;
     }
     Ok(builder.install()?)
