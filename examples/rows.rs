@@ -47,8 +47,15 @@ impl Rows {
     }
 
     /// The rows under a key of a server.
+<<<<<<< HEAD:examples/rows.rs
     pub(crate) fn on_redis(gate: &RedisGate, key: String) -> Self {
         let life = LIFE.as_millis();
+=======
+    pub(crate) fn on_redis(url: &str, key: String) -> Result<Self, Failure> {
+        let pool = RedisPool::new(&RedisConfig::new(url)?)?;
+        let gate = RedisGate::new(pool).watermark_ttl(Self::LIFE)?;
+        let life = Self::LIFE.as_millis();
+>>>>>>> e873f02 (Surface: settings out of range are errors; one error for names, one for settings):examples/shared/rows.rs
         let append = gate.wrap(&format!(
             "redis.call('RPUSH', KEYS[1], FENCE .. ' ' .. ARGV[1]) \
              redis.call('PEXPIRE', KEYS[1], {life})"

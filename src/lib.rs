@@ -6,16 +6,16 @@ pub mod metric;
 mod runtime;
 
 /// The pool of connections: a `Pool` of this version becomes a [`RedisPool`].
+#[cfg(feature = "deadpool")]
 pub use leasehold_core::deadpool_redis;
 /// The client library of Redis: a `Client` or `ConnectionInfo` of this version is an address.
 pub use leasehold_core::redis_client as redis;
 pub use leasehold_core::{
-    AcquisitionId, AddressError, AddressPart, Class, ClassError, Clock, Credentials,
-    CredentialsError, CredentialsFuture, CredentialsProvider, Entropy, FencePolicy, FenceSettings,
-    FenceToken, FenceTokenError, Instant, LockName, LockStore, MemoryStore, NameError, Namespace,
-    NamespaceError, RedisAddress, RedisConfig, RedisPool, RedisStore, RetentionError, RuntimeId,
-    RuntimeLabel, Script, Stamp, StampError, StoreError, StoreErrorKind, SystemClock,
-    SystemEntropy, Ttl, TtlError,
+    AcquisitionId, AddressError, AddressPart, Class, Clock, Credentials, CredentialsError,
+    CredentialsFuture, CredentialsProvider, Entropy, FencePolicy, FenceSettings, FenceToken,
+    FenceTokenError, Instant, LockName, LockStore, MemoryStore, NameError, Namespace, RedisAddress,
+    RedisConfig, RedisPool, RedisStore, RuntimeId, RuntimeLabel, Script, SettingError, Stamp,
+    StampError, StoreError, StoreErrorKind, SystemClock, SystemEntropy, Ttl,
     lease::{LeaseState, LossReason},
     store::{Inspection, LeaseRecord, WaiterRecord},
 };

@@ -5,11 +5,11 @@
 
 mod virtual_support;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use leasehold::{
-    Acquire, AcquireError, Class, ConnectError, FencePolicy, FenceSettings, InspectError,
-    LockRuntime, NameError, Namespace, OptionsError, Ttl, WithError,
+    Acquire, AcquireError, Class, ConnectError, FenceSettings, InspectError, LockRuntime,
+    NameError, Namespace, OptionsError, RedisConfig, RedisPool, StoreErrorKind, Ttl, WithError,
 };
 use leasehold_testkit::CommandKind;
 use virtual_support::{World, just_before, millis, nanos, on_every_store, secs};
@@ -162,7 +162,7 @@ async fn settings_out_of_range_are_refused() {
             builder().ttl(ttl).embedded().unwrap_err(),
             builder().ttl(ttl).connect("redis://127.0.0.1:1").await.unwrap_err(),
         ] {
-            assert!(matches!(error, ConnectError::Ttl(_)), "{error:?}");
+            assert!(matches!(error, ConnectError::Setting(_)), "{error:?}");
             assert_says(&error, &["ttl", "choose one between"]);
         }
     }
@@ -189,30 +189,38 @@ async fn settings_out_of_range_are_refused() {
     assert!(locks.lock(NAME).unwrap().try_acquire().await.unwrap().is_some());
 }
 
-#[tokio::test]
-async fn a_retention_out_of_range_is_refused_before_anything_is_sent() {
+#[test]
+fn a_retention_out_of_range_is_refused() {
     let (least, most) = (FenceSettings::MIN_RETENTION, FenceSettings::MAX_RETENTION);
-    let kept = |retention, policy| {
-        LockRuntime::builder().fencing(FenceSettings::default().policy(policy).retention(retention))
-    };
+    let kept = |retention| FenceSettings::default().retention(retention);
     for retention in [Duration::ZERO, just_before(least), most + nanos(1), Duration::MAX] {
-        let world = World::new();
-        let builder = || kept(retention, FencePolicy::TimeFloor);
-        for error in [
-            builder().embedded().unwrap_err(),
-            builder().on_store(Arc::new(world.store.clone())).unwrap_err(),
-            builder().connect("redis://127.0.0.1:1").await.unwrap_err(),
-        ] {
-            assert!(matches!(error, ConnectError::Retention(_)), "{error:?}");
-            assert_says(&error, &["retention", "choose one between an hour and 3650 days"]);
-        }
-        nothing_was_sent(&world);
-        // A plain counter is kept for ever, whatever the retention.
-        kept(retention, FencePolicy::Counter).embedded().unwrap();
+        let error = kept(retention).unwrap_err();
+        assert_says(&error, &["retention", "choose one between 3600s and 315360000s"]);
     }
-    for retention in [least, most] {
-        kept(retention, FencePolicy::TimeFloor).embedded().unwrap();
+    assert!([least, most].into_iter().all(|retention| kept(retention).is_ok()));
+}
+
+/// The number of connections and the timeouts of making one belong to a server's settings.
+#[tokio::test]
+async fn settings_of_connections_out_of_range_are_refused_before_the_server_is_asked() {
+    let builder = LockRuntime::builder;
+    for (builder, words) in [
+        (builder().connections(0), ["number of connections of 0", "between 1 and 16"]),
+        (builder().connections(17), ["number of connections of 17", "between 1 and 16"]),
+        (builder().connect_timeout(millis(9)), ["connect timeout of 9ms", "at least 10ms"]),
+    ] {
+        let error = builder.connect("redis://127.0.0.1:1").await.unwrap_err();
+        assert!(matches!(error, ConnectError::Setting(_)), "{error:?}");
+        assert_says(&error, &words);
     }
+    let config = || RedisConfig::new("redis://127.0.0.1:1").unwrap();
+    for config in [config().pool_size(0), config().pool_size(257)] {
+        let error = RedisPool::new(&config).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Config);
+        assert_says(&error, &["pool size", "between 1 and 256"]);
+    }
+    let pool = RedisPool::new(&config()).unwrap();
+    assert_says(&pool.command_timeout(Duration::ZERO).unwrap_err(), &["command timeout of 0ns"]);
 }
 
 /// A default wait that overflows is refused at the latest when it would be waited for.

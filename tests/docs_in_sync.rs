@@ -99,7 +99,7 @@ fn pages_tell_the_present_versions() {
     assert!(read("CONTRIBUTING.md").contains(&format!("Rust {rust} or newer")));
     assert!(read("CHANGELOG.md").contains(version), "the changelog does not know {version}");
     assert!(read("clippy.toml").contains(&format!("msrv = \"{rust}\"")));
-    let internal = format!("version = \"{version}\", path = \"crates/");
+    let internal = format!("version = \"={version}\", path = \"crates/");
     assert_eq!(read("Cargo.toml").matches(&internal).count(), 4, "versions of the members");
 }
 

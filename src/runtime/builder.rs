@@ -78,8 +78,8 @@ impl LockRuntimeBuilder {
         Self { service: service.into(), ..self }
     }
 
-    /// How fence tokens are minted, and for how long counters are kept, an hour to 3650 days: the
-    /// same for all who share locks. Default: [`FenceSettings::default`].
+    /// How fence tokens are minted, and for how long counters are kept: the same for all who share
+    /// locks. Default: [`FenceSettings::default`].
     pub fn fencing(self, fencing: FenceSettings) -> Self {
         Self { fencing, ..self }
     }
@@ -218,8 +218,8 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`],
-    ///   [`ConnectError::Timing`] and [`ConnectError::Retention`] for bad settings.
+    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
+    ///   [`ConnectError::Timing`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
     ///   command, is too old, or is a node of a Cluster.
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`], [`ConnectError::TokioEnded`] and
@@ -255,8 +255,8 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Ttl`],
-    ///   [`ConnectError::Timing`] and [`ConnectError::Retention`] for bad settings.
+    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
+    ///   [`ConnectError::Timing`] for bad settings.
     /// - [`ConnectError::Store`] for settings that cannot work with any server, such as a certificate
     ///   that is not readable.
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`] and [`ConnectError::Thread`] when
@@ -279,8 +279,8 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Namespace`], [`ConnectError::Ttl`], [`ConnectError::Timing`] and
-    ///   [`ConnectError::Retention`] for bad settings.
+    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Timing`] for bad
+    ///   settings.
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
@@ -295,7 +295,6 @@ impl LockRuntimeBuilder {
     /// As [`embedded`](Self::embedded).
     pub fn on_store(mut self, store: Arc<dyn LockStore>) -> Result<LockRuntime, ConnectError> {
         self.checked_namespace()?;
-        self.fencing.validated()?;
         self.own_thread |= Executor::current().is_none();
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         Ok(self.start(store, executor, timing, id))
@@ -346,13 +345,13 @@ impl LockRuntimeBuilder {
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
     {
         let mut config = RedisConfig::new(address)?
-            .fencing(self.fencing.validated()?)
+            .fencing(self.fencing)
             .command_timeout(timing.command_timeout)
             .client_name(&format!("leasehold:{}", self.service));
         if let Some(namespace) = self.checked_namespace()? {
             config = config.namespace(namespace);
         }
-        Ok(self.redis.iter().fold(config, |config, setting| match setting {
+        let config = self.redis.iter().fold(config, |config, setting| match setting {
             RedisSetting::Connections(connections) => config.connections(*connections),
             RedisSetting::ConnectTimeout(timeout) => config.connect_timeout(*timeout),
             RedisSetting::Credentials(provider) => config.shared_credentials(Arc::clone(provider)),
@@ -362,7 +361,9 @@ impl LockRuntimeBuilder {
             RedisSetting::ClientCertificate(certificate, key) => {
                 config.tls_client_certificate(certificate.clone(), key.clone())
             }
-        }))
+        });
+        config.check()?;
+        Ok(config)
     }
 }
 

@@ -1,8 +1,6 @@
 use std::io;
 
-use leasehold_core::{
-    AddressError, NameError, NamespaceError, RetentionError, StoreError, TtlError,
-};
+use leasehold_core::{AddressError, NameError, SettingError, StoreError};
 use leasehold_reentrant_lock::TimingError;
 
 /// Why a lock runtime was not made.
@@ -14,16 +12,13 @@ pub enum ConnectError {
     Address(#[from] AddressError),
     /// The namespace cannot prefix keys.
     #[error(transparent)]
-    Namespace(#[from] NamespaceError),
-    /// The default ttl is out of range.
+    Namespace(#[from] NameError),
+    /// A setting is out of range.
     #[error(transparent)]
-    Ttl(#[from] TtlError),
+    Setting(#[from] SettingError),
     /// A default time is out of range.
     #[error(transparent)]
     Timing(#[from] TimingError),
-    /// The retention of fence counters is out of range.
-    #[error(transparent)]
-    Retention(#[from] RetentionError),
     /// The server is out of reach, refuses the login, denies a command, is too old, or is a node
     /// of a Cluster.
     #[error(transparent)]

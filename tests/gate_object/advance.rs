@@ -96,11 +96,11 @@ async fn a_write_that_comes_between_is_kept() {
 async fn an_object_that_is_too_large_is_left_alone() {
     let store = Arc::new(InMemory::new());
     write_past(&*store, "123456", Attributes::new()).await;
-    let gate = gate(&store).most_rewritten(5);
+    let gate = gate(&store).max_rewritten(5);
     let result = gate.advance(&path(), of(1)).await;
     let Err(GateError::Store(error)) = result else { panic!("{result:?}") };
     assert_eq!(error.kind(), StoreErrorKind::Config);
     assert!(error.to_string().contains("all 6 bytes"), "{error}");
     assert_eq!(watermark(&*store).await, None);
-    assert_eq!(gate.most_rewritten(6).advance(&path(), of(1)).await, Ok(Admitted::First));
+    assert_eq!(gate.max_rewritten(6).advance(&path(), of(1)).await, Ok(Admitted::First));
 }

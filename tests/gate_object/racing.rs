@@ -105,7 +105,7 @@ async fn a_write_whose_answer_is_lost_may_be_repeated() {
 async fn a_writer_that_always_loses_gives_up_and_says_so() {
     let store = Steered::sound();
     store.be_contended();
-    let lost = gate(&store).most_attempts(3).put(&path(), "a", of(41)).await;
+    let lost = gate(&store).max_attempts(3).unwrap().put(&path(), "a", of(41)).await;
     let Err(GateError::Store(error)) = lost else { panic!("{lost:?}") };
     assert_eq!(error.kind(), StoreErrorKind::Definite);
     assert!(error.to_string().contains("each of 3 attempts"), "{error}");
@@ -117,7 +117,7 @@ async fn many_writers_leave_the_newest() {
     let store = Steered::sound();
     let mut writers = tokio::task::JoinSet::new();
     for fence in 1..=64 {
-        let gate = gate(&store).most_attempts(100);
+        let gate = gate(&store).max_attempts(100).unwrap();
         writers
             .spawn(async move { (fence, gate.put(&path(), fence.to_string(), of(fence)).await) });
     }

@@ -71,7 +71,7 @@ proptest! {
             let mut tasks = tokio::task::JoinSet::new();
             let greatest = commands.iter().map(|command| command.stamp.fence).max();
             for Command { advance, stamp } in commands {
-                let gate = gate(&store).most_attempts(100);
+                let gate = gate(&store).max_attempts(100).unwrap();
                 tasks.spawn(async move {
                     if advance {
                         gate.advance(&path(), stamp).await

@@ -1,4 +1,5 @@
 //! Gates on a pool of connections that the service has already.
+#![cfg(feature = "deadpool")]
 
 use leasehold::{
     LockRuntime, StoreErrorKind,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use crate::words::RuntimeId;
+use crate::types::RuntimeId;
 
 /// Where identities and jitter come from: the only source of randomness in Leasehold.
 pub trait Entropy: fmt::Debug + Send + Sync + 'static {

@@ -1,7 +1,7 @@
-//! The words, rules, stores and scripts of Leasehold. Use the `leasehold` crate; this one is its
-//! heart.
+//! The types, rules, stores and scripts of Leasehold. Use the `leasehold` crate, which re-exports
+//! what users need.
 //!
-//! - [`LockName`], [`FenceToken`], [`Ttl`] and the other words validate once, when made.
+//! - [`LockName`], [`FenceToken`], [`Ttl`] and the other types validate once, when they are made.
 //! - [`lease`] holds the rules of a lease, pure functions of state, time and event.
 //! - [`LockStore`] is the contract that [`RedisStore`] and [`MemoryStore`] keep.
 //! - [`outage`] knows whether the server answers, from every command of a runtime.
@@ -17,9 +17,10 @@ mod redis;
 #[doc(hidden)]
 pub mod seam;
 pub mod store;
-mod words;
+mod types;
 
 // The libraries whose values appear in this API.
+#[cfg(feature = "deadpool")]
 pub use ::deadpool_redis;
 pub use ::redis as redis_client;
 pub use clock::{Clock, Instant, Sleep, SystemClock};
@@ -29,11 +30,8 @@ pub use redis::{
     AddressError, AddressPart, Credentials, CredentialsError, CredentialsFuture,
     CredentialsProvider, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,
 };
-pub use store::{
-    FencePolicy, FenceSettings, LockStore, RetentionError, StoreError, StoreErrorKind,
-};
-pub use words::{
-    AcquisitionId, AcquisitionIdError, Class, ClassError, FenceToken, FenceTokenError, LockName,
-    NameError, Namespace, NamespaceError, RuntimeId, RuntimeLabel, Stamp, StampError, Ttl,
-    TtlError,
+pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
+pub use types::{
+    AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, LockName, NameError,
+    Namespace, RuntimeId, RuntimeLabel, SettingError, Stamp, StampError, Ttl,
 };

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::words::{AcquisitionId, FenceToken};
+use crate::types::{AcquisitionId, FenceToken};
 
 /// A lease as a command names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

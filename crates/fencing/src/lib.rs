@@ -54,13 +54,15 @@ mod rule;
 #[cfg(test)]
 mod testing;
 
-pub use error::{BodyError, ConflictKind, GateError, NotShutOut, StaleFence, TransactionConflict};
+pub use error::{
+    BodyError, ConflictKind, GateError, NotShutOut, ResourceError, StaleFence, TransactionConflict,
+};
 pub use gate::{FenceGate, GateFuture};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
 #[cfg(feature = "object-store")]
 pub use object::ObjectGate;
-pub use redis::{FencedScript, RedisGate, ResourceError};
+pub use redis::{FencedScript, RedisGate};
 pub use rule::{Admitted, Verdict, judge};
 /// The client of the gate on PostgreSQL.
 #[cfg(feature = "postgres")]

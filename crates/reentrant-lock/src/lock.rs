@@ -1,6 +1,6 @@
 use std::{future::Future, sync::Arc};
 
-use leasehold_core::{Class, ClassError, LockName, metric::ClassMetrics};
+use leasehold_core::{Class, LockName, NameError, metric::ClassMetrics};
 
 use crate::{
     acquire::Acquire,
@@ -32,8 +32,8 @@ impl ReentrantLock {
     ///
     /// # Errors
     ///
-    /// [`ClassError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, ClassError> {
+    /// [`NameError`] when the text cannot be a metric label.
+    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
         let metrics = self.engine.metrics.class(&Class::new(class)?);
         Ok(Self { metrics, ..self })
     }

@@ -1,20 +1,17 @@
-//! How long counters are kept: a retention out of range is moved into it, on both stores alike.
+//! A counter is kept for its retention after the last grant, on both stores alike.
 
 use std::time::Duration;
 
 use leasehold_core::{
-    FencePolicy, FenceSettings,
+    FenceSettings,
     store::{Inspection, ReleaseAnswer},
 };
 use leasehold_testkit::contract::{
     MemorySubject, RedisSubject, Scene, StoreUnderTest, alice, secs,
 };
 
-const MIN: Duration = FenceSettings::MIN_RETENTION;
-const MAX: Duration = FenceSettings::MAX_RETENTION;
-
 async fn scenes(retention: Duration) -> [Scene; 2] {
-    let fencing = FenceSettings::default().policy(FencePolicy::TimeFloor).retention(retention);
+    let fencing = FenceSettings::default().retention(retention).expect("in range");
     [MemorySubject::start(fencing).await, RedisSubject::start(fencing).await].map(Scene::new)
 }
 
@@ -30,22 +27,15 @@ async fn grants(scene: &Scene) {
     assert_eq!(scene.inspect().await, Inspection::Free { last_fence: last });
 }
 
-async fn is_kept_for(retention: Duration, expected: Duration) {
-    for scene in scenes(retention).await {
-        grants(&scene).await;
-        scene.pass(expected.saturating_sub(secs(60))).await;
-        assert!(scene.free().await.is_some(), "{retention:?}");
-        scene.pass(secs(60)).await;
-        assert_eq!(scene.free().await, None, "{retention:?}");
+#[tokio::test]
+async fn a_counter_is_kept_for_the_shortest_and_the_longest_retention() {
+    for retention in [FenceSettings::MIN_RETENTION, FenceSettings::MAX_RETENTION] {
+        for scene in scenes(retention).await {
+            grants(&scene).await;
+            scene.pass(retention.saturating_sub(secs(60))).await;
+            assert!(scene.free().await.is_some(), "{retention:?}");
+            scene.pass(secs(60)).await;
+            assert_eq!(scene.free().await, None, "{retention:?}");
+        }
     }
-}
-
-#[tokio::test]
-async fn a_retention_that_is_too_short_becomes_the_shortest() {
-    is_kept_for(Duration::ZERO, MIN).await;
-}
-
-#[tokio::test]
-async fn a_retention_that_is_too_long_becomes_the_longest() {
-    is_kept_for(Duration::MAX, MAX).await;
 }

@@ -40,7 +40,7 @@ fn protected() -> String {
         for ttl in ttls {
             let error =
                 patient::builder().ttl(ttl).connect(&server.url()).await.expect_err("no ttl");
-            assert!(matches!(error, ConnectError::Ttl(_)), "{error}");
+            assert!(matches!(error, ConnectError::Setting(_)), "{error}");
             assert!(error.to_string().contains("choose one between 100ms and 86400s"), "{error}");
             let errors = [
                 lock.acquire().ttl(ttl).await.expect_err("no ttl"),

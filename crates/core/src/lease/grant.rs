@@ -4,7 +4,7 @@ use super::belief::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,
-    words::{AcquisitionId, FenceToken, LockName, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, Ttl},
 };
 
 /// Proof that a store granted a lock to an acquisition; only what a store tells makes one.

@@ -25,6 +25,7 @@ impl LeaseState {
 
 /// Why a lease was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LossReason {
     /// No renewal was confirmed before the local deadline: the server was out of reach, or this
     /// process was paused.
@@ -42,8 +43,8 @@ pub enum LossReason {
 
 impl LossReason {
     /// Every reason, for metrics that start at zero.
-    pub const ALL: [Self; 5] =
-        [Self::Expired, Self::Gone, Self::MaxHold, Self::Shutdown, Self::WatchdogStopped];
+    pub const ALL: &[Self] =
+        &[Self::Expired, Self::Gone, Self::MaxHold, Self::Shutdown, Self::WatchdogStopped];
 
     /// The reason as a metric label.
     pub fn as_label(self) -> &'static str {

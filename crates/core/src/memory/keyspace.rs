@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{row::Row, time::ServerTime};
-use crate::words::LockName;
+use crate::types::LockName;
 
 /// The rows of all names; a row goes when nothing of it is left.
 #[derive(Debug, Default)]

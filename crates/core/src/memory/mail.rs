@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     store::{Listener, Push},
-    words::RuntimeId,
+    types::RuntimeId,
 };
 
 /// A message that a rule sends to a runtime.

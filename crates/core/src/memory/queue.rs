@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use super::time::ServerTime;
-use crate::words::{AcquisitionId, FenceToken, RuntimeId, RuntimeLabel};
+use crate::types::{AcquisitionId, FenceToken, RuntimeId, RuntimeLabel};
 
 /// The runtimes that wait for a name, in the order of their arrival; one place for each.
 #[derive(Debug, Clone, Default)]

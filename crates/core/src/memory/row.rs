@@ -1,7 +1,7 @@
 use super::{queue::Queue, time::ServerTime};
 use crate::{
     seam::{Named, Part},
-    words::{AcquisitionId, FenceToken, RuntimeLabel},
+    types::{AcquisitionId, FenceToken, RuntimeLabel},
 };
 
 /// What the embedded store knows of one name; parts past their time count as absent.

@@ -18,7 +18,7 @@ use crate::{
         Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
         StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
-    words::{LockName, RuntimeId, RuntimeLabel},
+    types::{LockName, RuntimeId, RuntimeLabel},
 };
 
 /// Leases in the memory of this process, under the same rules as in Redis.
@@ -38,9 +38,6 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store on a clock.
-    ///
-    /// A retention outside of its range is moved to the nearer end; see
-    /// [`FenceSettings::validated`].
     pub fn new(clock: Arc<dyn Clock>, settings: FenceSettings) -> Self {
         Self::with_rules(clock, settings, StoreRules::default())
     }
@@ -51,7 +48,7 @@ impl MemoryStore {
         let (started_at, started_unix) = (clock.now(), clock.unix_time());
         Self {
             clock,
-            settings: settings.clamped(),
+            settings,
             rules,
             started_at,
             started_unix,

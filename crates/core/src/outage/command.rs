@@ -1,4 +1,4 @@
-use crate::words::{AcquisitionId, FenceToken, LockName};
+use crate::types::{AcquisitionId, FenceToken, LockName};
 
 /// The kinds of command that a runtime sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// Every kind, in a fixed order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: &[Self] = &[
         Self::Acquire,
         Self::Heartbeat,
         Self::Hold,

@@ -16,7 +16,7 @@ impl Counts {
 /// Kinds that did not fail are left out.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let failed = CommandKind::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0);
+        let failed = CommandKind::ALL.iter().zip(self.0).filter(|(_, count)| *count > 0);
         for (number, (kind, count)) in failed.enumerate() {
             let comma = if number == 0 { "" } else { ", " };
             write!(f, "{comma}{count} {}", kind.as_label())?;

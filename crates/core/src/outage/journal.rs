@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::StoreError,
-    words::{FenceToken, LockName},
+    types::{FenceToken, LockName},
 };
 
 /// What is worth a line in the log, as a pure function of time and events.
@@ -170,7 +170,7 @@ mod tests {
         lease::LossReason,
         outage::CommandKind,
         store::StoreErrorKind,
-        words::{AcquisitionId, RuntimeId},
+        types::{AcquisitionId, RuntimeId},
     };
 
     const SECOND: Duration = Duration::from_secs(1);

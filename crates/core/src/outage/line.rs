@@ -4,7 +4,7 @@ use super::{command::Subject, counts::Counts};
 use crate::{
     lease::LossReason,
     store::StoreError,
-    words::{AcquisitionId, FenceToken, LockName},
+    types::{AcquisitionId, FenceToken, LockName},
 };
 
 /// A lease that was lost.

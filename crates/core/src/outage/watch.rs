@@ -12,7 +12,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant},
     store::StoreError,
-    words::{FenceToken, LockName},
+    types::{FenceToken, LockName},
 };
 
 /// What one runtime knows of its server's outages; all that it sends is told here.

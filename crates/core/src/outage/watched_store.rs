@@ -11,7 +11,7 @@ use crate::{
         Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, StoreFuture,
         Waiter, Withdraw, WithdrawAnswer,
     },
-    words::{LockName, RuntimeId, RuntimeLabel},
+    types::{LockName, RuntimeId, RuntimeLabel},
 };
 
 /// A store whose every command, answer and failure an [`OutageWatch`] is told of.

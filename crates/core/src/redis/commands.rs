@@ -11,7 +11,7 @@ use crate::{
         Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
         StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
-    words::{FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
+    types::{FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// Each command writes down its keys, then its arguments, in the order of the script's header.

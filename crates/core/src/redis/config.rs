@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, ops::RangeFrom, sync::Arc, time::Duration};
 
 use super::{
     address::{AddressError, RedisAddress},
@@ -6,8 +6,11 @@ use super::{
 };
 use crate::{
     store::{FenceSettings, KeyScheme},
-    words::Namespace,
+    types::{Namespace, SettingError},
 };
+
+/// The range of timeouts.
+pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
 
 /// How to reach a Redis server and what to keep there.
 #[derive(Debug, Clone)]
@@ -73,33 +76,26 @@ impl RedisConfig {
     }
 
     /// How fence tokens are minted. Default: [`FenceSettings::default`].
-    ///
-    /// A retention outside of its range is moved to the nearer end; see
-    /// [`FenceSettings::validated`].
     pub fn fencing(mut self, fencing: FenceSettings) -> Self {
-        self.fencing = fencing.clamped();
+        self.fencing = fencing;
         self
     }
 
     /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 2.
-    ///
-    /// Values outside the range are moved to its nearer end.
     pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections.clamp(1, 16);
+        self.connections = connections;
         self
     }
 
     /// How many pooled connections inspections and gates may use, 1 to 256. Default: 4.
-    ///
-    /// Values outside the range are moved to its nearer end.
     pub fn pool_size(mut self, size: usize) -> Self {
-        self.pool_size = size.clamp(1, 256);
+        self.pool_size = size;
         self
     }
 
     /// How long a connection may take to be made, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout.max(Duration::from_millis(10));
+        self.connect_timeout = timeout;
         self
     }
 
@@ -107,7 +103,7 @@ impl RedisConfig {
     ///
     /// Commands of a lease have deadlines of their own, derived from its ttl.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
-        self.command_timeout = timeout.max(Duration::from_millis(10));
+        self.command_timeout = timeout;
         self
     }
 
@@ -126,6 +122,19 @@ impl RedisConfig {
     pub fn allow_cluster_node(mut self) -> Self {
         self.cluster_node = true;
         self
+    }
+
+    /// Checks the settings against their ranges, as every function does that connects with them.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] for the first setting that is out of range.
+    pub fn check(&self) -> Result<(), SettingError> {
+        SettingError::check("number of connections", self.connections, 1..=16)?;
+        SettingError::check("pool size", self.pool_size, 1..=256)?;
+        SettingError::check("connect timeout", self.connect_timeout, TIMEOUTS)?;
+        SettingError::check("command timeout", self.command_timeout, TIMEOUTS)?;
+        Ok(())
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.

@@ -9,7 +9,7 @@ use crate::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
         ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
     },
-    words::{AcquisitionId, FenceToken},
+    types::{AcquisitionId, FenceToken},
 };
 
 /// The answer of a script: a word, and what belongs to it.

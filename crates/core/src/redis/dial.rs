@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant},
-    store::StoreError,
+    store::{StoreError, StoreErrorKind},
 };
 
 /// Makes connections to one server, each set up alike.
@@ -37,6 +37,9 @@ pub(super) struct Dialed {
 
 impl Dialer {
     pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+        config.check().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
+        })?;
         let endpoint: Arc<str> = config.address.to_string().into();
         let provider = config.credentials.as_ref().map(|provider| Arc::clone(&provider.0));
         let (login, info) = Login::split_off(config.address.info(), provider, &config.client_name);

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{AcquireAnswer, StoreError, Waiter},
-    words::RuntimeLabel,
+    types::RuntimeLabel,
 };
 
 /// How many names one script looks after: a batch must not keep the server from others for long.
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::{
         store::Heartbeat,
-        words::{AcquisitionId, LockName, RuntimeId, Ttl},
+        types::{AcquisitionId, LockName, RuntimeId, Ttl},
     };
 
     fn waiter(number: u64) -> Waiter {

@@ -2,7 +2,7 @@ use std::{str::FromStr, time::Duration};
 
 use crate::{
     store::{Granted, Push},
-    words::LockName,
+    types::LockName,
 };
 
 /// What a message on a runtime's channel says; `None` for one that is not understood.
@@ -58,7 +58,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::words::{AcquisitionId, FenceToken, RuntimeId};
+    use crate::types::{AcquisitionId, FenceToken, RuntimeId};
 
     const ID: &str = "00000000-0000-0000-0000-000000000000:7";
 

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::{
     classify::{classify, classify_dial, spoils_connection},
-    config::RedisConfig,
+    config::{RedisConfig, TIMEOUTS},
     dial::{Dialer, connection_config},
     lane::{evaluate, no_runtime, unanswered},
     login::{ASKED_AGAIN, Login, LoginError},
@@ -22,11 +22,13 @@ use super::{
 use crate::{
     clock::{Clock, Instant, SystemClock},
     store::{StoreError, StoreErrorKind},
+    types::SettingError,
 };
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
 ///
-/// Made from a [`RedisConfig`], or from a `deadpool_redis::Pool` that the service has already.
+/// Made from a [`RedisConfig`]; with the feature `deadpool` also from a `deadpool_redis::Pool` that
+/// the service has already.
 ///
 /// A checkout waits for at most the configuration's command timeout, and a connection that
 /// failed or timed out is thrown away instead of returned. A connection that ended while it lay
@@ -59,9 +61,13 @@ impl RedisPool {
 
     /// How long a call may take with its wait for a connection, at least 10 ms. Default: the
     /// configuration's command timeout, or 2 s on a pool of your own.
-    #[must_use]
-    pub fn command_timeout(self, timeout: Duration) -> Self {
-        Self { timeout: timeout.max(Duration::from_millis(10)), ..self }
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] below 10 ms.
+    pub fn command_timeout(self, timeout: Duration) -> Result<Self, SettingError> {
+        let timeout = SettingError::check("command timeout", timeout, TIMEOUTS)?;
+        Ok(Self { timeout, ..self })
     }
 
     /// A pool whose connections live on the given tokio runtime.
@@ -237,6 +243,7 @@ impl Drop for Borrowed {
 /// A pool that the service has already: it makes, checks and limits connections as it was set up to,
 /// with its own login and timeouts. A call takes at most 2 s, see
 /// [`command_timeout`](RedisPool::command_timeout).
+#[cfg(feature = "deadpool")]
 impl From<Pool> for RedisPool {
     fn from(pool: Pool) -> Self {
         let (endpoint, timeout) = ("a pool of deadpool_redis".into(), Duration::from_secs(2));

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant},
     store::{FenceSettings, KeyScheme, StoreError, StoreErrorKind},
-    words::{LockName, RuntimeId},
+    types::{LockName, RuntimeId},
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
@@ -167,7 +167,7 @@ impl RedisStore {
     }
 
     pub(super) fn retention_millis(&self) -> u64 {
-        self.fencing.policy.retention_millis(self.fencing.retention)
+        self.fencing.retention_millis()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::words::FenceToken;
+use crate::types::FenceToken;
 
 /// The answer to [`Acquire`](super::Acquire).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::{
     clock::Instant,
     lease::HoldUpdate,
-    words::{AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
 };
 
 /// Asks for a lock, by acquisition id: a repeat is answered with the same grant.

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt};
 
-use crate::words::LockName;
+use crate::types::LockName;
 
 /// What a failure of a store means for the command that met it.
 ///
@@ -20,7 +20,7 @@ pub enum StoreErrorKind {
 
 impl StoreErrorKind {
     /// Every kind, for metrics that start at zero.
-    pub const ALL: [Self; 4] = [Self::Definite, Self::Indeterminate, Self::Config, Self::Corrupt];
+    pub const ALL: &[Self] = &[Self::Definite, Self::Indeterminate, Self::Config, Self::Corrupt];
 
     /// The kind as a metric label.
     pub fn as_label(self) -> &'static str {

@@ -1,4 +1,4 @@
-use crate::words::{AcquisitionId, LockName, Namespace, RuntimeId};
+use crate::types::{AcquisitionId, LockName, Namespace, RuntimeId};
 
 /// The names of all keys and channels, made in this one place.
 ///

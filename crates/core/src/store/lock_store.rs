@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    words::{LockName, RuntimeId, RuntimeLabel},
+    types::{LockName, RuntimeId, RuntimeLabel},
 };
 
 /// The answer of a store, on its way.

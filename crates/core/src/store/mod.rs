@@ -22,4 +22,4 @@ pub use keys::KeyScheme;
 pub use lock_store::{LockStore, StoreFuture};
 pub use push::{Listener, Push};
 pub use record::{Inspection, LeaseRecord, WaiterRecord};
-pub use settings::{FencePolicy, FenceSettings, RetentionError};
+pub use settings::{FencePolicy, FenceSettings};

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::Granted;
-use crate::words::{AcquisitionId, FenceToken, LockName};
+use crate::types::{AcquisitionId, FenceToken, LockName};
 
 /// What a store tells a runtime without being asked. It may come late, twice, or never.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::words::{AcquisitionId, FenceToken};
+use crate::types::{AcquisitionId, FenceToken};
 
 /// What a look at a lock shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

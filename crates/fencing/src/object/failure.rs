@@ -84,7 +84,7 @@ pub(super) fn too_large(path: &Path, size: u64, most: u64) -> StoreError {
     StoreError::new(
         StoreErrorKind::Config,
         format!("to move the watermark alone, all {size} bytes would have to be written again; the limit is {most}"),
-        "leave it to the first write, or raise the limit with most_rewritten()",
+        "leave it to the first write, or raise the limit with max_rewritten()",
     )
     .for_resource(path.as_ref())
 }

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use leasehold_core::{Clock, Entropy, Stamp, SystemClock, SystemEntropy};
+use leasehold_core::{Clock, Entropy, SettingError, Stamp, SystemClock, SystemEntropy};
 use object_store::{Attributes, ObjectStore, PutOptions, PutPayload, path::Path};
 
 use super::{
@@ -9,9 +9,8 @@ use super::{
     metadata,
 };
 use crate::{
-    error::{GateError, NotShutOut},
+    error::{GateError, NotShutOut, ResourceError},
     gate::{FenceGate, GateFuture},
-    redis::ResourceError,
     refusal::Refusals,
     rule::{Admitted, Verdict, judge},
 };
@@ -43,8 +42,8 @@ pub struct ObjectGate {
     pub(super) bytes_differ: bool,
     clock: Arc<dyn Clock>,
     refusals: Arc<Refusals>,
-    most_attempts: u32,
-    most_rewritten: u64,
+    max_attempts: u32,
+    max_rewritten: u64,
 }
 
 /// What is to be written.
@@ -74,8 +73,8 @@ impl ObjectGate {
             bytes_differ: false,
             clock: Arc::new(SystemClock),
             refusals: Arc::new(Refusals::new("object")),
-            most_attempts: 16,
-            most_rewritten: 16 * 1024 * 1024,
+            max_attempts: 16,
+            max_rewritten: 16 * 1024 * 1024,
         }
     }
 
@@ -100,16 +99,19 @@ impl ObjectGate {
 
     /// How often a write is tried when others change the object meanwhile, 1 to 100. Default: 16.
     ///
-    /// The pauses between are random, at most a second each. Values outside the range are moved to
-    /// its nearer end.
-    pub fn most_attempts(mut self, attempts: u32) -> Self {
-        self.most_attempts = attempts.clamp(1, 100);
-        self
+    /// The pauses between are random, at most a second each.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] for zero, and above 100.
+    pub fn max_attempts(mut self, attempts: u32) -> Result<Self, SettingError> {
+        self.max_attempts = SettingError::check("number of attempts", attempts, 1..=100)?;
+        Ok(self)
     }
 
     /// How many bytes an object may have for `advance` to write them again. Default: 16 MiB.
-    pub fn most_rewritten(mut self, bytes: u64) -> Self {
-        self.most_rewritten = bytes;
+    pub fn max_rewritten(mut self, bytes: u64) -> Self {
+        self.max_rewritten = bytes;
         self
     }
 
@@ -177,7 +179,7 @@ impl ObjectGate {
     /// # Errors
     ///
     /// Those of [`put`](Self::put). [`GateError::Store`] of kind `Config` also when the object is
-    /// larger than [`most_rewritten`](Self::most_rewritten).
+    /// larger than [`max_rewritten`](Self::max_rewritten).
     ///
     /// [`GateError::NotShutOut`] when the ETag stayed the same, because the store makes it from the
     /// bytes alone: the watermark has moved, but a holder who had looked already can still replace
@@ -204,17 +206,17 @@ impl ObjectGate {
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
         check_path(path)?;
-        for attempt in 0..self.most_attempts {
+        for attempt in 0..self.max_attempts {
             match self.attempt(path, write, presented).await? {
                 Attempt::Written(admitted) => {
                     self.refusals.admitted();
                     return Ok(admitted);
                 }
-                Attempt::LostRace if attempt + 1 < self.most_attempts => self.pause(attempt).await,
+                Attempt::LostRace if attempt + 1 < self.max_attempts => self.pause(attempt).await,
                 Attempt::LostRace => {}
             }
         }
-        Err(failure::contended(path, self.most_attempts).into())
+        Err(failure::contended(path, self.max_attempts).into())
     }
 
     /// Looks, compares, and writes if nothing has changed since the look.
@@ -276,8 +278,8 @@ impl ObjectGate {
             return Ok((PutPayload::new(), attributes));
         };
         let (size, attributes) = (object.meta.size, object.attributes.clone());
-        if size > self.most_rewritten {
-            return Err(failure::too_large(path, size, self.most_rewritten).into());
+        if size > self.max_rewritten {
+            return Err(failure::too_large(path, size, self.max_rewritten).into());
         }
         let bytes = object.bytes().await.map_err(|error| failure::of_look(&error, path))?;
         Ok((bytes.into(), attributes))

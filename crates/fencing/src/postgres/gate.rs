@@ -8,9 +8,8 @@ use super::{
     table::FenceTable,
 };
 use crate::{
-    error::GateError,
+    error::{GateError, ResourceError},
     gate::{FenceGate, GateFuture},
-    redis::ResourceError,
     refusal::Refusals,
     rule::Admitted,
 };

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{RedisPool, Script, Stamp};
+use leasehold_core::{RedisPool, Script, SettingError, Stamp};
 use redis::Value;
 
 use super::{reply, resource::watermark_key, script::FencedScript};
@@ -41,33 +41,32 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct RedisGate {
     pool: RedisPool,
-    watermark_ttl: Duration,
+    watermark_ttl: Option<Duration>,
     refusals: Arc<Refusals>,
 }
 
 impl RedisGate {
-    /// A gate on pooled connections: a [`RedisPool`], or a `deadpool_redis::Pool` of the version of
-    /// that crate that Leasehold re-exports, which the service may have already.
+    /// A gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
+    /// `deadpool_redis::Pool` of the version that Leasehold re-exports.
     pub fn new(pool: impl Into<RedisPool>) -> Self {
-        Self {
-            pool: pool.into(),
-            watermark_ttl: Duration::ZERO,
-            refusals: Arc::new(Refusals::new("redis")),
-        }
+        Self { pool: pool.into(), watermark_ttl: None, refusals: Arc::new(Refusals::new("redis")) }
     }
 
-    /// How long a watermark lives after the last admission, 1 s to 10 years. Default: for ever.
+    /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: for ever.
     ///
     /// A trap: once a watermark has expired, the next writer is taken for the first, however old
-    /// its fence. Choose a time longer than any writer can be paused, or none. Values outside the
-    /// range are moved to its nearer end.
+    /// its fence. Choose a time longer than any writer can be paused, or none.
     ///
     /// A second trap: a server with one of the `volatile-*` policies may evict every key that has a
     /// time to live, so it may forget such a watermark at any moment. Use this with `noeviction` only.
-    pub fn watermark_ttl(mut self, ttl: Duration) -> Self {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        self.watermark_ttl = ttl.clamp(Duration::from_secs(1), 3650 * DAY);
-        self
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] below 1 s, and above 3650 days.
+    pub fn watermark_ttl(mut self, ttl: Duration) -> Result<Self, SettingError> {
+        let range = Duration::from_secs(1)..=Duration::from_secs(3650 * 24 * 60 * 60);
+        self.watermark_ttl = Some(SettingError::check("watermark ttl", ttl, range)?);
+        Ok(self)
     }
 
     /// Writes a value if the stamp is admitted, in one step with the comparison.
@@ -128,7 +127,7 @@ impl RedisGate {
         presented: Stamp,
     ) -> Result<(Admitted, Value), GateError> {
         let Stamp { fence, lease } = presented;
-        let ttl = self.watermark_ttl.as_millis();
+        let ttl = self.watermark_ttl.map_or(0, |ttl| ttl.as_millis());
         keys.push(watermark_key(resource)?);
         args.extend(
             [fence.to_string(), lease.to_string(), ttl.to_string()].map(String::into_bytes),

@@ -6,5 +6,4 @@ mod resource;
 mod script;
 
 pub use gate::RedisGate;
-pub use resource::ResourceError;
 pub use script::FencedScript;

@@ -1,3 +1,5 @@
+use crate::error::ResourceError;
+
 /// The key of the watermark that guards a value, in the same cluster slot as the value's key.
 ///
 /// | key of the value | key of its watermark |
@@ -60,57 +62,6 @@ fn has_hash_tag(key: &str) -> bool {
     key.split_once('{')
         .and_then(|(_, rest)| rest.split_once('}'))
         .is_some_and(|(tag, _)| !tag.is_empty())
-}
-
-/// Why a resource cannot have a watermark in the storage of a gate.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResourceError {
-    /// The key is empty.
-    #[error("the key of a fenced value is empty; give it a name")]
-    Empty,
-    /// The key contains `}` but no hash tag, so no second key can share its slot.
-    #[error(
-        "the key {0:?} of a fenced value contains '}}' but no hash tag, so its watermark cannot \
-         share its slot; put a part of it between braces, or remove the brace"
-    )]
-    BreaksHashTag(Box<str>),
-    /// The key contains a NUL character.
-    #[error("the key {0:?} of a fenced value contains a NUL character; remove it")]
-    ContainsNul(Box<str>),
-    /// The key is that of another value's watermark.
-    #[error(
-        "the key {0:?} is that of a watermark, which only the gate writes; choose another key for \
-         the value"
-    )]
-    IsWatermark(Box<str>),
-    /// A script was given a key that does not belong to its resource.
-    #[error(
-        "the key {key:?} does not belong to the resource {resource:?}, so this gate does not guard \
-         it; name it {resource:?} or {resource:?} with `:` and more behind, or pass it as one of \
-         the others of `call_with_others`"
-    )]
-    ForeignKey {
-        /// The key.
-        key: Box<str>,
-        /// The resource of the call.
-        resource: Box<str>,
-    },
-    /// The name is not the path of one object.
-    #[error(
-        "the resource {0:?} is not the path of one object, because Path::parse() and Path::from() \
-         read it differently; give ObjectGate::advance() the path that you write, or use a name \
-         of plain ASCII letters, without empty parts, '.', '..', '%', '~' and the like"
-    )]
-    NotAPath(Box<str>),
-    /// The resource is longer than the storage can index.
-    #[error("the name of a fenced resource has {bytes} bytes; use at most {limit}")]
-    TooLong {
-        /// How long it is.
-        bytes: usize,
-        /// How long it may be.
-        limit: usize,
-    },
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Ttl, TtlError};
+use leasehold_core::{SettingError, Ttl};
 
 /// An option of an acquire that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,7 +8,7 @@ use leasehold_core::{Ttl, TtlError};
 pub enum OptionsError {
     /// The ttl is out of range.
     #[error(transparent)]
-    Ttl(#[from] TtlError),
+    Ttl(#[from] SettingError),
     /// The wait is longer than a year.
     #[error(
         "a wait of {wait:?} is longer than {:?}; use wait_forever() to wait without a limit",

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Class, ClassError, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind,
+    Class, Instant, LockName, NameError, RuntimeLabel, StoreError, StoreErrorKind,
     metric::ClassMetrics,
     store::{Inspection, LeaseRecord},
 };
@@ -78,8 +78,8 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// [`ClassError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, ClassError> {
+    /// [`NameError`] when the text cannot be a metric label.
+    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
         let metrics = self.engine.metrics.class(&Class::new(class)?);
         Ok(Self { metrics, ..self })
     }

@@ -98,7 +98,7 @@ impl StoreUnderTest for MemorySubject {
             let lease = Renewal { name: name.clone(), id: holder.id, fence: holder.fence, ttl };
             let renewed = self.memory().renew(&[lease], self.deadline()).await;
             assert!(renewed.is_ok(), "{renewed:?}");
-            self.clock.advance(self.fencing.retention);
+            self.clock.advance(self.fencing.counter_lifetime());
         })
     }
 
@@ -152,7 +152,7 @@ impl StoreUnderTest for MemorySubject {
                 // Counters without end are what this policy is.
                 return Vec::new();
             }
-            self.clock.advance(Ttl::MAX + self.fencing.retention);
+            self.clock.advance(Ttl::MAX + self.fencing.counter_lifetime());
             let known = self.memory().known_names();
             (0..known).map(|n| format!("name number {n}")).collect()
         })

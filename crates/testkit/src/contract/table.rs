@@ -44,7 +44,8 @@ impl Case {
 
     /// Where the tokens of the case come from, and how long their counters are kept.
     pub fn fencing(&self) -> FenceSettings {
-        FenceSettings::default().policy(self.policy).retention(RETENTION)
+        let settings = FenceSettings::default().policy(self.policy);
+        settings.retention(RETENTION).unwrap_or(settings)
     }
 
     /// Whether a subject with these capabilities can play it.

@@ -78,7 +78,8 @@ fn about(push: &Push) -> Option<LockName> {
 }
 
 fn stores_agree(policy: FencePolicy) {
-    let fencing = FenceSettings::default().policy(policy).retention(Duration::from_secs(75 * 60));
+    let fencing = FenceSettings::default().policy(policy);
+    let fencing = fencing.retention(Duration::from_secs(75 * 60)).expect("in range");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let redis = runtime.block_on(RedisSubject::new(fencing));
     let ears = runtime.block_on(listen(&redis));

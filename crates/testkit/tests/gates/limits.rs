@@ -40,6 +40,7 @@ async fn a_watermark_without_a_time_to_live_is_not_evicted_where_one_with_it_is(
     // The control arm, as `watermark_ttl` says of itself.
     let server = evicting();
     let gate = gate_at(&server.url()).watermark_ttl(Duration::from_secs(24 * 60 * 60));
+    let gate = gate.expect("in range");
     assert!(gate.set(KEY, "newer", newer).await.is_ok());
     fill_up(&server, &gate, newer).await;
     assert_eq!(gate.set(KEY, "late", older).await, Ok(Admitted::First));

@@ -1,7 +1,7 @@
 use super::{Asker, Step, grant::Grantee, queue::Contest};
 use crate::{
     store::{Acquire, AcquireAnswer, StoreError},
-    words::AcquisitionId,
+    types::AcquisitionId,
 };
 
 impl Step<'_> {

@@ -1,7 +1,7 @@
 use super::{super::row::CounterRow, Step};
 use crate::{
     store::{FencePolicy, StoreError, StoreErrorKind},
-    words::FenceToken,
+    types::FenceToken,
 };
 
 /// A watermark further ahead of the clock than this is some clock's mistake.
@@ -42,7 +42,7 @@ impl Step<'_> {
     /// Sets the counter, and its end anew.
     pub(super) fn count(&mut self, last: FenceToken) {
         let ends = match self.settings.policy {
-            FencePolicy::TimeFloor => Some(self.now.after(self.settings.retention)),
+            FencePolicy::TimeFloor => Some(self.now.after(self.settings.counter_lifetime())),
             FencePolicy::Counter => None,
         };
         self.row.set_counter(Some(CounterRow { last: last.get(), ends }));

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     seam::Named,
     store::{Hold, HoldAnswer, RenewAnswer, Renewal},
-    words::RuntimeLabel,
+    types::RuntimeLabel,
 };
 
 impl Step<'_> {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{super::row::LeaseRow, Step, exhausted};
 use crate::{
     store::{Granted, Push, StoreError},
-    words::{AcquisitionId, FenceToken, RuntimeLabel},
+    types::{AcquisitionId, FenceToken, RuntimeLabel},
 };
 
 /// Who gets a grant.

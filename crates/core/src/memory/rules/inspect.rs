@@ -1,7 +1,7 @@
 use super::{super::queue::PlaceRow, Step};
 use crate::{
     store::{Inspection, LeaseRecord, WaiterRecord, whole_millis},
-    words::FenceToken,
+    types::FenceToken,
 };
 
 /// How many waiters a look shows at most.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{super::queue::PlaceRow, Step, grant::Grantee};
 use crate::{
     store::{Acquire, Granted, Heartbeat, Next, Place, StoreError, Waiter, whole_millis},
-    words::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
+    types::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
 };
 
 /// Who asks for a lock and is willing to wait.

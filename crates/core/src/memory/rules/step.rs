@@ -9,7 +9,7 @@ use super::super::{
 use crate::{
     seam::StoreRules,
     store::{FenceSettings, Granted, Push, whole_millis},
-    words::{AcquisitionId, LockName},
+    types::{AcquisitionId, LockName},
 };
 
 /// One execution of a rule on the row of a name, at one moment.

@@ -11,7 +11,7 @@ use crate::{
     entropy::{Entropy, SystemEntropy},
     redis::dial::Dialer,
     store::{Listener, StoreError},
-    words::RuntimeId,
+    types::RuntimeId,
 };
 
 /// The subscriptions of a store: at most one for a runtime, each a task with a connection.

@@ -51,7 +51,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::words::RuntimeId;
+    use crate::types::RuntimeId;
 
     /// The stamp of lease `lease` with a fence.
     fn stamp(fence: u64, lease: u64) -> Stamp {

@@ -1,5 +1,7 @@
 use std::{fmt, time::Duration};
 
+use super::SettingError;
+
 /// How long a lease lives without renewal: 100 ms to 24 h, in whole milliseconds.
 ///
 /// The default is 30 s. A shorter ttl frees a dead holder's lock sooner and tolerates shorter
@@ -17,12 +19,11 @@ impl Ttl {
     ///
     /// # Errors
     ///
-    /// [`TtlError`] below [`Ttl::MIN`] or above [`Ttl::MAX`].
-    pub fn new(ttl: Duration) -> Result<Self, TtlError> {
-        match u32::try_from(ttl.as_millis()) {
-            Ok(millis) if ttl >= Self::MIN && ttl <= Self::MAX => Ok(Self(millis)),
-            _ => Err(TtlError { ttl }),
-        }
+    /// [`SettingError`] below [`Ttl::MIN`] or above [`Ttl::MAX`].
+    pub fn new(ttl: Duration) -> Result<Self, SettingError> {
+        SettingError::check("ttl", ttl, Self::MIN..=Self::MAX)?;
+        // In range, so its milliseconds fit.
+        Ok(Self(u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX)))
     }
 
     /// The ttl as a duration.
@@ -52,13 +53,6 @@ impl fmt::Display for Ttl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.get(), f)
     }
-}
-
-/// A duration that no lease may have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a ttl of {ttl:?} is out of range; choose one between {:?} and {:?}", Ttl::MIN, Ttl::MAX)]
-pub struct TtlError {
-    ttl: Duration,
 }
 
 #[cfg(test)]

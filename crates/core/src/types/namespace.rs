@@ -1,5 +1,7 @@
 use std::{fmt, sync::Arc};
 
+use super::NameError;
+
 /// The prefix of every key and channel, so that several systems can share one Redis.
 ///
 /// 1 to 64 bytes of ASCII letters, digits and `-_.:/`; no braces, because the first brace of a
@@ -15,15 +17,15 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NamespaceError`] when it is empty, too long, or holds a character that is not allowed.
-    pub fn new(namespace: impl AsRef<str>) -> Result<Self, NamespaceError> {
+    /// [`NameError::Namespace`] when it is empty, too long, or holds a character that is not allowed.
+    pub fn new(namespace: impl AsRef<str>) -> Result<Self, NameError> {
         let namespace = namespace.as_ref();
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
         if namespace.is_empty()
             || namespace.len() > Self::MAX_BYTES
             || !namespace.chars().all(allowed)
         {
-            return Err(NamespaceError { namespace: namespace.into() });
+            return Err(NameError::Namespace { namespace: namespace.into() });
         }
         Ok(Self(namespace.into()))
     }
@@ -50,16 +52,6 @@ impl fmt::Debug for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
     }
-}
-
-/// A text that cannot prefix the keys of locks.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the namespace {namespace:?} cannot prefix keys; use 1 to {} ASCII letters, digits and -_.:/ without braces",
-    Namespace::MAX_BYTES
-)]
-pub struct NamespaceError {
-    namespace: String,
 }
 
 #[cfg(test)]

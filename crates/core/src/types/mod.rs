@@ -1,4 +1,4 @@
-//! The words of the protocol as types, each validated once when it is made.
+//! The values of the protocol: names, ids, fences and times, each validated when it is made.
 
 mod acquisition;
 mod class;
@@ -6,14 +6,16 @@ mod fence;
 mod label;
 mod name;
 mod namespace;
+mod setting;
 mod stamp;
 mod ttl;
 
 pub use acquisition::{AcquisitionId, AcquisitionIdError, RuntimeId};
-pub use class::{Class, ClassError};
+pub use class::Class;
 pub use fence::{FenceToken, FenceTokenError};
 pub use label::RuntimeLabel;
 pub use name::{LockName, NameError};
-pub use namespace::{Namespace, NamespaceError};
+pub use namespace::Namespace;
+pub use setting::SettingError;
 pub use stamp::{Stamp, StampError};
-pub use ttl::{Ttl, TtlError};
+pub use ttl::Ttl;

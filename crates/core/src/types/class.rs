@@ -1,5 +1,7 @@
 use std::{fmt, sync::Arc};
 
+use super::NameError;
+
 /// A bounded label for metrics, chosen by the user: what kind of lock, never which one.
 ///
 /// 1 to 64 bytes of ASCII letters, digits and `-_.`. Locks without one are of the class
@@ -15,12 +17,12 @@ impl Class {
     ///
     /// # Errors
     ///
-    /// [`ClassError`] when it is empty, too long, or holds a character that is not allowed.
-    pub fn new(class: impl AsRef<str>) -> Result<Self, ClassError> {
+    /// [`NameError::Class`] when it is empty, too long, or holds a character that is not allowed.
+    pub fn new(class: impl AsRef<str>) -> Result<Self, NameError> {
         let class = class.as_ref();
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if class.is_empty() || class.len() > Self::MAX_BYTES || !class.chars().all(allowed) {
-            return Err(ClassError { class: class.into() });
+            return Err(NameError::Class { class: class.into() });
         }
         Ok(Self(class.into()))
     }
@@ -57,16 +59,6 @@ impl fmt::Debug for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
     }
-}
-
-/// A text that cannot be the class of a lock.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the class {class:?} cannot label metrics; use 1 to {} ASCII letters, digits and -_.",
-    Class::MAX_BYTES
-)]
-pub struct ClassError {
-    class: String,
 }
 
 #[cfg(test)]

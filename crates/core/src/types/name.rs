@@ -1,5 +1,7 @@
 use std::{fmt, sync::Arc};
 
+use super::{Class, Namespace};
+
 /// The name of a lock: 1 to 512 bytes of text, the same for everyone who competes for it.
 ///
 /// A name becomes the hash tag of its Redis keys, so it may not begin with `}` (Redis would
@@ -56,14 +58,14 @@ impl fmt::Debug for LockName {
     }
 }
 
-/// Why a text is not the name of a lock.
+/// Why a text cannot name a lock, a class of locks, or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// The name is empty.
+    /// The name of a lock is empty.
     #[error("a lock name is empty; give it 1 to {} bytes of text", LockName::MAX_BYTES)]
     Empty,
-    /// The name is longer than [`LockName::MAX_BYTES`].
+    /// The name of a lock is longer than [`LockName::MAX_BYTES`].
     #[error(
         "a lock name of {bytes} bytes is too long; shorten it to {} bytes, for example by hashing its tail",
         LockName::MAX_BYTES
@@ -72,7 +74,7 @@ pub enum NameError {
         /// The length that was given.
         bytes: usize,
     },
-    /// The name begins with `}`, which would empty the hash tag of its keys.
+    /// The name of a lock begins with `}`, which would empty the hash tag of its keys.
     #[error(
         "the lock name {name:?} begins with '}}', which breaks the hash tag of its keys; put another character first"
     )]
@@ -80,9 +82,27 @@ pub enum NameError {
         /// The name that was given.
         name: String,
     },
-    /// The name contains a NUL character.
+    /// The name of a lock contains a NUL character.
     #[error("a lock name contains a NUL character; remove it")]
     ContainsNul,
+    /// The text cannot be a [`Class`].
+    #[error(
+        "the class {class:?} cannot label metrics; use 1 to {} ASCII letters, digits and -_.",
+        Class::MAX_BYTES
+    )]
+    Class {
+        /// The text that was given.
+        class: String,
+    },
+    /// The text cannot be a [`Namespace`].
+    #[error(
+        "the namespace {namespace:?} cannot prefix keys; use 1 to {} ASCII letters, digits and -_.:/ without braces",
+        Namespace::MAX_BYTES
+    )]
+    Namespace {
+        /// The text that was given.
+        namespace: String,
+    },
 }
 
 #[cfg(test)]
