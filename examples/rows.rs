@@ -20,7 +20,7 @@ const LIFE: Duration = Duration::from_secs(60 * 60);
 
 /// A gate on a server, with connections of its own.
 pub(crate) fn gate(url: &str) -> Result<RedisGate, Failure> {
-    Ok(RedisGate::new(RedisPool::new(&RedisConfig::new(url)?)?).watermark_ttl(LIFE))
+    Ok(RedisGate::new(RedisPool::new(&RedisConfig::new(url)?)?).watermark_ttl(LIFE)?)
 }
 
 /// What was written, and under which fence.
@@ -47,15 +47,8 @@ impl Rows {
     }
 
     /// The rows under a key of a server.
-<<<<<<< HEAD:examples/rows.rs
     pub(crate) fn on_redis(gate: &RedisGate, key: String) -> Self {
         let life = LIFE.as_millis();
-=======
-    pub(crate) fn on_redis(url: &str, key: String) -> Result<Self, Failure> {
-        let pool = RedisPool::new(&RedisConfig::new(url)?)?;
-        let gate = RedisGate::new(pool).watermark_ttl(Self::LIFE)?;
-        let life = Self::LIFE.as_millis();
->>>>>>> e873f02 (Surface: settings out of range are errors; one error for names, one for settings):examples/shared/rows.rs
         let append = gate.wrap(&format!(
             "redis.call('RPUSH', KEYS[1], FENCE .. ' ' .. ARGV[1]) \
              redis.call('PEXPIRE', KEYS[1], {life})"
