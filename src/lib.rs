@@ -1,7 +1,11 @@
+#![doc = include_str!("guide/links.md")]
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fencing;
+#[cfg(doc)]
+pub mod guide;
 pub mod metric;
 mod runtime;
 
@@ -27,29 +31,3 @@ pub use leasehold_reentrant_lock::{
 };
 pub use leasehold_watchdog::{LeaseEnd, Lost};
 pub use runtime::{ConnectError, ForceReleased, InspectError, LockRuntime, LockRuntimeBuilder};
-
-/// The code of the guides compiles.
-#[cfg(doctest)]
-mod guides {
-    #[cfg(feature = "tower")]
-    #[doc = include_str!("../docs/guides/http.md")]
-    mod http {}
-    #[cfg(feature = "object-store")]
-    #[doc = include_str!("../docs/guides/object-store.md")]
-    mod object_store {}
-    #[cfg(feature = "postgres")]
-    #[doc = include_str!("../docs/guides/postgres.md")]
-    mod postgres {}
-    #[cfg(feature = "postgres")]
-    #[doc = include_str!("../docs/guides/flash-sale.md")]
-    mod flash_sale {}
-    #[cfg(feature = "postgres")]
-    #[doc = include_str!("../docs/guides/orders-in-sequence.md")]
-    mod orders_in_sequence {}
-    #[doc = include_str!("../docs/guides/duplicate-submission.md")]
-    mod duplicate_submission {}
-    #[doc = include_str!("../docs/guides/leader.md")]
-    mod leader {}
-    #[doc = include_str!("../docs/guides/scheduled-jobs.md")]
-    mod scheduled_jobs {}
-}

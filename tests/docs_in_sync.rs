@@ -158,12 +158,43 @@ fn only_the_testkit_chooses_the_server_of_a_test() {
 
 #[test]
 fn every_document_is_linked() {
-    let (readme, index) = (read("README.md"), read("docs/README.md"));
+    let index = read("docs/README.md");
     for page in files(&["docs"], "md") {
         let below = page.strip_prefix("docs").unwrap().display().to_string();
-        let linked =
-            readme.contains(&format!("(docs/{below})")) || index.contains(&format!("({below})"));
-        assert!(linked, "{} is linked from neither README.md nor docs/README.md", page.display());
+        let linked = below == "README.md" || index.contains(&format!("({below})"));
+        assert!(linked, "{} is not linked from docs/README.md", page.display());
+    }
+}
+
+/// The definitions of links below a page: label and target.
+fn definitions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: "));
+    lines.filter(|(label, _)| !label.contains(']'))
+}
+
+/// What the links of a page lead to: those in the text, and the definitions below it.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let inline = after(text, "](").map(|rest| rest.split(')').next().unwrap());
+    inline.chain(definitions(text).map(|(_, link)| link))
+}
+
+/// The labels that a page uses as `[text][label]`, and those that it defines.
+fn labels(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let used = after(text, "][").map(|rest| rest.split(']').next().unwrap());
+    // An address such as `host[:port][/database]` has no label.
+    let used = used.filter(|label| !label.starts_with('/')).collect();
+    (used, definitions(text).map(|(label, _)| label).collect())
+}
+
+#[test]
+fn every_link_is_defined_and_leads_to_a_page_of_the_documentation() {
+    let elsewhere = read("src/guide/links.md");
+    let (_, elsewhere) = labels(&elsewhere);
+    for page in pages() {
+        let text = read(&page);
+        let (used, defined) = labels(&text);
+        assert_eq!(used, defined, "{}", page.display());
+        assert!(defined.is_subset(&elsewhere), "src/guide/links.md lacks one of {defined:?}");
     }
 }
 
@@ -171,7 +202,7 @@ fn every_document_is_linked() {
 fn every_link_leads_somewhere() {
     for page in pages() {
         let text = read(&page);
-        for link in after(&text, "](").map(|rest| rest.split(')').next().unwrap()) {
+        for link in links(&text) {
             let file = link.split('#').next().unwrap();
             if file.is_empty() || link.starts_with("http") {
                 continue;
@@ -186,7 +217,7 @@ fn every_link_leads_somewhere() {
 fn the_package_has_what_the_readme_links_to() {
     let (manifest, readme) = (read("Cargo.toml"), read("README.md"));
     let excluded = after(&manifest, "\nexclude = [").next().unwrap().split(']').next().unwrap();
-    for link in after(&readme, "](").map(|rest| rest.split([')', '#']).next().unwrap()) {
+    for link in links(&readme) {
         for left_out in excluded.split('"').filter(|path| path.starts_with('/')) {
             assert!(!format!("/{link}").starts_with(left_out), "the package lacks {link}");
         }

@@ -14,6 +14,24 @@ use super::{
 /// The locks of this process: one per process is the rule, clones are the same.
 ///
 /// Its background tasks end when the last clone, lock and guard are dropped.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use leasehold::LockRuntime;
+///
+/// let locks = LockRuntime::embedded()?; // or: LockRuntime::connect("redis://127.0.0.1:6379").await?
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// guard.release().await?;
+///
+/// let report = locks.drain(Duration::from_secs(5)).await; // before the process ends
+/// assert!(report.unreleased.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct LockRuntime {
     engine: Arc<Engine>,

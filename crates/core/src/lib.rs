@@ -7,6 +7,8 @@
 //! - [`outage`] knows whether the server answers, from every command of a runtime.
 //! - [`Clock`] and [`Entropy`] are the only sources of time and randomness.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod clock;
 mod entropy;
 pub mod lease;

@@ -40,6 +40,8 @@
 //!   taken for the first, however old its fence.
 //! - *One gate per process* in front of a storage that is shared.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod error;
 mod gate;
 #[cfg(feature = "tower")]

@@ -20,6 +20,29 @@ use crate::{
 ///
 /// Without further calls it waits for the runtime's default time (30 s), with the runtime's
 /// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use leasehold::{AcquireError, LockRuntime};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let lock = locks.lock("orders/42")?;
+/// let guard = lock.acquire().ttl(Duration::from_secs(10)).max_hold(Duration::from_secs(60)).await?;
+///
+/// match lock.acquire().wait(Duration::from_millis(20)).await {
+///     Ok(_) => unreachable!("it is taken"),
+///     Err(AcquireError::Timeout(timeout)) => println!("busy: {timeout}"),
+///     Err(AcquireError::Unavailable(outage)) => println!("the server does not answer: {outage}"),
+///     Err(other) => return Err(other.into()),
+/// }
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "an acquire does nothing unless it is awaited"]
 pub struct Acquire {

@@ -42,6 +42,26 @@ use crate::{
 /// assert!(!lease.is_held());
 /// # }
 /// ```
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::LockRuntime;
+/// # async fn write(_stamp: leasehold::Stamp) {}
+///
+/// let locks = LockRuntime::embedded()?;
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// tokio::select! {
+///     biased;
+///     end = guard.lost() => println!("stop at once: {end}"),
+///     () = write(guard.stamp()) => {} // the storage compares the stamp
+/// }
+/// guard.release().await?; // or drop it: the server is then told in the background
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a guard that is dropped releases the lock at once"]
 pub struct Guard {
     // `None` once the hold was taken off.

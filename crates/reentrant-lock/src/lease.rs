@@ -5,6 +5,23 @@ use leasehold_watchdog::{HeldLease, Lost};
 use tokio_util::sync::CancellationToken;
 
 /// A view of a lease: it can be watched and shown to others, but neither prolongs nor ends it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::LockRuntime;
+///
+/// let locks = LockRuntime::embedded()?;
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// let lease = guard.lease();
+/// let watch = tokio::spawn(async move { lease.lost().await }); // does not hold the lock
+/// guard.release().await?;
+/// println!("{}", watch.await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Lease(pub(crate) Arc<HeldLease>);
 

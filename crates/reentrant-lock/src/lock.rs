@@ -13,6 +13,27 @@ use crate::{
 /// A lock by name.
 ///
 /// Cheap to make and to clone; two of the same name are the same lock.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::LockRuntime;
+///
+/// let locks = LockRuntime::embedded()?;
+/// let lock = locks.lock("orders/42")?.class("orders")?; // the class is a label of metrics
+///
+/// let guard = lock.acquire().await?; // waits
+/// assert!(lock.try_acquire().await?.is_none()); // does not wait
+/// guard.release().await?;
+///
+/// // A closure, whose future is dropped when the lease is lost:
+/// let fence = lock.with(|lease| async move { Ok::<_, std::io::Error>(lease.fence()) }).await?;
+/// # let _ = fence;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ReentrantLock {
     engine: Arc<Engine>,

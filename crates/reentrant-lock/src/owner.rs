@@ -15,6 +15,26 @@ use crate::held::Held;
 /// Every acquire has a fresh owner of its own unless one is given: two tasks never share a lock
 /// by accident. Clones are the same owner. It is not a thread and not a task, so it travels
 /// wherever it is passed.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{AcquireError, LockRuntime};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let lock = locks.lock("orders/42")?;
+/// let owner = locks.owner();
+/// let nested = owner.scope(async {
+///     let outer = lock.acquire().await?;
+///     let inner = lock.acquire().await?; // the same lease: no owner waits for itself
+///     Ok::<_, AcquireError>(outer.fence() == inner.fence())
+/// });
+/// assert!(nested.await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Owner(Arc<Shared>);
 

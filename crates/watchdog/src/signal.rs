@@ -36,6 +36,23 @@ impl fmt::Display for LeaseEnd {
 /// # Cancel safety
 ///
 /// Dropping it forgets the watch and nothing else.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{LeaseEnd, LockRuntime, LossReason};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// let lost = guard.lost(); // borrows nothing: a task of its own may await it
+///
+/// locks.force_release("orders/42").await?; // as an operator may do
+/// assert_eq!(lost.await, LeaseEnd::Lost(LossReason::Gone));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Lost {
     lease: Arc<HeldLease>,

@@ -6,12 +6,15 @@ use std::{fmt, num::NonZeroU64, str::FromStr};
 /// unharmed. By default it is derived from the server's clock in microseconds, hence its 16
 /// digits (see `docs/guarantees.md`). Re-entering a lease keeps its token.
 ///
+/// # Examples
+///
 /// ```
-/// # use leasehold_core::FenceToken;
+/// use leasehold::FenceToken;
+///
 /// let older = FenceToken::try_from(41_i64)?;
 /// let newer: FenceToken = "42".parse()?;
 /// assert!(older < newer);
-/// # Ok::<(), leasehold_core::FenceTokenError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

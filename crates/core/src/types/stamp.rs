@@ -6,6 +6,21 @@ use super::{AcquisitionId, FenceToken};
 ///
 /// The fence alone would let two holders pass as one if a server that lost data ever granted the
 /// same fence twice. As text it is `<fence> <runtime-uuid>:<number>`.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{LockRuntime, Stamp};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// let text = guard.stamp().to_string(); // for a column, a header, a message
+/// assert_eq!(text.parse::<Stamp>()?, guard.stamp());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// The fence that came with the lease.

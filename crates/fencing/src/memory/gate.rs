@@ -21,6 +21,28 @@ use crate::{
 ///
 /// [`write`](Self::write) holds its thread while another write to the resource runs. An admission
 /// waits for that write too, but as a future does: other tasks go on.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{LockRuntime, fencing::MemoryGate};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let lock = locks.lock("article/7")?;
+/// let (gate, mut stock) = (MemoryGate::new(), 10);
+///
+/// let late = lock.acquire().await?;
+/// locks.force_release("article/7").await?; // its lease is gone, and it does not look
+/// let next = lock.acquire().await?;
+///
+/// gate.write("article/7", next.stamp(), || stock -= 1)?;
+/// assert!(gate.write("article/7", late.stamp(), || stock -= 1).is_err());
+/// assert_eq!(stock, 9);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct MemoryGate {
     watermarks: Mutex<HashMap<Box<str>, Arc<Watermark>>>,

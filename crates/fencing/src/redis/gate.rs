@@ -37,6 +37,20 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 /// that loses writes in a failover loses watermarks with them, and so does one that evicts keys.
 /// Set `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
 /// live. Cloning is cheap.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(locks: leasehold::LockRuntime) -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{RedisConfig, RedisPool, fencing::{FenceGate, RedisGate}};
+///
+/// let gate = RedisGate::new(RedisPool::new(&RedisConfig::new("redis://127.0.0.1:6379")?)?);
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// gate.advance("orders:{42}", guard.stamp()).await?; // from here on, earlier holders are refused
+/// gate.set("orders:{42}", "paid", guard.stamp()).await?; // compares and writes in one step
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct RedisGate {

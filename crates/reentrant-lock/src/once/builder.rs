@@ -26,6 +26,26 @@ use super::{duplicate::Duplicate, guard::OnceGuard, outcome::Begun};
 /// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, with
 /// the work done and its success untold. Hand [`OnceGuard::stamp`] to the storage, or write under
 /// the key of the request, so that a second run finds what the first one did.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use leasehold::{LockRuntime, OnceOutcome};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let form = locks.once("submit/user-7/form-3")?.window(Duration::from_secs(600));
+/// for _ in 0..2 {
+///     match form.run(|lease| async move { Ok::<_, std::io::Error>(lease.fence()) }).await? {
+///         OnceOutcome::Ran(fence) => println!("done under fence {fence}"),
+///         OnceOutcome::Duplicate(first) => println!("{first}"), // by whom, and since when
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "nothing runs unless it is run or begun"]
 pub struct Once {
