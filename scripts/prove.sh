@@ -51,16 +51,13 @@ run_simulation() {
 }
 
 run_handovers() {
-    LEASEHOLD_HANDOVERS=10000 recorded real_p7_handover --
+    LEASEHOLD_HANDOVERS=10000 recorded servers -- p7_handover::
 }
 
 run_matrix() {
-    local rooms=() file status=0
-    for file in tests/faults_*.rs; do
-        rooms+=(--test "$(basename "$file" .rs)")
-    done
+    local status=0
     LEASEHOLD_FAULT_MATRIX="$rows" LEASEHOLD_FAULT_REPEATS="${REPEATS:-3}" \
-        cargo test --all-features --no-fail-fast "${rooms[@]}" -- --nocapture || status=$?
+        cargo test --all-features --test servers -- faults:: --nocapture || status=$?
     # A table with missing rows would look like a whole one.
     [[ $status -eq 0 ]] && matrix >docs/fault-matrix.md
     return "$status"
@@ -70,19 +67,19 @@ run_chaos() {
     local seed status=0
     for seed in $(seq 1 "${SEEDS_OF_CHAOS:-10}"); do
         LEASEHOLD_CHAOS="seed=$seed seconds=${CHAOS_SECONDS:-30}" \
-            recorded chaos -- nothing_is_lost_under_random_faults --exact || status=$?
+            recorded servers -- chaos::nothing_is_lost_under_random_faults --exact || status=$?
     done
-    recorded chaos -- control_without_a_gate_writes_are_lost --exact || status=$?
+    recorded servers -- chaos::control_without_a_gate_writes_are_lost --exact || status=$?
     return "$status"
 }
 
 run_postgres() {
-    LEASEHOLD_ROUNDS=200 features=postgres recorded real_postgres_gate --
+    LEASEHOLD_ROUNDS=200 features=postgres recorded servers -- postgres_gate::
 }
 
 run_load() {
     LEASEHOLD_CHAOS="processes=4 tasks=5000 names=1000 seconds=${LOAD_SECONDS:-600} ttl-ms=5000 told=0" \
-        recorded chaos -- nothing_is_lost_under_random_faults --exact
+        recorded servers -- chaos::nothing_is_lost_under_random_faults --exact
 }
 
 # Runs an optimised test, and keeps what it says of its run.

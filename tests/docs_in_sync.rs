@@ -143,15 +143,6 @@ fn only_the_testkit_chooses_the_server_of_a_test() {
         let is_launcher = file.ends_with("testkit/src/server/version.rs");
         assert!(!starts_one || is_launcher, "{} starts a server by itself", file.display());
     }
-    let part = after(&script, "readonly ON_EACH_SERVER=(").next().unwrap();
-    let part: Vec<&str> = part.split(')').next().unwrap().split_whitespace().collect();
-    for room in files(&["tests"], "rs").iter().filter(|file| file.components().count() == 2) {
-        let room = room.file_stem().unwrap().to_str().unwrap();
-        assert!(
-            !room.starts_with("faults_") || part.contains(&room),
-            "the gate runs {room} on one"
-        );
-    }
 }
 
 // Links and files --------------------------------------------------------------------------------
@@ -376,15 +367,9 @@ fn dependencies_are_documented() {
 fn promises_and_tests_name_each_other() {
     let page = read("docs/guarantees.md");
     let promised: BTreeSet<&str> = after(&page, "\n## P").map(number).collect();
-    let tests = files(&["tests"], "rs");
-    let tested: BTreeSet<&str> = tests
-        .iter()
-        .filter(|file| file.components().count() == 2)
-        .filter_map(|file| file.file_stem()?.to_str())
-        .filter_map(|test| test.strip_prefix("real_").unwrap_or(test).strip_prefix('p'))
-        .map(number)
-        .filter(|promise| !promise.is_empty())
-        .collect();
+    let tests = read("tests/promises/main.rs");
+    let tested: BTreeSet<&str> =
+        after(&tests, "\nmod p").map(number).filter(|promise| !promise.is_empty()).collect();
     assert_eq!(promised, tested);
 }
 
@@ -399,7 +384,7 @@ fn the_fault_matrix_has_the_rows_of_the_suite() {
             .collect::<Vec<_>>()
     };
     let suite: BTreeSet<String> =
-        files(&["tests/faults"], "rs").iter().flat_map(|file| ids(&read(file))).collect();
+        files(&["tests/servers/faults"], "rs").iter().flat_map(|file| ids(&read(file))).collect();
     let table = read("docs/fault-matrix.md");
     let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let rows: BTreeSet<String> = rows.filter(|id| *id != "row").map(str::to_owned).collect();

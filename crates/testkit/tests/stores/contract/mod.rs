@@ -1,0 +1,8 @@
+//! The contract of a store, kept by each of them, with what is noticed when it is not.
+
+mod cluster;
+mod complete;
+mod corrupt;
+mod memory;
+mod mutants;
+mod redis;

@@ -1,0 +1,6 @@
+//! The stores keep their contract, give the same answers, and do what is Redis' own.
+
+mod contract;
+mod differential;
+mod redis;
+mod retention;

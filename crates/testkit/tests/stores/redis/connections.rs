@@ -1,0 +1,177 @@
+//! Which connection carries what, seen by the server.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{BufRead, BufReader, Write},
+    os::unix::net::UnixStream,
+    time::Duration,
+};
+
+use leasehold_testkit::{
+    Patience, RedisServer,
+    contract::{alice, ttl},
+};
+
+use super::support::{PATIENCE, calls, config, connect_with, granted};
+
+/// Everything that the server is told, as `MONITOR` shows it.
+struct Monitor(BufReader<UnixStream>);
+
+impl Monitor {
+    fn of(server: &RedisServer) -> Self {
+        let mut stream = UnixStream::connect(server.socket()).expect("the socket takes it");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is set");
+        stream.write_all(b"MONITOR\r\n").expect("the server listens");
+        let mut monitor = Self(BufReader::new(stream));
+        assert_eq!(monitor.line(), "+OK");
+        monitor
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("the server shows what it is told");
+        line.trim_end().into()
+    }
+
+    /// The lines up to the one that holds a word.
+    fn until(&mut self, word: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line();
+            if line.contains(word) {
+                return lines;
+            }
+            lines.push(line);
+        }
+    }
+}
+
+/// The client of a line such as `+1.2 [0 127.0.0.1:54321] "EVALSHA" …`, and the lock of its key.
+fn client_and_lock(line: &str) -> Option<(String, String)> {
+    let client = line.split(['[', ']']).nth(1)?.split(' ').nth(1)?;
+    let lock = line.split_once(":{")?.1.split_once('}')?.0;
+    (client != "lua").then(|| (client.into(), lock.into()))
+}
+
+#[tokio::test]
+async fn the_commands_of_a_name_stay_on_one_connection() {
+    let server = RedisServer::builder().tcp().start();
+    let config = config(&server.url()).connections(4);
+    let store = connect_with(&config).await.expect("the server answers");
+    let mut monitor = Monitor::of(&server);
+    let calls = calls(&store);
+    for round in 0..3 {
+        for number in 0..16 {
+            let calls = calls.about(&format!("name/{number}"));
+            let id = alice(100 * round + number);
+            let fence = granted(&calls, id).await;
+            calls.hold(id, fence, (2, 1), ttl(60)).await.expect("hold");
+            calls.release(id, fence, None).await.expect("release");
+            calls.withdraw(id).await.expect("withdraw");
+        }
+    }
+    server.command(&["ECHO", "commands are done"]);
+    let mut by_name: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (client, lock) in
+        monitor.until("commands are done").iter().filter_map(|l| client_and_lock(l))
+    {
+        by_name.entry(lock).or_default().insert(client);
+    }
+    assert_eq!(by_name.len(), 16);
+    assert!(by_name.values().all(|clients| clients.len() == 1), "{by_name:?}");
+    let commanding: BTreeSet<_> = by_name.into_values().flatten().collect();
+    assert_eq!(commanding.len(), 4, "the names are spread over all connections");
+
+    // Renewals of them all come on one connection more, inspections on pooled ones.
+    for number in 0..16 {
+        let calls = calls.about(&format!("name/{number}"));
+        let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+        calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await.expect("renew");
+    }
+    server.command(&["ECHO", "renewals are done"]);
+    let lines = monitor.until("renewals are done");
+    let renewing: BTreeSet<_> =
+        lines.iter().filter_map(|line| client_and_lock(line)).map(|(client, _)| client).collect();
+    assert_eq!(renewing.len(), 1);
+    assert!(renewing.is_disjoint(&commanding));
+    calls.about("name/0").inspect().await.expect("inspect");
+    server.command(&["ECHO", "inspections are done"]);
+    let lines = monitor.until("inspections are done");
+    let inspecting: BTreeSet<_> =
+        lines.iter().filter_map(|line| client_and_lock(line)).map(|(client, _)| client).collect();
+    assert!(inspecting.is_disjoint(&commanding) && inspecting.is_disjoint(&renewing));
+}
+
+#[tokio::test]
+async fn every_connection_has_the_client_name() {
+    let server = RedisServer::start();
+    let config = config(&server.url()).connections(1).client_name("billing on host 7");
+    let store = connect_with(&config).await.expect("the server answers");
+    let calls = calls(&store);
+    granted(&calls, alice(1)).await;
+    calls.renew(&[]).await.expect("renew");
+    calls.inspect().await.expect("inspect");
+    let clients: String = server.query(&["CLIENT", "LIST"]);
+    let named = clients.lines().filter(|line| line.contains(" name=billing-on-host-7 "));
+    assert_eq!(named.count(), 3, "{clients}");
+}
+
+#[tokio::test]
+async fn a_refused_client_name_does_not_matter() {
+    let server = RedisServer::start();
+    let rights = ["~leasehold:*", "&leasehold:*", "+@all", "-client"];
+    server.command(&[&["ACL", "SETUSER", "app", "on", ">sesame"][..], &rights].concat());
+    let config = config(&server.url_with("app", "sesame", 0));
+    let store = connect_with(&config).await.expect("a name is not needed");
+    let calls = calls(&store);
+    granted(&calls, alice(1)).await;
+    calls.inspect().await.expect("inspect");
+}
+
+#[tokio::test]
+async fn connections_close_with_the_store() {
+    let server = RedisServer::start();
+    let store = connect_with(&config(&server.url())).await.expect("the server answers");
+    granted(&calls(&store), alice(1)).await;
+    calls(&store).inspect().await.expect("inspect");
+    drop(store);
+    let gone = || async {
+        let clients: String = server.query(&["CLIENT", "LIST"]);
+        (!clients.contains(" name=leasehold ")).then_some(())
+    };
+    Patience::of(Duration::from_secs(20)).until_async(gone).await.expect("they are closed");
+}
+
+/// Inspections of a short-lived tokio runtime do not take the pool's connections along.
+#[test]
+fn pooled_connections_live_where_the_store_does() {
+    let server = RedisServer::start();
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().expect("a tokio runtime")
+    };
+    let home = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let home = home.expect("a tokio runtime");
+    let store = home.block_on(connect_with(&config(&server.url()).pool_size(1)));
+    let store = store.expect("the server answers");
+    let gates = home.block_on(async {
+        leasehold_core::RedisPool::new(&config(&server.url()).pool_size(1)).expect("a pool")
+    });
+    let script = leasehold_core::Script::new("return 1");
+    let received = || -> u64 {
+        let stats: String = server.query(&["INFO", "stats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.expect("the server counts connections").parse().expect("a number")
+    };
+    let mut before = 0;
+    for round in 0..4 {
+        runtime().block_on(async {
+            calls(&store).inspect().await.expect("inspect");
+            gates.call(&script, [], []).await.expect("a call");
+        });
+        // The first made a connection of each pool; that of the question is one a round.
+        let now = received();
+        assert!(round == 0 || now == before + 1, "{before} and {now}");
+        before = now;
+    }
+}

@@ -1,0 +1,156 @@
+//! Servers that are not there: an error in time that says which.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{StoreErrorKind, store::AcquireAnswer};
+use leasehold_testkit::{
+    RedisServer, Reply, ScriptedPeer,
+    contract::{alice, ttl},
+};
+use tokio::net::TcpListener;
+
+use super::support::{
+    assert_says, assert_says_of_lock, calls, calls_within, config, connect, connect_with,
+    granted_in_the_end, store_on,
+};
+
+use StoreErrorKind::{Definite, Indeterminate};
+
+#[tokio::test]
+async fn a_wrong_address_is_told_with_the_address() {
+    let port = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        listener.local_addr().expect("its address").port()
+    };
+    for url in [format!("redis://:sesame@127.0.0.1:{port}/2"), "redis+unix:///tmp/nobody".into()] {
+        let error = connect(&url).await.expect_err("nobody is there");
+        assert_says(&error, Definite, "cannot connect to Redis", "check that the server runs");
+        let told = error.to_string();
+        let address = url.replace(":sesame@", "").replace("/tmp/nobody", "/tmp/nobody?db=0");
+        assert!(told.contains(&address) && !told.contains("sesame"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up() {
+    let peer = ScriptedPeer::silent().await.expect("a peer");
+    let config = config(&peer.url()).connect_timeout(Duration::from_millis(50));
+    let error = connect_with(&config).await.expect_err("silence");
+    assert_says(&error, Definite, "connect", "the server runs");
+    assert!(error.to_string().contains(&peer.url()), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_is_told() {
+    let peer = ScriptedPeer::closing().await.expect("a peer");
+    let error = connect(&peer.url()).await.expect_err("closed");
+    assert_says(&error, Definite, "cannot connect to Redis", "may not be a Redis server");
+}
+
+#[tokio::test]
+async fn a_server_that_greets_and_falls_silent_is_given_up() {
+    let greets = |command: &[String]| match command[0].as_str() {
+        "HELLO" => Reply::hello("7.2.0", 2),
+        "CLIENT" => Reply::ok(),
+        _ => Reply::Silence,
+    };
+    let peer = ScriptedPeer::start(greets).await.expect("a peer");
+    // It has to greet in time, or the error would be another.
+    let config = config(&peer.url()).command_timeout(Duration::from_millis(50));
+    let error = connect_with(&config).await.expect_err("silence");
+    // What was not answered is the check: nothing else was sent.
+    assert_says(&error, Definite, "did not answer in time", "check server and network");
+}
+
+#[tokio::test]
+async fn a_killed_server_is_told_with_the_lock_until_it_is_back() {
+    let server = RedisServer::builder().tcp().start();
+    let store = store_on(&server).await;
+    let fence = granted_in_the_end(&store, alice(1)).await;
+    server.kill();
+    let mut kinds = Vec::new();
+    for _ in 0..3 {
+        let calls = calls_within(&store, Duration::from_secs(5));
+        let error = calls.acquire(alice(2), ttl(60), None).await.expect_err("it was killed");
+        assert_says_of_lock(&error, error.kind(), "", "server");
+        assert!(error.kind().is_transient(), "{error}");
+        kinds.push(error.kind());
+    }
+    assert_eq!(kinds[1..], [Definite, Definite], "nothing can have run");
+    server.restart();
+    assert!(granted_in_the_end(&store, alice(2)).await > fence);
+}
+
+#[tokio::test]
+async fn a_call_ends_at_its_deadline_while_a_dial_goes_on() {
+    let peer = ScriptedPeer::start(|command: &[String]| match command[0].as_str() {
+        "HELLO" => Reply::hello("7.2.0", 2),
+        "CLIENT" => Reply::ok(),
+        // The second lane is dialled by the first acquire; its script is not answered.
+        _ if command.iter().any(|word| word.contains("orders/42")) => Reply::Silence,
+        _ => Reply::bulk("ok"),
+    })
+    .await
+    .expect("a peer");
+    let store = connect(&peer.url()).await.expect("it imitates a server");
+    let calls = calls_within(&store, Duration::from_millis(50));
+    let answer = calls.acquire(alice(1), ttl(60), None).await;
+    let error: leasehold_core::StoreError = match answer {
+        Err(error) => error,
+        Ok(answer @ AcquireAnswer::Granted(_)) => panic!("nobody granted {answer:?}"),
+        Ok(other) => panic!("nobody answered {other:?}"),
+    };
+    assert_says_of_lock(&error, Indeterminate, "did not answer in time", "retried");
+}
+
+/// A connection that is cut while it is made, as by a proxy that restarts, is made once more.
+#[tokio::test]
+async fn a_connection_that_is_cut_while_it_is_made_is_made_once_more_and_not_twice() {
+    // Of the connections to come, so many are cut at their greeting.
+    let cuts = Arc::<AtomicUsize>::default();
+    let cutting = Arc::clone(&cuts);
+    let peer = ScriptedPeer::start(move |command: &[String]| match command[0].as_str() {
+        "HELLO" => {
+            let take = |left: usize| left.checked_sub(1);
+            match cutting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+                Ok(_) => Reply::Close,
+                Err(_) => Reply::hello("7.2.0", 2),
+            }
+        }
+        "CLIENT" => Reply::ok(),
+        _ if command.iter().any(|word| word.contains("orders/42")) => {
+            Reply::Array(vec![Reply::Integer(0)])
+        }
+        _ => Reply::bulk("ok"),
+    });
+    let peer = peer.await.expect("a peer");
+    for (times, is_well) in [(1, true), (2, false)] {
+        let store = connect(&peer.url()).await.expect("it imitates a server");
+        cuts.store(times, Ordering::Relaxed);
+        // The first renewal dials.
+        let calls = calls(&store);
+        let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+        let renewed = calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await;
+        assert_eq!(renewed.is_ok(), is_well, "{times} cuts: {renewed:?}");
+        assert_eq!(cuts.load(Ordering::Relaxed), 0, "{times} cuts");
+        if let Err(error) = renewed {
+            assert_says(&error, Definite, "cannot connect to Redis", "may not be a Redis server");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_inspection_that_fails_names_the_server_and_the_lock() {
+    let server = RedisServer::builder().tcp().start();
+    let store = store_on(&server).await;
+    server.kill();
+    let error = calls(&store).inspect().await.expect_err("it was killed");
+    assert_says_of_lock(&error, Definite, "cannot connect", "server");
+    assert!(error.to_string().contains(&server.url()), "{error}");
+}

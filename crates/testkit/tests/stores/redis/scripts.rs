@@ -1,0 +1,241 @@
+//! How scripts are sent, what they cost, and what they do on a server that refuses writes.
+
+use leasehold_core::{
+    AcquisitionId, RuntimeId,
+    StoreErrorKind::Definite,
+    store::{
+        AcquireAnswer, ForceReleaseAnswer, Heartbeat, HoldAnswer, Inspection, ReleaseAnswer,
+        RenewAnswer,
+    },
+};
+use leasehold_testkit::{
+    RedisServer,
+    contract::{Calls, alice, bob, carol, secs, ttl},
+};
+
+use redis::Value;
+
+use super::support::{assert_says, calls, digest, granted, store_on};
+
+/// A sign of life with a claim window of half a minute.
+fn beat(number: u64) -> Heartbeat {
+    Heartbeat { number, claim_window: secs(30) }
+}
+
+/// How often a command was called, by clients or scripts.
+fn called(server: &RedisServer, command: &str) -> u64 {
+    calls_by_command(server).into_iter().find(|(name, _)| name == command).map_or(0, |(_, n)| n)
+}
+
+fn calls_by_command(server: &RedisServer) -> Vec<(String, u64)> {
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    let of_line = |line: &str| {
+        let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        Some((command.to_owned(), rest.split(',').next()?.parse().ok()?))
+    };
+    stats.lines().filter_map(of_line).collect()
+}
+
+async fn queued(calls: &Calls, id: AcquisitionId) {
+    let answer = calls.wait(id, ttl(60), None, beat(1)).await.expect("a wait");
+    assert!(matches!(answer, AcquireAnswer::Queued(_)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn every_command_survives_a_script_flush() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let forget = || server.command(&["SCRIPT", "FLUSH"]);
+
+    forget();
+    let fence = granted(&calls, alice(1)).await;
+    forget();
+    let held = calls.hold(alice(1), fence, (2, 1), ttl(60)).await.expect("hold");
+    assert!(matches!(held, HoldAnswer::Held { .. }), "{held:?}");
+    forget();
+    let batch = [calls.renewal(alice(1), fence, ttl(60))];
+    let renewed = calls.renew(&batch).await.expect("renew");
+    assert!(matches!(renewed[..], [RenewAnswer::Renewed { .. }]), "{renewed:?}");
+    forget();
+    let inspected = calls.inspect().await.expect("inspect");
+    assert!(matches!(inspected, Inspection::Held(_)), "{inspected:?}");
+    forget();
+    queued(&calls, bob(1)).await;
+    forget();
+    let batch = [calls.waiter(bob(1), ttl(60), None, beat(2))];
+    let told = calls.heartbeat(&batch).await.expect("heartbeat");
+    assert!(matches!(told[..], [Ok(AcquireAnswer::Queued(_))]), "{told:?}");
+    assert!(!calls.withdraw(bob(1)).await.expect("withdraw"));
+    forget();
+    let released = calls.release(alice(1), fence, None).await.expect("release");
+    assert_eq!(released, ReleaseAnswer::Released);
+    granted(&calls, alice(2)).await;
+    forget();
+    assert!(calls.withdraw(alice(2)).await.expect("withdraw"));
+    let fence = granted(&calls, alice(3)).await;
+    forget();
+    let forced = calls.force_release(alice(3), fence).await.expect("force_release");
+    assert!(matches!(forced, ForceReleaseAnswer::Ended { .. }), "{forced:?}");
+}
+
+#[test]
+fn an_acquire_without_a_ttl_or_window_writes_nothing() {
+    const SCRIPT: &str = concat!(
+        include_str!("../../../../core/src/lua/grant.lua"),
+        include_str!("../../../../core/src/lua/alone.lua"),
+        include_str!("../../../../core/src/lua/queue.lua"),
+        include_str!("../../../../core/src/lua/ask.lua"),
+        include_str!("../../../../core/src/lua/acquire.lua"),
+    );
+    let server = RedisServer::start();
+    let refused = |args: &[&str], what: &str| {
+        let keys = ["5", "{a}:lease", "{a}:fence", "{a}:queue", "{a}:waiters", "{a}:withdrawn"];
+        let words = [&["EVAL", SCRIPT][..], &keys, args].concat();
+        let error = server.try_query::<Value>(&words).expect_err(what);
+        assert!(error.to_string().contains(what), "{error}");
+    };
+    for ttl in ["0", "-1", "x", ""] {
+        refused(&["id", ttl, "0", "60000", "me", "runtime:", "a"], "ttl above 0 ms");
+        assert_eq!(server.query::<u64>(&["DBSIZE"]), 0, "{ttl:?}");
+    }
+    server.command(&["HSET", "{a}:lease", "v", "1"]);
+    server.command(&["PEXPIRE", "{a}:lease", "60000"]);
+    for window in ["0", "-1", "x", ""] {
+        let args = ["id", "1000", "0", "60000", "me", "runtime:", "a", "1", window];
+        refused(&args, "window above 0 ms");
+        assert_eq!(server.query::<u64>(&["DBSIZE"]), 1, "{window:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_is_sent_with_its_text_once() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    server.command(&["CONFIG", "RESETSTAT"]);
+    for number in 0..10 {
+        let fence = granted(&calls, alice(number)).await;
+        calls.release(alice(number), fence, None).await.expect("release");
+    }
+    assert_eq!((called(&server, "eval"), called(&server, "evalsha")), (2, 20));
+}
+
+#[tokio::test]
+async fn a_lock_that_nobody_waits_for_costs_few_calls() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let in_scripts = || -> u64 {
+        let sent_by_clients = ["auth", "client", "config", "eval", "evalsha", "hello", "info"];
+        let by_command = calls_by_command(&server);
+        let inside = |(name, _): &&(String, u64)| {
+            !name.split('|').next().is_some_and(|command| sent_by_clients.contains(&command))
+        };
+        by_command.iter().filter(inside).map(|(_, calls)| calls).sum()
+    };
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let fence = granted(&calls, alice(1)).await;
+    assert_eq!(in_scripts(), 7);
+    calls.release(alice(1), fence, None).await.expect("release");
+    assert_eq!(in_scripts(), 7 + 3);
+}
+
+#[tokio::test]
+async fn a_full_server_refuses_places_and_passes_locks_on() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let fence = granted(&calls, alice(1)).await;
+    queued(&calls, bob(1)).await;
+    let lonely = calls.about("orders/43");
+    granted(&lonely, alice(2)).await;
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+
+    let before = digest(&server);
+    for calls in [&calls, &lonely, &calls.about("orders/44")] {
+        let error = calls.wait(carol(1), ttl(60), None, beat(1)).await.expect_err("no memory");
+        assert_says(&error, Definite, "OOM", "maxmemory");
+        let batch = [calls.waiter(carol(1), ttl(60), None, beat(2))];
+        let told = calls.heartbeat(&batch).await.expect("an answer for each name");
+        let [Err(error)] = &told[..] else { panic!("{told:?}") };
+        assert_says(error, Definite, "OOM", "maxmemory");
+    }
+    assert_eq!(digest(&server), before);
+
+    let next = calls.waiter(alice(3), ttl(60), None, beat(3));
+    let answer = calls.release_and_queue(alice(1), fence, None, &next).await.expect("release");
+    assert!(matches!(answer, ReleaseAnswer::NextQueued(place) if place.ahead == 0), "{answer:?}");
+    let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("it was passed on") };
+    assert_eq!((lease.id, lease.waiters[0].id), (bob(1), alice(3)));
+    assert!(calls.withdraw(bob(1)).await.expect("withdraw"));
+    let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("it was passed on") };
+    assert_eq!(lease.id, alice(3));
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_heartbeat_of_many_names_is_one_script_for_128() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let names: Vec<_> = (0..400).map(|number| calls.about(&format!("orders/{number}"))).collect();
+    for calls in names.iter().step_by(2) {
+        granted(calls, alice(1)).await;
+    }
+    let waiters: Vec<_> =
+        names.iter().map(|calls| calls.waiter(bob(1), ttl(60), None, beat(1))).collect();
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let told = calls.heartbeat(&waiters).await.expect("heartbeat");
+    let sent = called(&server, "evalsha");
+    assert!((4..=5).contains(&sent), "{sent} scripts for 400 names on two connections");
+    for (number, answer) in told.iter().enumerate() {
+        let as_expected = match answer {
+            Ok(AcquireAnswer::Queued(_)) => number % 2 == 0,
+            Ok(AcquireAnswer::Granted(_)) => number % 2 == 1,
+            _ => false,
+        };
+        assert!(as_expected, "{number}: {answer:?}");
+    }
+    for (calls, told) in names.iter().zip(&told).skip(1).step_by(2) {
+        let again = calls.wait(bob(1), ttl(60), None, beat(2)).await.expect("a repeat");
+        let (AcquireAnswer::Granted(again), Ok(AcquireAnswer::Granted(told))) = (again, told)
+        else {
+            panic!("{told:?}")
+        };
+        assert_eq!(again.first, told.first, "the answer is that of the name");
+    }
+}
+
+#[tokio::test]
+async fn a_long_queue_is_passed_through_in_order_and_its_dead_are_swept() {
+    const QUEUE: &str = "leasehold:{orders/42}:queue";
+    const WAITERS: &str = "leasehold:{orders/42}:waiters";
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let runtime = |number: u64| {
+        let uuid = uuid::Uuid::from_u128(u128::from(number) + 1_000);
+        AcquisitionId::new(RuntimeId::new(uuid), 1)
+    };
+    let mut fence = granted(&calls, alice(1)).await;
+    for number in 0..2_500 {
+        let answer = calls.wait(runtime(number), ttl(60), None, beat(1)).await.expect("a wait");
+        assert!(matches!(answer, AcquireAnswer::Queued(place) if place.ahead == number));
+    }
+    let answer = calls.wait(runtime(1_200), ttl(60), None, beat(2)).await.expect("a heartbeat");
+    assert!(matches!(answer, AcquireAnswer::Queued(place) if place.ahead == 1_200), "{answer:?}");
+
+    // All but the last two were last heard in the first second of the epoch.
+    for number in 0..2_498 {
+        let place = format!("1 1 1000000 30000 60000 0 host/1/dead {number}");
+        let runtime = runtime(number).runtime().to_string();
+        server.command(&["HSET", WAITERS, &runtime, &place]);
+    }
+    let mut holder = alice(1);
+    for number in [2_498, 2_499] {
+        let released = calls.release(holder, fence, None).await.expect("release");
+        assert_eq!(released, ReleaseAnswer::Released);
+        let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("passed on") };
+        assert_eq!(lease.id, runtime(number));
+        let (queued, told): (u64, u64) =
+            (server.query(&["ZCARD", QUEUE]), server.query(&["HLEN", WAITERS]));
+        assert_eq!((queued, told), (2_499 - number, 2_499 - number));
+        (holder, fence) = (lease.id, lease.fence);
+    }
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+}

@@ -1,9 +1,0 @@
-//! P4, twice is once: every command may run twice, late, or with its reply lost, and ends in the
-//! same state. A cancelled acquire leaves nothing behind but, at worst, one unrenewed lease that
-//! expires by itself.
-
-#[path = "p4_twice_is_once/cancelled.rs"]
-mod cancelled;
-#[path = "p4_twice_is_once/repeated.rs"]
-mod repeated;
-mod virtual_support;

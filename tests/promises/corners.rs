@@ -1,0 +1,228 @@
+//! Corners where a hold could outlive its welcome: unanswered tries, short ttls, panics, shutdown.
+
+use std::{
+    future::IntoFuture,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use leasehold::{AcquireError, Inspection, LockRuntime};
+use leasehold_testkit::{CommandKind, Fault, Rule};
+
+use crate::support::{BrokenClock, World, millis, poll_once, secs};
+
+const NAME: &str = World::NAME;
+
+/// P8: after a try whose answer was lost, a future that nobody polls is watched all the same.
+#[tokio::test]
+async fn an_unanswered_try_that_nobody_polls_again_is_withdrawn() {
+    let world = World::new();
+    let locks = world.start(world.builder(1).ttl(secs(30)));
+    world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire));
+    let mut acquire = locks.lock(NAME).unwrap().acquire().into_future();
+    assert!(poll_once(acquire.as_mut()).is_pending());
+    // The answer is given up after 2 s; polled once there, and never again.
+    world.pass(secs(2)).await;
+    assert!(poll_once(acquire.as_mut()).is_pending());
+    assert!(world.holder(NAME).await.is_some(), "the command was executed");
+    world.pass(secs(3) + millis(250)).await;
+    assert!(world.holder(NAME).await.is_none(), "the claim window is over");
+    assert_eq!(world.store.executed(CommandKind::Withdraw), 1);
+    // Polled at last, it starts anew.
+    let (guard, ()) = tokio::join!(biased; acquire, world.pass(secs(1)));
+    let guard = guard.unwrap();
+    assert_eq!(guard.id().number(), 2);
+}
+
+/// A release that was lost is tried again within the ttl, however short that is.
+#[tokio::test]
+async fn the_reaper_tries_again_before_a_short_ttl_is_over() {
+    for ttl in [millis(500), secs(2)] {
+        let world = World::new();
+        let locks = world.start(world.builder(1).ttl(ttl));
+        let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+        world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release));
+        drop(guard);
+        world.pass(ttl / 2 + millis(10)).await;
+        assert_eq!(world.store.executed(CommandKind::Release), 1, "{ttl:?}");
+        assert!(world.holder(NAME).await.is_none(), "{ttl:?}");
+    }
+}
+
+/// A panic of the task that asks for those who wait: they hear of it, and nobody spins.
+#[test]
+fn the_end_of_the_heartbeats_is_told_to_those_who_wait() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        done.send(tokio.block_on(wait_for_dead_heartbeats())).unwrap();
+    });
+    let error = leasehold_testkit::Patience::of(secs(20)).until(|| ended.try_recv().ok());
+    let error = error.expect("it hears of it");
+    assert!(matches!(&error, AcquireError::Store(_)), "{error}");
+}
+
+async fn wait_for_dead_heartbeats() -> AcquireError {
+    let clock = BrokenClock::default();
+    let shown = clock.clone();
+    let world = World::on_clock(&clock.manual, move |_| Arc::new(shown.clone()));
+    let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
+    let _held = other.lock(NAME).unwrap().acquire().await.unwrap();
+    let mut waiting = locks.lock(NAME).unwrap().acquire().wait_forever().into_future();
+    // The watchdog is asleep by now; the heartbeats' task is woken for the new waiter.
+    world.settle().await;
+    assert!(poll_once(waiting.as_mut()).is_pending());
+    clock.broken.store(true, Ordering::Relaxed);
+    for _ in 0..16 {
+        tokio::task::yield_now().await;
+    }
+    clock.broken.store(false, Ordering::Relaxed);
+    waiting.await.unwrap_err()
+}
+
+/// P6: a store that panics says nothing about the lease.
+#[tokio::test]
+async fn a_renewal_that_panics_is_tried_again() {
+    let world = World::new();
+    let panics = Arc::new(AtomicBool::new(true));
+    let store = panicking::Store::new(world.store.clone(), Arc::clone(&panics));
+    let locks = world.builder(1).on_store(Arc::new(store)).unwrap();
+    let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+    world.pass(secs(5)).await;
+    assert!(!panics.load(Ordering::Relaxed), "a renewal was due");
+    world.pass(secs(60)).await;
+    assert!(guard.is_held());
+}
+
+/// A release that somebody else awaits counts as well: it is waited for, and reported if it fails.
+#[tokio::test]
+async fn a_shutdown_reports_an_explicit_release_that_fails() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
+    let (released, report, ()) =
+        tokio::join!(biased; guard.release(), locks.shutdown(secs(20)), world.pass(secs(15)));
+    assert!(released.is_err());
+    let unreleased: Vec<_> = report.unreleased.iter().map(ToString::to_string).collect();
+    assert_eq!((report.held, unreleased), (0, vec![NAME.to_owned()]));
+}
+
+/// What a shutdown does not report as unreleased is free, also when acquires race with it.
+#[test]
+fn a_shutdown_that_reports_nothing_leaves_nothing() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let tokio = builder.worker_threads(2).enable_all().build().unwrap();
+    for _ in 0..5_000 {
+        tokio.block_on(async {
+            let world = World::new();
+            let locks = world.runtime(1);
+            let racing: Vec<_> = (0..4).map(|n| tokio::spawn(take(locks.clone(), n))).collect();
+            let report = locks.shutdown(secs(5)).await;
+            assert!(report.unreleased.is_empty(), "{report:?}");
+            for n in 0..4 {
+                let found = locks.inspect(format!("race/{n}")).await.unwrap();
+                assert!(matches!(found, Inspection::Free { .. }), "{found:?}");
+            }
+            for one in racing {
+                assert!(matches!(one.await.unwrap(), None | Some(false)));
+            }
+        });
+    }
+}
+
+/// Acquires a lock; whether it is held, and `None` if the runtime was shut down before.
+async fn take(locks: LockRuntime, n: usize) -> Option<bool> {
+    match locks.lock(format!("race/{n}")).unwrap().acquire().await {
+        Ok(guard) => Some(guard.lost().await == leasehold::LeaseEnd::Released),
+        Err(AcquireError::ShutDown { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A store whose first renewal panics.
+mod panicking {
+    use std::sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use leasehold::{Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError};
+    use leasehold_core::store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
+        WithdrawAnswer,
+    };
+    use leasehold_testkit::FaultyStore;
+
+    #[derive(Debug)]
+    pub(super) struct Store {
+        inner: FaultyStore,
+        panics: Arc<AtomicBool>,
+    }
+
+    impl Store {
+        pub(super) fn new(inner: FaultyStore, panics: Arc<AtomicBool>) -> Self {
+            Self { inner, panics }
+        }
+    }
+
+    impl LockStore for Store {
+        fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+            self.inner.acquire(command)
+        }
+
+        fn heartbeat<'a>(
+            &'a self,
+            batch: &'a [Waiter],
+            label: &'a RuntimeLabel,
+            deadline: Instant,
+        ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+            self.inner.heartbeat(batch, label, deadline)
+        }
+
+        fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+            self.inner.listen(runtime, listener);
+        }
+
+        fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+            self.inner.hold(command)
+        }
+
+        fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+            self.inner.release(command)
+        }
+
+        fn renew<'a>(
+            &'a self,
+            batch: &'a [Renewal],
+            deadline: Instant,
+        ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+            Box::pin(async move {
+                assert!(!self.panics.swap(false, Ordering::Relaxed), "the store panics, once");
+                self.inner.renew(batch, deadline).await
+            })
+        }
+
+        fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
+            self.inner.withdraw(command)
+        }
+
+        fn inspect<'a>(
+            &'a self,
+            name: &'a LockName,
+            deadline: Instant,
+        ) -> StoreFuture<'a, Inspection> {
+            self.inner.inspect(name, deadline)
+        }
+
+        fn force_release<'a>(
+            &'a self,
+            command: ForceRelease<'a>,
+        ) -> StoreFuture<'a, ForceReleaseAnswer> {
+            self.inner.force_release(command)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What is promised, in virtual time: one thread, a clock that tests move, and a store that fails when
+//! a test wants it to. Rules that both stores share run on a private server too.
+
+mod support;
+
+mod p10_a_call_ends;
+mod p10_outage;
+mod p1_one_believer;
+mod p2_fences_grow;
+mod p3_reentry;
+mod p4_twice_is_once;
+mod p5_loss_is_told;
+mod p6_unknown_is_not_lost;
+mod p7_first_come;
+mod p8_nothing_holds_for_long;
+mod p9_nothing_leaks;
+
+mod bad_input;
+mod blocked;
+mod corners;
+mod debug_is_short;
+mod hold_at_least;
+mod metrics;
+mod metrics_late_recorder;
+mod once;
+mod self_wait;
+mod send_sync;
+mod turns;

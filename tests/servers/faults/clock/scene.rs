@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime};
+use leasehold_testkit::{ChildProcess, ClockShim, Patience, RedisServer};
+
+use super::roles;
+use crate::support::{child, patient, wait};
+
+/// By how much clocks step.
+pub(super) const HOUR: Duration = Duration::from_secs(3_600);
+/// The lease of the lock `a`.
+pub(super) const LEASE: &str = "leasehold:{a}:lease";
+
+/// A server with the time of day of a shim.
+pub(super) fn server_with(shim: &ClockShim) -> RedisServer {
+    RedisServer::builder().clock(shim).start()
+}
+
+/// Runs on one thread, as a small service would.
+pub(super) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a tokio runtime").block_on(future)
+}
+
+pub(super) async fn runtime_at(url: &str, ttl: Duration) -> LockRuntime {
+    let builder = patient::builder().ttl(ttl).claim_window(ttl.min(Duration::from_secs(1)));
+    builder.connect(url).await.expect("the server answers")
+}
+
+/// Waits for the lock `a` as long as need be.
+pub(super) async fn take(locks: &LockRuntime) -> Guard {
+    let acquiring = locks.lock("a").expect("a name").acquire().wait(wait::CEILING);
+    acquiring.await.expect("a lease")
+}
+
+/// Runs a child as `child::spawn` does, with the time of day of a shim.
+pub(super) fn spawn(shim: &ClockShim, role: &str, server: &RedisServer) -> ChildProcess {
+    let mut command = child::command(roles::CHILD, role, &[("url", &server.url())]);
+    command.envs(shim.variables().iter().map(|(key, value)| (key, value)));
+    ChildProcess::spawn(command)
+}
+
+/// Blocks this thread until something holds.
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let seen = Patience::of(wait::CEILING).until(|| holds().then_some(()));
+    assert!(seen.is_some(), "not within {:?}: {what}", wait::CEILING);
+}
+
+/// The server's time.
+pub(super) fn time(server: &RedisServer) -> Duration {
+    let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
+    Duration::from_micros(seconds * 1_000_000 + micros)
+}
+
+/// Nobody holds a lock or waits for it, and no key lives for ever.
+pub(super) fn assert_clean(server: &RedisServer) {
+    let mut keys: Vec<String> = server.query(&["KEYS", "leasehold:*"]);
+    keys.retain(|key| !key.ends_with(":fence") && !key.contains(":withdrawn:"));
+    assert_eq!(keys, [""; 0]);
+    assert_eq!(server.keys_without_ttl(), [""; 0]);
+}

@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use leasehold_testkit::RedisServer;
+
+use crate::support::{
+    crew::{Crew, Finished, Plan},
+    matrix::Row,
+    wait,
+};
+
+const ROW: Row = Row {
+    id: "executor-stalled",
+    fault: "blocking code stalls a holder's only thread, renewals and all, for 2 ttl",
+    right: "at the first look after it the lease is lost; the write is refused",
+    control: "a storage that does not look at fences",
+};
+
+const PLAN: Plan = Plan { processes: 2, ttl: Duration::from_millis(700), ..Plan::PROTECTED };
+
+#[test]
+fn executor_stalled() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    let finished = stall(&PLAN);
+    let history = &finished.history;
+    // The belief that was told before the stall ends within it: nobody else believes meanwhile.
+    let summary = history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
+    assert!(summary.refused >= 1 && summary.lost >= 1, "{summary:?}");
+    assert_eq!(summary.refused_in_belief, 0, "{summary:?}");
+    finished.right()
+}
+
+fn control() -> String {
+    stall(&Plan { gated: false, ..PLAN }).wrong()
+}
+
+/// Stalls a process in the midst of a section.
+fn stall(plan: &Plan) -> Finished {
+    let server = RedisServer::start();
+    let mut crew = Crew::start(plan, &server.url());
+    let read = crew.stall(0, plan.ttl * 2);
+    crew.until_above(read);
+    crew.child(0).wait_for_line("went on", wait::CEILING);
+    crew.work(10);
+    crew.finish()
+}

@@ -1,0 +1,142 @@
+//! P4 on a real server: an acquire that is cancelled at any time leaves the lock free.
+
+use std::{future::pending, pin::pin, task::Poll, time::Duration};
+
+use leasehold::{LockRuntime, ReentrantLock};
+use leasehold_testkit::RedisServer;
+
+use crate::support::{cancel, patient, wait};
+
+/// Far longer than these tests wait for a lock: what expires by itself does not help them.
+const TTL: Duration = Duration::from_secs(600);
+
+const LEASE: &str = "leasehold:{a}:lease";
+
+struct Scene {
+    server: RedisServer,
+    locks: LockRuntime,
+    lock: ReentrantLock,
+}
+
+async fn scene() -> Scene {
+    let server = RedisServer::builder().tcp().start();
+    let builder = patient::builder().ttl(TTL).claim_window(Duration::from_millis(300));
+    let locks = builder.connect(&server.url()).await.expect("the server answers");
+    let lock = locks.lock("a").expect("a name");
+    Scene { server, locks, lock }
+}
+
+/// Delays from nothing to longer than an acquire takes.
+fn delays() -> impl Iterator<Item = Duration> {
+    (0..80).map(|i| i * 10).chain((0..12).map(|i| 800 + i * 250)).map(Duration::from_micros)
+}
+
+impl Scene {
+    /// Another gets the lock, well before a forgotten lease would have expired.
+    async fn is_free_soon(&self) {
+        let other = self.lock.acquire().wait(wait::CEILING).await;
+        other.expect("the lock is free soon").release().await.expect("held to the end");
+    }
+
+    async fn nothing_is_left(self) {
+        let report = self.locks.shutdown(wait::CEILING).await;
+        assert_eq!((report.held, report.unreleased), (0, Vec::new()));
+        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+        assert_eq!(self.server.keys_without_ttl(), [""; 0]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_free_lock() {
+    let scene = scene().await;
+    let (mut cancelled, mut acquired) = (0, 0);
+    for delay in delays() {
+        match cancel::after(delay, scene.lock.acquire()).await {
+            Some(guard) => {
+                drop(guard.expect("a lease"));
+                acquired += 1;
+            }
+            None => cancelled += 1,
+        }
+        scene.is_free_soon().await;
+    }
+    assert!(cancelled > 0 && acquired > 0, "{cancelled} cancelled, {acquired} acquired");
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_becomes_free_meanwhile() {
+    let scene = scene().await;
+    // Around the time at which a waiter looks again.
+    for delay in (0..80).map(|i| Duration::from_micros(500 + i * 40)) {
+        let holder = scene.lock.acquire().wait(wait::CEILING).await.expect("a lease");
+        let lock = scene.lock.clone();
+        let waiter = tokio::spawn(async move { cancel::after(delay, lock.acquire()).await });
+        assert!(cancel::after(delay / 2, pending::<()>()).await.is_none());
+        holder.release().await.expect("held to the end");
+        drop(waiter.await.expect("a waiter"));
+        scene.is_free_soon().await;
+    }
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_owner_again_at_once() {
+    let scene = scene().await;
+    let owner = scene.locks.owner();
+    for delay in delays() {
+        let first = cancel::after(delay, scene.lock.acquire().owner(&owner)).await;
+        let again = scene.lock.acquire().owner(&owner).wait(wait::CEILING).await;
+        let again = again.expect("the owner gets what it gave up");
+        let holds: u32 = scene.server.query(&["HGET", LEASE, &again.id().to_string()]);
+        assert_eq!(holds, if first.is_some() { 2 } else { 1 });
+        drop(first);
+        assert!(again.is_held());
+        again.release().await.expect("held to the end");
+        assert!(!scene.server.query::<bool>(&["EXISTS", LEASE]));
+    }
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once() {
+    let scene = scene().await;
+    for delay in delays() {
+        let wait = || cancel::after(delay, scene.lock.acquire());
+        drop(tokio::join!(wait(), wait(), wait(), wait()));
+    }
+    scene.is_free_soon().await;
+    scene.nothing_is_left().await;
+}
+
+/// On one thread, so that the first poll cannot see an answer.
+#[tokio::test]
+async fn a_future_that_nobody_polls_holds_nothing_for_long() {
+    let scene = scene().await;
+    // The server learns the script.
+    scene.is_free_soon().await;
+    let mut forgotten = pin!(scene.lock.acquire().into_future());
+    let first = std::future::poll_fn(|cx| Poll::Ready(forgotten.as_mut().poll(cx))).await;
+    assert!(first.is_pending());
+    wait::until("the command is executed", || scene.server.query(&["EXISTS", LEASE])).await;
+    scene.is_free_soon().await;
+    // It is polled again after all, and begins anew.
+    let guard = wait::soon("a lease", forgotten).await.expect("a lease");
+    guard.release().await.expect("held to the end");
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stands_still_meanwhile() {
+    let scene = scene().await;
+    // The server learns the script.
+    scene.is_free_soon().await;
+    scene.server.stop_signal();
+    for i in 0..8 {
+        let waiting = cancel::after(Duration::from_millis(i), scene.lock.acquire());
+        assert!(waiting.await.is_none());
+    }
+    scene.server.cont_signal();
+    scene.is_free_soon().await;
+    scene.nothing_is_left().await;
+}

@@ -1,0 +1,251 @@
+//! P4 on a real server: every command lost, late, twice or unanswered, through the whole API.
+
+use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
+
+use leasehold::{
+    Entropy, Guard, Lease, LeaseState, LockRuntime, RedisConfig, RedisStore, ReentrantLock,
+    ReleaseError, Released, StoreError, StoreErrorKind, SystemClock, SystemEntropy,
+};
+use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, RedisServer, Rule};
+use tokio::runtime::Handle;
+
+use crate::support::{patient, wait};
+
+/// Longer than these tests wait: what expires by itself does not help them.
+const TTL: Duration = Duration::from_secs(60);
+/// For leases that live through renewals.
+const SHORT_TTL: Duration = Duration::from_secs(6);
+/// After which a command whose reply is lost counts as unanswered.
+const COMMAND: Duration = Duration::from_millis(100);
+
+const LEASE: &str = "leasehold:{a}:lease";
+const QUEUE: &str = "leasehold:{a}:queue";
+
+struct Scene {
+    server: RedisServer,
+    store: FaultyStore,
+    locks: LockRuntime,
+    lock: ReentrantLock,
+}
+
+async fn scene() -> Scene {
+    scene_of(TTL).await
+}
+
+async fn scene_of(ttl: Duration) -> Scene {
+    let server = RedisServer::start();
+    let (clock, id) = (Arc::new(SystemClock), SystemEntropy::new().runtime_id());
+    let config = RedisConfig::new(&server.url()).expect("an address");
+    let config = config.connect_timeout(wait::CEILING);
+    let real = RedisStore::connect(&config, clock.clone(), Handle::current(), id).await;
+    let store = FaultyStore::new(Arc::new(real.expect("the server answers")), clock);
+    let builder = patient::builder().ttl(ttl).claim_window(ttl).command_timeout(COMMAND);
+    let locks = builder.on_store(Arc::new(store.clone())).expect("settings that can work");
+    let lock = locks.lock("a").expect("a name");
+    Scene { server, store, locks, lock }
+}
+
+impl Scene {
+    async fn acquire(&self) -> Guard {
+        self.lock.acquire().wait(wait::CEILING).await.expect("a lease")
+    }
+
+    fn holds(&self, lease: &Lease) -> Option<u32> {
+        self.server.query(&["HGET", LEASE, &lease.id().to_string()])
+    }
+
+    /// A whole life of a lease: the same to its holder and on the server, whatever is lost.
+    async fn live(&self) -> Lease {
+        let guard = self.acquire().await;
+        let lease = guard.lease();
+        let fence: String = self.server.query(&["HGET", LEASE, "fence"]);
+        assert_eq!(fence, guard.fence().to_string());
+
+        let inner = guard.reenter().await.expect("the lease is held");
+        assert_eq!((inner.id(), inner.fence()), (guard.id(), guard.fence()));
+        assert!(matches!(inner.release().await, Ok(Released::StillHeld(_))));
+        wait::until("the server knows the holds", || self.holds(&lease) == Some(1)).await;
+
+        match guard.release().await {
+            Ok(released) => assert_eq!(released, Released::Ended),
+            // Nothing was heard in time: the runtime goes on, and the lock is free soon.
+            Err(error) => assert!(matches!(error, ReleaseError::Unconfirmed { .. }), "{error}"),
+        }
+        lease
+    }
+
+    /// What was late arrives, and changes nothing for whoever holds the lock now.
+    async fn late_copies_change_nothing(&self) {
+        let guard = self.acquire().await;
+        let row = || self.server.query::<Vec<(String, String)>>(&["HGETALL", LEASE]);
+        let before = row();
+        self.store.deliver_late().await;
+        assert_eq!(row(), before);
+        guard.release().await.expect("held to the end");
+        // A copy of an acquire that was answered long ago has queued again, and the release grants
+        // it the lock; nobody waits for that, and it is taken back as soon as it is told.
+        self.is_free_soon().await;
+        // And nothing for a free lock either: nobody comes back as a ghost.
+        self.store.deliver_late().await;
+        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+    }
+
+    /// Long before a forgotten lease or place would have expired.
+    async fn is_free_soon(&self) {
+        let nothing = |key| !self.server.query::<bool>(&["EXISTS", key]);
+        wait::until("nobody holds it, nobody waits", || nothing(LEASE) && nothing(QUEUE)).await;
+    }
+
+    async fn nothing_is_left(self) {
+        self.store.heal();
+        let report = self.locks.shutdown(wait::CEILING).await;
+        assert_eq!((report.held, report.unreleased), (0, Vec::new()));
+        self.store.deliver_late().await;
+        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+        assert_eq!(self.server.keys_without_ttl(), [""; 0]);
+    }
+}
+
+/// Strikes the first commands of each kind in turn, then of all kinds.
+async fn each_kind_struck(fault: Fault) {
+    use CommandKind::{Acquire, Hold, Release};
+    let scene = scene().await;
+    let mut fence = scene.live().await.fence();
+    for kinds in [&[Acquire][..], &[Hold], &[Release], &[Acquire, Hold, Release]] {
+        for kind in kinds {
+            scene.store.inject(Rule::new(fault.clone()).on(*kind).times(2));
+        }
+        let lease = scene.live().await;
+        assert!(lease.fence() > fence, "{kinds:?}");
+        fence = lease.fence();
+        scene.store.heal();
+        scene.late_copies_change_nothing().await;
+    }
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn requests_are_lost() {
+    each_kind_struck(Fault::LoseRequest).await;
+}
+
+#[tokio::test]
+async fn replies_are_lost() {
+    each_kind_struck(Fault::LoseReply).await;
+}
+
+#[tokio::test]
+async fn requests_arrive_late() {
+    each_kind_struck(Fault::LateRequest).await;
+}
+
+#[tokio::test]
+async fn everything_arrives_twice() {
+    each_kind_struck(Fault::Duplicate).await;
+}
+
+#[tokio::test]
+async fn replies_come_after_their_deadline() {
+    each_kind_struck(Fault::DelayReply(Gate::new())).await;
+}
+
+#[tokio::test]
+async fn the_server_refuses_for_a_while() {
+    let refusal = StoreError::new(StoreErrorKind::Definite, "not now", "try again");
+    each_kind_struck(Fault::Fail(refusal)).await;
+}
+
+#[tokio::test]
+async fn renewals_are_struck_and_the_lease_goes_on() {
+    // Servers first: their start blocks the thread, which renewals would not survive.
+    let (first, second) = (scene_of(SHORT_TTL).await, scene_of(SHORT_TTL).await);
+    let (third, fourth) = (scene_of(SHORT_TTL).await, scene_of(SHORT_TTL).await);
+    tokio::join!(
+        renewal_struck(first, Fault::LoseReply),
+        renewal_struck(second, Fault::LoseRequest),
+        renewal_struck(third, Fault::Duplicate),
+        renewal_struck(fourth, Fault::LateRequest),
+    );
+}
+
+async fn renewal_struck(scene: Scene, fault: Fault) {
+    scene.store.inject(Rule::new(fault.clone()).on(CommandKind::Renew));
+    let guard = scene.acquire().await;
+    let (sent, lease) = (|| scene.store.sent(CommandKind::Renew), guard.lease());
+    wait::until("a second renewal", || sent() >= 2 || !lease.is_held()).await;
+    let renewed = || lease.remaining() > SHORT_TTL.mul_f64(0.8);
+    wait::until("it comes through", || renewed() || !lease.is_held()).await;
+    assert!(lease.is_held(), "{fault:?}, {} renewals: {:?}", sent(), lease.state());
+    // A late renewal of a lease that was released must not bring it back.
+    guard.release().await.expect("held to the end");
+    scene.store.deliver_late().await;
+    assert!(!scene.server.query::<bool>(&["EXISTS", LEASE]));
+    scene.nothing_is_left().await;
+}
+
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+}
+
+#[tokio::test]
+async fn a_cancelled_acquire_whose_copy_is_late_does_not_come_back() {
+    let scene = scene().await;
+    let owner = scene.locks.owner();
+    for fault in [Fault::LateRequest, Fault::LoseReply, Fault::Delay(Gate::new())] {
+        scene.store.inject(Rule::new(fault).on(CommandKind::Acquire));
+        let again = {
+            let mut first = Box::pin(scene.lock.acquire().owner(&owner).into_future());
+            assert!(poll_once(&mut first).await.is_pending());
+            drop(first);
+            scene.lock.acquire().owner(&owner).wait(wait::CEILING).await.expect("a lease")
+        };
+        scene.store.deliver_late().await;
+        assert_eq!(scene.holds(&again.lease()), Some(1));
+        assert_eq!(again.release().await.expect("held to the end"), Released::Ended);
+        scene.late_copies_change_nothing().await;
+    }
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn withdrawals_are_struck_too() {
+    let scene = scene().await;
+    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::LateRequest, Fault::Duplicate] {
+        scene.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire));
+        scene.store.inject(Rule::new(fault).on(CommandKind::Withdraw));
+        // Granted, but nobody hears of it: the call gives up, and takes it back.
+        let outcome = scene.lock.try_acquire().await;
+        assert!(outcome.is_err(), "{outcome:?}");
+        // Long before the ttl of the grant that was taken back.
+        scene.acquire().await.release().await.expect("held to the end");
+        scene.late_copies_change_nothing().await;
+    }
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_dropped_guard_is_released_however_often_that_fails() {
+    let scene = scene().await;
+    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::LateRequest, Fault::Duplicate] {
+        scene.store.inject(Rule::new(fault).on(CommandKind::Release).times(2));
+        drop(scene.acquire().await);
+        scene.acquire().await.release().await.expect("held to the end");
+        scene.late_copies_change_nothing().await;
+    }
+    scene.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_release_that_never_comes_through_says_so() {
+    let scene = scene().await;
+    let guard = scene.lock.acquire().ttl(Duration::from_secs(1)).await.expect("a lease");
+    let lease = guard.lease();
+    scene.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
+    let released = guard.release().await;
+    assert!(matches!(released, Err(ReleaseError::Unconfirmed { .. })), "{released:?}");
+    assert_eq!(lease.state(), LeaseState::Released);
+    scene.store.heal();
+    // It ends by itself.
+    scene.acquire().await.release().await.expect("held to the end");
+    scene.nothing_is_left().await;
+}

@@ -1,0 +1,130 @@
+//! P6 on real servers: what fails for a while is not lost; the lease goes on being renewed.
+
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime, Released};
+use leasehold_testkit::{Patience, RedisServer};
+
+use crate::support::{patient, wait};
+
+/// Renewed after a third; half of it is left when a fault ends.
+const TTL: Duration = Duration::from_secs(8);
+
+const LEASE: &str = "leasehold:{a}:lease";
+
+struct Scene {
+    server: RedisServer,
+    locks: LockRuntime,
+    guard: Guard,
+}
+
+async fn scene() -> Scene {
+    let server = RedisServer::start();
+    let locks =
+        patient::builder().ttl(TTL).connect(&server.url()).await.expect("the server answers");
+    let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
+    Scene { server, locks, guard }
+}
+
+impl Scene {
+    /// No renewal has come through for longer than a third of the ttl.
+    async fn renewals_fail(&self) {
+        let left = || self.guard.remaining();
+        wait::until("no renewal comes through", || left() < TTL.mul_f64(0.58)).await;
+        assert!(self.guard.is_held());
+    }
+
+    /// A renewal comes through, and everything else works as before.
+    async fn goes_on(self) {
+        let left = || self.guard.remaining();
+        wait::until("a renewal comes through", || left() > TTL.mul_f64(0.9)).await;
+        let fence: String = self.server.query(&["HGET", LEASE, "fence"]);
+        assert_eq!(fence, self.guard.fence().to_string());
+
+        let inner = self.guard.reenter().await.expect("the lease is held");
+        assert_eq!(self.server.query::<u32>(&["HGET", LEASE, &self.guard.id().to_string()]), 2);
+        assert!(matches!(inner.release().await, Ok(Released::StillHeld(_))));
+        let other = self.locks.lock("b").expect("a name");
+        drop(wait::soon("another lock", other.acquire()).await.expect("a lease"));
+        assert_eq!(self.guard.release().await.expect("held to the end"), Released::Ended);
+        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stood_still() {
+    let scene = scene().await;
+    scene.server.stop_signal();
+    scene.renewals_fail().await;
+    scene.server.cont_signal();
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn connections_that_were_killed() {
+    let scene = scene().await;
+    for _ in 0..3 {
+        scene.server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        let again = scene.guard.reenter().await.expect("the lease is held");
+        drop(again);
+    }
+    scene.server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn scripts_that_were_forgotten() {
+    let scene = scene().await;
+    scene.server.command(&["SCRIPT", "FLUSH"]);
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_busy() {
+    let scene = scene().await;
+    let socket = scene.server.url();
+    let busy = std::thread::spawn(move || {
+        let client = redis::Client::open(socket).expect("an address");
+        let mut connection = client.get_connection().expect("the server answers");
+        redis::cmd("DEBUG").arg("SLEEP").arg(4).exec(&mut connection).expect("a nap");
+    });
+    scene.renewals_fail().await;
+    scene.goes_on().await;
+    busy.join().expect("the server slept");
+}
+
+#[tokio::test]
+async fn a_server_that_ran_an_endless_script() {
+    let scene = scene().await;
+    scene.server.command(&["CONFIG", "SET", "lua-time-limit", "50"]);
+    let socket = scene.server.url();
+    let endless = std::thread::spawn(move || {
+        let client = redis::Client::open(socket).expect("an address");
+        let mut connection = client.get_connection().expect("the server answers");
+        redis::cmd("EVAL").arg("while true do end").arg(0).exec(&mut connection)
+    });
+    scene.renewals_fail().await;
+    let kill = || scene.server.try_query::<String>(&["SCRIPT", "KILL"]).ok();
+    assert!(Patience::of(wait::CEILING).until(kill).is_some(), "the script was not killed");
+    assert!(endless.join().expect("a thread").is_err());
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_server_that_refused_writes() {
+    let scene = scene().await;
+    scene.server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    scene.renewals_fail().await;
+    scene.server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_server_that_became_a_replica_for_a_while() {
+    let scene = scene().await;
+    // Of nobody: the lease stays, and writes are refused.
+    scene.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    scene.renewals_fail().await;
+    scene.server.command(&["REPLICAOF", "NO", "ONE"]);
+    scene.goes_on().await;
+}

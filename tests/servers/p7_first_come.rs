@@ -1,0 +1,152 @@
+//! P7 on a real server: runtimes are served in the order of their arrival there, by its own times.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold::{AcquireError, Guard, LockRuntime, ReentrantLock, RuntimeId};
+use leasehold_testkit::RedisServer;
+use tokio::task::JoinHandle;
+
+use crate::support::{line, patient, wait};
+
+/// Longer than these tests take: what expires by itself does not help them.
+const WINDOW: Duration = Duration::from_secs(30);
+
+type Waiting = JoinHandle<Result<Guard, AcquireError>>;
+
+async fn runtime(server: &RedisServer) -> LockRuntime {
+    let builder = patient::builder().ttl(WINDOW * 2).claim_window(WINDOW);
+    builder.connect(&server.url()).await.expect("the server answers")
+}
+
+fn lock(locks: &LockRuntime) -> ReentrantLock {
+    locks.lock("a").expect("a name")
+}
+
+fn waiting(locks: &LockRuntime) -> Waiting {
+    tokio::spawn(lock(locks).acquire().wait_forever().into_future())
+}
+
+async fn taken(waiting: Waiting) -> Guard {
+    wait::soon("a lease", waiting).await.expect("no panic").expect("a lease")
+}
+
+#[tokio::test]
+async fn runtimes_are_served_in_the_order_in_which_they_queued() {
+    let server = RedisServer::start();
+    let mut runtimes = Vec::new();
+    for _ in 0..6 {
+        runtimes.push(runtime(&server).await);
+    }
+    let mut guard = lock(&runtimes[0]).acquire().await.expect("a lease");
+    let mut queued = VecDeque::new();
+    for (n, i) in [3, 1, 5, 2, 4].into_iter().enumerate() {
+        queued.push_back((i, waiting(&runtimes[i])));
+        line::until_length(&server, n as u64 + 1).await;
+    }
+    // Three rounds: whoever was served queues again, at the end.
+    let mut present = 0;
+    for _ in 0..18 {
+        queued.push_back((present, waiting(&runtimes[present])));
+        line_or_local(&server, &runtimes[present], queued.len() as u64).await;
+        let released_at = line::time(&server);
+        guard.release().await.expect("held to the end");
+        let (next, waiting) = queued.pop_front().expect("somebody waits");
+        guard = taken(waiting).await;
+        assert_eq!(guard.id().runtime(), runtimes[next].id());
+        let took = line::granted_at(&server) - released_at;
+        assert!(took < 5_000_000, "{took} µs from release to grant");
+        present = next;
+    }
+}
+
+/// A runtime that holds the lock queues with its release; until then its task waits here.
+async fn line_or_local(server: &RedisServer, holder: &LockRuntime, tasks: u64) {
+    wait::until("its task waits here", || holder.footprint().waiting == 1).await;
+    assert_eq!(line::length(server), tasks - 1);
+}
+
+/// Neither a try nor an acquire gets past a waiter that is there.
+#[tokio::test]
+async fn nobody_barges_past_a_live_waiter() {
+    let server = RedisServer::start();
+    let [holds, waits, comes] =
+        [runtime(&server).await, runtime(&server).await, runtime(&server).await];
+    for round in 0..50 {
+        let guard = lock(&holds).acquire().await.expect("a lease");
+        let first = waiting(&waits);
+        line::until_length(&server, 1).await;
+        let barges = {
+            let (try_it, stop) = (lock(&comes), Arc::new(AtomicBool::new(false)));
+            let stopped = Arc::clone(&stop);
+            let trying = tokio::spawn(async move {
+                while !stopped.load(Ordering::Relaxed) {
+                    if let Some(guard) = try_it.try_acquire().await.expect("an answer") {
+                        return Some(guard);
+                    }
+                }
+                None
+            });
+            (trying, stop)
+        };
+        guard.release().await.expect("held to the end");
+        let guard = taken(first).await;
+        barges.1.store(true, Ordering::Relaxed);
+        assert!(barges.0.await.expect("no panic").is_none(), "round {round}");
+        guard.release().await.expect("held to the end");
+    }
+}
+
+/// A crowd of eight tasks in one runtime, and single tasks in others: nobody is passed over by more
+/// than a turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_passed_over_by_more_than_one_turn() {
+    const HOLD: Duration = Duration::from_millis(1);
+    const SINGLES: usize = 2;
+    let server = RedisServer::start();
+    let (busy, stop) = (runtime(&server).await, Arc::new(AtomicBool::new(false)));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    let mut runtimes = vec![busy; 8];
+    for _ in 0..SINGLES {
+        runtimes.push(runtime(&server).await);
+    }
+    for locks in &runtimes {
+        let (lock, order, stop) = (lock(locks), Arc::clone(&order), Arc::clone(&stop));
+        tasks.push(tokio::spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                let guard = lock.acquire().wait_forever().await.expect("a lease");
+                order.lock().unwrap().push(guard.id().runtime());
+                hold(HOLD).await;
+                guard.release().await.expect("held to the end");
+            }
+        }));
+    }
+    wait::until("many leases", || order.lock().unwrap().len() >= 3_000).await;
+    stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        wait::soon("its end", task).await.expect("no panic");
+    }
+    let order = order.lock().unwrap();
+    for locks in &runtimes[8..] {
+        let longest = longest_gap(&order, locks.id());
+        // A turn of 50 ms has at most 50 holds of 1 ms; the other single has one lease.
+        assert!(longest <= 50 + SINGLES, "{longest} leases of others in between");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a hold takes real time")]
+async fn hold(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// The most leases of others between two of a runtime.
+fn longest_gap(order: &[RuntimeId], of: RuntimeId) -> usize {
+    order.split(|id| *id == of).skip(1).map(<[_]>::len).max().expect("it was served")
+}

@@ -1,0 +1,30 @@
+//! The line of a lock on a real server, by the server's own words and times.
+
+use leasehold_testkit::RedisServer;
+
+use super::wait;
+
+/// The keys of the lock `a`.
+pub(crate) const LEASE: &str = "leasehold:{a}:lease";
+pub(crate) const QUEUE: &str = "leasehold:{a}:queue";
+
+/// How many runtimes stand in the queue.
+pub(crate) fn length(server: &RedisServer) -> u64 {
+    server.query(&["ZCARD", QUEUE])
+}
+
+/// Waits until so many runtimes stand in the queue.
+pub(crate) async fn until_length(server: &RedisServer, length: u64) {
+    wait::until("the queue has its length", || self::length(server) == length).await;
+}
+
+/// The server's time, in microseconds.
+pub(crate) fn time(server: &RedisServer) -> u64 {
+    let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
+    seconds * 1_000_000 + micros
+}
+
+/// When the present lease was granted, by the server's time in microseconds.
+pub(crate) fn granted_at(server: &RedisServer) -> u64 {
+    server.query(&["HGET", LEASE, "since"])
+}

@@ -1,0 +1,15 @@
+//! What these tests share: other processes and what they tell, patience with a busy machine, and what
+//! the rows of the fault matrix need.
+
+pub(crate) mod cancel;
+pub(crate) mod child;
+pub(crate) mod crew;
+pub(crate) mod events;
+pub(crate) mod line;
+pub(crate) mod matrix;
+pub(crate) mod naive;
+pub(crate) mod patient;
+pub(crate) mod raw;
+pub(crate) mod storage;
+pub(crate) mod wait;
+pub(crate) mod worker;
