@@ -1,6 +1,12 @@
 //! Pages to read. They exist in the documentation only; in the repository they are in `docs`.
 //!
-//! Begin with [`using`]. [`guarantees`] says what is promised, [`operations`] what a server needs.
+//! - To begin: [`using`], [`migrating`], [`testing`], [`deadlocks`], [`sizing`], [`faq`].
+//! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
+//!   [`orders_in_sequence`].
+//! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
+//! - Operation: [`operations`], [`metrics`], [`monitoring`].
+//! - What is promised, and how it is known: [`guarantees`], [`fault_matrix`], [`reliability`],
+//!   [`performance`], [`architecture`].
 
 /// Where the links of a page lead to in this documentation; the first definition of a link counts.
 macro_rules! pages {
