@@ -1,63 +1,20 @@
 use std::{
-    collections::{BTreeMap, HashMap, btree_map::Entry},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use leasehold_core::{FenceToken, Stamp};
-use tokio::sync::{OwnedMutexGuard, watch};
+use leasehold_core::Stamp;
 
-use crate::rule::{Verdict, judge};
+use super::lane::{Entered, Lane, Message, NoPlace, Told, Turn};
 
 /// One lane per resource, in which requests go one after another in the order they came.
 ///
-/// A lane exists while somebody is in it, so there are never more lanes than requests.
+/// A lane exists while a request is in it, so there are never more lanes than requests.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Mutex<HashMap<Box<str>, Lane>>);
-
-#[derive(Debug, Default)]
-struct Lane {
-    shared: Arc<Shared>,
-    /// How many are in the lane, by fence.
-    present: BTreeMap<FenceToken, usize>,
-}
-
-impl Lane {
-    /// Whether a stamp is newer than what all others in the lane present and the gate has told: its
-    /// lease has taken over from theirs.
-    fn is_outranked_by(&self, presented: Stamp) -> bool {
-        let newest = self.present.last_key_value().map(|(newest, _)| *newest);
-        let told = self.shared.highest.borrow().map(|highest| highest.fence);
-        newest.max(told).is_some_and(|newest| newest < presented.fence)
-    }
-
-    /// How many in the lane have a fence that is not older.
-    fn not_older_than(&self, fence: FenceToken) -> usize {
-        self.present.range(fence..).map(|(_, present)| present).sum()
-    }
-}
-
-/// What those in one lane share.
-#[derive(Debug, Default)]
-struct Shared {
-    turn: Arc<tokio::sync::Mutex<()>>,
-    /// The highest stamp that the gate has told to one in the lane. It is forgotten with the lane,
-    /// and a request that it refuses keeps no lane alive: a watermark that an operator has set back
-    /// counts as soon as those in the lane have left it.
-    highest: watch::Sender<Option<Stamp>>,
-}
-
-/// Why a request does not enter a lane.
-#[derive(Debug)]
-pub(super) enum NoPlace {
-    /// The gate has admitted this stamp already.
-    Stale(Stamp),
-    /// There are as many in the lane as may be, of this fence and newer ones.
-    Full,
-}
+pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Lane>>);
 
 impl Lanes {
-    /// Enters the lane of a resource, unless the stamp is stale there or `most` are in it whose fence
-    /// is not older: a holder that was replaced takes no place from the new one.
+    /// Enters the lane of a resource; see [`Lane::enter`].
     pub(super) fn enter(
         self: &Arc<Self>,
         resource: &str,
@@ -65,45 +22,24 @@ impl Lanes {
         most: usize,
     ) -> Result<Place, NoPlace> {
         let mut lanes = self.lock();
-        let (mut outranks, fence) = (false, presented.fence);
-        let shared = if let Some(lane) = lanes.get_mut(resource) {
-            if let Verdict::Refuse { highest } = judge(*lane.shared.highest.borrow(), presented) {
-                return Err(NoPlace::Stale(highest));
-            }
-            if lane.not_older_than(fence) >= most {
-                return Err(NoPlace::Full);
-            }
-            outranks = lane.is_outranked_by(presented);
-            *lane.present.entry(fence).or_default() += 1;
-            Arc::clone(&lane.shared)
+        let resource: Arc<str> = resource.into();
+        let entered = if let Some(lane) = lanes.get_mut(&resource) {
+            lane.enter(presented, most)?
         } else {
-            let lane = Lane { present: BTreeMap::from([(fence, 1)]), ..Lane::default() };
-            Arc::clone(&lanes.entry(resource.into()).or_insert(lane).shared)
+            let mut lane = Lane::default();
+            let entered = lane.enter(presented, most)?;
+            lanes.insert(Arc::clone(&resource), lane);
+            entered
         };
-        let (lanes, resource) = (Arc::clone(self), resource.into());
-        Ok(Place { lanes, resource, presented, outranks, shared, held: None })
+        Ok(Place { lanes: Arc::clone(self), resource, entered })
     }
 
-    /// How many resources somebody is in the lane of.
+    /// How many resources have a request in their lane.
     pub(super) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    fn leave(&self, resource: &str, fence: FenceToken) {
-        let mut lanes = self.lock();
-        let Some(lane) = lanes.get_mut(resource) else { return };
-        if let Entry::Occupied(mut present) = lane.present.entry(fence) {
-            *present.get_mut() -= 1;
-            if *present.get() == 0 {
-                present.remove();
-            }
-        }
-        if lane.present.is_empty() {
-            lanes.remove(resource);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Lane>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Lane>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,60 +48,59 @@ impl Lanes {
 #[derive(Debug)]
 pub(super) struct Place {
     lanes: Arc<Lanes>,
-    resource: Box<str>,
-    presented: Stamp,
-    outranks: bool,
-    shared: Arc<Shared>,
-    held: Option<OwnedMutexGuard<()>>,
+    resource: Arc<str>,
+    entered: Entered,
 }
 
 impl Place {
     /// Whether its stamp was newer than all in the lane when it entered. The gate is to be told
     /// before it waits, so that those leave which wait with an older one.
     pub(super) fn outranks(&self) -> bool {
-        self.outranks
+        self.entered.outranks
     }
 
     /// Waits until all who came before have left; fails with the stamp that came between.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up the turn; the place is left when it is dropped.
-    pub(super) async fn turn(&mut self) -> Result<(), Stamp> {
-        let mut highest = self.shared.highest.subscribe();
-        let is_stale =
-            |seen: &Option<Stamp>| matches!(judge(*seen, self.presented), Verdict::Refuse { .. });
-        tokio::select! {
-            biased;
-            // Never closed: this place has its sender.
-            Ok(seen) = highest.wait_for(is_stale) => match *seen {
-                Some(highest) => Err(highest),
-                None => Ok(()),
-            },
-            held = Arc::clone(&self.shared.turn).lock_owned() => {
-                self.held = Some(held);
-                Ok(())
+    /// Dropping the future keeps the place, and a turn that it was given meanwhile. Dropping the place
+    /// gives both up.
+    pub(super) async fn turn(&mut self) -> Told {
+        loop {
+            match self.in_lane(|lane| lane.ask(self.entered.number)) {
+                Turn::Now(told) => return told,
+                Turn::Later(told) => {
+                    if let Ok(told) = told.await {
+                        return told;
+                    }
+                }
             }
         }
     }
 
     /// Tells those in the lane what the gate has seen.
     pub(super) fn seen(&self, stamp: Stamp) {
-        self.shared.highest.send_if_modified(|highest| {
-            let is_newer = highest.is_none_or(|highest| highest.fence < stamp.fence);
-            if is_newer {
-                *highest = Some(stamp);
-            }
-            is_newer
-        });
+        self.in_lane(|lane| lane.on_told(stamp)).into_iter().for_each(Message::send);
+    }
+
+    fn in_lane<T>(&self, step: impl FnOnce(&mut Lane) -> T) -> T {
+        // It is there: a lane lasts while a place is in it.
+        step(self.lanes.lock().entry(Arc::clone(&self.resource)).or_default())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Before the lane is left: who enters a new lane must not meet one who is still in the old.
-        self.held = None;
-        self.lanes.leave(&self.resource, self.presented.fence);
+        let mut lanes = self.lanes.lock();
+        let Some(lane) = lanes.get_mut(&self.resource) else { return };
+        let message = lane.leave(self.entered.number);
+        if lane.is_empty() {
+            lanes.remove(&self.resource);
+        }
+        drop(lanes);
+        if let Some(message) = message {
+            message.send();
+        }
     }
 }
 

@@ -1,11 +1,19 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use http::request::Parts;
-use leasehold_core::{Clock, Instant, Sleep, Stamp, SystemClock};
+use leasehold_core::{Clock, Instant, Stamp, SystemClock};
 use tower_layer::Layer;
 
 use super::{
-    lanes::{Lanes, NoPlace, Place},
+    lane::NoPlace,
+    lanes::{Lanes, Place},
     name::NameFuture,
     service::FenceService,
 };
@@ -198,14 +206,27 @@ impl FenceLayer {
         self.clock.now() + self.longest_wait
     }
 
-    /// Resolves at a deadline.
-    pub(super) fn sleep_until(&self, deadline: Instant) -> Sleep {
-        self.clock.sleep_until(deadline)
-    }
-
     /// Whether a deadline has passed.
     pub(super) fn is_past(&self, deadline: Instant) -> bool {
         self.clock.now() >= deadline
+    }
+
+    /// Waits for a future until a deadline; `None` when that has passed.
+    pub(super) async fn before<T>(
+        &self,
+        deadline: Instant,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut future = pin!(future);
+        // Most are ready at once, and need no timer.
+        if let Poll::Ready(value) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
+            return Some(value);
+        }
+        tokio::select! {
+            biased;
+            value = future => Some(value),
+            () = self.clock.sleep_until(deadline) => None,
+        }
     }
 }
 

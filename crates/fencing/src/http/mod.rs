@@ -12,6 +12,7 @@ mod answer;
 mod fenced;
 mod headers;
 mod json;
+mod lane;
 mod lanes;
 mod layer;
 mod name;

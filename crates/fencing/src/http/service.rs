@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::{Either, Full};
 use tower_service::Service;
 
-use super::{answer::Answer, fenced::Fenced, lanes::NoPlace, layer::FenceLayer};
+use super::{answer::Answer, fenced::Fenced, lane::NoPlace, layer::FenceLayer};
 
 /// The body of an answer: the service's own, or that of a refusal.
 pub type FencedBody<B> = Either<B, Full<<B as http_body::Body>::Data>>;
@@ -97,42 +97,30 @@ where
         Err(NoPlace::Full) => return Ok(Answer::busy(&resource).into_response()),
     };
     let deadline = layer.deadline();
-    let mut too_long = layer.sleep_until(deadline);
     let mut shut_out = None;
     if place.outranks() {
         // A new holder: those that wait with an older fence are not to run before it.
-        tokio::select! {
-            biased;
-            advanced = layer.shut_out(&place, &resource, presented) => match advanced {
-                Ok(advanced) => shut_out = Some(advanced),
-                Err(error) => return Ok(Answer::refused(error, &resource).into_response()),
-            },
-            () = &mut too_long => return Ok(Answer::unanswered(&resource).into_response()),
+        match layer.before(deadline, layer.shut_out(&place, &resource, presented)).await {
+            Some(Ok(advanced)) => shut_out = Some(advanced),
+            Some(Err(error)) => return Ok(Answer::refused(error, &resource).into_response()),
+            None => return Ok(Answer::unanswered(&resource).into_response()),
         }
     }
-    tokio::select! {
-        biased;
-        turn = place.turn() => if let Err(highest) = turn { return refused(highest) },
-        () = &mut too_long => return Ok(Answer::slow(&resource).into_response()),
-    }
-    // All who waited for one that hung have their turn in the same instant; none asks any more.
-    if layer.is_past(deadline) {
-        return Ok(Answer::slow(&resource).into_response());
+    match layer.before(deadline, place.turn()).await {
+        Some(Err(highest)) => return refused(highest),
+        // All that waited for one that hung have their turn at the same instant; none asks any more.
+        Some(Ok(())) if !layer.is_past(deadline) => {}
+        Some(Ok(())) | None => return Ok(Answer::slow(&resource).into_response()),
     }
     // Asked only now: while this one waited, a newer one may have passed.
-    let admitted = tokio::select! {
-        biased;
-        admitted = layer.admit(&place, &resource, presented) => admitted,
-        () = &mut too_long => return Ok(Answer::unanswered(&resource).into_response()),
+    let admitted = match layer.before(deadline, layer.admit(&place, &resource, presented)).await {
+        Some(Ok(admitted)) => admitted,
+        Some(Err(error)) => return Ok(Answer::refused(error, &resource).into_response()),
+        None => return Ok(Answer::unanswered(&resource).into_response()),
     };
-    let admitted = match admitted {
-        Ok(admitted) => admitted,
-        Err(error) => return Ok(Answer::refused(error, &resource).into_response()),
-    };
-    tokio::select! {
-        biased;
-        ready = poll_fn(|cx| inner.poll_ready(cx)) => ready?,
-        () = &mut too_long => return Ok(Answer::not_ready(&resource).into_response()),
+    match layer.before(deadline, poll_fn(|cx| inner.poll_ready(cx))).await {
+        Some(ready) => ready?,
+        None => return Ok(Answer::not_ready(&resource).into_response()),
     }
     // The gate knew the stamp the second time, because it had been told.
     let admitted = shut_out.unwrap_or(admitted);

@@ -1,11 +1,11 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use leasehold_core::Stamp;
 
-use super::watermark::{Judged, Watermark, lock};
+use super::watermark::{Judged, Watermark};
 use crate::{
     error::StaleFence,
     gate::{FenceGate, GateFuture},
@@ -45,14 +45,14 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct MemoryGate {
-    watermarks: Mutex<HashMap<Box<str>, Arc<Watermark>>>,
+    watermarks: RwLock<HashMap<Box<str>, Arc<Watermark>>>,
     refusals: Refusals,
 }
 
 impl MemoryGate {
     /// A gate that has seen nothing yet.
     pub fn new() -> Self {
-        Self { watermarks: Mutex::default(), refusals: Refusals::new("memory") }
+        Self { watermarks: RwLock::default(), refusals: Refusals::new("memory") }
     }
 
     /// Runs a write if the stamp is admitted, in one step with the comparison.
@@ -78,7 +78,7 @@ impl MemoryGate {
 
     /// How many resources the gate knows.
     pub fn known_resources(&self) -> usize {
-        lock(&self.watermarks).len()
+        self.watermarks.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn pass(&self, highest: &mut Option<Stamp>, resource: &str, presented: Stamp) -> Judged {
@@ -93,11 +93,13 @@ impl MemoryGate {
     }
 
     fn watermark(&self, resource: &str) -> Arc<Watermark> {
-        let mut watermarks = lock(&self.watermarks);
-        if let Some(watermark) = watermarks.get(resource) {
+        let known = self.watermarks.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watermark) = known.get(resource) {
             return Arc::clone(watermark);
         }
-        Arc::clone(watermarks.entry(resource.into()).or_default())
+        drop(known);
+        let mut known = self.watermarks.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(resource.into()).or_default())
     }
 }
 
@@ -122,6 +124,7 @@ mod tests {
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
         sync::{
+            Mutex,
             atomic::{AtomicBool, Ordering},
             mpsc,
         },
@@ -130,7 +133,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{error::GateError, rule::Admitted, testing::stamp};
+    use crate::{error::GateError, memory::watermark::lock, rule::Admitted, testing::stamp};
 
     #[tokio::test]
     async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {

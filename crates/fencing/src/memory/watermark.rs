@@ -3,7 +3,7 @@ use std::{
     mem,
     sync::{
         Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, Ordering, fence},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -52,9 +52,7 @@ impl Watermark {
                 return held.judge(presented);
             }
             let (place, told) = self.wait(presented);
-            // The write may have ended before it could see who waits. Either this sees that it has,
-            // and judges by itself, or the write sees this one: each looks after it has written.
-            fence(Ordering::SeqCst);
+            // The write may have ended before it could see this one: then this sees the end of it.
             drop(self.try_hold(rule));
             let judged = told.await;
             drop(place);
@@ -76,7 +74,8 @@ impl Watermark {
         let number = waiting.next;
         waiting.next += 1;
         waiting.admissions.insert(number, (presented, tell));
-        self.some_wait.store(true, Ordering::Relaxed);
+        // Not a store: the write that looks later sees this, or this sees what that write did before.
+        self.some_wait.swap(true, Ordering::AcqRel);
         (Place { watermark: self, number }, told)
     }
 }
@@ -119,9 +118,8 @@ impl<R: Rule> Drop for Held<'_, R> {
                 self.judge_waiting();
             }
             drop(self.highest.take());
-            // See `admit`: one that came since has not found the watermark free.
-            fence(Ordering::SeqCst);
-            if !self.watermark.some_wait.load(Ordering::Relaxed) {
+            // Not a load, as in `wait`: one that came since then may not have found it free.
+            if !self.watermark.some_wait.fetch_or(false, Ordering::AcqRel) {
                 return;
             }
             // Where another holds it now, that one looks when it ends.
