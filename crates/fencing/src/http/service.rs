@@ -2,6 +2,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -24,12 +25,12 @@ pub type FenceFuture<B, E> =
 #[derive(Clone)]
 pub struct FenceService<S> {
     inner: S,
-    layer: FenceLayer,
+    layer: Arc<FenceLayer>,
 }
 
 impl<S> FenceService<S> {
     pub(super) fn new(inner: S, layer: FenceLayer) -> Self {
-        Self { inner, layer }
+        Self { inner, layer: Arc::new(layer) }
     }
 }
 
@@ -58,13 +59,13 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        Box::pin(pass(self.layer.clone(), self.inner.clone(), request))
+        Box::pin(pass(Arc::clone(&self.layer), self.inner.clone(), request))
     }
 }
 
 /// Lets a request through when its turn has come and the gate admits it.
 async fn pass<S, A, B>(
-    layer: FenceLayer,
+    layer: Arc<FenceLayer>,
     mut inner: S,
     request: Request<A>,
 ) -> Result<Response<FencedBody<B>>, S::Error>
