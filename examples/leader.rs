@@ -1,11 +1,11 @@
 //! One of several instances leads, for as long as its lease is held; the others wait in the queue.
 //!
 //! Four candidates, each with a lock runtime and a thread of its own, append to a list that only the
-//! newest leader may write. Each loses its first term in another way: one stalls for longer than its
-//! lease and then writes what it was about to, one is deposed by an operator, one is shut down, one
-//! resigns. `lost()` makes a leader step down; the next in the queue takes over, and shuts its
-//! predecessor out of the list before it writes anything. That the rows of the terms do not mix, and
-//! that the late write was refused, is checked at the end.
+//! newest leader may write. The first term of each ends in another way: one stalls for longer than its
+//! lease and then writes too late, one is deposed by an operator, one is shut down, one resigns.
+//! `lost()` makes a leader step down. The next in the queue takes over, and shuts its predecessor out
+//! of the list before it writes anything. At the end the program checks that the rows of the terms do
+//! not mix, and that the late write was refused.
 //!
 //! `cargo run --example leader` needs nothing but Rust; with `REDIS_URL` set, locks and list live on
 //! that server.
@@ -31,9 +31,9 @@ use leasehold::{
 use rows::{Failure, Row, Rows};
 use tokio::runtime;
 
-/// A leader that is not heard of is replaced after this long.
+/// A leader that has died is replaced after this time.
 const TTL: Duration = Duration::from_millis(500);
-/// From one write of a leader to the next.
+/// The time between two writes of a leader.
 const PAUSE: Duration = Duration::from_millis(10);
 const CANDIDATES: u32 = 4;
 /// After how many writes of a term something happens to its leader.
@@ -55,12 +55,12 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<String, Failure> {
-    let country = Country::found(env::var("REDIS_URL").ok().filter(|url| !url.is_empty()))?;
+    let election = Election::new(env::var("REDIS_URL").ok().filter(|url| !url.is_empty()))?;
     thread::scope(|scope| {
-        let country = &country;
+        let election = &election;
         let live = |number| {
             scope.spawn(move || {
-                on_one_thread(Candidate { number, country, rows: country.rows()? }.live())
+                on_one_thread(Candidate { number, election, rows: election.rows()? }.live())
             })
         };
         let candidates: Vec<_> = (0..CANDIDATES).map(live).collect();
@@ -69,11 +69,11 @@ fn run() -> Result<String, Failure> {
         }
         Ok::<_, Failure>(())
     })?;
-    on_one_thread(country.audit())
+    on_one_thread(election.audit())
 }
 
 /// What all candidates share.
-struct Country {
+struct Election {
     url: Option<String>,
     store: Arc<MemoryStore>,
     name: String,
@@ -86,16 +86,16 @@ struct Country {
     lost: AtomicUsize,
 }
 
-impl Country {
-    fn found(url: Option<String>) -> Result<Self, Failure> {
+impl Election {
+    fn new(url: Option<String>) -> Result<Self, Failure> {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock), FenceSettings::default()));
-        // Nobody else has a name like this: copies of the program do not meet.
+        // The name is unique: copies of the program do not meet.
         let name = format!("leader/{}", unique(&store)?);
         let (newest, refused, lost) = Default::default();
         Ok(Self { url, store, name, here: Rows::here(), newest, refused, lost })
     }
 
-    /// The list, over connections of the caller's own: nobody stalls those of others.
+    /// The list, on connections of its own: a candidate that stalls does not stall the others.
     fn rows(&self) -> Result<Rows, Failure> {
         match &self.url {
             None => Ok(self.here.clone()),
@@ -155,13 +155,13 @@ impl Country {
 /// One instance of the service.
 struct Candidate<'a> {
     number: u32,
-    country: &'a Country,
+    election: &'a Election,
     rows: Rows,
 }
 
 /// How a term ended.
 enum Term {
-    /// There is more to write, for somebody else.
+    /// There is more to write, for another leader.
     Over,
     /// All is written, or the candidate was shut down.
     Last,
@@ -170,11 +170,11 @@ enum Term {
 impl Candidate<'_> {
     /// Stands for election until all is written.
     async fn live(self) -> Result<(), Failure> {
-        let locks = self.country.connect(self.number).await?;
-        let lock = locks.lock(&self.country.name)?.class("leader")?;
+        let locks = self.election.connect(self.number).await?;
+        let lock = locks.lock(&self.election.name)?.class("leader")?;
         let mut is_first = true;
         loop {
-            // Followers stand in the queue: nobody polls, and the next one is told.
+            // Followers wait in the queue: no follower polls, and the next one is woken.
             let guard = lock.acquire().wait_forever().await?;
             match self.lead(&locks, guard, &mut is_first).await? {
                 Term::Over => {}
@@ -192,13 +192,13 @@ impl Candidate<'_> {
         guard: Guard,
         is_first: &mut bool,
     ) -> Result<Term, Failure> {
-        let country = self.country;
-        // Before anything else: from now on the list refuses whoever led before.
+        let election = self.election;
+        // Before anything else: from now on the list refuses all former leaders.
         let mut written = match self.rows.open(guard.stamp()).await {
             Ok(rows) => rows.len(),
             Err(failure) => return self.refused(&failure).map(|()| Term::Over),
         };
-        country.newest.fetch_max(guard.fence().get(), Ordering::SeqCst);
+        election.newest.fetch_max(guard.fence().get(), Ordering::SeqCst);
         let mut lost = guard.lost();
         let name = self.number.to_string();
         for turn in 0..100 * TERM {
@@ -207,11 +207,11 @@ impl Candidate<'_> {
                 return Ok(Term::Last);
             }
             if turn == TERM {
-                // In its first term that lasts so long.
+                // This happens once to each candidate.
                 let is_first = std::mem::take(is_first);
                 match self.number {
                     0 if is_first => return self.stall(&guard).await,
-                    1 if is_first => depose(locks, country),
+                    1 if is_first => depose(locks, election),
                     2 if is_first => drop(locks.shutdown(Duration::from_secs(5)).await),
                     _ => {
                         guard.release().await?;
@@ -238,31 +238,31 @@ impl Candidate<'_> {
     }
 
     fn step_down(&self, end: LeaseEnd) -> Term {
-        self.country.lost.fetch_add(1, Ordering::SeqCst);
+        self.election.lost.fetch_add(1, Ordering::SeqCst);
         match end {
             LeaseEnd::Lost(leasehold::LossReason::Shutdown) => Term::Last,
             LeaseEnd::Lost(_) | LeaseEnd::Released => Term::Over,
         }
     }
 
-    /// Blocks its thread until somebody else leads, and then writes what it was about to write.
+    /// Blocks its thread until another candidate leads, and then writes.
     async fn stall(&self, guard: &Guard) -> Result<Term, Failure> {
         let own = guard.fence().get();
-        while self.country.newest.load(Ordering::SeqCst) <= own {
+        while self.election.newest.load(Ordering::SeqCst) <= own {
             block(PAUSE);
         }
-        self.country.lost.fetch_add(1, Ordering::SeqCst);
+        self.election.lost.fetch_add(1, Ordering::SeqCst);
         match self.rows.append(guard.stamp(), &self.number.to_string()).await {
             Ok(()) => Err("broken: a leader wrote after its successor had taken over".into()),
             Err(failure) => {
                 self.refused(&failure)?;
-                self.country.refused.fetch_add(1, Ordering::SeqCst);
+                self.election.refused.fetch_add(1, Ordering::SeqCst);
                 Ok(Term::Over)
             }
         }
     }
 
-    /// The list refuses whoever is not the newest leader; anything else is a failure.
+    /// A refusal by the list is right here; any other error is a failure.
     fn refused(&self, failure: &Failure) -> Result<(), Failure> {
         let is_stale = failure.is::<StaleFence>()
             || matches!(failure.downcast_ref(), Some(GateError::Stale(_)));
@@ -271,8 +271,8 @@ impl Candidate<'_> {
 }
 
 /// An operator ends the leader's lease.
-fn depose(locks: &LockRuntime, country: &Country) {
-    let (locks, name) = (locks.clone(), country.name.clone());
+fn depose(locks: &LockRuntime, election: &Election) {
+    let (locks, name) = (locks.clone(), election.name.clone());
     drop(tokio::spawn(async move { locks.force_release(name).await }));
 }
 
@@ -281,8 +281,8 @@ fn unique(store: &Arc<MemoryStore>) -> Result<RuntimeId, Failure> {
     Ok(LockRuntime::builder().on_store(Arc::clone(store) as _)?.id())
 }
 
-/// Blocking code, as it should not stand in a service.
-#[expect(clippy::disallowed_methods, reason = "nothing else stalls a thread")]
+/// Blocking code, which a service should not have.
+#[expect(clippy::disallowed_methods, reason = "only this stalls a thread")]
 fn block(time: Duration) {
     thread::sleep(time);
 }

@@ -12,7 +12,7 @@ use leasehold::{
 };
 use redis::FromRedisValue;
 
-/// Anything that ends the program.
+/// An error that ends the program.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// How long rows and their watermark are kept on a server.
@@ -30,8 +30,8 @@ pub(crate) struct Row {
     pub(crate) text: String,
 }
 
-/// A list that only the newest holder may read and write; clones are the same, on the tokio runtime
-/// that the first was used in.
+/// A list that only the newest holder may read and write. Clones are the same list; use them in the
+/// tokio runtime in which the first was used.
 #[derive(Debug, Clone)]
 pub(crate) enum Rows {
     /// In the memory of this process.
@@ -69,7 +69,7 @@ impl Rows {
         }
     }
 
-    /// Writes a row if no newer holder has opened the list.
+    /// Adds a row if no newer holder has opened the list.
     pub(crate) async fn append(&self, stamp: Stamp, text: &str) -> Result<(), Failure> {
         match self {
             Self::Here { gate, rows } => {

@@ -1,10 +1,10 @@
 //! A job that every instance of a service would start, and one of them runs.
 //!
-//! Three instances, whose clocks differ, book periods of time when these are over. Whoever finds the
-//! lock taken skips; `hold_at_least` keeps it closed until the slowest clock has come by, however fast
-//! the job was. One instance dies in the midst of a run, and another takes over after the ttl.
-//! Every run writes its result with its fence, so that a run that was given up for dead could not add
-//! to it later. What was written is checked at the end.
+//! Three instances, whose clocks differ, book periods of time when these are over. An instance that
+//! finds the lock taken skips. `hold_at_least` keeps the lock closed, however fast the job was, until
+//! the slowest clock has reached the same time. One instance dies in a run, and another takes over
+//! after the ttl. Every run writes its result with its fence, so that a run that was given up for dead
+//! cannot add to it later. At the end the program checks what was written.
 //!
 //! `cargo run --example scheduled_job` needs nothing but Rust: the instances are threads. With
 //! `REDIS_URL` set they are processes, and the one that dies is aborted.
@@ -150,12 +150,12 @@ impl Instance {
     /// Lives until every period is booked, or until it dies; how often it skipped.
     fn live(&self, place: &Place) -> Result<usize, Failure> {
         let tokio = runtime::Builder::new_current_thread().enable_all().build()?;
-        let (skipped, corpse) = tokio.block_on(self.work(place))?;
-        if let Some(guard) = corpse {
+        let (skipped, dead) = tokio.block_on(self.work(place))?;
+        if let Some(guard) = dead {
             if self.process {
                 std::process::abort();
             }
-            // As a crash: its tasks are never polled again, so that nobody hears of the guard's end.
+            // Like a crash: its tasks are never polled again, so the guard is not released.
             tokio.spawn(async move {
                 let _guard = guard;
                 std::future::pending::<()>().await;
@@ -171,7 +171,7 @@ impl Instance {
         let (mut skipped, last) = (0, self.first + PERIODS - 1);
         for period in self.first.. {
             SystemClock.sleep_until(SystemClock.now() + self.until_over(period)).await;
-            // In the end everybody waits for the lock, and sees to it that nothing is left.
+            // At the end each instance waits for the lock, and books what is left.
             let guard = if period <= last {
                 job.acquire().hold_at_least(MINIMUM).try_now().await?
             } else {
@@ -191,7 +191,7 @@ impl Instance {
         Ok((skipped, None))
     }
 
-    /// Books every period up to `due` that is not booked yet: what a run before left undone too.
+    /// Books every period up to `due` that is not booked yet, also those that an earlier run left.
     async fn run_once(&self, guard: Guard, due: u64, rows: &Rows) -> Result<Ran, Failure> {
         let booked = rows.open(guard.stamp()).await?;
         if self.number == 0 && due >= self.first + DIES_FROM {
@@ -303,8 +303,8 @@ async fn audit(place: &Place, first: u64, skipped: usize) -> Result<String, Fail
             return Err(format!("broken: {after} began {apart:?} after {before}").into());
         }
     }
-    let heir = runs.iter().find(|(_, run)| run.instance != 0 && run.to >= first + DIES_FROM);
-    let Some((fence, Booking { instance: heir, from, to })) = heir else {
+    let successor = runs.iter().find(|(_, run)| run.instance != 0 && run.to >= first + DIES_FROM);
+    let Some((fence, Booking { instance: successor, from, to })) = successor else {
         return Err("broken: nobody took over from the instance that died".into());
     };
     if runs.iter().any(|(_, run)| run.instance == 0 && run.to >= first + DIES_FROM) {
@@ -315,7 +315,7 @@ async fn audit(place: &Place, first: u64, skipped: usize) -> Result<String, Fail
         "Scheduled job: {PERIODS} periods, {INSTANCES} instances {}\n\
          runs        {runs}, each with a greater fence, none within {MINIMUM:?} of another\n\
          skipped     {skipped} times: the lock was held, or kept closed\n\
-         crash       instance 0 died in a run; instance {heir} booked {} periods with fence {fence}\n\
+         crash       instance 0 died in a run; instance {successor} booked {} periods with fence {fence}\n\
          All invariants hold.",
         place.name(),
         to + 1 - from,

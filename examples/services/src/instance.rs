@@ -7,13 +7,13 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
 
-/// An instance of a service: a thread with a tokio runtime of its own, so that it can stand still or
+/// An instance of a service: a thread with a tokio runtime of its own, so that it can stall or
 /// die without the others.
 #[derive(Debug)]
 pub struct Instance<T>(JoinHandle<Result<T, Failure>>);
 
 impl<T: Send + 'static> Instance<T> {
-    /// Starts it. It ends with its future; whatever else is under way there is never polled again.
+    /// Starts it. It ends with its future; its other tasks are never polled again.
     pub fn start<F>(life: impl FnOnce() -> F + Send + 'static) -> Self
     where
         F: Future<Output = Result<T, Failure>>,
@@ -26,11 +26,11 @@ impl<T: Send + 'static> Instance<T> {
         }))
     }
 
-    /// Waits for its end, in the way of everything else on this thread.
+    /// Waits for its end, and blocks this thread.
     ///
     /// # Errors
     ///
-    /// Those of the instance, and that it panicked.
+    /// Those of the instance; a panic is one, too.
     pub fn join(self) -> Result<T, Failure> {
         self.0.join().map_err(|_| "an instance panicked")?
     }

@@ -1,5 +1,5 @@
-//! What the examples of services share: where their locks and data are, instances that can die, and how
-//! they say what came of a run.
+//! What the examples of services share: where their locks and data are, instances that can die, and
+//! the report of a run.
 
 mod database;
 mod failure;

@@ -1,6 +1,6 @@
 use std::{fmt, process::ExitCode};
 
-/// What a run came to: facts to be read, and conditions that must hold.
+/// The result of a run: facts to be read, and conditions that must hold.
 #[derive(Debug, Default)]
 #[must_use = "an outcome that nobody looks at proves nothing"]
 pub struct Outcome {
@@ -9,7 +9,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing yet.
+    /// An empty result.
     pub fn new() -> Self {
         Self::default()
     }
@@ -28,7 +28,7 @@ impl Outcome {
         self
     }
 
-    /// Prints it, and says how the process has to exit.
+    /// Prints it, and returns the exit code.
     pub fn print(&self) -> ExitCode {
         print!("{self}");
         if self.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -26,7 +26,7 @@ impl Place {
         Self::Embedded(Arc::new(store))
     }
 
-    /// Finds out whether it can be reached, and says where that is.
+    /// Finds out whether it can be reached, and says where it is.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// A sentence for whoever runs the example; an address may hold a password, and is not in it.
+/// A sentence for the user. An address may hold a password, so it is not in the sentence.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -72,5 +72,5 @@ impl fmt::Display for Place {
     }
 }
 
-/// How long a shutdown waits for what is on its way.
+/// How long a shutdown waits for releases to be confirmed.
 pub const SHUTDOWN: Duration = Duration::from_secs(5);

@@ -2,14 +2,14 @@ use leasehold::fencing::{GateError, TransactionConflict, sqlx};
 
 use crate::Failure;
 
-/// Why a transaction with an admission did not come about.
+/// Why a transaction with an admission was not committed.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Somebody else has been let in: stop.
+    /// Another holder has been admitted: stop.
     Stale,
-    /// Another transaction came between, which says nothing about the lease: repeat it.
+    /// Another transaction came between: repeat this one. The lease is not concerned.
     Conflict,
-    /// Something else went wrong.
+    /// Any other error.
     Failed(Failure),
 }
 

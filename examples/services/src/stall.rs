@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-/// Lets a thread stand still until another has done its work, which takes longer than any lease.
+/// Stalls a thread until another has done its work, which takes longer than any lease.
 #[derive(Debug, Clone, Default)]
 pub struct Stall(Arc<(Mutex<Scene>, Condvar)>);
 
@@ -14,10 +14,10 @@ struct Scene {
 }
 
 impl Stall {
-    /// Longer than another ever takes.
+    /// Longer than the other thread ever takes.
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Stands still with the whole thread, the first time.
+    /// Blocks the whole thread, the first time it is called.
     pub fn once(&self) {
         let (scene, ended) = &*self.0;
         let mut scene = scene.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +27,7 @@ impl Stall {
         }
     }
 
-    /// Lets it go on: another has done the work.
+    /// Ends the stall: another has done the work.
     pub fn end(&self) {
         let (scene, ended) = &*self.0;
         scene.lock().unwrap_or_else(PoisonError::into_inner).over = true;

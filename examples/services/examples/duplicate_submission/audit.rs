@@ -6,7 +6,7 @@ use crate::{
     tally::Tally,
 };
 
-/// Looks through the books, and at what users heard.
+/// Checks the books, and the answers that users got.
 pub(crate) fn audit(books: &Entries, tally: &Tally, held: usize) -> Outcome {
     let users = ALL * CLICKS as u64;
     Outcome::new()

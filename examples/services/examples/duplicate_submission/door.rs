@@ -38,10 +38,10 @@ pub(crate) async fn once(
         answer = next.run(request) => answer,
     };
     if !answer.status().is_success() {
-        // Unanswered, the door opens after the ttl.
+        // If this is not answered, the door opens after the ttl.
         let _ = run.fail().await;
     } else if let Err(error) = run.succeed().await {
-        // The work is done, whether the door is closed or not: the books catch a second run.
+        // The work is done, even if the door is not closed: the books refuse a second run.
         eprintln!("{error}");
     }
     answer

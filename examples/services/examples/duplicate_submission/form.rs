@@ -11,18 +11,18 @@ pub(crate) const CLICKS: usize = 25;
 /// How long a run takes.
 pub(crate) const WORK: Duration = Duration::from_millis(20);
 pub(crate) const TTL: Duration = Duration::from_secs(2);
-/// How long a form that was done is remembered by the lock: longer than the example runs.
+/// How long the lock remembers a form that was done: longer than the example runs.
 pub(crate) const WINDOW: Duration = Duration::from_secs(120);
 
-/// What becomes of the first run of a form.
+/// How the first run of a form goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Well,
     /// It fails, before it has written anything.
     Fails,
-    /// Its instance stands still before the write, until another has done it.
+    /// Its instance stalls before the write, until another has done it.
     Stalls,
-    /// Its instance dies, after the write and before anybody is told.
+    /// Its instance dies after the write and before the answer.
     Dies,
 }
 

@@ -1,6 +1,6 @@
 //! An HTTP service whose forms are submitted many times over, by double clicks and by clients that
-//! retry, on two instances. Each form takes effect once: whoever is first runs, the others are told so
-//! at once. Some runs fail, one stands still for longer than its lease, and one dies with its instance.
+//! retry, on two instances. Each form takes effect once: the first request runs, and the others are
+//! told so at once. Some runs fail, one stalls for longer than its lease, and one dies with its instance.
 //!
 //! ```sh
 //! cargo run -p leasehold-services --example duplicate_submission     # all in memory
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! With both addresses the books are in PostgreSQL, in tables of this example that are made anew. With
-//! the argument `ajar` every request has a key of its own, and one sees what happens without the door.
+//! the argument `ajar` every request has a key of its own: this shows what happens without the door.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;

@@ -63,7 +63,7 @@ impl Service {
         listener.set_nonblocking(true)?;
         let serving = axum::serve(TcpListener::from_std(listener)?, app);
         let serving = serving.with_graceful_shutdown(async move {
-            // An error is as good: nobody is left who could say so.
+            // An error does not matter: there is no client left to hear of it.
             let _ = closed.wait_for(|closed| *closed).await;
         });
         tokio::select! {
@@ -93,7 +93,7 @@ async fn submit(
         Fate::Stalls => desk.tally.stall.once(),
         _ => {}
     }
-    // Once sent, nobody calls a write back: it goes on when this handler is dropped.
+    // A write that was sent goes on when this handler is dropped.
     let entry = tokio::spawn(Arc::clone(&desk).enter(form, stamp)).await;
     if is_first && Fate::of(form) == Fate::Dies {
         desk.tally.died.store(true, Ordering::SeqCst);

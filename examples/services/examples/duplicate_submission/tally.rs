@@ -18,13 +18,13 @@ pub(crate) struct Tally {
     pub(crate) writing: Count,
     /// Requests that users sent.
     pub(crate) requests: Count,
-    /// Users who heard that their own request was the one.
+    /// Users whose own request was the one that ran.
     pub(crate) first: Count,
-    /// Requests that were told that another runs.
+    /// Requests whose answer was that another runs.
     pub(crate) running: Count,
-    /// The same, of a run whose instance had died.
+    /// The same, for a run whose instance had died.
     pub(crate) running_dead: Count,
-    /// Users who heard that it was done before.
+    /// Users whose answer was that the form was done before.
     pub(crate) done: Count,
     /// Requests that failed or were never answered.
     pub(crate) failed: Count,
@@ -33,7 +33,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a run of a form; says the how manieth it is.
+    /// Counts a run of a form, and returns its number.
     pub(crate) fn run(&self, form: u64) -> u64 {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let count = runs.entry(form).or_default();
@@ -46,12 +46,12 @@ impl Tally {
     }
 }
 
-/// A number that many change.
+/// A counter that many threads change.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Counts one more; says how many there were.
+    /// Counts one more, and returns the number before.
     pub(crate) fn up(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }

@@ -22,17 +22,17 @@ use crate::{
     tally::Tally,
 };
 
-/// Users who click again and again, until they hear that their form is done.
+/// Users who click again and again, until the answer is that their form is done.
 #[derive(Debug, Clone)]
 pub(crate) struct Users {
     pub(crate) addresses: Arc<[SocketAddr]>,
     pub(crate) run: Arc<str>,
-    /// Whether each request has a key of its own, which closes no door to any other.
+    /// Whether each request has a key of its own, so that no door is closed to another.
     pub(crate) ajar: bool,
     pub(crate) tally: Arc<Tally>,
 }
 
-/// Before a user clicks again.
+/// The pause before a user clicks again.
 const PAUSE: Duration = Duration::from_millis(50);
 const MOST_BYTES: usize = 65_536;
 

@@ -4,7 +4,7 @@ use leasehold_services::Outcome;
 
 use crate::sale::{ARTICLES, Books, PIECES};
 
-/// Looks through the books.
+/// Checks the books.
 pub(crate) fn audit(books: &Books) -> Outcome {
     let of = |article| books.sales.iter().filter(|sale| sale.0 == article).count() as u64;
     let oversold = (0..ARTICLES).filter(|article| of(*article) > PIECES).count();

@@ -1,5 +1,5 @@
-//! A flash sale: thousands of buyers in several shops want a few articles; one shop dies in the midst
-//! of a sale, and one stands still for longer than its lease. Nothing is sold twice, nothing is left.
+//! A flash sale: thousands of buyers in several shops want a few articles; one shop dies in
+//! a sale, and one stalls for longer than its lease. No piece is sold twice, and none is left over.
 //!
 //! ```sh
 //! cargo run -p leasehold-services --example flash_sale     # shops are threads, stock is in memory
@@ -12,7 +12,7 @@
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;
-mod mishap;
+mod fault;
 mod sale;
 mod shelf;
 mod shop;
@@ -24,8 +24,8 @@ use std::{
     thread,
 };
 
+use fault::Fault;
 use leasehold_services::{Database, Failure, Place, end};
-use mishap::Mishap;
 use shelf::{MemoryShelf, PostgresShelf, Shelf};
 use shop::Shop;
 use tokio::runtime::Runtime;
@@ -50,7 +50,7 @@ fn in_threads() -> Result<ExitCode, Failure> {
     println!("{place}");
     let open = |index: usize| {
         let (place, shelf) = (place.clone(), Shelf::Memory(Arc::clone(&stock)));
-        thread::spawn(move || run(&Shop { index, place, shelf, mishap: Mishap::of(index) }))
+        thread::spawn(move || run(&Shop { index, place, shelf, fault: Fault::of(index) }))
     };
     let shops: Vec<_> = (0..SHOPS).map(open).collect();
     for shop in shops {
@@ -74,7 +74,7 @@ fn in_processes(database: &Database) -> Result<ExitCode, Failure> {
     let shops = (0..SHOPS).map(open).collect::<Result<Vec<_>, _>>()?;
     for (index, mut shop) in shops.into_iter().enumerate() {
         let status = shop.wait()?;
-        if status.success() == (Mishap::of(index) == Mishap::Dies) {
+        if status.success() == (Fault::of(index) == Fault::Dies) {
             return Err(format!("shop {index} ended with {status}").into());
         }
     }
@@ -86,15 +86,15 @@ fn in_processes(database: &Database) -> Result<ExitCode, Failure> {
 fn shop_process(database: &Database, index: usize) -> Result<ExitCode, Failure> {
     // The pool is made in a runtime, and used in the shop's own.
     let shelf = Shelf::Postgres(Runtime::new()?.block_on(async { PostgresShelf::new(database) }));
-    run(&Shop { index, place: Place::from_env(), shelf, mishap: Mishap::of(index) })?;
-    if Mishap::of(index) == Mishap::Dies { std::process::abort() } else { Ok(ExitCode::SUCCESS) }
+    run(&Shop { index, place: Place::from_env(), shelf, fault: Fault::of(index) })?;
+    if Fault::of(index) == Fault::Dies { std::process::abort() } else { Ok(ExitCode::SUCCESS) }
 }
 
 /// Lets a shop sell until it is sold out, or dies.
 fn run(shop: &Shop) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let sold = runtime.block_on(shop.sell());
-    // Whatever was under way in a shop that died is never polled again.
+    // The tasks of a shop that died are never polled again.
     runtime.shutdown_background();
     sold
 }

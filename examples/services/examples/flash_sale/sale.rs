@@ -14,19 +14,19 @@ pub(crate) fn wish(buyer: usize) -> usize {
     (1..ARTICLES).find(|article| buyer >> article & 1 == 1).map_or(0, |found| found % ARTICLES)
 }
 
-/// A look at the shelf.
+/// What a shop reads from the shelf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     Left(u64),
-    /// The storage refused: somebody else has the lock by now.
+    /// The storage refused: another holder has the lock by now.
     ShutOut,
 }
 
-/// What became of a sale.
+/// The result of a sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sale {
     Booked,
-    /// The storage refused: somebody else has the lock by now.
+    /// The storage refused: another holder has the lock by now.
     ShutOut,
 }
 

@@ -13,7 +13,7 @@ use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 use crate::{
     Failure,
-    mishap::Mishap,
+    fault::Fault,
     sale::{ARTICLES, BUYERS, Look, SALE, Sale, TTL, wish},
     shelf::Shelf,
 };
@@ -24,7 +24,7 @@ pub(crate) struct Shop {
     pub(crate) index: usize,
     pub(crate) place: Place,
     pub(crate) shelf: Shelf,
-    pub(crate) mishap: Mishap,
+    pub(crate) fault: Fault,
 }
 
 /// What the buyers of a shop share.
@@ -32,9 +32,9 @@ pub(crate) struct Shop {
 struct Counter {
     shop: usize,
     shelf: Shelf,
-    mishap: Mishap,
+    fault: Fault,
     locks: Vec<ReentrantLock>,
-    /// Articles that are gone: nothing ever comes back.
+    /// Articles that are sold out.
     sold_out: [AtomicBool; ARTICLES],
     sales: AtomicUsize,
     died: Notify,
@@ -49,7 +49,7 @@ impl Shop {
         let counter = Arc::new(Counter {
             shop: self.index,
             shelf: self.shelf.clone(),
-            mishap: self.mishap,
+            fault: self.fault,
             locks: (0..ARTICLES).map(named).collect::<Result<_, _>>()?,
             sold_out: Default::default(),
             sales: AtomicUsize::new(0),
@@ -84,7 +84,7 @@ impl Counter {
         let article = wish(buyer);
         while !self.sold_out[article].load(Ordering::Relaxed) {
             let guard = self.locks[article].acquire().await?;
-            // Shuts the shop before out: what is seen now stays until it is booked.
+            // Shuts out the former holder: what is read now stays true until it is booked.
             let left = match self.shelf.look(article, guard.stamp()).await? {
                 Look::Left(0) => {
                     self.sold_out[article].store(true, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Counter {
                 Look::ShutOut => continue,
             };
             sleep(SALE).await;
-            if self.sales.fetch_add(1, Ordering::Relaxed) == Mishap::AFTER {
+            if self.sales.fetch_add(1, Ordering::Relaxed) == Fault::AFTER {
                 self.suffer().await;
             }
             let (shop, stamp) = (self.shop, guard.stamp());
@@ -108,8 +108,8 @@ impl Counter {
     }
 
     async fn suffer(&self) {
-        self.mishap.stall();
-        if self.mishap == Mishap::Dies {
+        self.fault.stall();
+        if self.fault == Fault::Dies {
             self.died.notify_one();
             pending::<()>().await;
         }

@@ -1,15 +1,15 @@
-//! Serves Prometheus text while a contended workload runs and goes wrong now and then.
+//! Serves Prometheus text while a contended workload runs, and faults are injected now and then.
 //!
 //! ```sh
 //! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60   # the default
 //! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60 calm
 //! ```
 //!
-//! The arguments are the address and for how many seconds. With `calm` nothing goes wrong. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
+//! The arguments are the address and for how many seconds. With `calm` there are no faults. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod calm;
-mod mischief;
+mod faults;
 mod workload;
 
 use std::{env, net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
@@ -20,7 +20,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
 /// Keeps the keys of this example apart.
 const NAMESPACE: &str = "metrics-example";
-/// Short, so that renewals happen while one looks.
+/// Short, so that renewals can be seen.
 const TTL: Duration = Duration::from_secs(2);
 
 #[tokio::main]
@@ -41,18 +41,18 @@ async fn run() -> Result<ExitCode, Failure> {
         return calm::run(&place, end).await;
     }
     let (first, second) = (open(&place).await?, open(&place).await?);
-    let (worked, mischief) = tokio::join!(
+    let (worked, injected) = tokio::join!(
         workload::run([&first, &second], &gate, end),
-        mischief::run(&place, [&first, &second], &gate, end),
+        faults::run(&place, [&first, &second], &gate, end),
     );
-    let (worked, mischief) = (worked?, mischief?);
+    let (worked, injected) = (worked?, injected?);
     let left = first.shutdown(SHUTDOWN).await.held + second.shutdown(SHUTDOWN).await.held;
     Ok(Outcome::new()
         .fact("writes", worked.accepted)
-        .fact("losses provoked", mischief.losses)
-        .fact("stale writes refused", mischief.refused)
+        .fact("losses provoked", injected.losses)
+        .fact("stale writes refused", injected.refused)
         .holds("no write was lost", worked.accepted == worked.shown)
-        .holds("every stale write was refused", mischief.accepted == 0 && mischief.refused > 0)
+        .holds("every stale write was refused", injected.accepted == 0 && injected.refused > 0)
         .holds("nothing is held at the end", left == 0)
         .print())
 }

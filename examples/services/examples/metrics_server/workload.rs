@@ -17,12 +17,12 @@ const NAMES: usize = 3;
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_secs(3);
 
-/// What the work came to.
+/// The result of the work.
 #[derive(Debug)]
 pub(crate) struct Worked {
     /// Writes that were accepted.
     pub(crate) accepted: u64,
-    /// What the numbers show that were written.
+    /// The sum of the numbers that were written.
     pub(crate) shown: u64,
 }
 
@@ -59,7 +59,7 @@ async fn write(
     while Instant::now() < end {
         let Ok(guard) = lock.acquire().wait(SHORT * 20).await else { continue };
         let resource = lock.name().as_str();
-        // From here on the holder before is shut out: what is read stays until it is written.
+        // Shuts out the former holder: what is read now stays true until the write.
         if gate.write(resource, guard.stamp(), || {}).is_ok() {
             let read = numbers[number].load(Ordering::Relaxed);
             tokio::time::sleep(SHORT).await;

@@ -2,7 +2,7 @@ use leasehold_services::Outcome;
 
 use crate::{CUSTOMERS, ORDERS, worker::Done};
 
-/// Looks through the orders as they were entered, as customer and number.
+/// Checks the orders as they were entered, as customer and number.
 pub(crate) fn audit(journal: &[(u64, u64)], done: &[Done]) -> Outcome {
     let of =
         |customer| journal.iter().filter(move |order| order.0 == customer).map(|order| order.1);

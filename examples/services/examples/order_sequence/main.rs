@@ -1,5 +1,5 @@
-//! Orders that are done strictly in sequence for each customer, by several workers; one of them stands
-//! still for longer than its lease in the midst of an order, which another does meanwhile.
+//! Orders that are done strictly in sequence for each customer, by several workers; one of them
+//! stalls in an order for longer than its lease, and another does this order meanwhile.
 //!
 //! ```sh
 //! cargo run -p leasehold-services --example order_sequence     # all in memory
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! With both addresses the orders are in PostgreSQL, in a table of this example that is made anew. With
-//! the argument `unfenced`, in memory, one sees what happens without fences.
+//! the argument `unfenced`, in memory, it shows what happens without fences.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;
@@ -24,7 +24,7 @@ use worker::Worker;
 
 const WORKERS: usize = 4;
 const CUSTOMERS: u64 = 8;
-/// Of each customer.
+/// The number of orders of each customer.
 const ORDERS: u64 = 40;
 const TTL: Duration = Duration::from_secs(1);
 

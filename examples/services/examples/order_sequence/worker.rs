@@ -29,7 +29,7 @@ pub(crate) struct Done {
 
 /// How long an order takes.
 const WORK: Duration = Duration::from_millis(2);
-/// The customer and the order in the midst of which a worker stands still.
+/// The customer and the order in which a worker stalls.
 const STALLING: (u64, u64) = (3, 20);
 
 impl Worker {
@@ -64,7 +64,7 @@ impl Worker {
         customer: u64,
     ) -> Result<Option<Entry>, Failure> {
         let guard = lock.acquire().await?;
-        // Shuts the worker before out: what is read now is the last order until the next is written.
+        // Shuts out the former worker: the order that is read now is the last until the next is written.
         let Some(last) = book.last(customer, guard.stamp()).await? else {
             return Ok(Some(Entry::Refused));
         };

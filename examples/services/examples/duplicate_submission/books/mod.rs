@@ -1,4 +1,4 @@
-//! Where it is written what forms have done.
+//! The books: what each form has done.
 
 mod memory;
 mod postgres;
@@ -27,13 +27,13 @@ pub(crate) enum Books {
     Postgres(PostgresBooks),
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     New,
-    /// A run before has entered the form, and could not tell.
+    /// An earlier run has entered the form, and died before it could answer.
     There,
-    /// Somebody else has been let in since.
+    /// Another holder has been admitted since.
     Refused,
 }
 
@@ -87,7 +87,7 @@ impl Books {
     }
 }
 
-/// What fences guard.
+/// The name of the resource.
 fn resource(form: u64) -> String {
     format!("forms/{form}")
 }

@@ -14,7 +14,7 @@ use crate::{
     sale::{Look, Sale},
 };
 
-/// A shelf that looks at fences.
+/// A shelf that compares fences.
 #[derive(Debug, Clone)]
 pub(crate) enum Shelf {
     Memory(Arc<MemoryShelf>),
@@ -22,7 +22,7 @@ pub(crate) enum Shelf {
 }
 
 impl Shelf {
-    /// Looks how many pieces there are, and shuts everybody out who had the lock before.
+    /// Reads how many pieces there are, and shuts out all former holders of the lock.
     pub(crate) async fn look(&self, article: usize, stamp: Stamp) -> Result<Look, Failure> {
         match self {
             Self::Memory(stock) => Ok(stock.look(article, stamp)),
@@ -45,7 +45,7 @@ impl Shelf {
     }
 }
 
-/// What fences guard.
+/// The name of the resource.
 fn resource(article: usize) -> String {
     format!("article/{article}")
 }

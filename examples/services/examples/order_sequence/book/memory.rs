@@ -4,7 +4,7 @@ use leasehold::{Stamp, fencing::MemoryGate};
 
 use super::{Entry, resource};
 
-/// A book in the memory of this process, behind a gate, unless it is to show what happens without.
+/// A book in the memory of this process, behind a gate, or without one to show the damage.
 #[derive(Debug)]
 pub(crate) struct MemoryBook {
     gate: Option<MemoryGate>,

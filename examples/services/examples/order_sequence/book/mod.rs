@@ -24,7 +24,7 @@ pub(crate) enum Book {
     Postgres(PostgresBook),
 }
 
-/// What became of an order.
+/// The result of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     Done,
@@ -83,7 +83,7 @@ impl Book {
     }
 }
 
-/// What fences guard.
+/// The name of the resource.
 fn resource(customer: u64) -> String {
     format!("customer/{customer}")
 }

@@ -14,7 +14,7 @@ pub(crate) struct PostgresBook {
     gate: PostgresGate,
 }
 
-/// Without a unique key, which would hide what the fence is to prevent.
+/// Without a unique key, which would hide a missing fence.
 const TABLES: [&str; 3] = [
     "DROP TABLE IF EXISTS order_sequence_book",
     "CREATE TABLE order_sequence_book (entry BIGSERIAL, customer BIGINT, number BIGINT)",

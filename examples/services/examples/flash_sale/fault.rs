@@ -2,18 +2,17 @@ use std::{thread, time::Duration};
 
 use crate::sale::TTL;
 
-/// What happens to a shop in the midst of a sale, between its look at the shelf and its entry in the
-/// books.
+/// What happens to a shop in a sale, after it has read the shelf and before it writes to the books.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mishap {
+pub(crate) enum Fault {
     None,
-    /// It dies with the lock in its hands.
+    /// It dies while it holds the lock.
     Dies,
-    /// All of it stands still for longer than its lease lives.
+    /// It stalls for longer than its lease lives.
     Stalls,
 }
 
-impl Mishap {
+impl Fault {
     /// After how many sales of the shop.
     pub(crate) const AFTER: usize = 10;
     const STALL: Duration = TTL.saturating_mul(2);
@@ -26,7 +25,7 @@ impl Mishap {
         }
     }
 
-    /// Stands still, if it is to.
+    /// Stalls, if this is its fault.
     pub(crate) fn stall(self) {
         if self == Self::Stalls {
             thread::sleep(Self::STALL);

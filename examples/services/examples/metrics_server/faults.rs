@@ -9,10 +9,10 @@ use crate::NAMESPACE;
 const PAUSE: Duration = Duration::from_millis(300);
 const NAME: &str = "victim";
 
-/// What was provoked.
+/// The faults that were injected, and what they did.
 #[derive(Debug, Default)]
-pub(crate) struct Mischief {
-    /// Leases that their holder was told to have lost.
+pub(crate) struct Injected {
+    /// Leases whose holder was told of the loss.
     pub(crate) losses: u64,
     /// Stale writes that were refused.
     pub(crate) refused: u64,
@@ -20,25 +20,25 @@ pub(crate) struct Mischief {
     pub(crate) accepted: u64,
 }
 
-/// Takes leases away from their holder, lets it write all the same, and lets the server forget its
-/// fence counter: what dashboards and alerts are there for.
+/// Ends leases by force, lets their holder write all the same, and lets the server lose its fence
+/// counter. Dashboards and alerts show all of this.
 pub(crate) async fn run(
     place: &Place,
     [first, second]: [&LockRuntime; 2],
     gate: &MemoryGate,
     end: Instant,
-) -> Result<Mischief, Box<dyn Error + Send + Sync>> {
-    let mut done = Mischief::default();
+) -> Result<Injected, Box<dyn Error + Send + Sync>> {
+    let mut done = Injected::default();
     while Instant::now() < end {
-        let victim = first.lock(NAME)?.class("mischief")?.acquire().await?;
+        let victim = first.lock(NAME)?.class("faults")?.acquire().await?;
         let mut loss = std::pin::pin!(victim.lost());
         first.force_release(NAME).await?;
         if tokio::time::timeout(PAUSE * 20, &mut loss).await.is_ok() {
             done.losses += 1;
         }
-        let heir = second.lock(NAME)?.class("mischief")?.acquire().await?;
-        gate.write(NAME, heir.stamp(), || {})?;
-        heir.release().await?;
+        let successor = second.lock(NAME)?.class("faults")?.acquire().await?;
+        gate.write(NAME, successor.stamp(), || {})?;
+        successor.release().await?;
         match gate.write(NAME, victim.stamp(), || {}) {
             Ok(()) => done.accepted += 1,
             Err(_) => done.refused += 1,
@@ -53,7 +53,7 @@ pub(crate) async fn run(
 /// Loses the counter of the victim's lock.
 async fn forget(place: &Place) -> Result<(), Box<dyn Error + Send + Sync>> {
     match place {
-        // Everybody's: the embedded store forgets all or nothing.
+        // The embedded store loses all counters or none.
         Place::Embedded(store) => store.clear(),
         Place::Redis(url) => {
             let client = redis::Client::open(url.as_str())?;
