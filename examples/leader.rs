@@ -25,8 +25,10 @@ use std::{
 };
 
 use leasehold::{
-    Clock, FenceSettings, Guard, LeaseEnd, LockRuntime, MemoryStore, RuntimeId, SystemClock,
+    Guard, LeaseEnd, LockRuntime, RuntimeId,
     fencing::{GateError, StaleFence},
+    store::{FenceSettings, MemoryStore},
+    time::{Clock, SystemClock},
 };
 use rows::{Failure, Row, Rows};
 use tokio::runtime;

@@ -20,8 +20,10 @@ use std::{
 };
 
 use leasehold::{
-    AcquireError, Clock, Guard, LockRuntime, ReentrantLock, SystemClock,
+    Guard, LockRuntime, ReentrantLock,
+    error::AcquireError,
     fencing::{GateError, StaleFence},
+    time::{Clock, SystemClock},
 };
 use rows::{Failure, Row, Rows};
 use tokio::task::JoinSet;

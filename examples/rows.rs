@@ -7,8 +7,9 @@ use std::{
 };
 
 use leasehold::{
-    RedisConfig, RedisPool, Stamp,
+    Stamp,
     fencing::{FencedScript, MemoryGate, RedisGate},
+    redis::{RedisConfig, RedisPool},
 };
 use redis::FromRedisValue;
 

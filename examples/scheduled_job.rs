@@ -20,7 +20,9 @@ use std::{
 };
 
 use leasehold::{
-    Clock, FenceSettings, Guard, LockRuntime, LockRuntimeBuilder, MemoryStore, SystemClock,
+    Guard, LockRuntime, LockRuntimeBuilder,
+    store::{FenceSettings, MemoryStore},
+    time::{Clock, SystemClock},
 };
 use rows::{Failure, Row, Rows};
 use tokio::runtime;

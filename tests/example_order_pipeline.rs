@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, Guard, LockRuntime, SystemClock};
+use leasehold::{
+    Guard, LockRuntime,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::{Patience, RedisServer};
 
 /// The lines of a report on a run in which nothing broke.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use leasehold::{Class, LossReason, StoreErrorKind};
+use leasehold::{Class, LossReason, error::StoreErrorKind};
 use leasehold_core::{
     Instant, Ttl,
     metric::{

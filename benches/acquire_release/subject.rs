@@ -1,4 +1,4 @@
-use leasehold::{ConnectError, LockRuntime};
+use leasehold::{LockRuntime, error::ConnectError};
 
 use crate::round::Share;
 

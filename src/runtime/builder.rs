@@ -121,7 +121,7 @@ impl LockRuntimeBuilder {
     }
 
     /// For how long an acquire goes on without any answer of the server before it fails as
-    /// [`AcquireError::Unavailable`](crate::AcquireError::Unavailable), at least 10 ms, and never
+    /// [`AcquireError::Unavailable`](crate::error::AcquireError::Unavailable), at least 10 ms, and never
     /// longer than its wait. Default: 5 s.
     ///
     /// It is no limit for a wait on a taken lock: while the server answers, waits go on.
@@ -158,7 +158,7 @@ impl LockRuntimeBuilder {
     /// a network is not.
     ///
     /// ```
-    /// # use leasehold::{Credentials, LockRuntime};
+    /// # use leasehold::{LockRuntime, redis::Credentials};
     /// let builder = LockRuntime::builder().credentials(|| async {
     ///     let password = std::fs::read_to_string("/run/secrets/redis")?;
     ///     Ok(Credentials::new("app", password.trim_end()))
@@ -247,7 +247,7 @@ impl LockRuntimeBuilder {
     /// [`connect`](Self::connect) makes, it counts as a server in an outage: who waits for a lock
     /// waits on, a try fails with the error of the last attempt. What only an operator can mend, such
     /// as a wrong password or a missing right, is told to every acquire at once, as a
-    /// [`StoreError`](crate::StoreError) of kind `Config`, and checked anew every second for as long
+    /// [`StoreError`](crate::error::StoreError) of kind `Config`, and checked anew every second for as long
     /// as somebody asks. When it is mended, the same runtime works.
     ///
     /// Its background tasks run on the tokio runtime that this is called in, unless

@@ -6,8 +6,13 @@
 use std::time::Duration;
 
 use leasehold::{
-    Acquire, AcquireError, Class, ConnectError, FenceSettings, InspectError, LockRuntime,
-    NameError, Namespace, OptionsError, RedisConfig, RedisPool, StoreErrorKind, Ttl, WithError,
+    Acquire, Class, LockRuntime, Namespace, Ttl,
+    error::{
+        AcquireError, ConnectError, InspectError, NameError, OptionsError, StoreErrorKind,
+        WithError,
+    },
+    redis::{RedisConfig, RedisPool},
+    store::FenceSettings,
 };
 use leasehold_testkit::CommandKind;
 
@@ -363,7 +368,7 @@ async fn the_wrong_part_of_an_address_is_named() {
 /// A client's settings are checked like those of a text.
 #[tokio::test]
 async fn a_client_that_cannot_be_used_is_refused() {
-    use leasehold::{AddressPart, redis::Client};
+    use leasehold::{error::AddressPart, redis::client::Client};
     let client = Client::open("redis://app@h").unwrap();
     let ConnectError::Address(error) = LockRuntime::connect(client).await.unwrap_err() else {
         panic!("a user without a password is accepted")

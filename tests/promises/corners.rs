@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use leasehold::{AcquireError, Inspection, LockRuntime};
+use leasehold::{LockRuntime, error::AcquireError, store::Inspection};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{BrokenClock, World, millis, poll_once, secs};
@@ -149,7 +149,9 @@ mod panicking {
         atomic::{AtomicBool, Ordering},
     };
 
-    use leasehold::{Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError};
+    use leasehold::{
+        LockName, RuntimeId, RuntimeLabel, error::StoreError, store::LockStore, time::Instant,
+    };
     use leasehold_core::store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
         Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,

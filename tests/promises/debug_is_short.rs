@@ -1,6 +1,9 @@
 //! What `Debug` shows of handles: enough to recognize them, whatever the runtime holds.
 
-use leasehold::{LockRuntime, RedisConfig, RedisPool};
+use leasehold::{
+    LockRuntime,
+    redis::{RedisConfig, RedisPool},
+};
 
 #[tokio::test]
 async fn handles_show_themselves_and_not_the_runtime() {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use leasehold::{FencePolicy, FenceSettings, FenceToken, LockRuntime, LockStore, MemoryStore};
+use leasehold::{
+    FenceToken, LockRuntime,
+    store::{FencePolicy, FenceSettings, LockStore, MemoryStore},
+};
 use leasehold_testkit::{ManualClock, SeededEntropy};
 
 use crate::support::{World, nanos, secs};

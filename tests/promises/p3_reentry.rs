@@ -4,8 +4,8 @@
 use std::{future::IntoFuture, num::NonZeroU32};
 
 use leasehold::{
-    AcquireError, Guard, LeaseState, LockRuntime, LossReason, ReenterError, ReentrantLock,
-    ReleaseError, Released,
+    Guard, LeaseState, LockRuntime, LossReason, ReentrantLock, Released,
+    error::{AcquireError, ReenterError, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use tokio::join;

@@ -1,7 +1,10 @@
 //! P6, unknown is not lost: an error or a timeout is retried until the local deadline; only "gone"
 //! or the deadline is loss.
 
-use leasehold::{LeaseState, LossReason, StoreError, StoreErrorKind};
+use leasehold::{
+    LeaseState, LossReason,
+    error::{StoreError, StoreErrorKind},
+};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{
@@ -142,7 +145,7 @@ async fn a_release_that_comes_after_the_time_of_its_lease_is_no_loss() {
     slow.let_pass(1);
     world.pass(secs(3)).await;
     let released = release.await.unwrap();
-    let is_unknown = matches!(released, Err(leasehold::ReleaseError::Unconfirmed { .. }));
+    let is_unknown = matches!(released, Err(leasehold::error::ReleaseError::Unconfirmed { .. }));
     assert!(is_unknown || released.is_ok(), "{released:?}");
     assert!(world.holder(NAME).await.is_none());
 }
@@ -205,7 +208,7 @@ on_every_store! {
             world.until("it is done", async || release.is_finished()).await;
             let released = release.await.unwrap();
             if silent {
-                let unknown = matches!(released, Err(leasehold::ReleaseError::Unconfirmed { .. }));
+                let unknown = matches!(released, Err(leasehold::error::ReleaseError::Unconfirmed { .. }));
                 assert!(unknown, "{released:?}");
                 let told = async || locks.footprint().pending == 0;
                 world.until("the runtime has told it", told).await;
@@ -242,7 +245,7 @@ on_every_store! {
         let acquire = tokio::spawn(async move { lock.acquire().wait(millis(200)).await });
         world.until("it is done", async || acquire.is_finished()).await;
         let error = acquire.await.unwrap().unwrap_err();
-        let leasehold::AcquireError::Unavailable(outage) = &error else { panic!("{error}") };
+        let leasehold::error::AcquireError::Unavailable(outage) = &error else { panic!("{error}") };
         assert!(outage.waited >= millis(200) && outage.failed > 1, "{outage:?}");
         assert_eq!(outage.error.kind(), StoreErrorKind::Definite);
         // What waiting does not mend ends it at once, whichever command meets it.
@@ -257,7 +260,7 @@ on_every_store! {
             let acquire = tokio::spawn(async move { lock.acquire().await });
             world.until("it is done", async || acquire.is_finished()).await;
             let error = acquire.await.unwrap().unwrap_err();
-            let leasehold::AcquireError::Store(error) = &error else { panic!("{error}") };
+            let leasehold::error::AcquireError::Store(error) = &error else { panic!("{error}") };
             assert_eq!(error.lock().unwrap().as_str(), NAME);
         }
     }

@@ -3,7 +3,10 @@
 
 use std::{future::IntoFuture, time::Duration};
 
-use leasehold::{Acquire, AcquireError, SelfWait, WaitTimeout};
+use leasehold::{
+    Acquire,
+    error::{AcquireError, SelfWait, WaitTimeout},
+};
 use leasehold_testkit::Log;
 
 use crate::support::{World, just_before, lock, millis, nanos, secs};

@@ -3,9 +3,10 @@
 use std::future::{Future, IntoFuture};
 
 use leasehold::{
-    Acquire, AcquireError, ConnectError, Guard, InspectError, Lease, LeaseEnd, LockRuntime,
-    LockRuntimeBuilder, LockStore, Lost, Owner, ReenterError, ReentrantLock, ReleaseError,
-    ShutdownReport, WithError,
+    Acquire, Guard, Lease, LeaseEnd, LockRuntime, LockRuntimeBuilder, Lost, Owner, ReentrantLock,
+    ShutdownReport,
+    error::{AcquireError, ConnectError, InspectError, ReenterError, ReleaseError, WithError},
+    store::LockStore,
 };
 
 fn shared<T: Send + Sync + 'static + ?Sized>() {}

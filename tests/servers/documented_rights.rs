@@ -3,8 +3,11 @@
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use leasehold::{
-    Clock, ForceReleased, Inspection, LockRuntime, RedisConfig, RedisPool, SystemClock,
+    ForceReleased, LockRuntime,
     fencing::{FenceGate, RedisGate},
+    redis::{RedisConfig, RedisPool},
+    store::Inspection,
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::RedisServer;
 use redis::{Client, Value, cmd};

@@ -11,8 +11,10 @@ use std::{
 };
 
 use leasehold::{
-    ConnectError, LockRuntime, RedisConfig, RedisPool, Released, StoreErrorKind,
+    LockRuntime, Released,
+    error::{ConnectError, StoreErrorKind},
     fencing::{FenceGate, RedisGate},
+    redis::{RedisConfig, RedisPool},
 };
 use leasehold_testkit::RedisServer;
 

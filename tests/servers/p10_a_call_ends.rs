@@ -7,8 +7,9 @@ use std::{
 };
 
 use leasehold::{
-    AcquireError, LockRuntime, OnceOutcome, Progress, ReleaseError, Released, SelfWait,
-    SucceedError,
+    LockRuntime, Released,
+    error::{AcquireError, ReleaseError, SelfWait, SucceedError},
+    once::{OnceOutcome, Progress},
 };
 use leasehold_testkit::RedisServer;
 
@@ -99,7 +100,7 @@ async fn a_run_that_ends_while_the_server_stands_still_is_done_and_its_door_is_c
     let OnceOutcome::Duplicate(duplicate) = again else { panic!("{again:?}") };
     assert_eq!(duplicate.progress, Progress::Done);
 
-    let leasehold::Begun::First(run) =
+    let leasehold::once::Begun::First(run) =
         locks.once("begun").expect("a name").begin().await.expect("an answer")
     else {
         panic!("nobody else runs")

@@ -3,7 +3,9 @@
 use std::{future::IntoFuture, time::Duration};
 
 use leasehold::{
-    AcquireError, Clock, Guard, LockRuntime, LockRuntimeBuilder, SystemClock, Unavailable,
+    Guard, LockRuntime, LockRuntimeBuilder,
+    error::{AcquireError, Unavailable},
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::{Log, RedisServer};
 

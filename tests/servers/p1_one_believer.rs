@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Clock, ReentrantLock, SystemClock};
+use leasehold::{
+    ReentrantLock,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::{Event, History, RedisServer, Violation, history::Worker};
 use redis::{Script, aio::MultiplexedConnection};
 use tokio::task::JoinSet;

@@ -7,8 +7,9 @@
 use std::time::Duration;
 
 use leasehold::{
-    Clock, Guard, ReentrantLock, SystemClock,
+    Guard, ReentrantLock,
     fencing::{FenceGate, GateError, RedisGate},
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::{Event, History, Patience, RedisServer, Violation, history::Worker};
 use redis::{Script, Value, aio::MultiplexedConnection};

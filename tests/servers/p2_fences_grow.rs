@@ -1,8 +1,9 @@
 //! P2 on real servers: a fence is greater than every one before it, whatever Redis has lost.
 
 use leasehold::{
-    FencePolicy, FenceSettings, FenceToken, Guard, LockRuntime,
+    FenceToken, Guard, LockRuntime,
     fencing::{Admitted, FenceGate, GateError},
+    store::{FencePolicy, FenceSettings},
 };
 use leasehold_testkit::{Patience, RedisServer};
 

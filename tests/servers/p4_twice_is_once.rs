@@ -3,8 +3,10 @@
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use leasehold::{
-    Entropy, Guard, Lease, LeaseState, LockRuntime, RedisConfig, RedisStore, ReentrantLock,
-    ReleaseError, Released, StoreError, StoreErrorKind, SystemClock, SystemEntropy,
+    Guard, Lease, LeaseState, LockRuntime, ReentrantLock, Released,
+    error::{ReleaseError, StoreError, StoreErrorKind},
+    redis::{RedisConfig, RedisStore},
+    time::{Entropy, SystemClock, SystemEntropy},
 };
 use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, RedisServer, Rule};
 use tokio::runtime::Handle;

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use leasehold::{
-    AcquireError, Clock, FenceToken, ForceReleased, Guard, LeaseEnd, LeaseState, LockRuntime,
-    LossReason, ReenterError, ReleaseError, SystemClock, WithError,
+    FenceToken, ForceReleased, Guard, LeaseEnd, LeaseState, LockRuntime, LossReason,
+    error::{AcquireError, ReenterError, ReleaseError, WithError},
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::RedisServer;
 

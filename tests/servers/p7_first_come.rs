@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{AcquireError, Guard, LockRuntime, ReentrantLock, RuntimeId};
+use leasehold::{Guard, LockRuntime, ReentrantLock, RuntimeId, error::AcquireError};
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinHandle;
 

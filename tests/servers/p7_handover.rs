@@ -4,7 +4,10 @@
 
 use std::{env, thread, time::Duration};
 
-use leasehold::{Clock, Instant, ReentrantLock, SystemClock};
+use leasehold::{
+    ReentrantLock,
+    time::{Clock, Instant, SystemClock},
+};
 use leasehold_testkit::{Event, History, RedisServer, history::Worker};
 use redis::{Script, aio::MultiplexedConnection};
 

@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Clock, Guard, LockRuntime, LockRuntimeBuilder, SystemClock};
+use leasehold::{
+    Guard, LockRuntime, LockRuntimeBuilder,
+    time::{Clock, SystemClock},
+};
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{Event, History, RedisServer, Violation};
 

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Entropy, LockRuntime, ReentrantLock, SystemEntropy};
+use leasehold::{
+    LockRuntime, ReentrantLock,
+    time::{Entropy, SystemEntropy},
+};
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 

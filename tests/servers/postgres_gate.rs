@@ -8,12 +8,13 @@
 use std::{env, time::Duration};
 
 use leasehold::{
-    Clock, Guard, ReentrantLock, SystemClock,
+    Guard, ReentrantLock,
     fencing::{
         FenceGate, GateError,
         postgres::{FenceTable, PostgresGate},
         sqlx::{self, PgPool, postgres::PgPoolOptions},
     },
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::{
     ChildProcess, Event, History, Patience, PostgresServer, RedisServer, Violation, history::Worker,

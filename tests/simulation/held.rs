@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, Guard, Inspection, Lease, LeaseState, LockName, LossReason};
+use leasehold::{Guard, Lease, LeaseState, LockName, LossReason, store::Inspection, time::Clock};
 use leasehold_testkit::Event;
 
 use super::{

@@ -161,7 +161,11 @@ pub(crate) struct MishapPlan {
 
 impl MishapPlan {
     /// The same with its times.
-    pub(crate) fn between(self, from: leasehold::Instant, until: leasehold::Instant) -> Mishap {
+    pub(crate) fn between(
+        self,
+        from: leasehold::time::Instant,
+        until: leasehold::time::Instant,
+    ) -> Mishap {
         let Self { process, strikes, fate } = self;
         Mishap { process, from, until, strikes, fate }
     }

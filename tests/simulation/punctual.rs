@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, Instant, LockName};
+use leasehold::{
+    LockName,
+    time::{Clock, Instant},
+};
 use leasehold_core::Sleep;
 use leasehold_testkit::sim::Stops;
 

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Instant, LockRuntime};
+use leasehold::{LockRuntime, time::Instant};
 use leasehold_testkit::{
     Event, ManualClock,
     sim::{Dice, Fate, Trace, Weather, World},

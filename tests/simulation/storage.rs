@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use leasehold::{Instant, LockName, Stamp};
+use leasehold::{LockName, Stamp, time::Instant};
 use leasehold_testkit::{Event, History, sim::Spy};
 
 /// The storages behind the locks: one counter per name, behind a gate that checks fences.

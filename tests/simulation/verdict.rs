@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold::{Footprint, Inspection, LockName};
+use leasehold::{Footprint, LockName, store::Inspection};
 use leasehold_testkit::history::Summary;
 
 use super::{panics, run::Run};

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Acquire, Clock, Guard, Instant, Lease, LockName, LockRuntime, Owner};
+use leasehold::{
+    Acquire, Guard, Lease, LockName, LockRuntime, Owner,
+    time::{Clock, Instant},
+};
 use leasehold_testkit::{
     Event, History,
     sim::{Dice, Place},

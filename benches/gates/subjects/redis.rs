@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::{
-    deadpool_redis::{self, Config, Runtime},
     fencing::RedisGate,
+    redis::deadpool_redis::{self, Config, Runtime},
 };
 use redis::{AsyncCommands, Script};
 

@@ -1,8 +1,10 @@
 use std::sync::{Arc, Weak};
 
 use leasehold::{
-    Entropy, Inspection, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
-    StoreErrorKind, SystemEntropy,
+    LockName, RuntimeId, RuntimeLabel,
+    error::{StoreError, StoreErrorKind},
+    store::{Inspection, LockStore},
+    time::{Entropy, Instant, SystemEntropy},
 };
 use leasehold_core::store::{
     Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Listener, Release,

@@ -1,6 +1,10 @@
 use std::sync::Arc;
 
-use leasehold::{Entropy, Guard, LockRuntime, RedisConfig, RedisStore, SystemClock, SystemEntropy};
+use leasehold::{
+    Guard, LockRuntime,
+    redis::{RedisConfig, RedisStore},
+    time::{Entropy, SystemClock, SystemEntropy},
+};
 use tokio::{
     runtime::{Handle, Runtime},
     task::JoinSet,

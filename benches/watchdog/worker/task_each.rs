@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Entropy, RuntimeId, SystemEntropy};
+use leasehold::{
+    RuntimeId,
+    time::{Entropy, SystemEntropy},
+};
 use redis::{AsyncConnectionConfig, Client, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{
     runtime::Runtime,

@@ -27,7 +27,7 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
-/// use leasehold::{AcquireError, LockRuntime};
+/// use leasehold::{LockRuntime, error::AcquireError};
 ///
 /// let locks = LockRuntime::embedded()?;
 /// let lock = locks.lock("orders/42")?;

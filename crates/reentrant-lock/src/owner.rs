@@ -21,7 +21,7 @@ use crate::held::Held;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use leasehold::{AcquireError, LockRuntime};
+/// use leasehold::{LockRuntime, error::AcquireError};
 ///
 /// let locks = LockRuntime::embedded()?;
 /// let lock = locks.lock("orders/42")?;

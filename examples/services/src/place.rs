@@ -1,6 +1,10 @@
 use std::{env, fmt, sync::Arc, time::Duration};
 
-use leasehold::{FenceSettings, LockRuntime, LockRuntimeBuilder, MemoryStore, SystemClock};
+use leasehold::{
+    LockRuntime, LockRuntimeBuilder,
+    store::{FenceSettings, MemoryStore},
+    time::SystemClock,
+};
 
 use crate::Failure;
 

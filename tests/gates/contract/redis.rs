@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    RedisConfig, RedisPool, Stamp,
+    Stamp,
     fencing::{FenceGate, RedisGate},
+    redis::{RedisConfig, RedisPool},
 };
 use leasehold_testkit::{
     RedisServer,

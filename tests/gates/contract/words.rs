@@ -1,6 +1,6 @@
 //! What the subjects share.
 
-use leasehold::{StoreErrorKind, fencing::GateError};
+use leasehold::{error::StoreErrorKind, fencing::GateError};
 use leasehold_testkit::gates::Outcome;
 
 /// What a gate's answer means to the suite.

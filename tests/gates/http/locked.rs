@@ -1,8 +1,9 @@
 //! Leases of a lock on a real Redis, and watermarks on another.
 
 use leasehold::{
-    LockRuntime, RedisConfig, RedisPool, Stamp,
+    LockRuntime, Stamp,
     fencing::{Admitted, RedisGate},
+    redis::{RedisConfig, RedisPool},
 };
 use leasehold_testkit::RedisServer;
 

@@ -12,11 +12,11 @@ use axum::{
     routing::put,
 };
 use leasehold::{
-    RedisConfig, RedisPool,
     fencing::{
         MemoryGate, RedisGate,
         http::{FenceLayer, Unnamed},
     },
+    redis::{RedisConfig, RedisPool},
 };
 use leasehold_testkit::Log;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::{
-    StoreErrorKind,
+    error::StoreErrorKind,
     fencing::{Admitted, GateError, ObjectGate},
 };
 use object_store::{Attribute, Attributes, memory::InMemory};

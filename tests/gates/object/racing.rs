@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use leasehold::{
-    Stamp, StoreErrorKind,
+    Stamp,
+    error::StoreErrorKind,
     fencing::{Admitted, GateError, Verdict, judge},
 };
 use object_store::{ObjectStore, ObjectStoreExt, PutOptions};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::{
-    StoreErrorKind,
+    error::StoreErrorKind,
     fencing::{Admitted, FenceGate, GateError, ObjectGate, ResourceError},
 };
 use object_store::{Attribute, Attributes, memory::InMemory, path::Path};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::{
-    StoreError, StoreErrorKind,
+    error::{StoreError, StoreErrorKind},
     fencing::{Admitted, GateError, NotShutOut},
 };
 use object_store::{

@@ -1,6 +1,6 @@
 use std::{num::NonZeroU32, time::Duration};
 
-use leasehold::{ForceReleased, LossReason, ReleaseError, Released};
+use leasehold::{ForceReleased, LossReason, Released, error::ReleaseError};
 use leasehold_testkit::{Fault, Rule};
 
 use crate::support::{World, just_before, lock, nanos, on_every_store, secs};

@@ -1,4 +1,7 @@
-use leasehold::{AcquireError, OptionsError, Released};
+use leasehold::{
+    Released,
+    error::{AcquireError, OptionsError},
+};
 
 use crate::support::{World, just_before, lock, millis, nanos, on_every_store, secs};
 

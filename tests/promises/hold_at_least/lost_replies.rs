@@ -1,4 +1,4 @@
-use leasehold::{ReleaseError, Released};
+use leasehold::{Released, error::ReleaseError};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{World, config, definite, just_before, lock, millis, nanos, secs};

@@ -1,4 +1,7 @@
-use leasehold::{AcquireError, Begun, OptionsError, Progress};
+use leasehold::{
+    error::{AcquireError, OptionsError},
+    once::{Begun, Progress},
+};
 use leasehold_testkit::CommandKind;
 
 use super::words::{NAME, WINDOW, duplicate, first, submission};

@@ -1,4 +1,4 @@
-use leasehold::Begun;
+use leasehold::once::Begun;
 
 use super::words::submission;
 use crate::support::{World, lock, millis, secs};

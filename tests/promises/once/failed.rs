@@ -1,4 +1,7 @@
-use leasehold::{LossReason, ReleaseError, SucceedError};
+use leasehold::{
+    LossReason,
+    error::{ReleaseError, SucceedError},
+};
 use leasehold_testkit::{Fault, Rule};
 
 use super::words::{NAME, duplicate, first, submission};
@@ -71,7 +74,7 @@ async fn after_a_drop_the_next_caller_of_the_process_is_the_first() {
     });
     world.pass(millis(10)).await;
     let begun = next.await.unwrap().unwrap();
-    assert!(matches!(begun, leasehold::Begun::First(_)), "{begun:?}");
+    assert!(matches!(begun, leasehold::once::Begun::First(_)), "{begun:?}");
 }
 
 /// A process that is gone without a word: the door opens after the ttl, not before.
@@ -85,7 +88,7 @@ async fn a_crashed_run_opens_the_door_after_its_ttl() {
     let _ = duplicate(&other).await;
     world.pass(nanos(1)).await;
     let _run = first(&other).await;
-    let leasehold::Begun::First(run) = begun else { panic!("nobody was before") };
+    let leasehold::once::Begun::First(run) = begun else { panic!("nobody was before") };
     let late = run.fail().await;
     assert!(
         matches!(late, Err(ReleaseError::Lost { reason: LossReason::Expired, .. })),

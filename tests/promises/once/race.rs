@@ -1,4 +1,7 @@
-use leasehold::{Begun, LockRuntime, OnceOutcome};
+use leasehold::{
+    LockRuntime,
+    once::{Begun, OnceOutcome},
+};
 use tokio::task::JoinSet;
 
 use super::words::submission;

@@ -1,6 +1,10 @@
 use std::io;
 
-use leasehold::{Acquire, AcquireError, Lease, OnceOutcome, Progress, RunOnceError};
+use leasehold::{
+    Acquire, Lease,
+    error::{AcquireError, RunOnceError},
+    once::{OnceOutcome, Progress},
+};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use super::words::{NAME, duplicate, first, submission};
@@ -174,7 +178,7 @@ fn panics() -> io::Result<()> {
 fn runs_are_send() {
     fn is_send<T: Send>() {}
     is_send::<Acquire>();
-    is_send::<leasehold::Once>();
-    is_send::<leasehold::OnceGuard>();
-    is_send::<leasehold::Begun>();
+    is_send::<leasehold::once::Once>();
+    is_send::<leasehold::once::OnceGuard>();
+    is_send::<leasehold::once::Begun>();
 }

@@ -1,4 +1,7 @@
-use leasehold::{AcquireError, Progress, StoreErrorKind, SucceedError};
+use leasehold::{
+    error::{AcquireError, StoreErrorKind, SucceedError},
+    once::Progress,
+};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use super::words::{NAME, WINDOW, duplicate, first, submission};
@@ -126,7 +129,8 @@ async fn two_callers_of_a_process_at_once_are_one_run_and_one_duplicate() {
     gate.open();
     world.pass(millis(300)).await;
     let answers = [one.await.unwrap().unwrap(), two.await.unwrap().unwrap()];
-    let firsts = answers.iter().filter(|begun| matches!(begun, leasehold::Begun::First(_))).count();
+    let firsts =
+        answers.iter().filter(|begun| matches!(begun, leasehold::once::Begun::First(_))).count();
     assert_eq!(firsts, 1, "{answers:?}");
 }
 
@@ -146,7 +150,7 @@ async fn a_caller_beside_one_that_never_gets_there_gives_up() {
     assert!(matches!(&told[0], Err(AcquireError::Unavailable(_))), "{told:?}");
     match &told[1] {
         // The first gave up in time for the second to begin, or it did not.
-        Ok(leasehold::Begun::First(_)) => {}
+        Ok(leasehold::once::Begun::First(_)) => {}
         Err(AcquireError::Store(error)) => assert!(error.to_string().contains("nothing was begun")),
         other => panic!("{other:?}"),
     }

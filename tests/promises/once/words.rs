@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use leasehold::{Begun, Duplicate, LockRuntime, Once, OnceGuard};
+use leasehold::{
+    LockRuntime,
+    once::{Begun, Duplicate, Once, OnceGuard},
+};
 
 use crate::support::World;
 

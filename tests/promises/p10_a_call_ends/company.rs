@@ -1,6 +1,6 @@
 //! Heartbeats travel together, and each has its own time to be answered.
 
-use leasehold::AcquireError;
+use leasehold::error::AcquireError;
 use leasehold_testkit::CommandKind;
 
 use crate::support::{Waiting, World, millis, secs};
@@ -19,7 +19,7 @@ async fn a_short_ttl_leaves_the_others_their_time() {
     let (short, long) = (wait("short", millis(100)), wait("long", secs(10)));
     for _ in 0..60 {
         world.pass(millis(100)).await;
-        if let Some(leasehold::LeaseRecord { waiters, .. }) = world.holder("long").await {
+        if let Some(leasehold::store::LeaseRecord { waiters, .. }) = world.holder("long").await {
             assert!(long.is_over() || waiters.len() == 1);
         }
     }

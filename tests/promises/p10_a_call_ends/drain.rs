@@ -1,6 +1,6 @@
 use std::{future::IntoFuture, time::Duration};
 
-use leasehold::{AcquireError, LeaseEnd, LockRuntime, LossReason, ShutdownReport};
+use leasehold::{LeaseEnd, LockRuntime, LossReason, ShutdownReport, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 use tokio::task::JoinHandle;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Acquire, AcquireError, Owner};
+use leasehold::{Acquire, Owner, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{World, definite, lock, millis, secs};

@@ -1,4 +1,4 @@
-use leasehold::{AcquireError, Begun};
+use leasehold::{error::AcquireError, once::Begun};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{World, millis, secs};

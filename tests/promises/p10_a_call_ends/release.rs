@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{LockRuntime, ReleaseError, Released};
+use leasehold::{LockRuntime, Released, error::ReleaseError};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{AcquireError, LockRuntime};
+use leasehold::{LockRuntime, error::AcquireError};
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::CommandKind;
 

@@ -2,7 +2,7 @@
 
 use std::{future::IntoFuture, task::Poll, time::Duration};
 
-use leasehold::{AcquireError, Clock, Guard};
+use leasehold::{Guard, error::AcquireError, time::Clock};
 use leasehold_testkit::CommandKind;
 
 use crate::support::{World, lock, millis, poll_once, secs, warm_up};

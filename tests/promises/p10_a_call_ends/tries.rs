@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::AcquireError;
+use leasehold::error::AcquireError;
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{Waiting, World, lock, millis, secs};

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{AcquireError, Guard};
+use leasehold::{Guard, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Gate, ManualClock, Rule};
 
 use crate::support::{TimerlessClock, World, lock};

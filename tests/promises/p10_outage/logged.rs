@@ -171,7 +171,9 @@ async fn a_look_that_is_dropped_is_no_failure() {
     let waiting = Waiting::on(lock(&locks).acquire().wait(secs(1)));
     world.pass(millis(1_250)).await;
     assert!(waiting.is_over());
-    let Err(leasehold::AcquireError::Timeout(timeout)) = waiting.outcome().await else { panic!() };
+    let Err(leasehold::error::AcquireError::Timeout(timeout)) = waiting.outcome().await else {
+        panic!()
+    };
     assert!(timeout.holder.is_none() && timeout.last_error.is_none(), "{timeout}");
     world.pass(secs(20)).await;
     assert_eq!(log.lines(), [""; 0]);

@@ -6,7 +6,10 @@ mod texts;
 mod tries;
 mod waits;
 
-use leasehold::{AcquireError, Guard, StoreError, StoreErrorKind, Unavailable};
+use leasehold::{
+    Guard,
+    error::{AcquireError, StoreError, StoreErrorKind, Unavailable},
+};
 use leasehold_testkit::{Fault, Gate};
 
 use crate::support::{Waiting, definite, indeterminate};

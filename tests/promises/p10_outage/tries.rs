@@ -1,6 +1,6 @@
 use std::task::Poll;
 
-use leasehold::AcquireError;
+use leasehold::error::AcquireError;
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use super::{refusal, silences, unavailable};

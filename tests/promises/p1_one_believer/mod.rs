@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{AcquireError, Guard, LeaseRecord, LeaseState, LossReason};
+use leasehold::{Guard, LeaseState, LossReason, error::AcquireError, store::LeaseRecord};
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 

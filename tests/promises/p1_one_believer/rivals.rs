@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use leasehold::{AcquireError, Clock, Entropy, Instant, LeaseState, LockRuntime};
+use leasehold::{
+    LeaseState, LockRuntime,
+    error::AcquireError,
+    time::{Clock, Entropy, Instant},
+};
 use leasehold_testkit::{
     CommandKind, Event, Fault, FaultyStore, Gate, History, ManualClock, Rule, SeededEntropy,
     faulty::{PushFault, PushRule},

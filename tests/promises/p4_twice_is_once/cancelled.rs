@@ -1,6 +1,6 @@
 use std::{future::IntoFuture, pin::Pin};
 
-use leasehold::{AcquireError, Guard, LockRuntime, Owner, Released};
+use leasehold::{Guard, LockRuntime, Owner, Released, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use tokio::select;
 

@@ -1,6 +1,6 @@
 use std::num::NonZeroU32;
 
-use leasehold::{LeaseState, LossReason, ReleaseError, Released};
+use leasehold::{LeaseState, LossReason, Released, error::ReleaseError};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{World, at_most_polls, definite, millis, on_every_store, secs};

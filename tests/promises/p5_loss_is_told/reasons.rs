@@ -4,7 +4,11 @@ use std::{
     task::Poll,
 };
 
-use leasehold::{Clock, LeaseEnd, LeaseState, LossReason, ReenterError, ReleaseError};
+use leasehold::{
+    LeaseEnd, LeaseState, LossReason,
+    error::{ReenterError, ReleaseError},
+    time::Clock,
+};
 use leasehold_testkit::{
     CommandKind, Fault, ManualClock, Rule,
     faulty::{PushFault, PushRule},

@@ -2,7 +2,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use leasehold::{
-    Guard, LeaseEnd, LeaseState, LossReason, Lost, ReenterError, ReleaseError, Released,
+    Guard, LeaseEnd, LeaseState, LossReason, Lost, Released,
+    error::{ReenterError, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, ManualClock, Rule};
 
@@ -44,12 +45,12 @@ async fn the_signal_comes_before_another_holder_can() {
     let (clock, lost) = (world.clock().clone(), guard.lost());
     let told = tokio::spawn(async move {
         lost.await;
-        leasehold::Clock::now(&clock)
+        leasehold::time::Clock::now(&clock)
     });
     let clock = world.clock().clone();
     let taken = tokio::spawn(async move {
         let next = other.lock(NAME).unwrap().acquire().await.unwrap();
-        (leasehold::Clock::now(&clock), next.fence())
+        (leasehold::time::Clock::now(&clock), next.fence())
     });
     world.pass(secs(11)).await;
     let (told, (taken, fence)) = (told.await.unwrap(), taken.await.unwrap());

@@ -9,7 +9,7 @@ use std::{
     task::Poll,
 };
 
-use leasehold::{LossReason, WithError};
+use leasehold::{LossReason, error::WithError};
 use leasehold_testkit::{CommandKind, Fault, ManualClock, Rule};
 
 use crate::support::{
@@ -155,7 +155,7 @@ async fn a_timer_alone_would_poll_the_body_after_a_pause() {
     let world = World::on_clock(&manual, |manual| Arc::new(TimerlessClock(manual)));
     let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
     let polls = AtomicUsize::new(0);
-    let timer = leasehold::Clock::sleep_until(
+    let timer = leasehold::time::Clock::sleep_until(
         &TimerlessClock(manual.clone()),
         ManualClock::START + guard.remaining(),
     );

@@ -1,4 +1,7 @@
-use leasehold::{AcquireError, Guard, WaitTimeout};
+use leasehold::{
+    Guard,
+    error::{AcquireError, WaitTimeout},
+};
 
 use crate::support::{Waiting, World, lock, millis, secs, warm_up};
 

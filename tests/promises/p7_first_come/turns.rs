@@ -1,6 +1,6 @@
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-use leasehold::{Clock, LockRuntime};
+use leasehold::{LockRuntime, time::Clock};
 
 use crate::support::{Waiting, World, lock, millis, secs, warm_up};
 

@@ -1,6 +1,6 @@
 use std::{future::IntoFuture, time::Duration};
 
-use leasehold::{Clock, Instant};
+use leasehold::time::{Clock, Instant};
 use leasehold_testkit::faulty::{PushFault, PushRule};
 
 use crate::support::{Process, World, lock, millis, nanos, secs, step};

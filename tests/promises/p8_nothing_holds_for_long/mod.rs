@@ -12,7 +12,7 @@ mod unpolled;
 
 use std::{future::IntoFuture, task::Poll};
 
-use leasehold::{Clock, LeaseState, LossReason};
+use leasehold::{LeaseState, LossReason, time::Clock};
 use leasehold_testkit::{CommandKind, Fault, Gate, ManualClock, Rule};
 
 use crate::support::{Process, World, just_before, millis, nanos, poll_once, secs, step};

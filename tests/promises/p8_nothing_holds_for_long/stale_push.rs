@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use leasehold::{AcquireError, Guard};
+use leasehold::{Guard, error::AcquireError};
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::faulty::{PushFault, PushRule};
 use tokio::task::JoinHandle;

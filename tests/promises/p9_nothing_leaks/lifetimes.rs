@@ -1,6 +1,6 @@
 use std::{future::IntoFuture, thread};
 
-use leasehold::{LockRuntime, LossReason, ReleaseError};
+use leasehold::{LockRuntime, LossReason, error::ReleaseError};
 use leasehold_testkit::{CommandKind, Fault, Patience, Rule};
 use tokio::runtime::{Builder, Handle};
 

@@ -1,6 +1,9 @@
 use std::{future::IntoFuture, sync::Arc, time::Duration};
 
-use leasehold::{FenceSettings, Footprint, LockRuntime, MemoryStore};
+use leasehold::{
+    Footprint, LockRuntime,
+    store::{FenceSettings, MemoryStore},
+};
 use leasehold_testkit::{CommandKind, Fault, ManualClock, Rule, SeededEntropy};
 
 use crate::support::{World, at_most_polls, millis, poll_once, secs};

@@ -1,6 +1,9 @@
 use std::{future::IntoFuture, task::Poll};
 
-use leasehold::{AcquireError, LeaseEnd, LeaseState, LossReason, ReleaseError};
+use leasehold::{
+    LeaseEnd, LeaseState, LossReason,
+    error::{AcquireError, ReleaseError},
+};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{

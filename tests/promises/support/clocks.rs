@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, Instant};
+use leasehold::time::{Clock, Instant};
 use leasehold_core::Sleep;
 use leasehold_testkit::ManualClock;
 

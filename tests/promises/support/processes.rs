@@ -1,6 +1,6 @@
 use std::{future::Future, time::Duration};
 
-use leasehold::{Clock, Instant};
+use leasehold::time::{Clock, Instant};
 use leasehold_testkit::ManualClock;
 use tokio::{runtime::Runtime, task::yield_now};
 

@@ -1,6 +1,6 @@
 use std::{future::IntoFuture, time::Duration};
 
-use leasehold::{Acquire, AcquireError, Guard, LockRuntime, ReentrantLock};
+use leasehold::{Acquire, Guard, LockRuntime, ReentrantLock, error::AcquireError};
 use tokio::task::JoinHandle;
 
 use super::world::World;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{StoreError, StoreErrorKind};
+use leasehold::error::{StoreError, StoreErrorKind};
 
 /// So many seconds.
 pub(crate) const fn secs(seconds: u64) -> Duration {

@@ -1,8 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    Clock, FenceSettings, Inspection, Instant, LeaseRecord, LockName, LockRuntime,
-    LockRuntimeBuilder, LockStore, MemoryStore, SystemClock,
+    LockName, LockRuntime, LockRuntimeBuilder,
+    store::{FenceSettings, Inspection, LeaseRecord, LockStore, MemoryStore},
+    time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{
     CommandKind, Fault, FaultyStore, Gate, ManualClock, Patience, Rule, SeededEntropy,

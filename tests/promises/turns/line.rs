@@ -1,4 +1,4 @@
-use leasehold::AcquireError;
+use leasehold::error::AcquireError;
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{Waiting, World, lock, millis, secs, warm_up};

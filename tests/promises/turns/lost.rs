@@ -9,8 +9,9 @@ use std::{
 };
 
 use leasehold::{
-    Clock, ForceReleased, Lease, LeaseEnd, LeaseState, LockRuntime, LossReason, ReenterError,
-    SystemClock,
+    ForceReleased, Lease, LeaseEnd, LeaseState, LockRuntime, LossReason,
+    error::ReenterError,
+    time::{Clock, SystemClock},
 };
 
 use crate::support::{Waiting, World, lock, millis, poll_once, secs, warm_up};

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, Guard, Instant, LeaseState, LockRuntime, LossReason};
+use leasehold::{
+    Guard, LeaseState, LockRuntime, LossReason,
+    time::{Clock, Instant},
+};
 use leasehold_core::Sleep;
 use leasehold_testkit::{CommandKind, Fault, Gate, ManualClock, Rule};
 

@@ -1,6 +1,6 @@
 use std::{thread, time::Duration};
 
-use leasehold::{Clock, SystemClock};
+use leasehold::time::{Clock, SystemClock};
 use leasehold_testkit::{ChildProcess, Event, FaultProxy, History, Patience, RedisServer};
 
 use super::{

@@ -1,6 +1,10 @@
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-use leasehold::{AcquireError, Clock, Entropy, Guard, ReentrantLock, SystemClock};
+use leasehold::{
+    Guard, ReentrantLock,
+    error::AcquireError,
+    time::{Clock, Entropy, SystemClock},
+};
 use leasehold_testkit::{Event, SeededEntropy, history::Worker};
 use tokio::time::{sleep, timeout};
 

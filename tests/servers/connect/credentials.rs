@@ -9,9 +9,10 @@ use std::{
 };
 
 use leasehold::{
-    AcquireError, Credentials, CredentialsFuture, CredentialsProvider, LockRuntime, RedisConfig,
-    RedisPool, StoreError, StoreErrorKind,
+    LockRuntime,
+    error::{AcquireError, StoreError, StoreErrorKind},
     fencing::{FenceGate, GateError, RedisGate},
+    redis::{Credentials, CredentialsFuture, CredentialsProvider, RedisConfig, RedisPool},
 };
 use leasehold_testkit::{Patience, RedisServer};
 

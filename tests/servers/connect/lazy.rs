@@ -1,6 +1,10 @@
 //! Runtimes that are made before their server is there.
 
-use leasehold::{AcquireError, LockRuntime, StoreErrorKind, WaitTimeout, redis::Client};
+use leasehold::{
+    LockRuntime,
+    error::{AcquireError, StoreErrorKind, WaitTimeout},
+    redis::client::Client,
+};
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::use_lock;
@@ -13,7 +17,7 @@ fn kind_of(error: &AcquireError) -> Option<StoreErrorKind> {
         AcquireError::Unavailable(outage) => Some(outage.error.kind()),
         AcquireError::Timeout(timeout) => {
             let WaitTimeout { last_error, .. } = &**timeout;
-            last_error.as_ref().map(leasehold::StoreError::kind)
+            last_error.as_ref().map(leasehold::error::StoreError::kind)
         }
         _ => None,
     }
@@ -117,7 +121,7 @@ async fn a_client_or_its_settings_are_an_address() {
 #[cfg(feature = "tls")]
 #[tokio::test]
 async fn certificates_of_a_client_are_used() {
-    use leasehold::redis::TlsCertificates;
+    use leasehold::redis::client::TlsCertificates;
     let server = RedisServer::builder().tls().start();
     let ca = server.ca_pem().expect("an authority").as_bytes().to_vec();
     // The process has a provider of cryptography once a runtime used TLS.

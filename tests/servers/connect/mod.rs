@@ -9,7 +9,9 @@ mod strangers;
 use std::time::Duration;
 
 use leasehold::{
-    Clock, ConnectError, FenceToken, LockRuntime, LockRuntimeBuilder, StoreErrorKind, SystemClock,
+    FenceToken, LockRuntime, LockRuntimeBuilder,
+    error::{ConnectError, StoreErrorKind},
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::{Patience, RedisServer, Reply, ScriptedPeer};
 

@@ -2,9 +2,10 @@
 #![cfg(feature = "deadpool")]
 
 use leasehold::{
-    LockRuntime, StoreErrorKind,
-    deadpool_redis::{Config, Runtime},
+    LockRuntime,
+    error::StoreErrorKind,
     fencing::{FenceGate, GateError, RedisGate},
+    redis::deadpool_redis::{Config, Runtime},
 };
 use leasehold_testkit::RedisServer;
 

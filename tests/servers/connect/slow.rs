@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{AcquireError, Clock, LockRuntime, SystemClock};
+use leasehold::{
+    LockRuntime,
+    error::AcquireError,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::{FaultProxy, RedisServer};
 
 use crate::support::patient;

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use axum::Router;
-use leasehold::{LockRuntime, StoreErrorKind};
+use leasehold::{LockRuntime, error::StoreErrorKind};
 use leasehold_testkit::{ChildProcess, PostgresServer, RedisServer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,6 +1,9 @@
 use std::future::pending;
 
-use leasehold::{Begun, Duplicate, LockRuntime, OnceGuard, Progress};
+use leasehold::{
+    LockRuntime,
+    once::{Begun, Duplicate, OnceGuard, Progress},
+};
 use leasehold_testkit::RedisServer;
 
 use super::{

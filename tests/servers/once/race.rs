@@ -1,6 +1,6 @@
 use std::{convert::Infallible, thread, time::Duration};
 
-use leasehold::OnceOutcome;
+use leasehold::once::OnceOutcome;
 use leasehold_testkit::{ChildProcess, RedisServer};
 use tokio::task::JoinSet;
 

@@ -11,7 +11,10 @@ use std::{
 };
 
 use leasehold::{
-    Begun, Clock, ForceReleased, Guard, LeaseEnd, LockRuntime, Released, SystemClock, WithError,
+    ForceReleased, Guard, LeaseEnd, LockRuntime, Released,
+    error::WithError,
+    once::Begun,
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::RedisServer;
 

@@ -5,7 +5,9 @@ mod anywhere;
 
 use std::{thread, time::Duration};
 
-use leasehold::{LeaseState, LockRuntime, LockRuntimeBuilder, LossReason, ReleaseError, Released};
+use leasehold::{
+    LeaseState, LockRuntime, LockRuntimeBuilder, LossReason, Released, error::ReleaseError,
+};
 use leasehold_testkit::RedisServer;
 
 use crate::support::patient;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Clock, SystemClock};
+use leasehold::time::{Clock, SystemClock};
 
 /// The output of a future, unless it takes longer: then it is dropped where it stands.
 pub(crate) async fn after<T>(delay: Duration, future: impl IntoFuture<Output = T>) -> Option<T> {

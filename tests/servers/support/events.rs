@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug, str::FromStr, time::Duration};
 
-use leasehold::Instant;
+use leasehold::time::Instant;
 use leasehold_testkit::Event;
 
 /// What begins the line of an event.

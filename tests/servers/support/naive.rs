@@ -1,6 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
-use leasehold::{AcquisitionId, Clock, Entropy, FenceToken, Instant, SystemClock, SystemEntropy};
+use leasehold::{
+    AcquisitionId, FenceToken,
+    time::{Clock, Entropy, Instant, SystemClock, SystemEntropy},
+};
 use redis::{RedisError, Script, aio::MultiplexedConnection};
 
 /// Takes a free lock and the next number of a plain counter.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{RedisConfig, RedisPool, fencing::RedisGate};
+use leasehold::{
+    fencing::RedisGate,
+    redis::{RedisConfig, RedisPool},
+};
 
 /// A gate whose storage may be slow.
 pub(crate) fn gate_at(url: &str) -> RedisGate {

@@ -3,8 +3,9 @@
 use std::{fmt::Display, thread, time::Duration};
 
 use leasehold::{
-    Clock, Guard, Instant, ReentrantLock, Stamp, SystemClock,
+    Guard, ReentrantLock, Stamp,
     fencing::{FenceGate, GateError, RedisGate},
+    time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{Event, history::Worker};
 use redis::{Script, Value, aio::MultiplexedConnection};

@@ -42,7 +42,7 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 ///
 /// ```no_run
 /// # async fn example(locks: leasehold::LockRuntime) -> Result<(), Box<dyn std::error::Error>> {
-/// use leasehold::{RedisConfig, RedisPool, fencing::{FenceGate, RedisGate}};
+/// use leasehold::{fencing::{FenceGate, RedisGate}, redis::{RedisConfig, RedisPool}};
 ///
 /// let gate = RedisGate::new(RedisPool::new(&RedisConfig::new("redis://127.0.0.1:6379")?)?);
 /// let guard = locks.lock("orders/42")?.acquire().await?;

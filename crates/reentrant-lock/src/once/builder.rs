@@ -33,7 +33,7 @@ use super::{duplicate::Duplicate, guard::OnceGuard, outcome::Begun};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
-/// use leasehold::{LockRuntime, OnceOutcome};
+/// use leasehold::{LockRuntime, once::OnceOutcome};
 ///
 /// let locks = LockRuntime::embedded()?;
 /// let form = locks.once("submit/user-7/form-3")?.window(Duration::from_secs(600));

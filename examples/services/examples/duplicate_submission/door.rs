@@ -4,7 +4,11 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use leasehold::{Begun, Duplicate, LockRuntime, NameError, Once, Progress};
+use leasehold::{
+    LockRuntime,
+    error::NameError,
+    once::{Begun, Duplicate, Once, Progress},
+};
 use serde_json::json;
 
 use crate::form::WINDOW;

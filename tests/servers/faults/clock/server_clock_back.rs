@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use leasehold::{
-    AcquisitionId, Entropy, FenceToken, ForceReleased, Stamp, SystemEntropy, fencing::GateError,
+    AcquisitionId, FenceToken, ForceReleased, Stamp,
+    fencing::GateError,
+    time::{Entropy, SystemEntropy},
 };
 use leasehold_testkit::{ClockShim, RedisServer};
 use redis::Script;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Clock, SystemClock};
+use leasehold::time::{Clock, SystemClock};
 use leasehold_testkit::{ClockShim, RedisServer};
 
 use super::scene;

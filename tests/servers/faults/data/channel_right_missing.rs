@@ -1,4 +1,4 @@
-use leasehold::{ConnectError, StoreErrorKind::Config};
+use leasehold::error::{ConnectError, StoreErrorKind::Config};
 use leasehold_testkit::RedisServer;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use redis::Client;

@@ -1,4 +1,4 @@
-use leasehold::{ConnectError, StoreErrorKind::Config};
+use leasehold::error::{ConnectError, StoreErrorKind::Config};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{assert_says, block_on};

@@ -1,4 +1,4 @@
-use leasehold::{Released, StoreErrorKind::Corrupt};
+use leasehold::{Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold::{
+use leasehold::error::{
     StoreErrorKind,
     StoreErrorKind::{Config, Corrupt},
 };

@@ -1,5 +1,5 @@
 use leasehold::{
-    StoreErrorKind::Corrupt,
+    error::StoreErrorKind::Corrupt,
     fencing::{Admitted, FenceGate, GateError},
 };
 use leasehold_testkit::RedisServer;

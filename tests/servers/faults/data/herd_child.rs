@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Clock, ReentrantLock, SystemClock};
+use leasehold::{
+    ReentrantLock,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::{Event, history::Worker};
 use redis::aio::MultiplexedConnection;
 use tokio::{sync::broadcast, task::JoinSet};

@@ -1,4 +1,4 @@
-use leasehold::{Inspection, Released};
+use leasehold::{Released, store::Inspection};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{block_on, connect, exists, key, use_lock};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Guard, Inspection, LockRuntime};
+use leasehold::{Guard, LockRuntime, store::Inspection};
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::scene::{LONG, block_on};

@@ -1,4 +1,4 @@
-use leasehold::{LockRuntime, StoreErrorKind::Config};
+use leasehold::{LockRuntime, error::StoreErrorKind::Config};
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
@@ -75,7 +75,7 @@ async fn ask(locks: &LockRuntime) -> usize {
     errors.iter().filter(|error| error.kind() == Config).count()
 }
 
-fn assert_login(error: &leasehold::StoreError) {
+fn assert_login(error: &leasehold::error::StoreError) {
     // A connection that was closed under a command is told once, as what it is.
     if error.kind() == Config {
         assert_says(error, Config, &["give the address a user and password"]);

@@ -1,9 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, Entropy, FenceToken, RedisConfig, RedisPool, Stamp, StoreErrorKind,
-    SystemEntropy,
+    AcquisitionId, FenceToken, Stamp,
+    error::StoreErrorKind,
     fencing::{Admitted, FenceGate, GateError, RedisGate},
+    redis::{RedisConfig, RedisPool},
+    time::{Entropy, SystemEntropy},
 };
 use leasehold_testkit::RedisServer;
 use tokio::{sync::Mutex, task::JoinSet};

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use leasehold::{
-    LeaseEnd, LockRuntime, LossReason, ReenterError, ReleaseError, StoreErrorKind::Config,
+    LeaseEnd, LockRuntime, LossReason,
+    error::{ReenterError, ReleaseError, StoreErrorKind::Config},
 };
 use leasehold_testkit::RedisServer;
 

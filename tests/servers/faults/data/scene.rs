@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{AcquireError, LockRuntime, StoreError, StoreErrorKind};
+use leasehold::{
+    LockRuntime,
+    error::{AcquireError, StoreError, StoreErrorKind},
+};
 use leasehold_testkit::RedisServer;
 
 use crate::support::{patient, wait};

@@ -1,6 +1,7 @@
 use leasehold::{
-    FencePolicy, FenceSettings, Guard, LockRuntime, Stamp,
+    Guard, LockRuntime, Stamp,
     fencing::{Admitted, GateError},
+    store::{FencePolicy, FenceSettings},
 };
 use leasehold_testkit::RedisServer;
 

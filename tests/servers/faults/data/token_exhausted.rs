@@ -1,4 +1,4 @@
-use leasehold::{FenceToken, Released, StoreErrorKind::Corrupt};
+use leasehold::{FenceToken, Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{assert_says, block_on, connect, exists, key, refusal, use_lock};

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use leasehold::{AcquireError, ConnectError, OptionsError, Ttl};
+use leasehold::{
+    Ttl,
+    error::{AcquireError, ConnectError, OptionsError},
+};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{block_on, connect, exists, stat, use_lock};

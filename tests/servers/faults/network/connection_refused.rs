@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use leasehold::{AcquireError, ConnectError, LockRuntime, StoreErrorKind};
+use leasehold::{
+    LockRuntime,
+    error::{AcquireError, ConnectError, StoreErrorKind},
+};
 use leasehold_testkit::RedisServer;
 
 use super::net::{Net, on_one_thread};

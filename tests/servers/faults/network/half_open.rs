@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::AcquireError;
+use leasehold::error::AcquireError;
 use leasehold_testkit::proxy::{Direction, Links};
 
 use super::net::{Net, on_one_thread, time, until};

@@ -1,6 +1,6 @@
 use std::convert::Infallible;
 
-use leasehold::OnceOutcome;
+use leasehold::once::OnceOutcome;
 use tokio::task::JoinSet;
 
 use super::{

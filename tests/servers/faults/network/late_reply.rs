@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Clock, Instant, SystemClock};
+use leasehold::time::{Clock, Instant, SystemClock};
 use leasehold_testkit::{
     CommandKind, Event, Gate, History, Violation,
     proxy::{Action, Rule},

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{ConnectError, LockRuntime, LockRuntimeBuilder};
+use leasehold::{LockRuntime, LockRuntimeBuilder, error::ConnectError};
 use leasehold_testkit::{
     FaultProxy, RedisServer,
     proxy::{Action, Rule, RuleId},

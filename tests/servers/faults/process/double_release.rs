@@ -1,8 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    Clock, Entropy, Inspection, LockName, LockRuntime, LockStore, RedisConfig, RedisStore,
-    SystemClock, SystemEntropy,
+    LockName, LockRuntime,
+    redis::{RedisConfig, RedisStore},
+    store::{Inspection, LockStore},
+    time::{Clock, Entropy, SystemClock, SystemEntropy},
 };
 use leasehold_core::store::{LeaseRecord, Release, ReleaseAnswer};
 use leasehold_testkit::RedisServer;

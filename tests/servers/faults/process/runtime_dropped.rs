@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Guard, LockRuntime, ReleaseError};
+use leasehold::{Guard, LockRuntime, error::ReleaseError};
 use leasehold_testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 

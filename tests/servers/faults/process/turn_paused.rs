@@ -1,4 +1,7 @@
-use leasehold::{Clock, FenceToken, Instant, SystemClock};
+use leasehold::{
+    FenceToken,
+    time::{Clock, Instant, SystemClock},
+};
 use leasehold_testkit::{Event, RedisServer};
 
 use crate::support::{

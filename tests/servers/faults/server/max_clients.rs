@@ -1,6 +1,9 @@
 use std::{os::unix::net::UnixStream, time::Duration};
 
-use leasehold::{ConnectError, Released, StoreErrorKind};
+use leasehold::{
+    Released,
+    error::{ConnectError, StoreErrorKind},
+};
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{refusal, scene};

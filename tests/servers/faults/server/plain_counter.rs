@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Clock, Stamp, SystemClock};
+use leasehold::{
+    Stamp,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::{Event, History, RedisServer, Violation, history::Worker};
 
 use super::scene::{FIRST, SECOND, naive, run};

@@ -1,6 +1,9 @@
 //! What an acquire says that the server refused.
 
-use leasehold::{AcquireError, LockRuntime, StoreErrorKind};
+use leasehold::{
+    LockRuntime,
+    error::{AcquireError, StoreErrorKind},
+};
 
 /// Tries a lock that the server refuses to grant, and checks the error: the command has not run, and
 /// its words name the lock and the server, and say what happened and what to do.

@@ -2,7 +2,10 @@
 
 use std::{thread, time::Duration};
 
-use leasehold::{Clock, Guard, LockRuntime, SystemClock};
+use leasehold::{
+    Guard, LockRuntime,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::{Patience, RedisServer, history::Worker};
 
 use crate::support::{crew::Plan, naive::NaiveLock, patient, raw, wait};

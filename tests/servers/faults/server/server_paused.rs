@@ -1,6 +1,9 @@
 use std::{thread, time::Duration};
 
-use leasehold::{AcquireError, LeaseEnd, LossReason, ReleaseError};
+use leasehold::{
+    LeaseEnd, LossReason,
+    error::{AcquireError, ReleaseError},
+};
 use leasehold_testkit::RedisServer;
 
 use super::scene;

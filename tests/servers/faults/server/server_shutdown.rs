@@ -1,6 +1,6 @@
 use std::{thread, time::Duration};
 
-use leasehold::{AcquireError, LeaseEnd, Released};
+use leasehold::{LeaseEnd, Released, error::AcquireError};
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};

@@ -1,6 +1,6 @@
 //! Two holders of naive locks, and for how long both believe.
 
-use leasehold::{Clock, SystemClock};
+use leasehold::time::{Clock, SystemClock};
 use leasehold_testkit::{Event, History, Violation};
 
 use super::scene::{FIRST, SECOND};

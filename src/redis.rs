@@ -1,0 +1,11 @@
+//! The connection to Redis: addresses, settings, credentials, and the pool of a gate.
+
+/// The pool of connections: a `Pool` of this version becomes a [`RedisPool`].
+#[cfg(feature = "deadpool")]
+pub use leasehold_core::deadpool_redis;
+/// The client library: a `Client` or `ConnectionInfo` of this version is an address.
+pub use leasehold_core::redis_client as client;
+pub use leasehold_core::{
+    Credentials, CredentialsFuture, CredentialsProvider, RedisAddress, RedisConfig, RedisPool,
+    RedisStore, Script,
+};
