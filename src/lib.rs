@@ -1,5 +1,6 @@
 #![doc = include_str!("guide/links.md")]
 #![doc = include_str!("../README.md")]
+#![doc(test(attr(deny(unused_imports, unused_must_use, unused_mut))))]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
