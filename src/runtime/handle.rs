@@ -23,7 +23,8 @@ use super::{
 /// use std::time::Duration;
 /// use leasehold::LockRuntime;
 ///
-/// let locks = LockRuntime::embedded()?; // or: LockRuntime::connect("redis://127.0.0.1:6379").await?
+/// // Or: LockRuntime::connect("redis://127.0.0.1:6379").await?
+/// let locks = LockRuntime::embedded()?;
 /// let guard = locks.lock("orders/42")?.acquire().await?;
 /// guard.release().await?;
 ///
@@ -113,7 +114,7 @@ impl LockRuntime {
     /// Something to be done once, such as the answer to one submission of a form: the first caller
     /// runs, others hear of it while it runs and for a window after it succeeded.
     ///
-    /// It rests on the lock of the same name: whoever holds that keeps the door closed, and a
+    /// It rests on the lock of the same name: a holder of that lock keeps the door closed, and a
     /// force-release opens it.
     ///
     /// # Errors

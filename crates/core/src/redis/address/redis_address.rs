@@ -9,8 +9,8 @@ use super::{
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
-/// It is made from a text, a [`redis::Client`](Client) or a
-/// [`redis::ConnectionInfo`](ConnectionInfo). Texts are
+/// It is made from a text, a [`redis::Client`](https://docs.rs/redis/1/redis/struct.Client.html) or a
+/// [`redis::ConnectionInfo`](https://docs.rs/redis/1/redis/struct.ConnectionInfo.html). Texts are
 ///
 /// - `redis://[user:password@]host[:port][/database]`
 /// - `rediss://…` for TLS, with the feature `tls`
