@@ -140,17 +140,15 @@ impl Shop {
         let log = rows("order_pipeline:{log}".into());
         let presence = locks.lock(presence(&locks.id().to_string()))?.acquire().await?;
 
-        let guard = locks.lock("order_pipeline/log")?.acquire().await?;
-        let run = last_run(log.open(guard.stamp()).await?);
-        let run = match run.first() {
-            Some(begin) if !run.iter().any(|row| row.text.starts_with("done ")) => begin.fence,
-            _ => {
-                log.append(guard.stamp(), "begin").await?;
-                guard.fence().get()
-            }
-        };
-        log.append(guard.stamp(), &format!("joined {}", locks.id())).await?;
-        guard.release().await?;
+        let joined = format!("joined {}", locks.id());
+        let lock = locks.lock("order_pipeline/log")?;
+        let run = read(&lock, &log, |log| {
+            let run = last_run(log);
+            let is_open = !run.is_empty() && !run.iter().any(|row| row.text.starts_with("done "));
+            let begin = (!is_open).then(|| "begin".to_owned());
+            begin.into_iter().chain([joined.clone()]).collect()
+        });
+        let run = last_run(&run.await?).first().map_or(0, |begin| begin.fence);
 
         let (articles, line) =
             make_orders(|article| rows(format!("order_pipeline:{{{run}/{article}}}")));
@@ -222,12 +220,14 @@ impl Shop {
         loop {
             // Another takes the lock, and counts the stock for longer than the ttl of its lease.
             let counting = lock.acquire().ttl(COUNTING_TTL).await?;
-            article.shelf.open(counting.stamp()).await?;
-            pause(COUNTING).await;
+            match article.shelf.open(counting.stamp()).await {
+                Err(failure) if !is_lost(&failure) => return Err(failure),
+                _ => pause(COUNTING).await,
+            }
             if counting.is_held() {
                 break;
             }
-            // It was not renewed in time: this machine is very busy.
+            // It was not renewed in time: this machine is very busy. Again.
         }
         match article.shelf.append(stalled.stamp(), "late").await {
             Err(failure) if is_lost(&failure) => Ok(()),
@@ -238,45 +238,30 @@ impl Shop {
 
     /// Ends the run for this copy, and waits for the others: how many took part, how many crashed.
     async fn leave(&self, guard: Guard) -> Result<(usize, usize), Failure> {
-        let run = self.log(Some(&format!("done {}", self.locks.id()))).await?;
-        guard.release().await?;
-        let joined: Vec<_> =
-            run.iter().filter_map(|row| row.text.strip_prefix("joined ")).collect();
+        let lock = self.locks.lock("order_pipeline/log")?;
+        let done = format!("done {}", self.locks.id());
+        let log = read(&lock, &self.log, |_| vec![done.clone()]).await?;
+        drop(guard);
+        let joined = last_run(&log).iter().filter_map(|row| row.text.strip_prefix("joined "));
+        let joined: Vec<_> = joined.collect();
         for copy in &joined {
-            // It holds this lock for as long as it works.
-            self.locks.lock(presence(copy))?.acquire().await?.release().await?;
+            // The copy holds this lock for as long as it works.
+            drop(self.locks.lock(presence(copy))?.acquire().await?);
         }
-        let done = self.log(None).await?;
-        let done = done.iter().filter(|row| row.text.starts_with("done ")).count();
+        let log = read(&lock, &self.log, |_| vec![]).await?;
+        let done = last_run(&log).iter().filter(|row| row.text.starts_with("done ")).count();
         Ok((joined.len(), joined.len().saturating_sub(done)))
-    }
-
-    /// The rows of this run, after a note is added.
-    async fn log(&self, note: Option<&str>) -> Result<Vec<Row>, Failure> {
-        let guard = self.locks.lock("order_pipeline/log")?.acquire().await?;
-        if let Some(note) = note {
-            self.log.append(guard.stamp(), note).await?;
-        }
-        let run = last_run(self.log.open(guard.stamp()).await?);
-        guard.release().await?;
-        Ok(run)
     }
 
     /// Does all orders again, in mind, and compares: how many sales found too little in stock.
     async fn audit(&self) -> Result<usize, Failure> {
         let mut short = 0;
-        for Article { name, orders, shelf } in &self.articles {
-            let guard =
-                self.locks.lock(format!("order_pipeline/article/{name}"))?.acquire().await?;
-            let rows = shelf.open(guard.stamp()).await?;
-            guard.release().await?;
-            if rows.len() != orders.len() {
-                return Err(format!(
-                    "broken: {name}: {} rows for {} orders",
-                    rows.len(),
-                    orders.len()
-                )
-                .into());
+        for article in &self.articles {
+            let Article { name, orders, shelf } = article;
+            let rows = read(&self.lock(article)?, shelf, |_| vec![]).await?;
+            let (done, all) = (rows.len(), orders.len());
+            if done != all {
+                return Err(format!("broken: {name}: {done} rows for {all} orders").into());
             }
             let (mut stock, mut fence) = (0, 0);
             for (order, row) in orders.iter().zip(rows) {
@@ -284,12 +269,10 @@ impl Shop {
                 stock = order.stock_after(before);
                 short += usize::from(stock == before);
                 // The row names the fence of the outer lease, and was written under the inner one.
-                let expected = format!("{} {stock} {}", order.number, row.fence);
-                if row.text != expected || row.fence <= fence {
-                    return Err(format!(
-                        "broken: {name}: {row:?} after fence {fence}, not {expected}"
-                    )
-                    .into());
+                let right = format!("{} {stock} {}", order.number, row.fence);
+                if row.text != right || row.fence <= fence {
+                    let broken = format!("broken: {name}: {row:?} after {fence}, not {right}");
+                    return Err(broken.into());
                 }
                 fence = row.fence;
             }
@@ -318,9 +301,38 @@ fn presence(copy: &str) -> String {
     format!("order_pipeline/copy/{copy}")
 }
 
-fn last_run(mut log: Vec<Row>) -> Vec<Row> {
+/// Reads all rows under their lock, and adds some of its own; again, if the lease was lost.
+async fn read(
+    lock: &ReentrantLock,
+    rows: &Rows,
+    more: impl Fn(&[Row]) -> Vec<String>,
+) -> Result<Vec<Row>, Failure> {
+    loop {
+        let guard = lock.acquire().await?;
+        match read_as(&guard, rows, &more).await {
+            Err(failure) if is_lost(&failure) => {}
+            read => return read,
+        }
+    }
+}
+
+async fn read_as(
+    guard: &Guard,
+    rows: &Rows,
+    more: impl Fn(&[Row]) -> Vec<String>,
+) -> Result<Vec<Row>, Failure> {
+    let mut read = rows.open(guard.stamp()).await?;
+    for text in more(&read) {
+        rows.append(guard.stamp(), &text).await?;
+        read.push(Row { fence: guard.fence().get(), text });
+    }
+    Ok(read)
+}
+
+/// The rows of a log since the last run began.
+fn last_run(log: &[Row]) -> &[Row] {
     let begin = log.iter().rposition(|row| row.text == "begin").unwrap_or(log.len());
-    log.split_off(begin)
+    &log[begin..]
 }
 
 fn stock_in(row: Option<&Row>) -> Result<i64, Failure> {
