@@ -117,7 +117,11 @@ impl RowsSubject {
         let query = sqlx::query(statement).bind(name).bind(i64::from(presented.fence));
         let query = query.bind(presented.lease.to_string());
         let query = if let Some(value) = value { query.bind(value) } else { query };
-        let mut conn = pool.acquire().await.expect("a connection");
+        // The relay may cut off the connection that the pool makes, too.
+        let mut conn = match pool.acquire().await {
+            Ok(conn) => conn,
+            failed => return ended(failed),
+        };
         let done = match query.execute(&mut *conn).await {
             Ok(done) => done,
             failed => return ended(failed),

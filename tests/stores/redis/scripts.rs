@@ -81,11 +81,11 @@ async fn every_command_survives_a_script_flush() {
 #[test]
 fn an_acquire_without_a_ttl_or_window_writes_nothing() {
     const SCRIPT: &str = concat!(
-        include_str!("../../../../core/src/lua/grant.lua"),
-        include_str!("../../../../core/src/lua/alone.lua"),
-        include_str!("../../../../core/src/lua/queue.lua"),
-        include_str!("../../../../core/src/lua/ask.lua"),
-        include_str!("../../../../core/src/lua/acquire.lua"),
+        include_str!("../../../crates/core/src/lua/grant.lua"),
+        include_str!("../../../crates/core/src/lua/alone.lua"),
+        include_str!("../../../crates/core/src/lua/queue.lua"),
+        include_str!("../../../crates/core/src/lua/ask.lua"),
+        include_str!("../../../crates/core/src/lua/acquire.lua"),
     );
     let server = RedisServer::start();
     let refused = |args: &[&str], what: &str| {

@@ -29,7 +29,7 @@ fn words_after<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = Strin
 #[test]
 fn every_case_is_in_the_table() {
     let mut written = BTreeSet::new();
-    for file in rust_files("src/contract/cases") {
+    for file in rust_files("crates/testkit/src/contract/cases") {
         let part = Path::new(&file).file_stem().unwrap().to_string_lossy().into_owned();
         let names: Vec<_> = words_after(&source(&file), "pub(crate) async fn ").collect();
         written.extend(names.into_iter().map(|name| format!("{part}::{name}")));
@@ -43,7 +43,7 @@ fn every_case_is_in_the_table() {
 fn every_subject_has_its_suite() {
     let sources = |folder| rust_files(folder).iter().map(|file| source(file)).collect::<String>();
     let subjects: BTreeSet<_> =
-        words_after(&sources("src/contract"), "impl StoreUnderTest for ").collect();
+        words_after(&sources("crates/testkit/src/contract"), "impl StoreUnderTest for ").collect();
     let suites: BTreeSet<_> =
         words_after(&sources("tests/stores/contract"), "leasehold_testkit::contract_suite!(")
             .collect();
