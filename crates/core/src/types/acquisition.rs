@@ -1,6 +1,6 @@
 use std::{fmt, str::FromStr};
 
-use uuid::Uuid;
+use uuid::{Uuid, fmt::Hyphenated};
 
 /// The identity of one runtime in one process, never shared and never used again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,9 +86,17 @@ impl fmt::Debug for AcquisitionId {
 impl FromStr for AcquisitionId {
     type Err = AcquisitionIdError;
 
+    /// Reads what [`Display`](fmt::Display) writes and nothing else: lower case, with hyphens, and a
+    /// number without a sign or leading zeros. Two texts are never one id.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || AcquisitionIdError { text: text.into() };
         let (runtime, number) = text.split_once(':').ok_or_else(error)?;
+        let is_plain = runtime.len() == Hyphenated::LENGTH
+            && !runtime.bytes().any(|byte| byte.is_ascii_uppercase())
+            && (number == "0" || number.starts_with(|first| matches!(first, '1'..='9')));
+        if !is_plain {
+            return Err(error());
+        }
         let runtime = Uuid::try_parse(runtime).map_err(|_| error())?;
         let number = number.parse().map_err(|_| error())?;
         Ok(Self::new(RuntimeId(runtime), number))
@@ -112,6 +120,15 @@ mod tests {
         assert_eq!(id.to_string(), "00000000-0000-0000-0000-000000000007:42");
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.to_text(), id.to_string());
+        let runtime = "abcdef00-0000-0000-0000-000000000007";
+        assert!(format!("{runtime}:0").parse::<AcquisitionId>().is_ok());
+        for number in ["+42", "042", "-1", "", " 42", "00"] {
+            assert!(format!("{runtime}:{number}").parse::<AcquisitionId>().is_err(), "{number}");
+        }
+        for runtime in [runtime.to_uppercase(), runtime.replace('-', ""), format!("{{{runtime}}}")]
+        {
+            assert!(format!("{runtime}:42").parse::<AcquisitionId>().is_err(), "{runtime}");
+        }
         assert!("7:42".parse::<AcquisitionId>().is_err());
         assert!("00000000-0000-0000-0000-000000000007".parse::<AcquisitionId>().is_err());
     }

@@ -55,10 +55,13 @@ impl TryFrom<i64> for FenceToken {
 impl FromStr for FenceToken {
     type Err = FenceTokenError;
 
+    /// Reads what [`Display`](fmt::Display) writes: digits without a sign or leading zeros.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse::<u64>()
-            .map_err(|_| FenceTokenError { value: text.into() })
-            .and_then(Self::try_from)
+        let error = || FenceTokenError { value: text.into() };
+        if !text.starts_with(|first| matches!(first, '1'..='9')) {
+            return Err(error());
+        }
+        text.parse::<u64>().map_err(|_| error()).and_then(Self::try_from)
     }
 }
 

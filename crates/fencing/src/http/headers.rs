@@ -1,3 +1,5 @@
+use std::str::FromStr;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 use leasehold_core::Stamp;
 
@@ -42,10 +44,7 @@ pub fn read_stamp(headers: &HeaderMap) -> Result<Stamp, HeaderError> {
     Ok(Stamp::new(fence, lease))
 }
 
-fn read<T>(headers: &HeaderMap, name: &HeaderName) -> Result<T, HeaderError>
-where
-    T: std::str::FromStr + ToString,
-{
+fn read<T: FromStr>(headers: &HeaderMap, name: &HeaderName) -> Result<T, HeaderError> {
     let header = || Box::from(name.as_str());
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -54,11 +53,9 @@ where
     if values.next().is_some() {
         return Err(HeaderError::Repeated { header: header() });
     }
-    let read = value.to_str().ok().and_then(|text| Some((text, text.parse::<T>().ok()?)));
-    match read {
-        Some((text, read)) if read.to_string() == text => Ok(read),
-        _ => Err(HeaderError::Malformed { header: header(), value: beginning(value) }),
-    }
+    let malformed = || HeaderError::Malformed { header: header(), value: beginning(value) };
+    let text = value.to_str().map_err(|_| malformed())?;
+    text.parse().map_err(|_| malformed())
 }
 
 /// Why a request carries no stamp that can be read.

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -9,9 +9,10 @@ use super::lane::{Entered, Lane, Message, NoPlace, Told, Turn};
 
 /// One lane per resource, in which requests go one after another in the order they came.
 ///
-/// A lane exists while a request is in it, so there are never more lanes than requests.
+/// A lane exists while a request is in it, so there are never more lanes than requests. The map is
+/// locked before a lane where both are.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Lane>>);
+pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Arc<Mutex<Lane>>>>);
 
 impl Lanes {
     /// Enters the lane of a resource; see [`Lane::enter`].
@@ -21,27 +22,31 @@ impl Lanes {
         presented: Stamp,
         most: usize,
     ) -> Result<Place, NoPlace> {
-        let mut lanes = self.lock();
+        let mut lanes = lock(&self.0);
         let resource: Arc<str> = resource.into();
-        let entered = if let Some(lane) = lanes.get_mut(&resource) {
-            lane.enter(presented, most)?
-        } else {
-            let mut lane = Lane::default();
-            let entered = lane.enter(presented, most)?;
-            lanes.insert(Arc::clone(&resource), lane);
-            entered
+        let (lane, entered) = match lanes.entry(Arc::clone(&resource)) {
+            Entry::Occupied(known) => {
+                let lane = Arc::clone(known.get());
+                let entered = lock(&lane).enter(presented, most)?;
+                (lane, entered)
+            }
+            Entry::Vacant(vacant) => {
+                let mut lane = Lane::default();
+                let entered = lane.enter(presented, most)?;
+                (Arc::clone(vacant.insert(Arc::new(Mutex::new(lane)))), entered)
+            }
         };
-        Ok(Place { lanes: Arc::clone(self), resource, entered })
+        Ok(Place { lanes: Arc::clone(self), resource, lane, entered })
     }
 
     /// How many resources have a request in their lane.
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
+        lock(&self.0).len()
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Lane>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A place in the lane of a resource; dropping it leaves the lane.
@@ -49,6 +54,7 @@ impl Lanes {
 pub(super) struct Place {
     lanes: Arc<Lanes>,
     resource: Arc<str>,
+    lane: Arc<Mutex<Lane>>,
     entered: Entered,
 }
 
@@ -67,7 +73,9 @@ impl Place {
     /// gives both up.
     pub(super) async fn turn(&mut self) -> Told {
         loop {
-            match self.in_lane(|lane| lane.ask(self.entered.number)) {
+            // Not in the `match`, which would keep the lane locked.
+            let turn = lock(&self.lane).ask(self.entered.number);
+            match turn {
                 Turn::Now(told) => return told,
                 Turn::Later(told) => {
                     if let Ok(told) = told.await {
@@ -80,24 +88,20 @@ impl Place {
 
     /// Tells those in the lane what the gate has seen.
     pub(super) fn seen(&self, stamp: Stamp) {
-        self.in_lane(|lane| lane.on_told(stamp)).into_iter().for_each(Message::send);
-    }
-
-    fn in_lane<T>(&self, step: impl FnOnce(&mut Lane) -> T) -> T {
-        // It is there: a lane lasts while a place is in it.
-        step(self.lanes.lock().entry(Arc::clone(&self.resource)).or_default())
+        let messages = lock(&self.lane).on_told(stamp);
+        messages.into_iter().for_each(Message::send);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut lanes = self.lanes.lock();
-        let Some(lane) = lanes.get_mut(&self.resource) else { return };
+        let mut lanes = lock(&self.lanes.0);
+        let mut lane = lock(&self.lane);
         let message = lane.leave(self.entered.number);
         if lane.is_empty() {
             lanes.remove(&self.resource);
         }
-        drop(lanes);
+        drop((lane, lanes));
         if let Some(message) = message {
             message.send();
         }
