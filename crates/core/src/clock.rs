@@ -31,8 +31,25 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn unix_time(&self) -> Duration;
 }
 
+/// The output of some work, or `None` when the deadline comes first.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the work.
+pub(crate) async fn within<T>(
+    clock: &dyn Clock,
+    deadline: Instant,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = clock.sleep_until(deadline) => None,
+    }
+}
+
 /// A point in time of a [`Clock`], in nanoseconds since an origin that only differences cancel.
-// The origin is one: zero is left over for an `Option<Instant>`, which is no larger.
+// The origin is one: `Option<Instant>` uses the zero, and is no larger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instant(NonZeroU64);
 

@@ -13,7 +13,7 @@ use leasehold_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{plan::Renewing, seam::Rules, signal::Lost};
+use crate::{plan::Renewing, seam::Rules};
 
 /// What all leases of a runtime share.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Common {
     }
 }
 
-/// What a task takes over: one token of a turn.
+/// What a task takes over: one token of a turn, with the options of its lease.
 #[derive(Debug, Clone)]
 pub struct Share {
     /// The turn's grant.
@@ -68,7 +68,7 @@ pub struct Share {
 ///
 /// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
 /// before it does anything else. Lost never turns back into held.
-// There are very many of them: what is rare or can be found elsewhere is not kept here.
+// A process may have very many: it holds only what is common and found nowhere else.
 pub struct HeldLease {
     turn: Arc<Grant>,
     number: u64,
@@ -89,7 +89,7 @@ struct Life {
 }
 
 impl HeldLease {
-    /// Takes over a share of a turn at `now`; [`taken`](Self::taken) follows outside of every lock.
+    /// Takes over a share of a turn at `now`; call [`taken`](Self::taken) outside of every lock.
     pub fn new(
         share: &Share,
         now: Instant,
@@ -135,12 +135,12 @@ impl HeldLease {
         life.closed_until = life.closed_until.max(Some(at));
     }
 
-    /// Keeps the lock closed until `at` at least, however the lease ends, if the state that this
-    /// answers is held.
+    /// Keeps the lock closed until `at` at least, however the lease ends, if the state that is
+    /// returned is held.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
         let _ = self.state();
         let mut life = self.life();
-        // Under one lock: whoever ends the lease afterwards finds it.
+        // Under one lock: the end of the lease, which comes later, finds the new time.
         let state = life.rules.present();
         if state.is_held() {
             life.closed_until = life.closed_until.max(Some(at));
@@ -148,7 +148,7 @@ impl HeldLease {
         state
     }
 
-    /// Until when the lock stays closed if the lease ends before; `None` where nobody asked.
+    /// Until when the lock stays closed if the lease ends before; `None` if nobody asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
         (self.common.rules.closes)(self.life().closed_until)
     }
@@ -219,8 +219,8 @@ impl HeldLease {
 
     /// Whether a belief until `until` was given for a ttl.
     ///
-    /// A grant that was pushed is believed for a claim window only, until its first renewal: that
-    /// little is left of it is right, and no sign of a slow server.
+    /// A grant that was pushed is believed for a claim window only, until its first renewal. Little
+    /// is left of it then, which is no sign of a slow server.
     fn had_a_ttl(&self, until: Instant) -> bool {
         until.saturating_since(self.since) >= self.ttl().get() / 2
     }
@@ -231,20 +231,15 @@ impl HeldLease {
         self.change(now, |rules| (rules.lose(now, reason), ())).0
     }
 
-    /// The holder gives the lease back at `now`: it is over in memory, and nobody is told yet.
+    /// Releases the lease in memory at `now`, without telling anybody.
     ///
-    /// For callers inside of a lock; [`Farewell::tell`] follows outside of it.
-    pub fn release(self: &Arc<Self>, now: Instant) -> Farewell {
+    /// For callers inside of a lock; call [`ReleasedLease::tell`] outside of it.
+    pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
         let mut life = self.life();
         let (before, state) = (life.rules.present(), life.rules.release(now));
         let (ended, belief) = (before.is_held(), life.rules.belief());
         drop(life);
-        Farewell { lease: Arc::clone(self), state, belief, ended, at: now }
-    }
-
-    /// A future that resolves when the lease is over.
-    pub fn lost(self: &Arc<Self>) -> Lost {
-        Lost::of(Arc::clone(self))
+        ReleasedLease { lease: Arc::clone(self), state, belief, ended, at: now }
     }
 
     /// A token that is cancelled when the lease is over.
@@ -257,7 +252,7 @@ impl HeldLease {
         token
     }
 
-    /// Reads a little of what commands and their answers change, to have it in a cache.
+    /// Reads a part of what commands and their answers change, to bring it into the cache.
     pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
         black_box((Arc::strong_count(self), self.life.is_poisoned()));
         &self.turn
@@ -268,14 +263,13 @@ impl HeldLease {
         self.horizon().0
     }
 
-    /// The same, and until when the server has what the lease is a part of, whatever `max_hold`
-    /// says.
+    /// The same, and until when the turn is believed, whatever `max_hold` says.
     pub(crate) fn horizon(&self) -> (Instant, Instant) {
         let life = self.life();
         (life.rules.deadline().unwrap_or_default(), life.rules.belief())
     }
 
-    /// Applies a rule, which answers with the state after it and something else.
+    /// Applies a rule, which returns the state after it and a value of its own.
     fn change<T>(
         &self,
         now: Instant,
@@ -303,7 +297,7 @@ impl HeldLease {
 
     /// Cancels the token that somebody asked for.
     fn tell_end(&self) {
-        // Outside of the lock: it wakes whoever waits.
+        // Outside of the lock: it wakes tasks.
         let token = self.life().ended.clone();
         token.iter().for_each(CancellationToken::cancel);
     }
@@ -313,10 +307,10 @@ impl HeldLease {
     }
 }
 
-/// A lease that its holder gave back, before anybody was told.
+/// A lease that was released in memory, before anybody was told.
 #[derive(Debug)]
-#[must_use = "whoever watches the lease is to be told"]
-pub struct Farewell {
+#[must_use = "those who wait for the end of the lease have to be told"]
+pub struct ReleasedLease {
     lease: Arc<HeldLease>,
     state: LeaseState,
     belief: Instant,
@@ -324,18 +318,18 @@ pub struct Farewell {
     at: Instant,
 }
 
-impl Farewell {
-    /// What the holder could believe until it gave the lease back.
+impl ReleasedLease {
+    /// The state of the lease when it was released.
     pub fn state(&self) -> LeaseState {
         self.state
     }
 
-    /// Until when whoever takes the next lease of the turn may believe.
+    /// Until when the next lease of the turn may be believed.
     pub fn belief(&self) -> Instant {
         self.belief
     }
 
-    /// Tells everybody who watches the lease, and the metrics.
+    /// Wakes those who wait for the end of the lease, and counts it.
     pub fn tell(self, end: HoldEnd) {
         let Self { lease, state, ended, at, .. } = self;
         match state {

@@ -3,16 +3,14 @@
 //!
 //! - [`HeldLease`] is one lease in its holder's eyes, with the signal of its loss.
 //! - [`RenewalPlan`] says when a turn is due, as a pure function of time and outcome.
-//! - [`Watches`] is what is watched, and [`Watchdog`] the thin driver: one task per runtime, due
-//!   turns in one command.
+//! - [`Watches`] holds the turns that are watched, and [`Watchdog`] is the thin driver: one task per
+//!   runtime, which renews due turns together.
 
 mod batch;
-mod company;
-mod driver;
 mod due;
-mod keeper;
 mod lease;
 mod plan;
+mod renewal;
 #[doc(hidden)]
 pub mod seam;
 mod signal;
@@ -21,14 +19,11 @@ mod slots;
 mod tests;
 mod watchdog;
 mod watches;
-mod watchlist;
-mod work;
 
 pub use due::DueQueue;
-pub use keeper::TurnKeeper;
-pub use lease::{Common, Farewell, HeldLease, Share};
+pub use lease::{Common, HeldLease, ReleasedLease, Share};
 pub use plan::{RenewalPlan, Renewing};
 pub use signal::{LeaseEnd, Lost};
 pub use slots::Key;
-pub use watchdog::Watchdog;
+pub use watchdog::{TurnKeeper, Watchdog};
 pub use watches::{Watch, Watches};

@@ -30,8 +30,8 @@ impl fmt::Display for LeaseEnd {
 
 /// A future that resolves when a lease is over; it borrows nothing.
 ///
-/// It watches the lease's own deadline too, so it resolves in time even if nobody else looks, and
-/// every poll looks at the clock itself: after a pause a timer may come late.
+/// It also watches the deadline of the lease by itself. Every poll reads the clock, because a timer
+/// may come late after a pause of the process.
 ///
 /// # Cancel safety
 ///
@@ -59,10 +59,10 @@ pub struct Lost {
     ended: Pin<Box<dyn Future<Output = LeaseEnd> + Send>>,
 }
 
-impl Lost {
-    pub(crate) fn of(lease: Arc<HeldLease>) -> Self {
-        let ended = Box::pin(end_of(Arc::clone(&lease)));
-        Self { lease, ended }
+impl HeldLease {
+    /// A future that resolves when the lease is over.
+    pub fn lost(self: &Arc<Self>) -> Lost {
+        Lost { lease: Arc::clone(self), ended: Box::pin(end_of(Arc::clone(self))) }
     }
 }
 

@@ -19,9 +19,7 @@ use leasehold_core::{
 };
 
 use crate::{
-    Common, HeldLease, Renewing, Share, Watches,
-    batch::{Batch, Renewed},
-    seam::Rules,
+    Common, HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed, seam::Rules,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -75,7 +73,7 @@ impl Entropy for TestEntropy {
 /// A watchdog without its task, and a server that is nothing but its answers.
 struct Scene {
     clock: Arc<TestClock>,
-    watches: Watches,
+    watches: Arc<Watches>,
     runtime: RuntimeId,
     metrics: Arc<ClassMetrics>,
     leases: Vec<Arc<HeldLease>>,
@@ -136,13 +134,13 @@ impl Scene {
         while self.clock.now() < end {
             let now = self.clock.now();
             self.hear_answers(now);
-            let work = self.watches.list().take_due(now).expect("it is not stopped");
+            let work = self.watches.take_due(now).expect("it is not stopped");
             assert!(work.lost.is_empty(), "{} turns are lost at {now:?}", work.lost.len());
             self.lags.extend(work.lags);
             for batch in work.batches {
                 self.send(now, batch, weather);
             }
-            let until = self.watches.list().sleep_until(end);
+            let until = self.watches.sleep_until(end);
             let answer = self.on_its_way.first_key_value().map_or(end, |((at, _), _)| *at);
             // Timers count in milliseconds, and round up.
             self.clock.set(until.min(answer).max(now + MS));
@@ -166,7 +164,7 @@ impl Scene {
         while let Some(first) = self.on_its_way.first_entry()
             && first.key().0 <= now
         {
-            let lost = first.remove().settle(now, self.watches.list());
+            let lost = first.remove().settle(now, &self.watches);
             assert!(lost.is_empty());
         }
     }

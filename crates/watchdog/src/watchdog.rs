@@ -1,29 +1,47 @@
-use std::sync::Arc;
+use std::{fmt, sync::Arc, time::Duration};
 
-use leasehold_core::{LockStore, metric::Metrics};
-use tokio::runtime::Handle;
+use leasehold_core::{
+    Instant, LockName, LockStore,
+    lease::{Grant, LossReason},
+    metric::Metrics,
+    outage::{AtStake, Subject},
+};
+use tokio::{runtime::Handle, select, task::JoinSet};
 
-use crate::{driver::Driver, keeper::TurnKeeper, watches::Watches};
+use crate::{
+    renewal::Renewed,
+    watches::{Watches, Work},
+};
+
+/// The owner of the turns of a runtime, which is told when a turn is lost.
+pub trait TurnKeeper: fmt::Debug + Send + Sync + 'static {
+    /// Takes note that a turn is lost. Its lease is lost already; its lock stays closed until
+    /// `closed_until`. Must not block.
+    fn lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>);
+
+    /// How many tasks wait for a lock.
+    fn waiting(&self) -> usize;
+}
 
 /// Renews the turns of one runtime and notices the ones that end.
 ///
-/// One task does it all. It dies with this handle, and if it dies before, every lease it watched
-/// becomes lost at once: nobody believes in a lease that nobody renews.
+/// One task does all of it, and ends when this handle is dropped. If the task dies earlier, every
+/// lease that it watched is lost at once, because nothing renews it any more.
 #[derive(Debug)]
 pub struct Watchdog {
-    watches: Watches,
+    watches: Arc<Watches>,
 }
 
 impl Watchdog {
     /// Starts the task on a tokio runtime.
     pub fn start(
         runtime: &Handle,
-        watches: Watches,
+        watches: Arc<Watches>,
         store: Arc<dyn LockStore>,
         keeper: Arc<dyn TurnKeeper>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let driver = Driver::new(Arc::clone(watches.list()), store, keeper, metrics);
+        let driver = Driver::new(Arc::clone(&watches), store, keeper, metrics);
         drop(runtime.spawn(driver.run()));
         Self { watches }
     }
@@ -31,6 +49,126 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.watches.list().stop();
+        self.watches.stop();
+    }
+}
+
+/// The watchdog's task: sleeps until something is due, sends it, and applies the answers.
+#[derive(Debug)]
+struct Driver {
+    watches: Arc<Watches>,
+    store: Arc<dyn LockStore>,
+    keeper: Arc<dyn TurnKeeper>,
+    metrics: Arc<Metrics>,
+    // Aborted with the driver: nothing outlives it.
+    in_flight: JoinSet<Renewed>,
+    probes: JoinSet<()>,
+    shown_at: Instant,
+}
+
+impl Driver {
+    /// How often metrics are shown and outages are logged.
+    const TICK: Duration = Duration::from_secs(5);
+    /// How long a probe waits for its answer.
+    const PROBE: Duration = Duration::from_secs(2);
+
+    fn new(
+        watches: Arc<Watches>,
+        store: Arc<dyn LockStore>,
+        keeper: Arc<dyn TurnKeeper>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let (in_flight, probes, shown_at) = (JoinSet::new(), JoinSet::new(), Instant::default());
+        Self { watches, store, keeper, metrics, in_flight, probes, shown_at }
+    }
+
+    async fn run(mut self) {
+        while let Some(work) = self.watches.take_due(self.watches.clock().now()) {
+            self.send(work);
+            self.show();
+            let until = self.watches.sleep_until(self.shown_at + Self::TICK);
+            select! {
+                biased;
+                Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {
+                    // A command that panicked has reported itself as unconfirmed.
+                    if let Ok(renewed) = done {
+                        self.apply(renewed);
+                    }
+                }
+                () = self.watches.wake.notified() => {}
+                () = self.watches.clock().sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn send(&mut self, work: Work) {
+        for lag in work.lags {
+            self.metrics.store().renewal_lag(lag);
+        }
+        for batch in work.batches {
+            let renewing = batch.renew(Arc::clone(&self.store), Arc::clone(&self.watches));
+            self.in_flight.spawn(renewing);
+        }
+        for (turn, reason, closed_until) in work.lost {
+            self.keeper.lost(&turn, reason, closed_until);
+        }
+    }
+
+    fn apply(&self, renewed: Renewed) {
+        let now = self.watches.clock().now();
+        match &renewed.answers {
+            Ok(_) => self.metrics.store().renewal(now.saturating_since(renewed.sent_at)),
+            Err(error) => self.metrics.store().error(error.kind()),
+        }
+        self.report_lost(renewed.settle(now, &self.watches), LossReason::Gone);
+    }
+
+    fn report_lost(&self, lost: Vec<Arc<Grant>>, reason: LossReason) {
+        for turn in lost {
+            self.keeper.lost(&turn, reason, None);
+        }
+    }
+
+    /// Describes and zeroes the series again, for a recorder that was installed meanwhile.
+    fn show(&mut self) {
+        let now = self.watches.clock().now();
+        if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
+            let unreachable = self.watches.common().outages().unreachable_for(now);
+            self.metrics.store().unreachable(unreachable);
+            self.metrics.show(now);
+            self.shown_at = now;
+            self.log_outage(now);
+            self.probe(now);
+        }
+    }
+
+    /// Logs which commands failed, and what depends on the server.
+    fn log_outage(&self, now: Instant) {
+        self.watches
+            .common()
+            .outages()
+            .tick(now, || AtStake { leases: self.watches.held(), waiting: self.keeper.waiting() });
+    }
+
+    /// Asks a server that is out of reach whether it is back, if no other command does.
+    fn probe(&mut self, now: Instant) {
+        while self.probes.try_join_next().is_some() {}
+        if !self.watches.common().outages().needs_probe() {
+            return;
+        }
+        let Ok(name) = LockName::new(Subject::PROBE) else { return };
+        let store = Arc::clone(&self.store);
+        self.probes.spawn(async move {
+            // The store itself notes the answer.
+            let _ = store.inspect(&name, now + Self::PROBE).await;
+        });
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Runs also when the task panics or its tokio runtime stops.
+        self.report_lost(self.watches.abandon(), LossReason::WatchdogStopped);
+        self.log_outage(self.watches.clock().now());
     }
 }

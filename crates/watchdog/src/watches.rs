@@ -1,38 +1,112 @@
-use std::sync::Arc;
-
-use leasehold_core::{Entropy, Instant, metric::ClassMetrics};
-
-use crate::{
-    lease::{Common, HeldLease, Share},
-    slots::Key,
-    watchlist::Watchlist,
+use std::{
+    hint::black_box,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-/// The turns that a [`Watchdog`](crate::Watchdog) watches; clones are the same.
-///
-/// Nothing here blocks or calls back, so it may be used inside of a caller's own lock.
-#[derive(Debug, Clone)]
-pub struct Watches(Arc<Watchlist>);
+use leasehold_core::{
+    Clock, Entropy, Instant, Ttl,
+    lease::{Grant, LeaseState, LossReason},
+    metric::ClassMetrics,
+};
+use tokio::sync::Notify;
 
-/// A turn that is watched, to be given back when it need not be any more.
+use crate::{
+    batch::{Attempt, Batch, Batches, SpareRoom},
+    due::DueQueue,
+    lease::{Common, HeldLease, Share},
+    plan::{RenewalPlan, Renewing},
+    slots::Key,
+};
+
+/// The turns that a [`Watchdog`](crate::Watchdog) watches, shared with its task.
+///
+/// Nothing here blocks or calls back, so callers may use it inside of their own lock.
+#[derive(Debug)]
+pub struct Watches {
+    state: Mutex<State>,
+    pub(crate) wake: Notify,
+    common: Arc<Common>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// A turn that is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watch(Key);
+pub struct Watch(pub(crate) Key);
+
+/// What is to be done at one instant.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Renewals to send.
+    pub(crate) batches: Batches,
+    /// How late the renewals are.
+    pub(crate) lags: Vec<Duration>,
+    /// Turns that ended early, and until when their locks stay closed.
+    pub(crate) lost: Vec<(Arc<Grant>, LossReason, Option<Instant>)>,
+}
+
+#[derive(Debug)]
+struct State {
+    queue: DueQueue<Watched>,
+    sleeps_until: Instant,
+    renews: fn(bool) -> bool,
+    stopped: bool,
+}
+
+/// A turn, and the lease of it that is held; none while the turn is on offer.
+#[derive(Debug)]
+struct Watched {
+    turn: Arc<Grant>,
+    lease: Option<Arc<HeldLease>>,
+    plan: RenewalPlan,
+}
+
+/// Who holds a lease of a turn.
+#[derive(Debug)]
+pub(crate) enum Holder {
+    /// The turn is not watched any more.
+    Unwatched,
+    /// Nobody: the turn is on offer.
+    Nobody,
+    /// The holder of this lease.
+    Lease(Arc<HeldLease>),
+}
+
+/// A turn that is due, or may be renewed along with one that is: when, its key, and its held lease.
+type Due = (Instant, Key, Option<Arc<HeldLease>>);
+
+/// How far ahead of its time a renewal may be sent in a command that is sent anyway.
+const EARLY: Duration = Duration::from_millis(300);
+/// How many turns that are not due yet are examined to fill the commands.
+const MAX_EXAMINED: usize = 8 * Batch::MAX;
+/// When to look again at a turn that is on offer.
+const LATER: Duration = Duration::from_secs(1);
 
 impl Watches {
-    /// Nothing is watched yet, and nobody watches before a watchdog is started.
-    pub fn new(common: Arc<Common>, entropy: Arc<dyn Entropy>) -> Self {
-        Self(Arc::new(Watchlist::new(common, entropy)))
+    /// Nothing is watched yet; a [`Watchdog`](crate::Watchdog) has to be started.
+    pub fn new(common: Arc<Common>, entropy: Arc<dyn Entropy>) -> Arc<Self> {
+        let state = Mutex::new(State {
+            queue: DueQueue::new(),
+            sleeps_until: Instant::default(),
+            renews: common.rules().renews,
+            stopped: false,
+        });
+        Arc::new(Self { state, wake: Notify::new(), common, entropy })
     }
 
     /// What the leases that are taken here share.
     pub fn common(&self) -> &Arc<Common> {
-        self.0.common()
+        &self.common
     }
 
-    /// Takes over a share of a turn, watched from now on if it was not before.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &**self.common.clock()
+    }
+
+    /// Takes over a share of a turn, and watches the turn if it is not watched yet.
     ///
-    /// [`HeldLease::taken`] is to be called outside of every lock. Where the watchdog's task has
-    /// ended there is no watch, and the lease is the caller's to lose.
+    /// Call [`HeldLease::taken`] afterwards, outside of every lock. When the watchdog's task has
+    /// ended there is no watch, and the caller has to report the lease as lost.
     pub fn take(
         &self,
         watch: Option<Watch>,
@@ -40,42 +114,285 @@ impl Watches {
         now: Instant,
         metrics: Arc<ClassMetrics>,
     ) -> (Arc<HeldLease>, Option<Watch>) {
-        let lease = HeldLease::new(share, now, self.common(), metrics);
-        let key = self.0.occupy(watch.map(|watch| watch.0), &lease, share.renewing, now);
+        let lease = HeldLease::new(share, now, &self.common, metrics);
+        let key = self.occupy(watch.map(|watch| watch.0), &lease, share.renewing, now);
         (lease, key.map(Watch))
     }
 
-    /// Nobody holds a lease of the turn any more, and the turn goes on: it is not renewed.
-    pub fn vacate(&self, watch: Watch) {
-        self.0.vacate(watch.0);
+    fn occupy(
+        &self,
+        key: Option<Key>,
+        lease: &Arc<HeldLease>,
+        renewing: Renewing,
+        now: Instant,
+    ) -> Option<Key> {
+        let fraction = self.entropy.fraction();
+        let mut state = self.state();
+        if state.stopped {
+            return None;
+        }
+        let known = key.filter(|key| state.queue.get(*key).is_some());
+        let key = known.unwrap_or_else(|| state.insert(lease));
+        let at = state.occupy(key, lease, renewing, now, fraction);
+        if at < state.sleeps_until {
+            self.wake.notify_one();
+        }
+        Some(key)
     }
 
-    /// Watches a turn no longer.
+    /// Stops renewing a turn of which no lease is held any more, and goes on watching it.
+    pub fn vacate(&self, watch: Watch) {
+        let mut state = self.state();
+        let left = state.queue.get_mut(watch.0).and_then(|watched| watched.lease.take());
+        drop((state, left));
+    }
+
+    /// Stops watching a turn.
     pub fn forget(&self, watch: Watch) {
-        drop(self.0.remove(watch.0));
+        drop(self.remove(watch.0));
+    }
+
+    /// Stops watching a turn, and returns the lease of it that was held.
+    pub(crate) fn remove(&self, key: Key) -> Option<Arc<HeldLease>> {
+        // Dropped outside the lock: the last reference to a lease runs its destructor.
+        let removed = self.state().queue.remove(key);
+        removed.and_then(|watched| watched.lease)
+    }
+
+    /// The leases that are held now.
+    pub fn leases(&self) -> Vec<Arc<HeldLease>> {
+        let state = self.state();
+        state.queue.iter().filter_map(|watched| watched.lease.clone()).collect()
+    }
+
+    /// How many leases are held.
+    pub(crate) fn held(&self) -> usize {
+        self.state().queue.iter().filter(|watched| watched.lease.is_some()).count()
+    }
+
+    /// How many turns are watched now.
+    pub fn watched(&self) -> usize {
+        self.state().queue.len()
     }
 
     /// Whether the watchdog's task has ended: no turn is renewed any more.
     pub fn have_stopped(&self) -> bool {
-        self.0.has_stopped()
+        self.state().stopped
     }
 
-    /// Who holds a lease of a turn at present.
+    /// Tells the task to end.
+    pub(crate) fn stop(&self) {
+        self.state().stopped = true;
+        self.wake.notify_one();
+    }
+
+    /// Takes what is due; `None` when the watchdog is to stop.
+    pub(crate) fn take_due(&self, now: Instant) -> Option<Work> {
+        let due = self.due(now)?;
+        // Outside the lock: a loss that is seen here wakes those who wait for it.
+        let seen: Vec<Option<LeaseState>> =
+            due.iter().map(|(.., lease)| lease.as_ref().map(|lease| lease.state_at(now))).collect();
+        let mut work = Work::default();
+        // In parts: a task that takes or releases a lease meanwhile does not wait for all of them.
+        for (due, seen) in due.chunks(Batch::MAX).zip(seen.chunks(Batch::MAX)) {
+            let mut state = self.state();
+            for (one, seen) in due.iter().zip(seen) {
+                state.take_one(now, &*self.entropy, one, *seen, &mut work);
+            }
+        }
+        Some(work)
+    }
+
+    /// What is due, and who holds it; `None` when the watchdog is to stop.
+    fn due(&self, now: Instant) -> Option<Vec<Due>> {
+        let state = self.state();
+        if state.stopped {
+            return None;
+        }
+        if state.queue.earliest().is_none_or(|at| at > now) {
+            return Some(Vec::new());
+        }
+        state.fetch_ahead(state.queue.due(now + EARLY).map(|(_, key)| key).take(Batch::MAX));
+        let (mut room, mut due) = (SpareRoom::default(), Vec::new());
+        for (examined, (at, key)) in state.queue.due(now + EARLY).enumerate() {
+            let Some(watched) = state.queue.get(key) else { continue };
+            let is_renewed = (state.renews)(watched.lease.is_some());
+            let renewed = is_renewed && watched.plan.due_for(now).is_some();
+            let ttl = watched.plan.ttl();
+            if at > now {
+                if room.is_empty() || examined > due.len() + MAX_EXAMINED {
+                    break;
+                }
+                if !renewed || !room.is_for(ttl) {
+                    continue;
+                }
+            }
+            if renewed {
+                room.add(ttl);
+            }
+            due.push((at, key, watched.lease.clone()));
+        }
+        Some(due)
+    }
+
+    /// When the task is to look again, at `latest` in any case.
+    pub(crate) fn sleep_until(&self, latest: Instant) -> Instant {
+        let mut state = self.state();
+        let until = state.queue.earliest().map_or(latest, |at| at.min(latest));
+        state.sleeps_until = until;
+        until
+    }
+
+    /// The lease of a turn that is held now.
     pub fn holder(&self, watch: Watch) -> Option<Arc<HeldLease>> {
-        self.0.holder(watch.0)
+        self.state().queue.get(watch.0).and_then(|watched| watched.lease.clone())
     }
 
-    /// How many turns are watched at present.
-    pub fn watched(&self) -> usize {
-        self.0.len()
+    /// Who holds leases of turns now.
+    pub(crate) fn holders(&self, keys: impl Iterator<Item = Key> + Clone) -> Vec<Holder> {
+        let state = self.state();
+        state.fetch_ahead(keys.clone());
+        let holder = |key| match state.queue.get(key) {
+            None => Holder::Unwatched,
+            Some(Watched { lease: None, .. }) => Holder::Nobody,
+            Some(Watched { lease: Some(lease), .. }) => Holder::Lease(Arc::clone(lease)),
+        };
+        keys.map(holder).collect()
     }
 
-    /// The leases that are held at present.
-    pub fn leases(&self) -> Vec<Arc<HeldLease>> {
-        self.0.leases()
+    /// Notes how renewals ended, and when to look at their turns again.
+    pub(crate) fn answered(&self, now: Instant, attempts: impl Iterator<Item = (Key, Attempt)>) {
+        let mut state = self.state();
+        for (key, attempt) in attempts {
+            if let Some(watched) = state.queue.get_mut(key) {
+                let until = watched.deadline();
+                match attempt {
+                    Attempt::Confirmed => watched.plan.confirmed(),
+                    Attempt::Unconfirmed => {
+                        let until = until.unwrap_or(Instant::at(Duration::MAX));
+                        watched.plan.unconfirmed(now, until, self.entropy.fraction());
+                    }
+                }
+                let at = watched.wake_at(now, until);
+                state.queue.reschedule(key, at);
+            }
+        }
     }
 
-    pub(crate) fn list(&self) -> &Arc<Watchlist> {
-        &self.0
+    /// Reports every lease that is still watched as lost, and returns their turns: the task ends.
+    pub(crate) fn abandon(&self) -> Vec<Arc<Grant>> {
+        let abandoned: Vec<Watched> = {
+            let mut state = self.state();
+            state.stopped = true;
+            state.queue.drain().collect()
+        };
+        let lose = |watched: Watched| {
+            if let Some(lease) = &watched.lease {
+                let _ = lease.lose(LossReason::WatchdogStopped);
+            }
+            watched.turn
+        };
+        abandoned.into_iter().map(lose).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    /// When the lease that is held ends if nothing happens.
+    fn deadline(&self) -> Option<Instant> {
+        self.lease.as_deref().map(HeldLease::deadline)
+    }
+
+    /// When to look at it again, if its lease ends at `deadline` otherwise.
+    fn wake_at(&self, now: Instant, deadline: Option<Instant>) -> Instant {
+        deadline.map_or(now + LATER, |deadline| self.plan.wake_at(now, deadline))
+    }
+}
+
+impl State {
+    /// Reads a part of every lease that is worked on next, to bring it into the processor's cache.
+    ///
+    /// Each step reads the same part of all leases, so that the reads overlap. One lease after
+    /// another, behind locks and reference counts, each read would wait for the one before.
+    fn fetch_ahead(&self, keys: impl Iterator<Item = Key>) {
+        let lease = |key| self.queue.get(key).and_then(|watched| watched.lease.as_ref());
+        let leases: Vec<&Arc<HeldLease>> = keys.filter_map(lease).collect();
+        let turns: Vec<&Grant> = leases.iter().map(|lease| lease.fetch()).collect();
+        let parts: Vec<(Ttl, &[u8])> =
+            turns.iter().map(|turn| (turn.ttl(), turn.name().as_str().as_bytes())).collect();
+        for (ttl, name) in parts {
+            black_box((ttl, name.first()));
+        }
+    }
+
+    fn insert(&mut self, lease: &HeldLease) -> Key {
+        let turn = Arc::clone(lease.turn());
+        let plan = RenewalPlan::new(turn.ttl());
+        self.queue.insert(Instant::at(Duration::MAX), Watched { turn, lease: None, plan })
+    }
+
+    fn occupy(
+        &mut self,
+        key: Key,
+        lease: &Arc<HeldLease>,
+        renewing: Renewing,
+        now: Instant,
+        fraction: f64,
+    ) -> Instant {
+        let Some(watched) = self.queue.get_mut(key) else { return now };
+        let deadline = lease.deadline();
+        watched.plan.occupied(renewing, now, deadline, fraction);
+        watched.lease = Some(Arc::clone(lease));
+        let at = watched.wake_at(now, Some(deadline));
+        // Looking too early costs less than a change of the order for every holder.
+        if self.queue.at(key).is_some_and(|present| at < present) {
+            self.queue.reschedule(key, at);
+        }
+        at
+    }
+
+    /// Does what is due for one turn, whose holder was seen a moment ago.
+    fn take_one(
+        &mut self,
+        now: Instant,
+        entropy: &dyn Entropy,
+        (at, key, lease): &Due,
+        seen: Option<LeaseState>,
+        work: &mut Work,
+    ) {
+        let (renews, key) = (self.renews, *key);
+        let Some(watched) = self.queue.get_mut(key) else { return };
+        if watched.lease.as_ref().map(Arc::as_ptr) != lease.as_ref().map(Arc::as_ptr) {
+            // The lease has changed hands: the turn is looked at again.
+            return;
+        }
+        let horizon = watched.lease.as_deref().map(HeldLease::horizon);
+        match seen {
+            Some(LeaseState::Lost(reason)) => {
+                let closed_until = lease.as_ref().and_then(|lease| lease.closed_until());
+                work.lost.push((Arc::clone(&watched.turn), reason, closed_until));
+                self.queue.remove(key);
+                return;
+            }
+            // Its holder is releasing it at this moment.
+            Some(LeaseState::Released) => return self.queue.reschedule(key, now + LATER),
+            held => {
+                if renews(held.is_some())
+                    && let Some(lag) = watched.plan.due_for(now)
+                {
+                    let left = horizon.map_or(now, |(_, belief)| belief).saturating_since(now);
+                    watched.plan.sent(now, entropy.fraction());
+                    work.lags.push(lag);
+                    work.batches.add(key, &watched.turn, watched.plan.patience(left));
+                }
+            }
+        }
+        let next = watched.wake_at(now, horizon.map(|(deadline, _)| deadline));
+        if *at <= now || next != *at {
+            self.queue.reschedule(key, next);
+        }
     }
 }

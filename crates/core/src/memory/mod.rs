@@ -8,5 +8,4 @@ mod rules;
 mod store;
 mod time;
 
-pub(crate) use rules::{WITHDRAWAL_MARK, exhausted};
 pub use store::MemoryStore;

@@ -5,9 +5,9 @@ use crate::{clock::Instant, store::StoreError};
 /// Since when the server has not answered, as a pure function of time and events.
 ///
 /// A silence begins with the first command that is sent after the last answer, and ends with the
-/// next answer of any kind: an error that the server itself tells is an answer. A silence is an
-/// [`Outage`] once a command in it has failed. Commands that are on their way, and a process that
-/// sends none, are no outage.
+/// next answer. An error that the server itself returns is an answer. A silence is an [`Outage`] once
+/// a command in it has failed. Commands in flight are no outage, and neither is a process that sends
+/// nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Silence {
     heard_at: Option<Instant>,
@@ -38,20 +38,20 @@ impl Silence {
         self.since.get_or_insert(now);
     }
 
-    /// A command was answered at `now`; yields the outage that this ends, if there was one.
+    /// A command was answered at `now`; returns the outage that this ends, if there was one.
     pub fn answered(&mut self, now: Instant) -> Option<Outage> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let ended = self.outage();
         self.heard_at = self.heard_at.max(Some(now));
-        // What is still on its way has been unanswered from here on.
+        // The silence of the commands that are still in flight begins now.
         self.since = (self.in_flight > 0).then_some(now);
         self.unanswered = 0;
         self.last_error = None;
         ended
     }
 
-    /// A command that was sent at `sent_at` failed without an answer: nothing was heard, or it could
-    /// not be sent. That says nothing of a server that has answered another one meanwhile.
+    /// A command that was sent at `sent_at` failed without an answer, or could not be sent. It is
+    /// ignored if the server has answered another command meanwhile.
     pub fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
         if self.heard_at.is_some_and(|heard_at| heard_at > sent_at) {
             return self.leave();
@@ -59,17 +59,17 @@ impl Silence {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.since.get_or_insert(sent_at);
         self.unanswered += 1;
-        // It is shown to whoever waits for another lock.
+        // It is shown to callers that wait for other locks.
         self.last_error = Some(error.for_no_lock());
     }
 
-    /// The sender of a command gave up at `now`: what came of it is not known.
+    /// The sender of a command gave up at `now`: its outcome is unknown.
     pub fn given_up(&mut self, now: Instant) {
         self.given_up_at = Some(now);
         self.leave();
     }
 
-    /// A command is on its way no longer, and tells nothing.
+    /// A command is in flight no longer, and shows nothing.
     fn leave(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 && self.unanswered == 0 {
@@ -111,7 +111,7 @@ impl Silence {
         since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
-    /// Whether nothing is on its way that could tell the end of an outage.
+    /// Whether there is an outage, and no command in flight could show its end.
     pub fn needs_probe(&self) -> bool {
         self.unanswered > 0 && self.in_flight == 0
     }

@@ -15,7 +15,7 @@ use crate::{
     types::{FenceToken, LockName},
 };
 
-/// What one runtime knows of its server's outages; all that it sends is told here.
+/// What one runtime knows about outages of its server, fed with every command that it sends.
 #[derive(Debug)]
 pub struct OutageWatch {
     clock: Arc<dyn Clock>,
@@ -44,8 +44,7 @@ impl OutageWatch {
         self.state().silence.outage()
     }
 
-    /// When the first command was sent that has no answer yet, nor any sent after it; `None` when
-    /// there is none.
+    /// When the present silence began; `None` when every command was answered.
     pub fn silent_since(&self) -> Option<Instant> {
         self.state().silence.since()
     }
@@ -65,17 +64,16 @@ impl OutageWatch {
         self.state().silence.has_been_silent_since(at)
     }
 
-    /// Whether the server is out of reach, and nothing is on its way that would tell when it is
-    /// back.
+    /// Whether the server is out of reach, and no command in flight could show that it is back.
     pub fn needs_probe(&self) -> bool {
         self.state().silence.needs_probe()
     }
 
     /// A command is sent.
-    pub(super) fn sent<'a>(&'a self, subject: Subject<'a>) -> OnItsWay<'a> {
+    pub(super) fn sent<'a>(&'a self, subject: Subject<'a>) -> InFlight<'a> {
         let sent_at = self.clock.now();
         self.state().silence.sent(sent_at);
-        OnItsWay { watch: self, subject, sent_at, open: true }
+        InFlight { watch: self, subject, sent_at, open: true }
     }
 
     /// A lease was lost at `now`.
@@ -95,9 +93,9 @@ impl OutageWatch {
         line.iter().for_each(Line::write);
     }
 
-    /// Logs what has come together; to be called every few seconds, and at the end.
+    /// Logs what has happened since the last call; call it every few seconds, and at the end.
     pub fn tick(&self, now: Instant, at_stake: impl FnOnce() -> AtStake) {
-        // Asked outside of the lock, and only where a line is written.
+        // Called outside of the lock, and only if a line is written.
         let has_news = self.state().journal.has_news();
         let at_stake = if has_news { at_stake() } else { AtStake::default() };
         let lines = {
@@ -155,16 +153,16 @@ impl OutageWatch {
     }
 }
 
-/// A command on its way; dropped before it was answered or failed, it counts as given up.
+/// A command without an answer yet; dropped in this state, it counts as given up.
 #[derive(Debug)]
-pub(super) struct OnItsWay<'a> {
+pub(super) struct InFlight<'a> {
     watch: &'a OutageWatch,
     subject: Subject<'a>,
     sent_at: Instant,
     open: bool,
 }
 
-impl OnItsWay<'_> {
+impl InFlight<'_> {
     /// The server did what the command says.
     pub(super) fn answered(mut self) {
         self.open = false;
@@ -178,7 +176,7 @@ impl OnItsWay<'_> {
     }
 }
 
-impl Drop for OnItsWay<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if self.open {
             let now = self.watch.clock.now();

@@ -14,10 +14,9 @@ use crate::{
     types::{LockName, RuntimeId, RuntimeLabel},
 };
 
-/// A store whose every command, answer and failure an [`OutageWatch`] is told of.
+/// A store that reports every command, answer and failure to an [`OutageWatch`].
 ///
-/// It is the one place where a runtime's commands pass: acquires, heartbeats, renewals, holds,
-/// releases, withdrawals and looks.
+/// All commands of a runtime pass here.
 #[derive(Debug)]
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
@@ -36,12 +35,12 @@ impl WatchedStore {
         subject: Subject<'a>,
         sending: StoreFuture<'a, T>,
     ) -> StoreFuture<'a, T> {
-        let on_its_way = self.watch.sent(subject);
+        let in_flight = self.watch.sent(subject);
         Box::pin(async move {
             let answer = sending.await;
             match &answer {
-                Ok(_) => on_its_way.answered(),
-                Err(error) => on_its_way.failed(error),
+                Ok(_) => in_flight.answered(),
+                Err(error) => in_flight.failed(error),
             }
             answer
         })
@@ -64,16 +63,16 @@ impl LockStore for WatchedStore {
             [one] => Subject::lock(CommandKind::Heartbeat, &one.name),
             _ => Subject::many(CommandKind::Heartbeat),
         };
-        let on_its_way = self.watch.sent(subject);
+        let in_flight = self.watch.sent(subject);
         let sending = self.store.heartbeat(batch, label, deadline);
         Box::pin(async move {
             let answers = sending.await;
             match &answers {
                 Ok(answers) => match failure_of_all(answers) {
-                    Some(error) => on_its_way.failed(error),
-                    None => on_its_way.answered(),
+                    Some(error) => in_flight.failed(error),
+                    None => in_flight.answered(),
                 },
-                Err(error) => on_its_way.failed(error),
+                Err(error) => in_flight.failed(error),
             }
             answers
         })

@@ -6,9 +6,9 @@ use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
 
 /// What a failure of a command means, and what to do about it.
 ///
-/// The server's words decide, because before Redis 7 the code of an error inside a script is
-/// wrapped in `ERR Error running script`. A refusal that only comes before anything was
-/// written is definite; what is not known is indeterminate.
+/// The words of the server decide: before Redis 7, the code of an error inside a script is
+/// wrapped in `ERR Error running script`. A refusal that can only come before anything was
+/// written is definite; an error that is not known is indeterminate.
 pub(super) fn classify(error: &RedisError) -> StoreError {
     let text = words_of(error);
     let (kind, remedy) = match error.kind() {
@@ -24,7 +24,7 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
     if is_answer(error) { failed.as_answer() } else { failed }
 }
 
-/// Whether the server itself told this error.
+/// Whether the error is an answer of the server itself.
 fn is_answer(error: &RedisError) -> bool {
     matches!(
         error.kind(),
@@ -35,7 +35,7 @@ fn is_answer(error: &RedisError) -> bool {
     )
 }
 
-/// Whether the server refused a login, or missed one.
+/// Whether the server refused a login, or asks for one.
 pub(super) fn is_login(error: &RedisError) -> bool {
     const REFUSALS: [&str; 4] =
         ["WRONGPASS", "NOAUTH", "AUTH <password> called", "no password is set"];
@@ -43,7 +43,7 @@ pub(super) fn is_login(error: &RedisError) -> bool {
         || REFUSALS.iter().any(|words| words_of(error).contains(words))
 }
 
-/// What a failure means that a script met and put into words.
+/// What a failure means that a script caught and returned as text.
 pub(super) fn classify_words(text: String) -> StoreError {
     let (kind, remedy) = by_words(&text);
     StoreError::new(kind, text, remedy).as_answer()
@@ -72,6 +72,45 @@ pub(super) fn classify_dial(error: &RedisError) -> StoreError {
         return if failed.is_answer() { dialed.as_answer() } else { dialed };
     }
     failed
+}
+
+/// Why a connection was not made.
+#[derive(Debug)]
+pub(super) struct NotDialed {
+    pub(super) error: StoreError,
+    /// The server took the connection, and it ended before it was set up: another attempt may
+    /// succeed at once.
+    pub(super) was_cut: bool,
+}
+
+impl NotDialed {
+    /// The error of the client library while it connected or set the connection up.
+    pub(super) fn because(error: &RedisError) -> Self {
+        let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
+        Self { error: classify_dial(error), was_cut }
+    }
+
+    /// A connection that was made, and ended before anybody used it.
+    pub(super) fn ended() -> Self {
+        let what = "cannot connect to Redis: the connection ended as soon as it was made";
+        Self { error: StoreError::new(Definite, what, SHUT), was_cut: true }
+    }
+
+    /// The deadline came first.
+    pub(super) fn in_time() -> Self {
+        let error = StoreError::new(
+            Definite,
+            "cannot connect to Redis: no connection could be made in time",
+            "check that the server runs and the address is right",
+        );
+        Self { error, was_cut: false }
+    }
+}
+
+impl From<StoreError> for NotDialed {
+    fn from(error: StoreError) -> Self {
+        Self { error, was_cut: false }
+    }
 }
 
 /// What to do about a connection that could not be made.
@@ -134,7 +173,7 @@ const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:ru
      them; ACL LOG says what it was refused";
 const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
 const NOT_THERE: &str = "check that the server runs and the address is right";
-pub(super) const SHUT: &str =
+const SHUT: &str =
     "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
 const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";

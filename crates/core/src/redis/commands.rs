@@ -2,19 +2,23 @@ use std::sync::Weak;
 
 use redis::Cmd;
 
-use super::{decode, heartbeat, script::Call, scripts, store::RedisStore};
+use super::{
+    decode, heartbeat,
+    script::{Call, millis, watermark},
+    scripts,
+    store::RedisStore,
+};
 use crate::{
     clock::Instant,
-    memory::WITHDRAWAL_MARK,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
-        StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, StoreFuture,
+        WITHDRAWAL_MARK, Waiter, Withdraw, WithdrawAnswer,
     },
-    types::{FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
+    types::{LockName, RuntimeId, RuntimeLabel},
 };
 
-/// Each command writes down its keys, then its arguments, in the order of the script's header.
+/// Each command writes its keys, then its arguments, in the order of the script's header.
 impl LockStore for RedisStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
         let Acquire { name, id, ttl, label, wait, deadline, .. } = command;
@@ -26,7 +30,7 @@ impl LockStore for RedisStore {
                 to.arg(self.retention_millis()).arg(label.as_str());
                 to.arg(self.keys.channels()).arg(name.as_str());
                 if let Some(heartbeat) = wait {
-                    to.arg(heartbeat.number).arg(window_millis(heartbeat, ttl));
+                    to.arg(heartbeat.number).arg(millis(heartbeat.window(ttl)));
                 }
             };
             let call = Call::new(&scripts::ACQUIRE, 5, &write);
@@ -74,7 +78,7 @@ impl LockStore for RedisStore {
                 if let Some(next) = next {
                     to.arg(next.id.to_text()).arg(next.ttl.as_millis());
                     to.arg(watermark(next.watermark)).arg(next.label.as_str());
-                    to.arg(next.heartbeat.number).arg(window_millis(next.heartbeat, next.ttl));
+                    to.arg(next.heartbeat.number).arg(millis(next.heartbeat.window(next.ttl)));
                 }
             };
             let keys = if next.is_some() { 5 } else { 4 };
@@ -147,19 +151,4 @@ impl LockStore for RedisStore {
             self.run_apart(name, call, deadline, decode::force_release).await
         })
     }
-}
-
-/// Milliseconds as scripts take them.
-fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A watermark as scripts take it: 0 for none.
-pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
-    seen.map_or(0, FenceToken::get)
-}
-
-/// A claim window as scripts take it: at most the ttl, at least a millisecond.
-pub(super) fn window_millis(heartbeat: Heartbeat, ttl: Ttl) -> u64 {
-    millis(heartbeat.claim_window.min(ttl.get())).max(1)
 }

@@ -4,7 +4,6 @@ use redis::Value;
 
 use super::classify::classify_words;
 use crate::{
-    memory::exhausted,
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
         ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
@@ -98,7 +97,7 @@ impl Reply {
                 ),
                 "find out who wrote it, then delete the key; tokens go on from the server's clock",
             ),
-            b"exhausted" => exhausted(),
+            b"exhausted" => StoreError::exhausted(),
             b"foreign" => classify_words(self.text(1).unwrap_or_default()),
             _ => self.not_understood(),
         }

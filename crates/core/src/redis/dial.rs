@@ -7,15 +7,13 @@ use redis::{
 };
 
 use super::{
-    classify::classify_dial,
+    classify::{NotDialed, classify_dial},
     config::RedisConfig,
     login::{Login, LoginError},
-    not_dialed::NotDialed,
     preflight::{check_server, is_too_old, too_old},
-    within::within,
 };
 use crate::{
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, within},
     store::{StoreError, StoreErrorKind},
 };
 

@@ -3,9 +3,8 @@ use std::{collections::BTreeMap, future::poll_fn, task::Poll};
 use redis::Cmd;
 
 use super::{
-    commands::{watermark, window_millis},
     decode,
-    script::Call,
+    script::{Call, millis, watermark},
     scripts,
     store::RedisStore,
 };
@@ -15,15 +14,15 @@ use crate::{
     types::RuntimeLabel,
 };
 
-/// How many names one script looks after: a batch must not keep the server from others for long.
-const MOST: usize = 128;
+/// How many names one script handles: a batch must not block the server for long.
+const MAX_NAMES: usize = 128;
 
 type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 
 /// Repeats the acquires of many waiters: a script for every 128 names of a lane, all at once.
 ///
-/// A name stays on its lane, so that a heartbeat does not overtake its release. Where a lane
-/// fails, its names alone are told so.
+/// A name stays on its lane, so that a heartbeat does not overtake its release. When a lane fails,
+/// only its own names fail.
 pub(super) async fn heartbeat(
     store: &RedisStore,
     batch: &[Waiter],
@@ -40,13 +39,13 @@ pub(super) async fn heartbeat(
 /// A waiter with its number in the batch.
 type Numbered<'a> = (usize, &'a Waiter);
 
-/// Splits a batch by lanes, and into parts that one script may look after.
+/// Splits a batch by lanes, and into parts that one script may handle.
 fn parts(batch: &[Waiter], lane: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
     let mut lanes = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
     for (at, waiter) in batch.iter().enumerate() {
         lanes.entry(lane(waiter)).or_default().push((at, waiter));
     }
-    lanes.values().flat_map(|of_lane| of_lane.chunks(MOST).map(<[_]>::to_vec)).collect()
+    lanes.values().flat_map(|of_lane| of_lane.chunks(MAX_NAMES).map(<[_]>::to_vec)).collect()
 }
 
 async fn one_script(
@@ -66,7 +65,7 @@ async fn one_script(
                 .arg(waiter.ttl.as_millis())
                 .arg(watermark(waiter.watermark));
             let heartbeat = waiter.heartbeat;
-            to.arg(heartbeat.number).arg(window_millis(heartbeat, waiter.ttl));
+            to.arg(heartbeat.number).arg(millis(heartbeat.window(waiter.ttl)));
             to.arg(waiter.name.as_str());
         }
     };
@@ -129,7 +128,7 @@ mod tests {
         let batch: Vec<_> = (0..300).map(waiter).collect();
         let parts = parts(&batch, |waiter| usize::from(waiter.id.number() < 10));
         let sizes: Vec<_> = parts.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [MOST, MOST, 34, 10]);
+        assert_eq!(sizes, [MAX_NAMES, MAX_NAMES, 34, 10]);
         let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..300));

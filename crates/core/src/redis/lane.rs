@@ -1,27 +1,24 @@
 use std::{
-    ops::DerefMut,
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
-use tokio::{runtime::Handle, select, task::JoinError};
+use tokio::{runtime::Handle, task::JoinError};
 
 use super::{
-    classify::{classify, spoils_connection},
+    classify::{NotDialed, classify, spoils_connection},
     dial::{Dialed, Dialer},
-    not_dialed::NotDialed,
     pulse::{Pulse, Verdict},
     script::Call,
-    within::within,
 };
 use crate::{
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, within},
     store::{StoreError, StoreErrorKind},
 };
 
-/// One multiplexed connection, which is replaced when it ends, fails or says nothing any more.
+/// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
 ///
 /// The end of a connection is noticed at once, so that the next call dials anew. A call whose
 /// connection ends before the answer is sent once more, on a new connection. A call that is not
@@ -71,14 +68,14 @@ struct Failed {
     connection_ended: bool,
 }
 
-/// For how many patiences a connection is asked whether it works, while other answers are heard.
-const LONGEST_QUESTION: u32 = 3;
+/// How many patiences a `PING` may take while other answers are read.
+const PING_PATIENCES: u32 = 3;
 
-/// For how long a failed dial answers for all who ask, so that a crowd dials once.
-const FAILED_DIAL_STANDS: Duration = Duration::from_millis(50);
+/// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
+const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
 
 impl Lane {
-    /// A lane that connects on first use, on the given tokio runtime whoever asks.
+    /// A lane that connects on first use, always on the given tokio runtime.
     pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
         let (slot, dialing) = (Mutex::default(), Arc::default());
         Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing }))
@@ -92,9 +89,9 @@ impl Lane {
     ) -> Result<Value, StoreError> {
         let mut answer = self.exchange(call, deadline).await;
         if call.repeats() && answer.as_ref().is_err_and(|failed| failed.connection_ended) {
-            // Boxed, as the other rare ways are: it would make every call's future large.
+            // Boxed, as other rare paths are: otherwise the future of every call would be large.
             let repeated = Box::pin(self.exchange(call, deadline)).await;
-            // The first copy may have run, whatever is known of the second.
+            // The first copy may have run, even if the second did not.
             answer =
                 repeated.map_err(|failed| Failed { error: failed.error.or_unknown(), ..failed });
         }
@@ -106,7 +103,8 @@ impl Lane {
             present
         } else {
             let connecting = Box::pin(self.connect());
-            let connected = self.within(deadline, connecting).await.unwrap_or_else(not_connected);
+            let connected =
+                within(&*self.0.clock, deadline, connecting).await.unwrap_or_else(not_connected);
             connected.map_err(|error| Failed { error, connection_ended: false })?
         };
         let sent_at = self.0.clock.now();
@@ -140,8 +138,8 @@ impl Lane {
         }
     }
 
-    /// Calls by digest, and with the whole text if the server does not know the digest; yields what
-    /// was not answered by the deadline.
+    /// Calls by digest, and with the whole text if the server does not know the digest. The error is
+    /// the command that was not answered by the deadline.
     async fn send(
         &self,
         present: &Present,
@@ -169,11 +167,11 @@ impl Lane {
         // Owned, so that a late answer can be waited for by a task.
         let mut sending: Late =
             Box::pin(async move { connection.send_packed_command(&command).await });
-        let answer = self.within(deadline, sending.as_mut()).await;
+        let answer = within(&*self.0.clock, deadline, sending.as_mut()).await;
         answer.map(|answer| answer.and_then(refuse_error)).ok_or(sending)
     }
 
-    /// Waits a while for an answer that nobody needs any more: it tells that the connection works.
+    /// Waits a while for an answer that nobody needs any more: it shows that the connection works.
     fn hear_late(&self, pulse: &Arc<Pulse>, late: Late) {
         let (clock, pulse) = (Arc::clone(&self.0.clock), Arc::clone(pulse));
         drop(self.0.runtime.spawn(async move {
@@ -188,7 +186,7 @@ impl Lane {
         self.slot().connection.clone()
     }
 
-    /// Asks a connection whether it still works, and gives it up if it does not say so.
+    /// Sends a `PING` on a connection, and gives the connection up if it does not answer.
     fn ask(&self, present: Present) {
         if !present.pulse.begin_asking() {
             return;
@@ -203,8 +201,8 @@ impl Lane {
         }));
     }
 
-    /// Whether a connection answers, and its answers belong to its commands: what lost one answer and
-    /// went on would have every later one taken for that of another command.
+    /// Whether a connection answers, and its answers belong to its commands. After one lost answer,
+    /// every later one would be taken for the answer to another command.
     async fn answers(&self, present: &Present) -> bool {
         let mut connection = present.connection.clone();
         let word = format!("leasehold:{}", self.0.clock.now().since_origin().as_nanos());
@@ -212,15 +210,15 @@ impl Lane {
         ping.arg(&word);
         let mut asking = pin!(connection.send_packed_command(&ping));
         let patience = present.pulse.patience();
-        // Answers that were read long ago are heard late where tasks are polled late: they give a
-        // silent connection no more than this.
-        let until = self.0.clock.now() + patience * LONGEST_QUESTION;
+        // Where tasks are polled late, answers that were read long ago seem to arrive now. They give
+        // a silent connection no more time than this.
+        let until = self.0.clock.now() + patience * PING_PATIENCES;
         loop {
             let asked_at = self.0.clock.now();
             let deadline = until.min(asked_at + patience);
-            match self.within(deadline, asking.as_mut()).await {
+            match within(&*self.0.clock, deadline, asking.as_mut()).await {
                 Some(Ok(Value::BulkString(told))) => return told == word.as_bytes(),
-                // A server that refuses a PING has read it. Any other error may be the answer to
+                // A server that refuses a `PING` has read it. Any other error may be the answer to
                 // another command.
                 Some(Ok(Value::ServerError(error))) => {
                     return ["NOPERM", "BUSY", "LOADING"].contains(&error.code());
@@ -232,7 +230,7 @@ impl Lane {
         }
     }
 
-    /// Makes a connection unless somebody else just did; one attempt at a time.
+    /// Makes a connection unless another call just did; one attempt at a time.
     async fn connect(&self) -> Result<Present, StoreError> {
         let turn = Arc::clone(&self.0.dialing).lock_owned().await;
         if let Some(present) = self.present() {
@@ -240,13 +238,13 @@ impl Lane {
         }
         self.recent_failure().map_or(Ok(()), Err)?;
         let lane = self.clone();
-        // A task of its own: the attempt outlives a caller that gives up, and the connection
-        // lives on the runtime that the lane belongs to.
+        // A task of its own: the attempt goes on when its caller gives up, and the connection
+        // lives on the tokio runtime of the lane.
         let dial = self.0.runtime.spawn(async move {
             let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout();
             let mut dialed = lane.dial(deadline).await;
             if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
-                // Once: where a server ends every connection, a failure is told at once.
+                // Once only: a server may end every connection.
                 dialed = lane.dial(deadline).await;
             }
             let outcome = lane.install(dialed);
@@ -274,7 +272,7 @@ impl Lane {
         slot.generation
     }
 
-    /// What is told when a connection ends, on the task that reads it.
+    /// Called when a connection ends, on the task that reads it.
     fn ending(&self, generation: u64) -> impl Fn(PushInfo) -> Result<(), ()> + use<> {
         let inner = Arc::downgrade(&self.0);
         move |push| {
@@ -311,7 +309,7 @@ impl Lane {
         let now = self.0.clock.now();
         let slot = self.slot();
         let (at, error) = slot.failed.as_ref()?;
-        (now.saturating_since(*at) < FAILED_DIAL_STANDS).then(|| error.clone())
+        (now.saturating_since(*at) < FAILED_DIAL_LASTS).then(|| error.clone())
     }
 
     /// Forgets a connection, unless it was replaced already.
@@ -324,18 +322,6 @@ impl Lane {
         drop(slot);
         // Outside of the lock: it may be the last handle, which ends the connection's task.
         drop(ended);
-    }
-
-    async fn within<T>(
-        &self,
-        deadline: Instant,
-        work: Pin<impl DerefMut<Target: Future<Output = T>>>,
-    ) -> Option<T> {
-        select! {
-            biased;
-            done = work => Some(done),
-            () = self.0.clock.sleep_until(deadline) => None,
-        }
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
@@ -359,9 +345,9 @@ pub(super) async fn evaluate(
     answer.and_then(refuse_error)
 }
 
-/// Takes an answer that is an error for one.
+/// Makes an `Err` of an answer that is an error.
 ///
-/// An error that stands within an answer is a part of it: the script has run to its end.
+/// An error inside of an answer is a part of it: the script has run to its end.
 fn refuse_error(answer: Value) -> Result<Value, RedisError> {
     match answer {
         Value::ServerError(error) => Err(error.into()),
@@ -369,7 +355,7 @@ fn refuse_error(answer: Value) -> Result<Value, RedisError> {
     }
 }
 
-/// Sent, perhaps executed, and not answered by the deadline.
+/// The error of a command that was sent, may have run, and was not answered by the deadline.
 pub(super) fn unanswered() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,
@@ -382,9 +368,9 @@ pub(super) fn not_connected<T>() -> Result<T, StoreError> {
     Err(NotDialed::in_time().error)
 }
 
-/// The task that was to make a connection died with its tokio runtime, or because that has no IO,
-/// which tokio tells by a panic only. Nothing else in such a task panics: what a credentials provider
-/// does is caught where it is asked.
+/// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
+/// which tokio reports by a panic. Nothing else in the task panics; a panic of a credentials provider
+/// is caught earlier.
 pub(super) fn no_runtime(died: &JoinError) -> StoreError {
     if died.is_panic() {
         return StoreError::new(

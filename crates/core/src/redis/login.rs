@@ -15,10 +15,9 @@ use super::{
     classify::{classify_dial, is_login},
     credentials::{Credentials, CredentialsProvider},
     preflight::replica_of,
-    within::within,
 };
 use crate::{
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, within},
     store::{StoreError, StoreErrorKind},
 };
 

@@ -11,7 +11,6 @@ mod heartbeat;
 mod lane;
 mod login;
 mod message;
-mod not_dialed;
 mod pool;
 mod preflight;
 mod pulse;
@@ -22,7 +21,6 @@ mod store;
 mod subscription;
 #[cfg(feature = "tls")]
 mod tls;
-mod within;
 
 pub use address::{AddressError, AddressPart, RedisAddress};
 pub use config::RedisConfig;

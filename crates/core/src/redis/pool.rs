@@ -17,10 +17,9 @@ use super::{
     lane::{evaluate, no_runtime, unanswered},
     login::{ASKED_AGAIN, Login, LoginError},
     script::{Call, Script},
-    within::within,
 };
 use crate::{
-    clock::{Clock, Instant, SystemClock},
+    clock::{Clock, Instant, SystemClock, within},
     store::{StoreError, StoreErrorKind},
     types::SettingError,
 };

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection};
 
-use super::{decode::text, not_dialed::NotDialed};
+use super::{classify::NotDialed, decode::text};
 use crate::store::{StoreError, StoreErrorKind};
 
 use StoreErrorKind::{Config, Definite};

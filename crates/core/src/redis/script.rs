@@ -1,4 +1,8 @@
+use std::time::Duration;
+
 use redis::Cmd;
+
+use crate::types::FenceToken;
 
 const USUAL_ARGS: usize = 20;
 const USUAL_BYTES: usize = 600;
@@ -19,12 +23,12 @@ impl Script {
     }
 }
 
-/// What writes the keys and arguments of a call down.
+/// Writes the keys and arguments of a call into a command.
 type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
 
-/// One call of a script: how many keys it has, and what writes keys and arguments down.
+/// One call of a script: how many keys it has, and how to write keys and arguments.
 ///
-/// They are written straight into the command, twice only if it has to be sent again.
+/// They are written directly into the command, again only if the command is sent again.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     script: &'a Script,
@@ -80,4 +84,14 @@ impl<'a> Call<'a> {
         (self.write)(&mut command);
         command
     }
+}
+
+/// Milliseconds as scripts take them.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A watermark as scripts take it: 0 for none.
+pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
+    seen.map_or(0, FenceToken::get)
 }

@@ -2,7 +2,7 @@ use std::sync::LazyLock;
 
 use super::script::Script;
 
-/// A script, after the files that it follows.
+/// A script of several files, the shared ones first.
 macro_rules! script {
     ($name:ident, $($file:literal),+) => {
         pub(super) static $name: LazyLock<Script> = LazyLock::new(|| {

@@ -36,6 +36,13 @@ pub struct Heartbeat {
     pub claim_window: Duration,
 }
 
+impl Heartbeat {
+    /// The claim window in whole milliseconds: at most the ttl, at least one.
+    pub(crate) fn window(&self, ttl: Ttl) -> Duration {
+        whole_millis(self.claim_window).clamp(Duration::from_millis(1), ttl.get())
+    }
+}
+
 /// One waiter of a batch: [`Acquire`] with a wait, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
@@ -128,6 +135,9 @@ pub struct Renewal {
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
 }
+
+/// How long a store remembers a withdrawn acquisition.
+pub(crate) const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
 
 /// Takes back an acquisition whose outcome nobody awaits any more.
 #[derive(Debug, Clone, Copy)]

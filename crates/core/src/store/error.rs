@@ -74,6 +74,15 @@ impl StoreError {
         Self(Box::new(inner))
     }
 
+    /// No token is left above the last one.
+    pub(crate) fn exhausted() -> Self {
+        Self::new(
+            StoreErrorKind::Corrupt,
+            "the fence counter has reached its greatest value, so no newer token can be granted",
+            "find out who wrote the counter, delete its key, and reset the watermarks of the gates that saw its tokens",
+        )
+    }
+
     /// The same error, naming the lock that it struck.
     #[must_use]
     pub fn for_lock(mut self, name: &LockName) -> Self {

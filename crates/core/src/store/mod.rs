@@ -13,10 +13,10 @@ pub use answers::{
     AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Place, ReleaseAnswer, RenewAnswer,
     WithdrawAnswer,
 };
-pub(crate) use commands::whole_millis;
 pub use commands::{
     Acquire, ForceRelease, Heartbeat, Hold, Next, Release, Renewal, Waiter, Withdraw,
 };
+pub(crate) use commands::{WITHDRAWAL_MARK, whole_millis};
 pub use error::{StoreError, StoreErrorKind};
 pub use keys::KeyScheme;
 pub use lock_store::{LockStore, StoreFuture};

@@ -1,15 +1,34 @@
 use leasehold_core::{FenceToken, Stamp, StoreError, StoreErrorKind};
 use sqlx::{Row, postgres::PgRow};
 
-use crate::error::{GateError, TransactionConflict};
+use crate::error::{ConflictKind, GateError, TransactionConflict};
 
-/// What becomes of a statement whose connection breaks.
+/// What a broken connection means for a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// It is part of a transaction that now cannot commit.
     Within,
     /// It is a transaction of its own, which may have committed.
     Alone,
+}
+
+impl TransactionConflict {
+    /// Reads an error of a statement or a `COMMIT` of yours; `None` when it is something else.
+    ///
+    /// A serializable transaction may be given up at any of its statements, and at its end.
+    pub fn of(error: &sqlx::Error) -> Option<Self> {
+        Self::during("the transaction", error)
+    }
+
+    pub(super) fn during(what: &str, error: &sqlx::Error) -> Option<Self> {
+        let database = error.as_database_error()?;
+        let kind = match database.code()?.as_ref() {
+            "40001" => ConflictKind::Serialization,
+            "40P01" => ConflictKind::Deadlock,
+            _ => return None,
+        };
+        Some(Self { kind, during: what.into(), message: database.message().into() })
+    }
 }
 
 /// The error of a gate's statement.

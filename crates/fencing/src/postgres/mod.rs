@@ -56,8 +56,6 @@
 //!   the watermark is as durable as the data, because it is committed with it.
 
 #[cfg(feature = "postgres")]
-mod conflict;
-#[cfg(feature = "postgres")]
 mod failure;
 #[cfg(feature = "postgres")]
 mod gate;

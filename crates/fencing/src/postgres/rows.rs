@@ -28,8 +28,11 @@ pub struct FencedRows {
     key: Identifier,
     fence: Identifier,
     lease: Identifier,
+    /// The table as the caller named it, for errors.
     #[cfg(feature = "postgres")]
-    pub(super) verdicts: super::unwritten::Verdicts,
+    pub(super) name: Box<str>,
+    #[cfg(feature = "postgres")]
+    pub(super) refusals: std::sync::Arc<crate::refusal::Refusals>,
 }
 
 impl FencedRows {
@@ -49,7 +52,9 @@ impl FencedRows {
             fence: Identifier::column("fence")?,
             lease: Identifier::column("lease")?,
             #[cfg(feature = "postgres")]
-            verdicts: super::unwritten::Verdicts::of(table),
+            name: table.into(),
+            #[cfg(feature = "postgres")]
+            refusals: std::sync::Arc::new(crate::refusal::Refusals::new("postgres")),
         })
     }
 

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use sqlx::{Encode, PgConnection, Postgres, Type};
@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     error::{GateError, StaleFence},
-    refusal::Refusals,
     rule::{Verdict, judge},
 };
 
@@ -73,8 +72,7 @@ impl FencedRows {
     where
         K: fmt::Display + for<'q> Encode<'q, Postgres> + Type<Postgres> + Send,
     {
-        let Verdicts { table, refusals } = &self.verdicts;
-        let (resource, scope) = (format!("{table}/{key}"), Scope::Within);
+        let (resource, scope) = (format!("{}/{key}", self.name), Scope::Within);
         // One row more than there may be.
         let highest = format!("{} LIMIT 2", self.highest());
         let rows = sqlx::query(&highest).bind(key).fetch_all(conn).await;
@@ -87,7 +85,7 @@ impl FencedRows {
         match judge(stamp_of(row, &resource, scope)?, presented) {
             Verdict::Admit(_) => Ok(Unwritten::Admissible),
             Verdict::Refuse { highest } => {
-                Ok(Unwritten::Stale(refusals.refuse(&resource, presented, highest)))
+                Ok(Unwritten::Stale(self.refusals.refuse(&resource, presented, highest)))
             }
         }
     }
@@ -97,17 +95,4 @@ fn several(resource: &str) -> StoreError {
     let what = "several rows have this key, and each is judged by its own fence";
     let remedy = "use a key that is unique: the column of a PRIMARY KEY or of a UNIQUE index";
     StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(resource)
-}
-
-/// What names and counts the refusals of rows.
-#[derive(Debug, Clone)]
-pub(super) struct Verdicts {
-    table: Box<str>,
-    refusals: Arc<Refusals>,
-}
-
-impl Verdicts {
-    pub(super) fn of(table: &str) -> Self {
-        Self { table: table.into(), refusals: Arc::new(Refusals::new("postgres")) }
-    }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) watches: Watches,
+    pub(crate) watches: Arc<Watches>,
     pub(crate) reaper: Reaper,
     pub(crate) watermarks: Watermarks,
     pub(crate) label: RuntimeLabel,

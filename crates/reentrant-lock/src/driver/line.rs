@@ -13,7 +13,7 @@ use leasehold_core::{
     metric::{ClassMetrics, HoldEnd, WakeSource},
     store::AcquireAnswer,
 };
-use leasehold_watchdog::{Farewell, HeldLease, Renewing, Share};
+use leasehold_watchdog::{HeldLease, ReleasedLease, Renewing, Share};
 
 use crate::caller::Caller;
 use crate::cohort::{
@@ -221,7 +221,7 @@ fn leave_turn<T>(
     member: &mut Member,
     m: &Moment<'_>,
     lease: &HeldLease,
-    farewell: &Farewell,
+    farewell: &ReleasedLease,
     end: HoldEnd,
     prepare: impl FnOnce(&End) -> T,
 ) -> (GivenBack<T>, Effects) {

@@ -1,8 +1,5 @@
 use super::{super::row::CounterRow, Step};
-use crate::{
-    store::{FencePolicy, StoreError, StoreErrorKind},
-    types::FenceToken,
-};
+use crate::{store::FencePolicy, types::FenceToken};
 
 /// A watermark further ahead of the clock than this is some clock's mistake.
 const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
@@ -55,13 +52,4 @@ impl Step<'_> {
             FencePolicy::Counter => token,
         }
     }
-}
-
-/// No token is left above the last one.
-pub(crate) fn exhausted() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Corrupt,
-        "the fence counter has reached its greatest value, so no newer token can be granted",
-        "find out who wrote the counter, delete its key, and reset the watermarks of the gates that saw its tokens",
-    )
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{super::row::LeaseRow, Step, exhausted};
+use super::{super::row::LeaseRow, Step};
 use crate::{
     store::{Granted, Push, StoreError},
     types::{AcquisitionId, FenceToken, RuntimeLabel},
@@ -24,7 +24,7 @@ impl Step<'_> {
         let runtime = grantee.id.runtime();
         let contended = self.queue().has_others(runtime);
         let Some(block) = self.block(grantee.watermark) else {
-            return Err(exhausted().for_lock(self.name));
+            return Err(StoreError::exhausted().for_lock(self.name));
         };
         self.count((self.rules.reserves)(block.first, block.last));
         self.queue().remove(|place| place.id.runtime() == runtime);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{super::queue::PlaceRow, Step, grant::Grantee};
 use crate::{
-    store::{Acquire, Granted, Heartbeat, Next, Place, StoreError, Waiter, whole_millis},
+    store::{Acquire, Granted, Heartbeat, Next, Place, StoreError, Waiter},
     types::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
 };
 
@@ -44,10 +44,9 @@ impl Asker {
         Self { id, ttl, watermark, label: next.label.clone(), heartbeat }
     }
 
-    /// For how long a grant out of the queue lives, and the place without a sign of life: at most
-    /// the ttl, in whole milliseconds, at least one.
+    /// How long a grant out of the queue lives, and how long a place lives without a heartbeat.
     pub(super) fn window(&self) -> Duration {
-        whole_millis(self.heartbeat.claim_window).clamp(Duration::from_millis(1), self.ttl.get())
+        self.heartbeat.window(self.ttl)
     }
 }
 

@@ -1,7 +1,10 @@
 use super::{Asker, Step, queue::Contest};
 use crate::{
     seam::Named,
-    store::{Next, Release, ReleaseAnswer},
+    store::{
+        ForceRelease, ForceReleaseAnswer, Next, Push, Release, ReleaseAnswer, WITHDRAWAL_MARK,
+        Withdraw, WithdrawAnswer,
+    },
 };
 
 impl Step<'_> {
@@ -57,5 +60,35 @@ impl Step<'_> {
             return ReleaseAnswer::Gone;
         }
         ReleaseAnswer::NextQueued(self.place(next.id))
+    }
+
+    /// Takes an acquisition back: its place, or its grant, which the next waiter gets.
+    pub(crate) fn withdraw(&mut self, command: &Withdraw<'_>) -> WithdrawAnswer {
+        let (id, leaves_queue) = (command.id, self.rules.leaves_queue);
+        self.queue().remove(|place| leaves_queue(place.id, id));
+        let ended_grant = self.lease().is_some_and(|lease| lease.id == id && !lease.kept);
+        if ended_grant {
+            self.end_and_grant_next();
+        }
+        self.row.mark_withdrawn(self.now, id, self.now.after(WITHDRAWAL_MARK));
+        WithdrawAnswer { ended_grant }
+    }
+
+    /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime, and
+    /// grants the lock to the next waiter.
+    pub(crate) fn force_release(&mut self, command: &ForceRelease<'_>) -> ForceReleaseAnswer {
+        let named = Named { id: command.id, fence: command.fence };
+        let Some(lease) = self.lease().filter(|lease| lease.named() == named) else {
+            return ForceReleaseAnswer::Changed;
+        };
+        let Named { id, fence } = named;
+        let ended = lease.last.get();
+        let above = self.token_after(self.row.counted(self.now).max(ended));
+        if let Some(above) = above {
+            self.count(above);
+        }
+        self.send(id, Push::ForceReleased { name: self.name.clone(), id, fence });
+        self.end_and_grant_next();
+        ForceReleaseAnswer::Ended { fence: above }
     }
 }

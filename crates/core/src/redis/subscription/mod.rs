@@ -1,7 +1,6 @@
-//! The wake-up lane: one connection on which a runtime hears what the store tells it unasked.
+//! The subscription of a runtime: one connection that brings what the server pushes.
 
 mod backoff;
-mod ear;
 mod subscriber;
 mod subscriptions;
 

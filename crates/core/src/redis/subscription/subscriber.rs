@@ -1,25 +1,27 @@
 use std::{
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use redis::{PushInfo, Value, aio::MultiplexedConnection};
-use tokio::select;
+use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
+use tokio::{select, sync::Notify};
 
-use super::{backoff::Backoff, ear::Ear};
+use super::backoff::Backoff;
 use crate::{
-    clock::Clock,
+    clock::{Clock, within},
     entropy::Entropy,
     redis::{
         classify::{classify_dial, spoils_connection},
         dial::Dialer,
-        within::within,
+        message,
     },
-    store::{Listener, StoreError, StoreErrorKind},
+    store::{Listener, Push, StoreError, StoreErrorKind},
 };
 
-/// How often a silent connection is asked whether it still works, and the listener whether it
-/// still lives.
+/// How often a `PING` is sent, and the listener checked to be alive.
 const CHECK: Duration = Duration::from_secs(2);
 
 /// How long the answer may take.
@@ -27,8 +29,8 @@ const ANSWER: Duration = Duration::from_secs(3);
 
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
-/// A connection that was cut is noticed at once; one that is half open by a `PING` that is not
-/// answered, within five seconds, or earlier by the limits on its socket.
+/// The end of a connection is noticed at once. A half-open connection is noticed within five seconds,
+/// by a `PING` without an answer, or earlier by the timeouts of its socket.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber {
     pub(super) dialer: Arc<Dialer>,
@@ -48,10 +50,10 @@ impl Subscriber {
         let mut backoff = Backoff::default();
         while self.is_wanted() {
             let pause = match self.subscribe().await {
-                Ok((connection, ear)) => {
+                Ok((connection, receiver)) => {
                     self.log_return(backoff);
                     backoff = Backoff::default();
-                    self.attend(connection, &ear).await;
+                    self.attend(connection, &receiver).await;
                     tracing::debug!(endpoint = %self.dialer.endpoint(), "a subscription ended");
                     // Not counted: the next attempt is the first that may fail.
                     Backoff::default().failed(self.entropy.fraction())
@@ -62,24 +64,24 @@ impl Subscriber {
         }
     }
 
-    /// Subscribes on a connection of its own, whose messages go to the ear.
-    async fn subscribe(&self) -> Result<(MultiplexedConnection, Arc<Ear>), StoreError> {
-        let ear = Arc::new(Ear::new(Weak::clone(&self.listener)));
-        let hearing = Arc::clone(&ear);
+    /// Subscribes on a connection of its own.
+    async fn subscribe(&self) -> Result<(MultiplexedConnection, Arc<Receiver>), StoreError> {
+        let receiver = Arc::new(Receiver::new(Weak::clone(&self.listener)));
+        let pushes = Arc::clone(&receiver);
         let heard = move |push: PushInfo| {
-            hearing.hear(&push);
+            pushes.on_push(&push);
             Ok::<(), ()>(())
         };
         let subscribing = subscribe(&self.dialer, &*self.clock, &self.channel, heard);
-        Ok((subscribing.await?, ear))
+        Ok((subscribing.await?, receiver))
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
-    async fn attend(&self, mut connection: MultiplexedConnection, ear: &Ear) {
+    async fn attend(&self, mut connection: MultiplexedConnection, receiver: &Receiver) {
         loop {
             select! {
                 biased;
-                () = ear.deaf() => return,
+                () = receiver.closed() => return,
                 () = self.clock.sleep_until(self.clock.now() + CHECK) => {}
             }
             if !self.is_wanted() || !self.is_alive(&mut connection).await {
@@ -100,7 +102,7 @@ impl Subscriber {
         self.listener.strong_count() > 0
     }
 
-    /// Sleeps, but not past the end of the listener by more than a check.
+    /// Sleeps, at most one check longer than the listener lives.
     async fn rest(&self, pause: Duration) {
         let until = self.clock.now() + pause;
         while self.is_wanted() && self.clock.now() < until {
@@ -108,7 +110,7 @@ impl Subscriber {
         }
     }
 
-    /// Logs the first failure of a row, and every refusal, which is tried again seldom.
+    /// Logs the first failure in a row, and every refusal, which is rarely tried again.
     fn pause_after(&self, error: &StoreError, backoff: &mut Backoff) -> Duration {
         const WHAT: &str = "the runtime cannot hear the server; waiting goes on by heartbeat";
         let first = backoff.is_fresh();
@@ -155,4 +157,67 @@ fn too_late<T>() -> Result<T, StoreError> {
         "cannot subscribe: the server did not answer in time",
         "check that the server runs and the address is right",
     ))
+}
+
+/// Receives the pushes of one connection, on the task that reads it: nothing is queued in between.
+#[derive(Debug)]
+struct Receiver {
+    listener: Weak<dyn Listener>,
+    closed: Notify,
+    warned: AtomicBool,
+}
+
+impl Receiver {
+    /// Passes pushes on to a listener for as long as it lives.
+    fn new(listener: Weak<dyn Listener>) -> Self {
+        Self { listener, closed: Notify::new(), warned: AtomicBool::new(false) }
+    }
+
+    /// Handles a push that the client library read, or an event of the connection.
+    fn on_push(&self, push: &PushInfo) {
+        match push.kind {
+            PushKind::Message => match push.data.as_slice() {
+                [_channel, Value::BulkString(payload)] => self.read(payload),
+                _ => self.log_unknown(0),
+            },
+            // Passed on from here, so that it comes before the first message.
+            PushKind::Subscribe => self.pass_on(Push::Listening),
+            PushKind::Unsubscribe | PushKind::Disconnection => self.closed.notify_one(),
+            _ => {}
+        }
+    }
+
+    /// Waits until no more pushes will come, or the listener is gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: the next one resolves instead.
+    async fn closed(&self) {
+        self.closed.notified().await;
+    }
+
+    fn read(&self, payload: &[u8]) {
+        match message::parse(payload) {
+            Some(push) => self.pass_on(push),
+            None => self.log_unknown(payload.len()),
+        }
+    }
+
+    fn pass_on(&self, push: Push) {
+        match self.listener.upgrade() {
+            Some(listener) => listener.heard(push),
+            None => self.closed.notify_one(),
+        }
+    }
+
+    /// Logs a message that is not understood: the first of a connection as a warning.
+    fn log_unknown(&self, bytes: usize) {
+        const WHAT: &str = "a message that is not understood was ignored; \
+            use one version of Leasehold per namespace, and let nobody else publish there";
+        if self.warned.swap(true, Ordering::Relaxed) {
+            tracing::debug!(bytes, "{WHAT}");
+        } else {
+            tracing::warn!(bytes, "{WHAT}");
+        }
+    }
 }

@@ -1,0 +1,128 @@
+use std::sync::Arc;
+
+use leasehold_core::{
+    Instant, LockStore, StoreError, StoreErrorKind,
+    lease::{Grant, LossReason},
+    metric::RenewalOutcome,
+    store::{RenewAnswer, Renewal},
+};
+
+use crate::{
+    batch::{Attempt, Batch},
+    lease::HeldLease,
+    slots::Key,
+    watches::{Holder, Watch, Watches},
+};
+
+impl Batch {
+    /// Sends the command that renews the turns.
+    pub(crate) async fn renew(self, store: Arc<dyn LockStore>, watches: Arc<Watches>) -> Renewed {
+        let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
+        let sent_at = watches.clock().now();
+        let mut unanswered = Unanswered { watches, turns: self.turns };
+        let answers = store.renew(&renewals, sent_at + self.patience).await;
+        Renewed { turns: std::mem::take(&mut unanswered.turns), renewals, sent_at, answers }
+    }
+}
+
+fn renewal(turn: &Grant) -> Renewal {
+    Renewal { name: turn.name().clone(), id: turn.id(), fence: turn.first(), ttl: turn.ttl() }
+}
+
+/// Renewals without an answer: if the store panics, they are unconfirmed and tried again.
+#[derive(Debug)]
+struct Unanswered {
+    watches: Arc<Watches>,
+    turns: Vec<(Key, Arc<Grant>)>,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        for (key, _) in &self.turns {
+            if let Some(lease) = self.watches.holder(Watch(*key)) {
+                lease.metrics().renewal(RenewalOutcome::Unknown);
+            }
+        }
+        let now = self.watches.clock().now();
+        let attempts = self.turns.iter().map(|(key, _)| (*key, Attempt::Unconfirmed));
+        self.watches.answered(now, attempts);
+    }
+}
+
+/// A batch and its answers.
+#[derive(Debug)]
+pub(crate) struct Renewed {
+    pub(crate) turns: Vec<(Key, Arc<Grant>)>,
+    pub(crate) renewals: Vec<Renewal>,
+    pub(crate) sent_at: Instant,
+    pub(crate) answers: Result<Vec<RenewAnswer>, StoreError>,
+}
+
+impl Renewed {
+    /// Applies the answers, and returns the turns that are lost.
+    pub(crate) fn settle(self, now: Instant, watches: &Watches) -> Vec<Arc<Grant>> {
+        let Self { turns, renewals, sent_at, answers } = self;
+        let (mut answers, kind) = match answers {
+            Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
+            Err(error) => (Vec::new().into_iter(), error.kind()),
+        };
+        let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
+        let holders = watches.holders(turns.iter().map(|(key, _)| *key));
+        // Dropped only now: the names that it shares with the turns have just been read.
+        drop(renewals);
+        for ((key, turn), holder) in turns.into_iter().zip(&holders) {
+            let answer = answers.next().ok_or(kind);
+            // The answer is about the turn, so it counts for the lease that is held by now.
+            let lease = match holder {
+                Holder::Unwatched => continue,
+                Holder::Nobody => None,
+                Holder::Lease(lease) => Some(&**lease),
+            };
+            match settle_one(lease, now, sent_at, &answer) {
+                Some(attempt) => attempts.push((key, attempt)),
+                None => lost.push((key, turn)),
+            }
+        }
+        watches.answered(now, attempts.into_iter());
+        let report = |(key, turn)| {
+            // A lease of the turn that was taken meanwhile is lost too.
+            if let Some(lease) = watches.remove(key) {
+                let _ = lease.lose(LossReason::Gone);
+            }
+            turn
+        };
+        lost.into_iter().map(report).collect()
+    }
+}
+
+/// Applies one answer; `None` means that there is nothing left to renew.
+fn settle_one(
+    lease: Option<&HeldLease>,
+    now: Instant,
+    sent_at: Instant,
+    answer: &Result<RenewAnswer, StoreErrorKind>,
+) -> Option<Attempt> {
+    let (outcome, attempt) = match answer {
+        Ok(RenewAnswer::Renewed { remaining }) => match lease {
+            Some(lease) if lease.renewed(now, sent_at, *remaining) => {
+                (RenewalOutcome::Renewed, Some(Attempt::Confirmed))
+            }
+            Some(_) => (RenewalOutcome::Lost, Some(Attempt::Unconfirmed)),
+            // The next lease of the turn does not know of this renewal: renew again.
+            None => (RenewalOutcome::Renewed, Some(Attempt::Unconfirmed)),
+        },
+        Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {
+            if let Some(lease) = lease {
+                let _ = lease.lose(LossReason::Gone);
+            }
+            (RenewalOutcome::Lost, None)
+        }
+        // An error is not a loss: the lease stands until its deadline.
+        Err(StoreErrorKind::Indeterminate) => (RenewalOutcome::Unknown, Some(Attempt::Unconfirmed)),
+        Err(_) => (RenewalOutcome::Held, Some(Attempt::Unconfirmed)),
+    };
+    if let Some(lease) = lease {
+        lease.metrics().renewal(outcome);
+    }
+    attempt
+}
