@@ -13,6 +13,8 @@ pub mod once;
 pub mod redis;
 mod runtime;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 
 pub use leasehold_core::{

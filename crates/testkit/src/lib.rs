@@ -12,7 +12,6 @@
 //!   moves the time of day of such a process.
 
 mod child;
-mod clock;
 pub mod cluster;
 pub mod contract;
 mod entropy;
@@ -30,10 +29,10 @@ mod shim;
 pub mod sim;
 
 pub use child::ChildProcess;
-pub use clock::ManualClock;
 pub use cluster::RedisCluster;
 pub use entropy::SeededEntropy;
 pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
+pub use leasehold_core::testing::ManualClock;
 pub use history::{Event, History, Violation};
 pub use log::Log;
 pub use patience::Patience;

@@ -11,11 +11,12 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId, Sleep,
+    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId,
     StoreError, StoreErrorKind, SystemEntropy, Ttl,
     lease::Grant,
     metric::ClassMetrics,
     store::{Granted, RenewAnswer},
+    testing::ManualClock,
 };
 
 use crate::{
@@ -25,31 +26,6 @@ use crate::{
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const MANY: u64 = 10_000;
-
-/// A clock that stands still until it is set.
-#[derive(Debug, Default)]
-struct TestClock(AtomicU64);
-
-impl TestClock {
-    fn set(&self, now: Instant) {
-        let nanos = u64::try_from(now.since_origin().as_nanos()).unwrap();
-        self.0.fetch_max(nanos, Ordering::Relaxed);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Instant {
-        Instant::at(Duration::from_nanos(self.0.load(Ordering::Relaxed)))
-    }
-
-    fn sleep_until(&self, _: Instant) -> Sleep {
-        Box::pin(std::future::pending())
-    }
-
-    fn unix_time(&self) -> Duration {
-        self.now().since_origin()
-    }
-}
 
 /// Bits that are the same in every run.
 #[derive(Debug, Default)]
@@ -72,7 +48,7 @@ impl Entropy for TestEntropy {
 
 /// A watchdog without its task, and a server that is nothing but its answers.
 struct Scene {
-    clock: Arc<TestClock>,
+    clock: Arc<ManualClock>,
     watches: Arc<Watches>,
     runtime: RuntimeId,
     metrics: Arc<ClassMetrics>,
@@ -88,8 +64,7 @@ type Weather<'a> = &'a mut dyn FnMut(Instant) -> (Duration, Option<StoreErrorKin
 
 impl Scene {
     fn new() -> Self {
-        let clock = Arc::new(TestClock::default());
-        clock.set(Instant::at(SECOND));
+        let clock = Arc::new(ManualClock::default());
         let common = Common::new(Arc::clone(&clock) as Arc<dyn Clock>, Rules::default());
         let entropy = Arc::new(TestEntropy::default());
         let runtime = entropy.runtime_id();

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Clock, Instant, Sleep};
+use crate::clock::{Clock, Instant, Sleep};
 
 /// A clock that stands still until a test moves it; clones show the same time.
 ///
 /// It begins at [`ManualClock::START`], with the Unix time [`ManualClock::EPOCH`]. Sleeping tasks
-/// are woken, in the order of their instants, when time reaches them; no timer of tokio is used.
+/// are woken in the order of their instants when time reaches them. No timer of tokio is used.
 #[derive(Clone)]
 pub struct ManualClock {
     hands: Arc<Mutex<Hands>>,
@@ -43,12 +43,12 @@ impl ManualClock {
         Self { hands: Arc::new(Mutex::new(hands)) }
     }
 
-    /// Moves time on, Unix time with it, and wakes who slept until then.
+    /// Moves time on, and Unix time with it, and wakes the tasks that slept until then.
     pub fn advance(&self, by: Duration) {
         self.move_to(|now| now + by);
     }
 
-    /// Moves time to `at`, Unix time by as much, and wakes who slept until then.
+    /// Moves time to `at`, and Unix time by as much, and wakes the tasks that slept until then.
     ///
     /// # Panics
     ///
@@ -110,7 +110,7 @@ impl ManualClock {
         hands.now = next;
         let later = hands.sleepers.split_off(&(next, u64::MAX));
         let due = std::mem::replace(&mut hands.sleepers, later);
-        // Wakers run foreign code: not under the lock.
+        // Wakers run code of others: not under the lock.
         drop(hands);
         due.into_values().for_each(Waker::wake);
     }
