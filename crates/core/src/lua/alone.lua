@@ -5,9 +5,10 @@
 -- ARGV  as acquire.lua
 -- Returns  {'granted', first, last, ms left, 0, 1 if the counter was behind}
 --          {'counter', value}   {'exhausted', value}
---          or goes on to the script that follows
+--          or goes on to the script that follows, with `there`: how many of lease, queue and
+--          withdrawal mark exist
 --
--- Why: this is the usual case, and it costs nothing of what the others need.
+-- Why: this is the usual case, and needs least.
 lease, counter, retention = KEYS[1], KEYS[2], ARGV[4]
 local ttl = tonumber(ARGV[2])
 if not ttl or ttl <= 0 then return redis.error_reply('ERR a lease needs a ttl above 0 ms') end

@@ -9,11 +9,12 @@
 --          {'no-ttl'}   {'layout', version}   {'counter', value}   {'exhausted', value}
 --          or an error for a window that is none
 --
--- Why: a heartbeat is a repeated acquire, so both are one. A repeat of a lost reply gets the same
--- grant.
+-- Why: a heartbeat is a repeated acquire, so one function does both. A repeat after a lost reply gets
+-- the same grant. Formats are those of queue.lua.
 
--- The answer to a repeat. Its place is gone by rights; it would be granted a second time. The write
--- of nothing (HDEL of a field that never is) is refused by a replica, whose word does not count.
+-- The answer to a repeat. A place that it still has is removed, or it would be granted twice. The
+-- write of nothing (HDEL of a field that never exists) is refused by a replica, whose answers do not
+-- count.
 local function granted_before(asker, row, left)
   redis.call('HDEL', lease, '')
   local others = 0
@@ -27,7 +28,7 @@ local function granted_before(asker, row, left)
   return {'granted', row[3], row[4], left, others > 0 and 1 or 0, 0}
 end
 
--- Asks beside others; `left` is -2 for a lock that nobody holds.
+-- Asks for a lock that others may hold or wait for; `left` is -2 if nobody holds it.
 local function contend(asker, left)
   asker.runtime, asker.number = string.sub(asker.id, 1, 36), string.sub(asker.id, 38)
   local line = survey(asker.runtime)

@@ -3,13 +3,15 @@
 --
 -- KEYS  1 lease   2 fence counter   3 queue   4 waiters
 -- ARGV  1 acquisition   2 fence   3 retention of the counter, ms (0: plain counter without TTL)
---       4 what runtimes' channels begin with   5 name
+--       4 prefix of the channels of runtimes   5 name
 -- Returns  {'ended', token above the ended lease's, or ''}   {'changed'}
 --
--- Why: acquisition and fence are those that the operator saw, so a late copy ends nobody else.
+-- Why: acquisition and fence are those that the operator saw, so a late copy ends no other lease.
 -- The new token lets gates shut out the old holder at once; it is above the whole block of the
--- lease, and the next grant begins above it. "Changed" is told after a write of nothing (HDEL of a
--- field that never is), which a replica refuses: its word does not count.
+-- lease, and the next grant begins above it. Before "changed" comes a write of nothing (HDEL of a
+-- field that never exists), which a replica refuses: its answers do not count. The holder's runtime
+-- is told on its channel, in four parts between single spaces, the name last:
+--   force-released <acquisition> <first token> <name>
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 retention, channels, name = ARGV[3], ARGV[4], ARGV[5]
 local row = redis.call('HMGET', lease, ARGV[1], 'fence', 'last')

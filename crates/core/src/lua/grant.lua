@@ -1,15 +1,20 @@
--- grant: mint the tokens of a grant and write it. Precedes queue.lua and whatever grants leases.
+-- grant: mint the tokens of a grant and write it. Precedes queue.lua and all scripts that grant.
 --
 -- KEYS  those of the script that follows, which puts them into `lease`, `counter`, `queue` and
 --       `waiters`
 -- ARGV  those of the script that follows, which fills in `name`, `channels` and `retention`
 -- Returns  nothing: it goes on to the script that follows
 --
--- Why: the tokens are minted in the same step as the lease, so no two grants can share or reorder
--- theirs. The first write is the counter's: a full server looks only at the first write of a
--- script, and would not refuse PEXPIRE; and a token that is skipped harms nobody. PEXPIRE on the
--- missing key then proves the right to set a time to live before there is a key. Numbers go on as
--- the texts they came as: turning one into a text costs as much as a command.
+-- Why: the tokens are minted in the same step as the lease, so no two grants share or reorder
+-- tokens. The counter is written first: a full server checks only the first write of a script, and
+-- would not refuse PEXPIRE; a skipped token harms nobody. PEXPIRE on the missing key then proves the
+-- right to set a time to live before there is a key. Numbers stay the texts they came as: formatting
+-- one costs as much as a command.
+--
+-- Formats. `lease` is a hash: 'v' layout version, '1'; <acquisition> number of holds; 'fence' first
+-- and 'last' last token of the block; 'hold' number of the last change of holds; 'label' of the
+-- holder's runtime; 'since' time of the grant, µs; and 'kept' '1' while it is only kept closed.
+-- `counter` is the last token. Tokens and times in µs are decimal texts, '%.0f'.
 local lease, counter, queue, waiters, name, channels, retention, now
 
 local function clock()
@@ -31,7 +36,7 @@ local function mint(watermark, contended, counted)
   -- A watermark a day ahead of this clock is a mistake of some clock, not a memory of a grant.
   if seen > clock() + 86400000000 then seen = 0 end
   local regressed = seen > last and 1 or 0
-  -- Without a counter nobody knows which of the tokens before this one are taken.
+  -- Without a counter it is unknown which of the tokens before this one are taken.
   local length = last == 0 and 1 or 1024
   local first = math.max(last, seen) + 1
   last = first

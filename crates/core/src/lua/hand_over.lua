@@ -5,10 +5,10 @@
 -- Returns  {'released'}   {'next-queued', ms left, places ahead}
 --          or goes on to pass_on.lua
 --
--- Why: this is what a contended lock does all the time, and the others need half as much time
--- again. Whatever is out of the ordinary is theirs: a counter that is missing, strange or ahead
--- of the clock, a head that is dead or of the same runtime, a long queue, one that is about to
--- lapse. Every decision is as in grant.lua and queue.lua.
+-- Why: a contended lock does this all the time, and pass_on.lua takes half as long again. It leaves
+-- the other cases to pass_on.lua: a counter that is missing, malformed or ahead of the clock, a head
+-- that is dead or of the same runtime, a queue that is long or about to expire. Every decision and
+-- every format is as in grant.lua and queue.lua; `matches` comes from release.lua.
 repeat
   local call, runtime = redis.call, ARGV[7] and string.sub(ARGV[7], 1, 36)
   if not matches or ARGV[4] == '0' then break end

@@ -2,13 +2,13 @@
 --
 -- KEYS  for each name: lease, fence counter, queue, waiters, withdrawal mark of the acquisition
 -- ARGV  1 retention of the counters, ms (0: plain counters without TTL)   2 label
---       3 what runtimes' channels begin with; then for each name:
+--       3 prefix of the channels of runtimes; then for each name:
 --       acquisition, ttl in ms, watermark, number of the heartbeat, claim window in ms, name
 -- Returns  for each name, in order: as `ask` in ask.lua, or {'foreign', error}
 --
--- Why: one command keeps the places of a runtime that waits for many names, and a key that
--- somebody overwrote spoils only its own answer. What was done for the names before an error that
--- concerns them all stands, as if each had had a command of its own.
+-- Why: one command keeps the places of a runtime that waits for many names, and a key that another
+-- program overwrote spoils only its own answer. After an error that concerns all names, the changes
+-- for the names before it stand, as if each name had its own command.
 retention, channels = ARGV[1], ARGV[3]
 local answers = {}
 for i = 1, #KEYS / 5 do

@@ -4,10 +4,10 @@
 -- ARGV  1 acquisition   2 fence   3 holds   4 number of this change   5 ttl, ms
 -- Returns  {'held', ms left}   {'gone'}
 --
--- Why: the count is absolute and the change numbered, so a repeat or a late copy changes nothing
--- and two changes whose commands swap leave the later one standing. An answer without a write is
--- preceded by a write of nothing (HDEL of a field that never is), which a replica refuses: its
--- word does not count.
+-- Why: the count is absolute and the change numbered, so a repeat or a late copy changes nothing,
+-- and of two commands that overtake each other the later change stands. Before an answer without a
+-- write comes a write of nothing (HDEL of a field that never exists), which a replica refuses: its
+-- answers do not count. The fields of a lease stand in grant.lua.
 local row = redis.call('HMGET', KEYS[1], ARGV[1], 'fence', 'hold', 'kept')
 if not row[1] or row[2] ~= ARGV[2] or row[4] then
   redis.call('HDEL', KEYS[1], '')

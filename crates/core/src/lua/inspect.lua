@@ -1,16 +1,16 @@
--- inspect: tell who holds a lock, and who waits for it. Changes nothing. Follows queue.lua.
+-- inspect: return who holds a lock, and who waits for it. Changes nothing. Follows queue.lua.
 --
 -- KEYS  1 lease   2 fence counter   3 queue   4 waiters
 -- ARGV  none
 -- Returns  {'free', counter or ''}
---          {'held', ms left, server time in µs, {acquisition, heard in µs, label, ...} of those who
---           wait, field of the lease, value, ...}
+--          {'held', ms left, server time in µs, waiters, field of the lease, value, ...}, where
+--          waiters are {acquisition, heard at in µs, label} for one after the other, in one flat list
 --          {'no-ttl'}   {'layout', version}
 --
--- Why: one step, so that fields, time to live, queue and clock belong together. Only the first 128
--- of those who wait are told; the dead among the first are stepped over, not removed. "Free" is
--- told after a write of nothing (HDEL of a field that never is), which a replica refuses: a lease
--- that it does not have yet may be there.
+-- Why: one step, so that fields, time to live, queue and clock belong together. It returns the first
+-- 128 live waiters; dead places are skipped, not removed. Before "free" comes a write of nothing
+-- (HDEL of a field that never exists), which a replica refuses: it may lack a lease that the master
+-- has. The fields of a lease stand in grant.lua.
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local left = redis.call('PTTL', lease)
 if left == -2 then

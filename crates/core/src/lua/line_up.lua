@@ -5,12 +5,12 @@
 -- Returns  {'queued', ms left, places ahead}
 --          or goes on to the script that follows
 --
--- Why: the usual case of a contended lock, as in hand_over.lua. A place that the runtime has
--- already, the first place of all, a long queue, and whatever is out of the ordinary, are for the
--- others: also a head of which `waiters` knows nothing, for that key may be lost, and would be made
--- anew without a time to live. Every decision is as in ask.lua and queue.lua.
+-- Why: the usual case of a contended lock, as in hand_over.lua. It leaves the other cases to the
+-- scripts that follow: the runtime has a place already, the queue is empty or long, or `waiters` does
+-- not know the head. That key may be lost then, and would be made anew without a time to live. Every
+-- decision and every format is as in ask.lua and queue.lua; `there` comes from alone.lua.
 repeat
-  -- Of lease, queue and mark there are two, and the first two are: so there is no mark.
+  -- Two of lease, queue and mark exist. Below, lease and queue are found: so there is no mark.
   if not ARGV[8] or there ~= 2 then break end
   local call, window, left = redis.call, tonumber(ARGV[9]) or 0, redis.call('PTTL', lease)
   if left <= 0 or window <= 0 then break end

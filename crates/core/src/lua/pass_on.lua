@@ -5,16 +5,17 @@
 -- Returns  {'released'}   {'gone'}   {'next-queued', ms left, places ahead}
 --          {'next-granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
 --
--- Why: the next acquisition queues in the same step, behind the others, so a runtime costs one
--- command a turn. Ending comes first, whatever state queue and counter are in; a waiter that
--- cannot be granted the lock stays queued, and its heartbeat is told why.
+-- Why: the next acquisition queues in the same step, behind the others, so a turn costs one command.
+-- The lease ends first, in whatever state queue and counter are. A waiter that cannot be granted the
+-- lock stays queued, and its next heartbeat is answered with the reason. `matches` comes from
+-- release.lua.
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 retention, channels, name = ARGV[4], ARGV[5], ARGV[6]
 local following = ARGV[7] and {id = ARGV[7], ttl = ARGV[8], seen = ARGV[9], label = ARGV[10],
   heartbeat = ARGV[11], window = ARGV[12], runtime = string.sub(ARGV[7], 1, 36),
   number = string.sub(ARGV[7], 38)}
 
--- What the next acquisition has, where the lease to be ended is no more.
+-- Reports what the next acquisition has, when the lease to be ended is gone.
 local function report()
   local left = math.max(redis.call('PTTL', lease), 0)
   local row = redis.call('HMGET', lease, following.id, 'kept', 'fence', 'last')
@@ -27,8 +28,8 @@ local function report()
   return {'next-queued', left, line.rank}
 end
 
--- Reads on whom the lock is to pass. A next acquisition that is withdrawn, or older than the one
--- that its runtime has queued, is as if there were none.
+-- Reads who gets the lock next. A next acquisition is ignored if it is withdrawn, or older than the
+-- one that its runtime has queued.
 local function plan()
   local line = survey(following and following.runtime or '')
   if following and (redis.call('EXISTS', KEYS[5]) == 1

@@ -5,9 +5,9 @@
 -- ARGV  1 the runtime's own channel
 -- Returns  'ok', or an error that names the first command that is refused
 --
--- Why: a refusal in the middle of another script could leave a lease without TTL. Here the order
--- is such that no step can: a key is made together with its TTL, and HSET comes after PEXPIRE and
--- DEL have been proved. Nothing is tried after a refusal.
+-- Why: a refusal in the middle of another script could leave a lease without a time to live. Here no
+-- step can: a key is made together with its time to live, and HSET comes after PEXPIRE and DEL have
+-- been proved. Nothing is tried after a refusal.
 local refusal
 local function need(command, ...)
   if refusal then return end

@@ -4,12 +4,20 @@
 -- ARGV  those of the script that follows
 -- Returns  nothing: it goes on to the script that follows
 --
--- Why: whatever ends a lease, or finds that it ran out, grants it to the next live waiter in the
--- same step, and all of them by the same rules. `queue` has one member for each runtime, its score
--- the number of its arrival. `waiters` has, under the same name, its place:
--- '<number of the acquisition> <heartbeat> <heard, µs> <window, ms> <ttl, ms> <watermark> <label>'.
--- First `survey` and `choose` read and check, then `settle` writes. What comes is written before
--- what goes, so that no key vanishes with its time to live in between.
+-- Why: every script that ends a lease, or finds that it expired, grants the lock to the next live
+-- waiter in the same step, by the same rules. First `survey` and `choose` read and check, then
+-- `settle` writes. It adds before it removes, so that no key vanishes with its time to live.
+--
+-- Formats. An acquisition is '<runtime uuid>:<number>': characters 1 to 36 are the runtime, those
+-- from 38 on the number. `queue` is a sorted set with one member for each waiting runtime, its uuid;
+-- the score is the number of its arrival. `waiters` is a hash with the same uuid as a field. Its
+-- value is a place: seven parts between single spaces, the label last because it may have spaces:
+--   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <ttl, ms> <watermark>
+--   <label>
+-- A grant is published to '<channels><runtime uuid>' as nine parts between single spaces, the name
+-- last because it may have spaces:
+--   granted <acquisition> <first token> <last token> <heartbeat> <ms left> <1 if others wait, or 0>
+--   <1 if the counter was behind, or 0> <name>
 
 -- Whether a number is above another; as texts, because some are too large for Lua.
 local function above(a, b)
@@ -70,8 +78,8 @@ local function walk(line)
   end
 end
 
--- Takes note of an asker. If it waits, it was heard now: its place is refreshed, and an older one
--- of its runtime counts no more.
+-- Takes note of an asker. If it waits, this is a heartbeat: its place is refreshed, and an older
+-- place of its runtime does not count any more.
 local function hear(line, asker)
   local own = line.own
   line.mine = own and own.number == asker.number
@@ -108,7 +116,7 @@ local function enqueue(line, asker)
   local window = tonumber(asker.window)
   local life = window + 60000
   if line.card == 0 then
-    -- The first two make nothing, but are refused where the others would be: see grant.lua.
+    -- The first two change nothing, but are refused where the others would be: see grant.lua.
     redis.call('ZADD', queue, 'XX', 1, asker.runtime)
     redis.call('PEXPIRE', queue, life)
     redis.call('ZADD', queue, 1, asker.runtime)
@@ -139,7 +147,7 @@ local function leave(runtimes)
   end
 end
 
--- Publishes, whatever the rights: they may have gone since the writes.
+-- Publishes; a missing right must not fail the script after its writes.
 local function tell(runtime, message)
   redis.pcall('PUBLISH', channels .. runtime, message)
 end
@@ -150,8 +158,8 @@ local function tell_grant(line)
     block.last, place.heartbeat, place.window, block.contended, block.regressed, name}, ' '))
 end
 
--- Carries out what was chosen: `life` is that of a grant to the asker. How many stand before an
--- asker that waits is then in `line.ahead`. Whoever was granted the lock by this is yet to be told.
+-- Carries out what was chosen: `life` is that of a grant to the asker. Afterwards `line.ahead` is the
+-- number of places before an asker that waits. The caller publishes the grant.
 local function settle(line, asker, life)
   local gone, place = line.dead, line.place
   local ahead = (line.mine and line.rank or line.card) - #gone

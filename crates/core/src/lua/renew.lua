@@ -4,10 +4,10 @@
 -- ARGV  acquisition, fence, ttl in ms: three for each lease
 -- Returns  for each lease, in order: ms left, 0 if it is gone, -1 if its key is not a lease
 --
--- Why: one command renews many leases, and a key that somebody overwrote spoils only its own
--- answer. Extending means the greater of the present time to live and the new one. A lease that is
--- gone is told after a write of nothing (HDEL of a field that never is), which a replica refuses:
--- its word ends no lease.
+-- Why: one command renews many leases, and a key that another program overwrote spoils only its own
+-- answer. Extending sets the greater of the present time to live and the new one. Before "gone" comes
+-- a write of nothing (HDEL of a field that never exists), which a replica refuses: its answers end no
+-- lease.
 local answers, proved = {}, false
 for i, lease in ipairs(KEYS) do
   local id, fence, ttl = ARGV[3 * i - 2], ARGV[3 * i - 1], tonumber(ARGV[3 * i])

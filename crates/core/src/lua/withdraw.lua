@@ -1,17 +1,17 @@
--- withdraw: take an acquisition back, whatever came of it: its place, or its grant, which the next
--- waiter gets. Follows queue.lua.
+-- withdraw: take an acquisition back: its place, or its grant, which the next waiter gets. Follows
+-- queue.lua.
 --
 -- KEYS  1 lease   2 fence counter   3 queue   4 waiters   5 withdrawal mark of this acquisition
 -- ARGV  1 acquisition   2 life of the mark, ms
 --       3 retention of the counter, ms (0: plain counter without TTL)
---       4 what runtimes' channels begin with   5 name
+--       4 prefix of the channels of runtimes   5 name
 -- Returns  {'withdrawn', 1 if a grant was ended, else 0}
 --
--- Why: the acquire may be granted, queued, refused, lost, or still on its way on a connection that
--- was given up. The mark keeps such a late copy from coming back as a lease that nobody knows of.
--- It is written late and through pcall: a full server refuses it, but must not refuse the ending.
--- Any other refusal is told, so that the withdrawal is sent again: where nothing was to be ended, the
--- mark is the first write, which a replica refuses.
+-- Why: the acquire may be granted, queued, refused, lost, or still in flight on a connection that
+-- was given up. The mark keeps such a late copy from becoming a lease that nobody knows of. It is
+-- written last and through pcall: a full server refuses it, but must not refuse to end the lease.
+-- Any other refusal is returned, so that the withdrawal is sent again. When there was nothing to end,
+-- the mark is the first write, which a replica refuses.
 lease, counter, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 retention, channels, name = ARGV[3], ARGV[4], ARGV[5]
 local row = redis.call('HMGET', lease, ARGV[1], 'kept')

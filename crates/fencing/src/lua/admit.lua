@@ -4,5 +4,5 @@
 -- ARGV  1 fence   2 lease   3 ttl of the watermark, ms (0: none)
 -- Returns  {verdict}
 --
--- Why: a new holder shuts out the one before, without having anything to write yet.
+-- Why: a new holder shuts out the holder before it, although it has nothing to write yet.
 return {verdict}

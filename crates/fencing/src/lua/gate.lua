@@ -6,9 +6,12 @@
 --          or goes on to the script that follows, with `verdict` 'first', 'newer' or 'again'
 --
 -- Why: comparing and writing are one step, so no newer writer can come between. The watermark
--- moves before anything else is written, so a failure later lets no older writer in; it is
--- written even when it stays, so that a server that refuses writes does so here. Fences are exact
--- as Lua numbers, being below 2^53.
+-- moves before anything else is written, so a failure later lets no older writer in. It is written
+-- even when it stays the same, so that a server that refuses writes does so here. Fences are exact
+-- as Lua numbers, because they are below 2^53.
+--
+-- Format. A watermark is a stamp, two parts between one space: '<fence> <lease>'. The fence is a
+-- decimal number without leading zeros, the lease '<runtime uuid>:<number>'.
 local watermark = KEYS[#KEYS]
 local fence, lease, ttl = ARGV[#ARGV - 2], ARGV[#ARGV - 1], tonumber(ARGV[#ARGV])
 local stamp = fence .. ' ' .. lease
