@@ -12,7 +12,7 @@ use std::{
 /// A future that a [`Clock`] resolves when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What time it is: the only source of time in Leasehold.
+/// A source of time: the only one in Leasehold.
 ///
 /// Belief in a lease is measured on a clock that also runs while the machine sleeps, because
 /// the server's does. Tests put a manual clock in its place.
@@ -48,7 +48,7 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// A point in time of a [`Clock`], in nanoseconds since an origin that only differences cancel.
+/// A point in time of a [`Clock`], in nanoseconds since an origin that is its own.
 // The origin is one: `Option<Instant>` uses the zero, and is no larger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instant(NonZeroU64);

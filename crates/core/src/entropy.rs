@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::types::RuntimeId;
 
-/// Where identities and jitter come from: the only source of randomness in Leasehold.
+/// A source of identities and jitter: the only randomness in Leasehold.
 pub trait Entropy: fmt::Debug + Send + Sync + 'static {
     /// 64 random bits, for jitter.
     fn bits(&self) -> u64;

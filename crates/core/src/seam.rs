@@ -1,4 +1,4 @@
-//! Where mutants get in: the decisions of the embedded store, the real ones by default.
+//! Where tests put wrong decisions in: those of the embedded store, the real ones by default.
 //!
 //! Not part of the public interface. The simulation replaces one of them and expects that its
 //! checks notice.

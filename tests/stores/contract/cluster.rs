@@ -38,7 +38,7 @@ async fn only_restarts_are_left_out() {
 async fn what_any_master_publishes_is_heard_and_batches_reach_them_all() {
     let subject = ClusterSubject::start(FenceSettings::default()).await;
     let scene = Scene::new(subject);
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let mut masters = BTreeSet::new();
     let (mut waiters, mut renewals) = (Vec::new(), Vec::new());
     for number in 1..=30 {
@@ -60,7 +60,7 @@ async fn what_any_master_publishes_is_heard_and_batches_reach_them_all() {
     for lease in &renewals {
         let calls = scene.calls().about(lease.name.as_str());
         calls.release(lease.id, lease.fence, None).await.expect("release");
-        let Push::Granted { name, id, heartbeat, .. } = ear.next().await else {
+        let Push::Granted { name, id, heartbeat, .. } = pushes.next().await else {
             panic!("a grant was expected")
         };
         assert_eq!(

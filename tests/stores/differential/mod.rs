@@ -15,7 +15,7 @@ mod tokens;
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{FencePolicy, FenceSettings, LockName, store::Push};
-use leasehold_testkit::contract::{Ear, MemorySubject, RedisSubject};
+use leasehold_testkit::contract::{PushLog, MemorySubject, RedisSubject};
 use proptest::{
     collection::vec,
     test_runner::{Config, FileFailurePersistence, TestRunner},
@@ -30,18 +30,18 @@ use self::{
 /// Plays a sequence on an empty memory and an emptied server.
 fn play(
     runtime: &Runtime,
-    (redis, ears): (&RedisSubject, &[Arc<Ear>; 3]),
+    (redis, pushes): (&RedisSubject, &[Arc<PushLog>; 3]),
     fencing: FenceSettings,
     ops: &[Op],
 ) {
     runtime.block_on(async {
         redis.server().flush_all();
-        for ear in ears {
-            ear.drain();
+        for pushes in pushes {
+            pushes.drain();
         }
         let memory = MemorySubject::new(fencing);
         let mut memory = Side::new(&memory, listen(&memory).await);
-        let mut redis = Side::new(redis, ears.clone());
+        let mut redis = Side::new(redis, pushes.clone());
         for (step, op) in ops.iter().enumerate() {
             let (expected, found) = (memory.play(op).await, redis.play(op).await);
             assert!(expected.is_like(&found), "step {step}, {op:?}: {expected:?} and {found:?}");
@@ -53,11 +53,11 @@ fn play(
 /// Expects the server to tell what the memory told, in the same order for each name; what it tells
 /// too much is heard too soon the next time.
 async fn heard_alike(memory: &mut Side<'_>, redis: &mut Side<'_>, what: &str) {
-    for runtime in 0..memory.ears.len() {
-        let mut told = memory.ears[runtime].drain();
+    for runtime in 0..memory.pushes.len() {
+        let mut told = memory.pushes[runtime].drain();
         let mut heard = Vec::new();
         for _ in &told {
-            heard.push(redis.ears[runtime].next().await);
+            heard.push(redis.pushes[runtime].next().await);
         }
         // The names of a batch go to the server on several connections.
         told.sort_by_key(about);
@@ -82,14 +82,14 @@ fn stores_agree(policy: FencePolicy) {
     let fencing = fencing.retention(Duration::from_secs(75 * 60)).expect("in range");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let redis = runtime.block_on(RedisSubject::new(fencing));
-    let ears = runtime.block_on(listen(&redis));
+    let pushes = runtime.block_on(listen(&redis));
     let regressions = FileFailurePersistence::Direct("tests/stores/differential.regressions");
     let mut runner = TestRunner::new(Config {
         failure_persistence: Some(Box::new(regressions)),
         ..Config::default()
     });
     let outcome = runner.run(&vec(op(), 1..80), |ops| {
-        play(&runtime, (&redis, &ears), fencing, &ops);
+        play(&runtime, (&redis, &pushes), fencing, &ops);
         Ok(())
     });
     if let Err(error) = outcome {

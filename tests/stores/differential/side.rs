@@ -7,7 +7,7 @@ use leasehold_core::{
         ReleaseAnswer, RenewAnswer, Waiter,
     },
 };
-use leasehold_testkit::contract::{Calls, Ear, StoreUnderTest};
+use leasehold_testkit::contract::{Calls, PushLog, StoreUnderTest};
 
 use super::{
     answer::Answer,
@@ -20,7 +20,7 @@ const HALF_HOUR: Duration = Duration::from_secs(30 * 60);
 /// One of the two stores, what its runtimes hear, and the tokens that it gave.
 pub(crate) struct Side<'a> {
     subject: &'a dyn StoreUnderTest,
-    pub(crate) ears: [Arc<Ear>; 3],
+    pub(crate) pushes: [Arc<PushLog>; 3],
     tokens: [Tokens; NAMES],
 }
 
@@ -29,15 +29,15 @@ fn ttl(half_hours: u32) -> Ttl {
 }
 
 /// Listens to a store for all runtimes of a sequence.
-pub(crate) async fn listen(subject: &dyn StoreUnderTest) -> [Arc<Ear>; 3] {
+pub(crate) async fn listen(subject: &dyn StoreUnderTest) -> [Arc<PushLog>; 3] {
     let store = subject.store();
-    let ear = |index| Ear::listen(&*store, id(index).runtime());
-    [ear(0).await, ear(1).await, ear(2).await]
+    let pushes = |index| PushLog::listen(&*store, id(index).runtime());
+    [pushes(0).await, pushes(1).await, pushes(2).await]
 }
 
 impl<'a> Side<'a> {
-    pub(crate) fn new(subject: &'a dyn StoreUnderTest, ears: [Arc<Ear>; 3]) -> Self {
-        Self { subject, ears, tokens: Default::default() }
+    pub(crate) fn new(subject: &'a dyn StoreUnderTest, pushes: [Arc<PushLog>; 3]) -> Self {
+        Self { subject, pushes, tokens: Default::default() }
     }
 
     /// Takes a step; an error by its kind.

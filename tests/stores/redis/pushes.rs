@@ -10,17 +10,17 @@ use leasehold_core::{
 };
 use leasehold_testkit::{
     Log, ManualClock, Patience, RedisServer,
-    contract::{Calls, Ear, alice},
+    contract::{Calls, PushLog, alice},
 };
 use tokio::runtime::Handle;
 
 use super::support::{PATIENCE, assert_says, calls, config, connect, connect_with, granted};
 
-/// A store on a server, with an ear for one runtime.
+/// A store on a server, with an pushes for one runtime.
 struct Scene {
     store: Arc<RedisStore>,
     runtime: RuntimeId,
-    ear: Arc<Ear>,
+    pushes: Arc<PushLog>,
 }
 
 impl Scene {
@@ -32,8 +32,8 @@ impl Scene {
         let runtime = SystemEntropy::new().runtime_id();
         let store = RedisStore::connect(config, clock, Handle::current(), runtime).await;
         let store = Arc::new(store.expect("the server lets everybody in"));
-        let ear = Ear::listen(&*store, runtime).await;
-        Self { store, runtime, ear }
+        let pushes = PushLog::listen(&*store, runtime).await;
+        Self { store, runtime, pushes }
     }
 
     fn channel(&self) -> String {
@@ -85,7 +85,7 @@ async fn messages_are_heard_in_their_order_after_listening() {
         },
         heartbeat: 9,
     };
-    assert_eq!([scene.ear.next().await, scene.ear.next().await], [granted, ended]);
+    assert_eq!([scene.pushes.next().await, scene.pushes.next().await], [granted, ended]);
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_forced_release_is_heard_by_the_holder() {
     let fence = granted(&calls, id).await;
     calls.force_release(id, fence).await.expect("force_release");
     let ended = Push::ForceReleased { name: calls.name().clone(), id, fence };
-    assert_eq!(scene.ear.next().await, ended);
+    assert_eq!(scene.pushes.next().await, ended);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_user_with_a_database_hears_too() {
         let scene = Scene::new(&config(&url)).await;
         let (text, ended) = force_released(5);
         scene.publish(&server, &text);
-        assert_eq!(scene.ear.next().await, ended, "{protocol}");
+        assert_eq!(scene.pushes.next().await, ended, "{protocol}");
     }
 }
 
@@ -122,7 +122,7 @@ async fn what_is_told_under_tls_is_heard() {
     let scene = Scene::new(&config(&server.url()).tls_root_ca(ca)).await;
     let (text, ended) = force_released(5);
     scene.publish(&server, &text);
-    assert_eq!(scene.ear.next().await, ended);
+    assert_eq!(scene.pushes.next().await, ended);
 }
 
 #[tokio::test]
@@ -131,10 +131,10 @@ async fn a_killed_subscription_comes_back() {
     let scene = Scene::new(&config(&server.url())).await;
     let killed: usize = server.query(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     assert_eq!(killed, 1);
-    assert_eq!(scene.ear.next().await, Push::Listening);
+    assert_eq!(scene.pushes.next().await, Push::Listening);
     let (text, ended) = force_released(5);
     scene.publish(&server, &text);
-    assert_eq!(scene.ear.next().await, ended);
+    assert_eq!(scene.pushes.next().await, ended);
     assert_eq!(subscribed(&server), 1);
 }
 
@@ -143,7 +143,7 @@ async fn a_restarted_server_is_heard_again() {
     let server = RedisServer::builder().tcp().start();
     let scene = Scene::new(&config(&server.url())).await;
     server.restart();
-    assert_eq!(scene.ear.next().await, Push::Listening);
+    assert_eq!(scene.pushes.next().await, Push::Listening);
     assert_eq!(scene.publish(&server, &force_released(5).0), 1);
 }
 
@@ -159,12 +159,12 @@ async fn a_subscription_that_is_killed_all_the_time_recovers_every_time() {
         SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(100)).await;
     }
     for _ in 0..rounds {
-        assert_eq!(scene.ear.next().await, Push::Listening);
+        assert_eq!(scene.pushes.next().await, Push::Listening);
     }
     assert!(rounds >= 15, "it came back {rounds} times only");
     let (text, ended) = force_released(5);
     assert_eq!(scene.publish(&server, &text), 1);
-    assert_eq!(scene.ear.next().await, ended);
+    assert_eq!(scene.pushes.next().await, ended);
     assert_eq!(subscribed(&server), 1);
 }
 
@@ -174,7 +174,7 @@ async fn a_subscriber_that_is_killed_for_its_backlog_comes_back() {
     let scene = Scene::new(&config(&server.url())).await;
     server.command(&["CONFIG", "SET", "client-output-buffer-limit", "pubsub 64kb 0 0"]);
     scene.publish(&server, &"x".repeat(1 << 20));
-    assert_eq!(scene.ear.next().await, Push::Listening);
+    assert_eq!(scene.pushes.next().await, Push::Listening);
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_connection_that_is_silent_is_noticed_within_five_seconds() {
     // It was given up, though the server would answer now; the pause before the next attempt is
     // at most 20 ms.
     clock.travel(Duration::from_millis(20)).await;
-    assert_eq!(scene.ear.next().await, Push::Listening);
+    assert_eq!(scene.pushes.next().await, Push::Listening);
     let one = || async { (subscribed(&server) == 1).then_some(()) };
     Patience::of(PATIENCE).until_async(one).await.expect("the old one is closed");
 }
@@ -209,7 +209,7 @@ async fn a_connection_that_answers_stays() {
         Patience::of(PATIENCE).until_async(pings).await.expect("it asks");
         SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(20)).await;
     }
-    assert_eq!((scene.ear.drain(), ids(&server)), (Vec::new(), id));
+    assert_eq!((scene.pushes.drain(), ids(&server)), (Vec::new(), id));
 }
 
 /// The id of the only connection that is subscribed.
@@ -226,16 +226,16 @@ async fn a_runtime_has_one_subscription_which_goes_with_its_listener() {
     let mut scene = Scene::new(&config(&server.url())).await;
     assert_eq!(subscribed(&server), 1);
     // Another listener takes the place of the first.
-    let first = scene.ear;
-    scene.ear = Ear::listen(&*scene.store, scene.runtime).await;
+    let first = scene.pushes;
+    scene.pushes = PushLog::listen(&*scene.store, scene.runtime).await;
     let one = || async { (subscribed(&server) == 1).then_some(()) };
     Patience::of(PATIENCE).until_async(one).await.expect("the old one is closed");
     let (text, ended) = force_released(5);
     scene.publish(&server, &text);
-    assert_eq!(scene.ear.next().await, ended);
+    assert_eq!(scene.pushes.next().await, ended);
     assert_eq!(first.drain(), [], "the first listener hears no more");
     // Nobody listens; nothing is published that would show it.
-    scene.ear = Arc::default();
+    scene.pushes = Arc::default();
     let start = SystemClock.now();
     all_hung_up(&server).await;
     assert!(SystemClock.now().saturating_since(start) < Duration::from_secs(6));
@@ -246,7 +246,7 @@ async fn a_message_for_a_listener_that_is_gone_ends_the_subscription_at_once() {
     let server = RedisServer::start();
     let clock = ManualClock::new();
     let mut scene = Scene::with_clock(&config(&server.url()), Arc::new(clock)).await;
-    scene.ear = Arc::default();
+    scene.pushes = Arc::default();
     scene.publish(&server, &force_released(5).0);
     all_hung_up(&server).await;
 }
@@ -254,11 +254,11 @@ async fn a_message_for_a_listener_that_is_gone_ends_the_subscription_at_once() {
 #[tokio::test]
 async fn the_subscription_goes_with_the_store() {
     let server = RedisServer::start();
-    let Scene { store, ear, .. } = Scene::new(&config(&server.url())).await;
+    let Scene { store, pushes, .. } = Scene::new(&config(&server.url())).await;
     assert_eq!(subscribed(&server), 1);
     drop(store);
     all_hung_up(&server).await;
-    assert_eq!(ear.drain(), []);
+    assert_eq!(pushes.drain(), []);
 }
 
 #[tokio::test]
@@ -305,7 +305,7 @@ async fn a_right_to_subscribe_that_goes_later_is_asked_for_seldom_and_told() {
     // An attempt takes real time. The next jump of the clock may end it: another one follows.
     let hears = || async {
         clock.travel(Duration::from_secs(16)).await;
-        let heard = || ready(scene.ear.drain().pop());
+        let heard = || ready(scene.pushes.drain().pop());
         Patience::of(Duration::from_secs(1)).until_async(heard).await
     };
     assert_eq!(Patience::of(PATIENCE).until_async(hears).await, Some(Push::Listening));
@@ -339,7 +339,7 @@ async fn what_is_not_understood_is_ignored_and_told() {
     }
     let (text, ended) = force_released(5);
     scene.publish(&server, &text);
-    assert_eq!(scene.ear.next().await, ended);
+    assert_eq!(scene.pushes.next().await, ended);
     assert!(log.tells("a message that is not understood"), "{log:?}");
     assert_eq!(log.count("a message that is not understood"), strange.len());
     assert_eq!(subscribed(&server), 1);

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// How long before the server a holder stops believing: the greater of 2 ms and 1 % of the ttl.
+/// How long before the server does a holder treat its lease as ended: 2 ms or 1 % of the ttl,
+/// whichever is greater.
 ///
 /// It covers clocks whose rates differ by up to 1 %, and Redis' granularity when it expires keys
 /// (compare the drift of [Redlock](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)).
@@ -10,9 +11,9 @@ pub fn margin(ttl: Duration) -> Duration {
     (ttl / 100).max(Duration::from_millis(2))
 }
 
-/// Until when an answer may be believed that told `remaining` to a request sent at `sent_at`.
+/// Until when a lease may be believed that had `remaining` left in the answer to a request.
 ///
-/// Counted from *before* the request was sent: the server set the expiry later than that, so
+/// It counts from `sent_at`, *before* the request was sent. The server set the expiry later, so
 /// belief always ends before the server's lease does.
 pub fn believed_until(sent_at: Instant, remaining: Duration) -> Instant {
     sent_at + remaining.saturating_sub(margin(remaining))

@@ -7,9 +7,9 @@ use crate::{
     types::{AcquisitionId, FenceToken, LockName, Ttl},
 };
 
-/// Proof that a store granted a lock to an acquisition; only what a store tells makes one.
+/// Proof that a store granted a lock to an acquisition, made of an answer or a push of the store.
 #[derive(Debug, Clone)]
-#[must_use = "a grant that nobody takes over stands until its time to live ends"]
+#[must_use = "a grant that is not taken over blocks the lock until it expires"]
 pub struct Grant {
     name: LockName,
     id: AcquisitionId,
@@ -20,11 +20,11 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Believes what a store told of an acquisition that asks for leases of `ttl`.
+    /// Makes a grant of a store's message to an acquisition that asks for leases of `ttl`.
     ///
-    /// What is left of the grant counts from `sent_at`: from before the command that was
-    /// answered was sent, or, for a grant that came without being asked for, from before the last
-    /// sign of life was sent that the store had heard of. The server counts from later on.
+    /// The remaining time counts from `sent_at`: when the answered command was sent or, for a push,
+    /// when the last heartbeat was sent that the store had received. The server counts from a later
+    /// moment.
     pub fn told(
         name: &LockName,
         id: AcquisitionId,
@@ -42,7 +42,7 @@ impl Grant {
         }
     }
 
-    /// The same grant, of which a renewal that was sent at `sent_at` told what is left.
+    /// The same grant after a renewal that was sent at `sent_at`, with its remaining time.
     pub fn renewed(self, sent_at: Instant, remaining: Duration) -> Self {
         Self { believed_until: believed_until(sent_at, remaining), ..self }
     }

@@ -1,6 +1,6 @@
 use std::num::NonZeroU32;
 
-/// How many nested uses a lease has, and the number of the last change that Redis was told of.
+/// The number of nested uses of a lease.
 ///
 /// Holds are counted here first; Redis mirrors the *absolute* count. Every change carries a
 /// number that grows within the runtime, so that two changes whose commands swap on the way leave
@@ -10,7 +10,7 @@ pub struct Holds {
     count: u32,
 }
 
-/// What the store is to be told after a change of holds.
+/// A change of holds, as it is sent to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldUpdate {
     /// The absolute number of holds.

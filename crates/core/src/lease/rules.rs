@@ -6,7 +6,7 @@ use super::{
 };
 use crate::clock::Instant;
 
-/// The life of one lease in its holder's eyes.
+/// The life of one lease, as its holder sees it.
 ///
 /// Every method takes the present instant, looks at the deadlines first and returns the state
 /// afterwards. Call [`observe`](Self::observe) before any use of the lease; report answers with
@@ -32,8 +32,8 @@ impl LeaseRules {
         Self { end: None, belief: until, ends_at }
     }
 
-    /// Until when the server has what the lease is a part of, whatever `max_hold` says: whoever
-    /// comes after the holder may believe so long.
+    /// Until when the turn of the lease may be believed, whatever `max_hold` says: the next holder of
+    /// the turn may believe so long.
     pub fn belief(&self) -> Instant {
         self.belief
     }
@@ -50,7 +50,7 @@ impl LeaseRules {
     /// The state at `now`: a deadline that has passed is a loss.
     pub fn observe(&mut self, now: Instant) -> LeaseState {
         if self.end.is_none() && now >= self.until() {
-            // Belief is capped by `max_hold`: the deadline that it reached says which it was.
+            // The deadline that passed says which one it was: `max_hold` or the end of belief.
             let is_max_hold = self.ends_at == Some(self.until());
             let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
             self.end = Some(End::Lost(reason));
@@ -75,7 +75,7 @@ impl LeaseRules {
         self.present()
     }
 
-    /// The holder gives the lease back; the answer is the state that it had until then.
+    /// The holder releases the lease; returns the state before that.
     pub fn release(&mut self, now: Instant) -> LeaseState {
         let before = self.observe(now);
         if before.is_held() {

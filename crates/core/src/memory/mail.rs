@@ -15,14 +15,14 @@ pub(crate) struct Mail {
     pub(crate) push: Push,
 }
 
-/// Who listens for which runtime; listeners that were dropped are forgotten.
+/// The listener of each runtime; listeners that were dropped are removed.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     of: BTreeMap<RuntimeId, Weak<dyn Listener>>,
 }
 
 impl Listeners {
-    /// Puts a listener in the place of an earlier one of the runtime.
+    /// Sets the listener of a runtime.
     pub(crate) fn register(&mut self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.of.retain(|_, other| other.strong_count() > 0);
         self.of.insert(runtime, listener);

@@ -29,8 +29,7 @@ impl PlaceRow {
 }
 
 impl Queue {
-    /// By how much a queue whose end comes near is kept longer than it must, so that its end is
-    /// rarely moved.
+    /// How much longer than necessary a queue is kept, so that its end is rarely moved.
     const SPARE: Duration = Duration::from_secs(60);
 
     /// Forgets all places when the queue's time is over.
@@ -50,7 +49,7 @@ impl Queue {
         self.places.iter().any(|place| place.id.runtime() != runtime)
     }
 
-    /// The place of a runtime, if more is known of it than its rank.
+    /// The place of a runtime, unless only its rank is known.
     pub(crate) fn of(&self, runtime: RuntimeId) -> Option<&PlaceRow> {
         let is_known = |place: &&PlaceRow| !place.window.is_zero();
         self.places.iter().find(|place| place.id.runtime() == runtime).filter(is_known)
@@ -84,7 +83,7 @@ impl Queue {
         self.places.retain(|place| !matches(place));
     }
 
-    /// Nothing is known of the waiters but their order: none is alive until it is heard again.
+    /// Forgets all about the waiters but their order: none is alive until its next heartbeat.
     pub(crate) fn forget_lives(&mut self) {
         for place in &mut self.places {
             (place.heard, place.window) = (ServerTime::default(), Duration::ZERO);
@@ -101,14 +100,13 @@ impl Queue {
     }
 
     /// Refreshes the place of the acquisition, or queues it at the tail in place of an older one
-    /// of its runtime; what was heard before is kept where it is greater. It is yet to be
-    /// [kept](Self::keep).
+    /// of its runtime. The greater heartbeat and watermark stay. Call [`keep`](Self::keep) afterwards.
     pub(crate) fn stand(&mut self, now: ServerTime, place: PlaceRow) {
         let id = place.id;
         if self.places.is_empty() {
             self.ends = now.after(place.window);
         }
-        // One of which nothing is known any more stands anew, as in Redis.
+        // A place of which only the rank is known is queued again, as in Redis.
         let is_over = |other: &PlaceRow| other.id != id || other.window.is_zero();
         self.remove(|other| other.id.runtime() == id.runtime() && is_over(other));
         match self.places.iter_mut().find(|other| other.id == id) {

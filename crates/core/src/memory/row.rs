@@ -4,7 +4,7 @@ use crate::{
     types::{AcquisitionId, FenceToken, RuntimeLabel},
 };
 
-/// What the embedded store knows of one name; parts past their time count as absent.
+/// The state of one name; parts that have expired count as absent.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     lease: Option<LeaseRow>,
@@ -54,7 +54,7 @@ impl Row {
         self.lease = lease;
     }
 
-    /// Those who wait at `now`.
+    /// The waiters at `now`.
     pub(crate) fn queue(&mut self, now: ServerTime) -> &mut Queue {
         self.queue.expire(now);
         &mut self.queue
@@ -80,7 +80,7 @@ impl Row {
         self.withdrawn.push((id, ends));
     }
 
-    /// One part is lost, the others stay.
+    /// Loses one part; the others stay.
     pub(crate) fn lose(&mut self, part: Part) {
         match part {
             Part::Lease => self.lease = None,

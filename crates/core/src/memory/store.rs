@@ -87,7 +87,7 @@ impl MemoryStore {
         for Mail { to, push } in mail {
             let listener = lock(&self.listeners).of(to);
             if let Some(listener) = listener {
-                listener.heard(push);
+                listener.on_push(push);
             }
         }
         answer
@@ -125,7 +125,7 @@ impl LockStore for MemoryStore {
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         lock(&self.listeners).register(runtime, Weak::clone(&listener));
         if let Some(listener) = listener.upgrade() {
-            listener.heard(Push::Listening);
+            listener.on_push(Push::Listening);
         }
     }
 

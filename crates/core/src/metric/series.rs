@@ -74,13 +74,13 @@ label! {
 }
 
 label! {
-    /// What a renewal came to.
+    /// How a renewal ended.
     RenewalOutcome {
         /// The lease was extended.
         Renewed => "renewed",
         /// The attempt failed without effect; the lease stands until its deadline.
         Held => "held",
-        /// Nobody knows whether it was extended; the lease stands until its deadline.
+        /// Whether it was extended is unknown; the lease stands until its deadline.
         Unknown => "unknown",
         /// The lease is gone.
         Lost => "lost",
@@ -88,7 +88,7 @@ label! {
 }
 
 label! {
-    /// What a release came to.
+    /// How a release ended.
     ReleaseOutcome {
         /// The lease has ended on the server.
         Released => "released",
@@ -108,7 +108,7 @@ label! {
         Explicit => "explicit",
         /// By dropping the guard.
         Drop => "drop",
-        /// By taking back an acquire that nobody awaited any more.
+        /// By taking back an acquire that was dropped.
         Withdraw => "withdraw",
         /// By the watchdog, at the end of `max_hold`.
         MaxHold => "max_hold",
@@ -118,7 +118,7 @@ label! {
 }
 
 label! {
-    /// What told a waiter that it was its turn.
+    /// How a waiter learned that it was its turn.
     WakeSource {
         /// A message of the store.
         Push => "push",
@@ -213,8 +213,8 @@ impl ClassMetrics {
 
     /// An acquire call that found the lock taken ended.
     ///
-    /// To be called after [`acquire`](Self::acquire): so no reader sees more calls that found the
-    /// lock taken than calls.
+    /// Call it after [`acquire`](Self::acquire), so that no reader sees more contended calls than
+    /// calls.
     pub fn contended(&self) {
         count(&self.contended, 1);
     }

@@ -4,8 +4,8 @@ use crate::clock::Instant;
 
 /// How many things are going on, and since when the oldest of them is.
 ///
-/// Things that began within the same second are counted together. So the memory depends on for how
-/// long things last, and not on how many there are; an age is at most one second too great.
+/// Things that began within the same second are counted together. So the memory depends on how long
+/// things last, and not on how many there are. An age is at most one second too great.
 #[derive(Debug, Default)]
 pub(super) struct Since {
     number: i64,

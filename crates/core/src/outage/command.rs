@@ -6,9 +6,9 @@ use crate::types::{AcquisitionId, FenceToken, LockName};
 pub enum CommandKind {
     /// Asks for one lock.
     Acquire,
-    /// Asks again for the locks that tasks wait for.
+    /// Asks again for locks that tasks wait for.
     Heartbeat,
-    /// Tells the number of holds of a lease.
+    /// Sets the number of holds of a lease.
     Hold,
     /// Ends a lease, or keeps its lock closed.
     Release,
@@ -16,7 +16,7 @@ pub enum CommandKind {
     Renew,
     /// Takes an acquisition back.
     Withdraw,
-    /// Looks who holds a lock.
+    /// Returns who holds a lock.
     Inspect,
     /// Ends the lease that was inspected.
     ForceRelease,
@@ -64,7 +64,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The name that is looked at to find out whether the server answers.
+    /// The name that is inspected to find out whether the server answers.
     pub const PROBE: &'static str = "leasehold:probe";
 
     /// Whether the command only asks whether the server answers.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// Lets the first few of many alike events through, and counts the others.
+/// Lets the first few of many equal events pass, and counts the others.
 #[derive(Debug, Default)]
 pub(super) struct Few {
     since: Option<Instant>,

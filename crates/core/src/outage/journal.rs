@@ -12,13 +12,13 @@ use crate::{
     types::{FenceToken, LockName},
 };
 
-/// What is worth a line in the log, as a pure function of time and events.
+/// Which lines the log gets, as a pure function of time and events.
 ///
-/// The first failure of a row is told with what it was about. The others are counted, and told
-/// together at each [`tick`](Self::tick), every few seconds. The row ends with an outage, or with a
-/// tick since whose predecessor commands have succeeded and none has failed. A command that was sent
-/// before that end, and fails after it, begins no other row. A few losses are told one by one, and
-/// the others as a number.
+/// The first failure of a row is logged with its command. The others are counted, and logged together
+/// at each [`tick`](Self::tick), every few seconds. A row ends when an outage ends, or with a tick if
+/// since the tick before it commands have succeeded and none has failed. A command that was sent
+/// before that end, and fails after it, begins no new row. A few losses are logged one by one, the
+/// others as a number.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     row: Option<Row>,
@@ -33,7 +33,7 @@ pub(super) struct Journal {
 /// Failures one after another.
 #[derive(Debug, Default)]
 struct Row {
-    /// Whether the log knows of it.
+    /// Whether a line of the log was about it.
     told: bool,
     /// How many commands failed.
     failed: u64,
@@ -49,9 +49,9 @@ struct Row {
 }
 
 impl Journal {
-    /// An outage shorter than this is not told for itself when it ends, but with the next tick.
+    /// The end of an outage shorter than this is not logged at once, but with the next tick.
     const BLIP: Duration = Duration::from_secs(1);
-    /// A row that begins sooner after another is told with the next tick.
+    /// A row that begins sooner after another one is logged with the next tick.
     const PAUSE: Duration = Duration::from_secs(5);
 
     /// A command failed at `now` that was sent at `sent_at`.
@@ -89,7 +89,7 @@ impl Journal {
         }
     }
 
-    /// The server answers again at `now`, which it had not for so long.
+    /// The server answers again at `now`, after it was out of reach for so long.
     pub(super) fn reached(
         &mut self,
         now: Instant,
@@ -126,9 +126,9 @@ impl Journal {
         self.row.as_ref().is_some_and(|row| row.news != Counts::default())
     }
 
-    /// Some seconds have passed until `now`: what is worth telling by now.
+    /// Returns the lines of the last few seconds, until `now`.
     ///
-    /// The server has been out of reach for so long; `None` when it answers.
+    /// `unreachable_for` is `None` when the server answers.
     pub(super) fn tick(
         &mut self,
         now: Instant,

@@ -33,11 +33,11 @@ pub(super) enum Line<'a> {
     Recovered(Recovered),
     /// A lease was lost.
     Lost(LostLease<'a>),
-    /// So many leases more were lost, of which no line tells.
+    /// So many more leases were lost, without a line of their own.
     MoreLost(u64),
     /// The fence counter of a lock had lost data.
     Regressed(&'a LockName, FenceToken),
-    /// The counters of so many locks more had, of which no line tells.
+    /// The counters of so many more locks had lost data, without a line of their own.
     MoreRegressed(u64),
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Failing {
     pub(super) last_error: Option<StoreError>,
 }
 
-/// What depends on the server at present.
+/// What depends on the server now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AtStake {
     /// Leases that are held: each is lost at the end of its ttl if it is not renewed.

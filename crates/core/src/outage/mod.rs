@@ -1,9 +1,9 @@
-//! Whether the server answers: one rule, fed by every command in one place.
+//! Whether the server answers: one rule, fed with every command in one place.
 //!
 //! - [`Silence`] is the rule, a pure function of what was sent, answered and left unanswered.
-//! - [`OutageWatch`] keeps it for one runtime, and logs what a person has to know of it: a line for
-//!   the first failure, one every few seconds, one for the end.
-//! - [`WatchedStore`] stands before the store and tells the watch of every command.
+//! - [`OutageWatch`] keeps it for one runtime, and logs an outage: a line for the first failure, one
+//!   every few seconds, one for the end.
+//! - [`WatchedStore`] stands before the store and reports every command to the watch.
 
 mod command;
 mod counts;

@@ -1,4 +1,4 @@
-//! Answers stay exhaustive: a new one has to break the build of whoever decides by it.
+//! Answers are exhaustive enums: a new one must break the build of code that matches them.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::types::FenceToken;
 /// The answer to [`Acquire`](super::Acquire).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AcquireAnswer {
-    /// The lease is the asker's, newly or still.
+    /// The asker holds the lease, newly or still.
     Granted(Granted),
-    /// Somebody else holds the lock, and the asker did not want to wait.
+    /// Another acquisition holds the lock, and the command does not wait.
     Busy {
         /// How long the present lease has left.
         remaining: Duration,
     },
-    /// Somebody else holds the lock, and the asker stands in the queue.
+    /// Another acquisition holds the lock, and the asker stands in the queue.
     Queued(Place),
     /// This acquisition was withdrawn before; it will never be granted.
     Withdrawn,
@@ -31,16 +31,16 @@ pub struct Granted {
     pub remaining: Duration,
     /// Whether others stand in the queue.
     pub contended: bool,
-    /// Whether the server's counter was behind what the asker had seen: data was lost, and healed.
+    /// Whether the server's counter was behind the asker's watermark: data was lost, and repaired.
     pub regressed: bool,
 }
 
 /// A place in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// How long the present lease has left: when it runs out, it is worth asking again.
+    /// How long the present lease has left; ask again when it expires.
     pub remaining: Duration,
-    /// How many other runtimes stand before it.
+    /// How many other runtimes stand before this one.
     pub ahead: u64,
 }
 
@@ -59,7 +59,7 @@ pub enum HoldAnswer {
 /// The answer to [`Release`](super::Release).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseAnswer {
-    /// The lease has ended; nobody was to be queued, or whoever was had been withdrawn before.
+    /// The lease has ended. No next acquisition was queued: none was given, or it was withdrawn.
     Released,
     /// The lock stays closed for a while.
     Kept {

@@ -11,7 +11,7 @@ use crate::{
 pub struct Acquire<'a> {
     /// The lock.
     pub name: &'a LockName,
-    /// Who asks; never used for another acquisition.
+    /// The acquisition; its id is never used for another.
     pub id: AcquisitionId,
     /// How long the lease lives without renewal.
     pub ttl: Ttl,
@@ -21,18 +21,18 @@ pub struct Acquire<'a> {
     pub label: &'a RuntimeLabel,
     /// How to stand in the queue if the lock is taken; `None` tries and does not wait.
     pub wait: Option<Heartbeat>,
-    /// When the answer is no longer of use.
+    /// Until when the answer is of use.
     pub deadline: Instant,
 }
 
-/// A sign of life of a waiter: it keeps its place in the queue, and says what a grant is to be.
+/// A heartbeat of a waiter: it keeps the place in the queue alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The number of this sign of life, above all earlier ones of the runtime. The place keeps the
-    /// greatest it has heard, and the grant tells it: belief starts when that one was sent.
+    /// The number of this heartbeat, greater than all earlier ones of the runtime. The place keeps the
+    /// greatest number, and the grant returns it: belief starts when that heartbeat was sent.
     pub number: u64,
-    /// For how long a grant out of the queue lives until its first renewal, at most the ttl; the
-    /// place too lasts for so long without another sign of life.
+    /// How long a grant out of the queue lives until its first renewal, at most the ttl. The place
+    /// lives as long without another heartbeat.
     pub claim_window: Duration,
 }
 
@@ -54,11 +54,11 @@ pub struct Waiter {
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
     pub watermark: Option<FenceToken>,
-    /// The sign of life.
+    /// The heartbeat.
     pub heartbeat: Heartbeat,
 }
 
-/// Tells the absolute number of holds of a lease, and extends it.
+/// Sets the absolute number of holds of a lease, and extends it.
 #[derive(Debug, Clone, Copy)]
 pub struct Hold<'a> {
     /// The lock.
@@ -71,7 +71,7 @@ pub struct Hold<'a> {
     pub update: HoldUpdate,
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
-    /// When the answer is no longer of use.
+    /// Until when the answer is of use.
     pub deadline: Instant,
 }
 
@@ -87,17 +87,17 @@ pub struct Release<'a> {
     /// Instead of ending it, keep the lease closed for exactly this long, once; stores take it
     /// from [`Release::keep_in_range`].
     pub keep: Option<Duration>,
-    /// Who of the same runtime is to queue behind the others in the same step; `None` for nobody.
-    /// Not together with `keep`, which wins.
+    /// The next acquisition of the same runtime, which queues behind the others in the same step.
+    /// Ignored together with `keep`.
     pub next: Option<Next<'a>>,
-    /// When the answer is no longer of use.
+    /// Until when the answer is of use.
     pub deadline: Instant,
 }
 
-/// The acquisition with which a runtime queues anew as it ends its turn.
+/// The acquisition with which a runtime queues again when its turn ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Next<'a> {
-    /// Who queues; never used before, and the same in every repeat of the release.
+    /// The acquisition; never used before, and the same in every repeat of the release.
     pub id: AcquisitionId,
     /// How long the new lease lives once it is renewed.
     pub ttl: Ttl,
@@ -105,7 +105,7 @@ pub struct Next<'a> {
     pub watermark: Option<FenceToken>,
     /// The runtime's label, kept with the lease.
     pub label: &'a RuntimeLabel,
-    /// The sign of life under which it is queued.
+    /// The heartbeat under which it is queued.
     pub heartbeat: Heartbeat,
 }
 
@@ -139,18 +139,18 @@ pub struct Renewal {
 /// How long a store remembers a withdrawn acquisition.
 pub(crate) const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
 
-/// Takes back an acquisition whose outcome nobody awaits any more.
+/// Takes back an acquisition that no task waits for any more.
 #[derive(Debug, Clone, Copy)]
 pub struct Withdraw<'a> {
     /// The lock.
     pub name: &'a LockName,
     /// The acquisition to take back.
     pub id: AcquisitionId,
-    /// When the answer is no longer of use.
+    /// Until when the answer is of use.
     pub deadline: Instant,
 }
 
-/// Ends somebody else's lease, exactly the one that was inspected.
+/// Ends the lease of another holder, exactly the one that was inspected.
 #[derive(Debug, Clone, Copy)]
 pub struct ForceRelease<'a> {
     /// The lock.
@@ -159,6 +159,6 @@ pub struct ForceRelease<'a> {
     pub id: AcquisitionId,
     /// The fence that was seen.
     pub fence: FenceToken,
-    /// When the answer is no longer of use.
+    /// Until when the answer is of use.
     pub deadline: Instant,
 }

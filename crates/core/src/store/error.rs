@@ -2,7 +2,7 @@ use std::{borrow::Cow, fmt};
 
 use crate::types::LockName;
 
-/// What a failure of a store means for the command that met it.
+/// What a failure of a store means for the command that failed.
 ///
 /// Every failure is of one of these four kinds, and no other kind will be added: a `match` that names
 /// them all stays complete.
@@ -12,7 +12,7 @@ pub enum StoreErrorKind {
     Definite,
     /// The command may or may not have run; only repeating the same one tells.
     Indeterminate,
-    /// The command cannot run until somebody changes something: an address, a right, a version.
+    /// The command cannot run until an operator changes something: an address, a right, a version.
     Config,
     /// The data under the lock's name is not Leasehold's.
     Corrupt,
@@ -32,7 +32,7 @@ impl StoreErrorKind {
         }
     }
 
-    /// Whether the same command may succeed later without anybody's doing.
+    /// Whether the same command may succeed later without any change.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Definite | Self::Indeterminate)
     }
@@ -83,7 +83,7 @@ impl StoreError {
         )
     }
 
-    /// The same error, naming the lock that it struck.
+    /// The same error, naming the lock of the command.
     #[must_use]
     pub fn for_lock(mut self, name: &LockName) -> Self {
         self.0.lock = Some(name.clone());
@@ -97,7 +97,7 @@ impl StoreError {
         self
     }
 
-    /// The same error, naming the fenced resource whose gate it struck.
+    /// The same error, naming the fenced resource of the gate.
     #[must_use]
     pub fn for_resource(mut self, resource: &str) -> Self {
         self.0.what = format!("the gate of {resource:?}: {}", self.0.what).into();
@@ -118,22 +118,22 @@ impl StoreError {
         self
     }
 
-    /// The same error, told by the server itself: the server can be reached. Default: not told by it.
+    /// The same error, marked as an answer of the server: the server can be reached.
     ///
-    /// A store says so of every refusal. What it does not say so of, such as a timeout or a
-    /// connection that could not be made, counts as an outage.
+    /// A store marks every refusal. Errors without the mark, such as a timeout or a connection that
+    /// could not be made, count as an outage.
     #[must_use]
     pub fn as_answer(mut self) -> Self {
         self.0.is_answer = true;
         self
     }
 
-    /// Whether the server itself told this; otherwise nothing was heard of it.
+    /// Whether the error is an answer of the server.
     pub fn is_answer(&self) -> bool {
         self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
 
-    /// The same error of a command that was not answered, while others on its connection were: the
+    /// The same error of a command that was not answered while others on its connection were: the
     /// server can be reached, and is slow.
     #[must_use]
     pub(crate) fn while_others_were_answered(mut self) -> Self {
@@ -141,13 +141,13 @@ impl StoreError {
         self
     }
 
-    /// Whether something was heard of the server: this error, or answers to other commands after its
-    /// own was sent.
+    /// Whether the server has shown that it works: by this error, or by answers to other commands
+    /// after this one was sent.
     pub(crate) fn is_sign_of_life(&self) -> bool {
         self.is_answer() || self.0.others_were_answered
     }
 
-    /// The same failure of a command of which an earlier copy may have run.
+    /// The same error of a command that was sent before, when the first copy may have run.
     pub(crate) fn or_unknown(mut self) -> Self {
         if self.0.kind == StoreErrorKind::Definite {
             self.0.kind = StoreErrorKind::Indeterminate;
@@ -170,7 +170,7 @@ impl StoreError {
         &self.0.remedy
     }
 
-    /// The lock that it struck, when it struck one.
+    /// The lock of the command, if it was about one.
     pub fn lock(&self) -> Option<&LockName> {
         self.0.lock.as_ref()
     }

@@ -7,7 +7,7 @@ use crate::types::{AcquisitionId, LockName, Namespace, RuntimeId};
 /// | lease | `<namespace>:{<lock>}:lease` |
 /// | fence counter | `<namespace>:{<lock>}:fence` |
 /// | queue of waiting runtimes, by arrival | `<namespace>:{<lock>}:queue` |
-/// | what is known of each of them | `<namespace>:{<lock>}:waiters` |
+/// | the place of each of them | `<namespace>:{<lock>}:waiters` |
 /// | withdrawal mark | `<namespace>:{<lock>}:withdrawn:<acquisition>` |
 /// | channel of a runtime | `<namespace>:runtime:<runtime>` |
 ///
@@ -34,7 +34,7 @@ impl KeyScheme {
         self.tagged(name, "lease")
     }
 
-    /// Writes the key of the hash that is the lease behind what is there.
+    /// Appends the key of the lease.
     pub(crate) fn write_lease(&self, to: &mut String, name: &LockName) {
         self.write_tagged(to, name, "lease");
     }
@@ -49,7 +49,7 @@ impl KeyScheme {
         self.tagged(name, "queue")
     }
 
-    /// The hash of what each waiting runtime has told.
+    /// The hash with the place of each waiting runtime.
     pub fn waiters(&self, name: &LockName) -> String {
         self.tagged(name, "waiters")
     }
@@ -63,12 +63,12 @@ impl KeyScheme {
         key
     }
 
-    /// The channel on which a runtime hears of its leases.
+    /// The channel for pushes to a runtime.
     pub fn channel(&self, runtime: RuntimeId) -> String {
         format!("{}{runtime}", self.channels())
     }
 
-    /// What every runtime's channel begins with; the rest is the runtime's id.
+    /// The prefix of the channels of runtimes; the rest is the runtime's id.
     pub fn channels(&self) -> String {
         format!("{}:runtime:", self.namespace)
     }

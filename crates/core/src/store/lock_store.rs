@@ -10,10 +10,10 @@ use crate::{
     types::{LockName, RuntimeId, RuntimeLabel},
 };
 
-/// The answer of a store, on its way.
+/// A future of the answer of a store.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// What keeps the leases: a Redis server, or the memory of this process.
+/// A store of leases: a Redis server, or the memory of this process.
 ///
 /// Every command may run twice, late, or with its answer lost, and ends in the same state.
 /// Commands about one name are executed in the order in which they were sent, as long as none of
@@ -27,19 +27,19 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 /// # Errors
 ///
 /// Every method fails with a [`StoreError`] whose kind says whether the command may have run
-/// (`Indeterminate`), has not run (`Definite`), cannot run until somebody changes something
-/// (`Config`), or met data that is not Leasehold's (`Corrupt`). The errors are the same for all.
+/// (`Indeterminate`), has not run (`Definite`), cannot run until an operator changes something
+/// (`Config`), or met data that is not Leasehold's (`Corrupt`).
 ///
 /// # Cancel safety
 ///
 /// Dropping a future does not take its command back: treat it as indeterminate.
 pub trait LockStore: fmt::Debug + Send + Sync + 'static {
-    /// Grants a lock that is free and nobody's turn; otherwise queues the asker, or tells how long
-    /// the present lease has left.
+    /// Grants a lock that nobody holds or waits for. Otherwise it queues the asker, or returns how
+    /// long the present lease has left.
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer>;
 
-    /// Repeats the acquires of many waiters; one answer for each, in order. Each is as good as an
-    /// [`acquire`](Self::acquire) of its own, and a key that is corrupt spoils only its own answer.
+    /// Repeats the acquires of many waiters; one answer for each, in order. Each counts as an
+    /// [`acquire`](Self::acquire) of its own. A corrupt key spoils only its own answer.
     fn heartbeat<'a>(
         &'a self,
         batch: &'a [Waiter],
@@ -47,11 +47,10 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>>;
 
-    /// Tells a listener from now on whatever concerns a runtime, beginning with
-    /// [`Push::Listening`](super::Push::Listening) as soon as it can be heard; until the listener
-    /// is dropped, or another one takes its place.
+    /// Passes all pushes for a runtime to a listener, until the listener is dropped or replaced.
     ///
-    /// The store reconnects by itself, and says `Listening` again when it has.
+    /// The first is [`Push::Listening`](super::Push::Listening). The store reconnects by itself, and
+    /// sends `Listening` again afterwards.
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>);
 
     /// Sets the absolute number of holds of a lease and extends it; never grants.
@@ -67,11 +66,11 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> StoreFuture<'a, Vec<RenewAnswer>>;
 
-    /// Takes an acquisition back, whatever came of it: its place, or its grant, which the next waiter
-    /// gets. A late copy of its acquire stays without effect.
+    /// Takes an acquisition back: its place, or its grant, which the next waiter gets. A late copy of
+    /// its acquire has no effect.
     fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer>;
 
-    /// Tells who holds a lock, and who waits for it.
+    /// Returns who holds a lock, and who waits for it.
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection>;
 
     /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime, and

@@ -1,4 +1,4 @@
-//! The contract between the runtime and whatever keeps the leases.
+//! The contract between a runtime and the store of its leases.
 
 mod answers;
 mod commands;

@@ -3,21 +3,21 @@ use std::fmt;
 use super::Granted;
 use crate::types::{AcquisitionId, FenceToken, LockName};
 
-/// What a store tells a runtime without being asked. It may come late, twice, or never.
+/// A message that a store sends to a runtime unasked. It may come late, twice, or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Push {
     /// A waiter of the runtime was granted the lock.
     Granted {
         /// The lock.
         name: LockName,
-        /// Who was granted it.
+        /// The acquisition that was granted it.
         id: AcquisitionId,
-        /// The grant; what it has left counts from the moment of the grant, which nobody knows.
+        /// The grant. Its remaining time counts from the grant on, a moment that the runtime does not know.
         granted: Granted,
-        /// The number of the last sign of life that the store had heard of the waiter.
+        /// The number of the last heartbeat of the waiter that the store had received.
         heartbeat: u64,
     },
-    /// Somebody ended a lease of the runtime by force.
+    /// An operator ended a lease of the runtime.
     ForceReleased {
         /// The lock.
         name: LockName,
@@ -26,12 +26,12 @@ pub enum Push {
         /// The first token of its grant.
         fence: FenceToken,
     },
-    /// The store can be heard from now on; what it told before may be lost, so ask again.
+    /// Pushes arrive from now on. Earlier ones may be lost, so ask again.
     Listening,
 }
 
-/// Who takes what a store tells a runtime. Called on the store's own task: must not block.
+/// Receives the pushes of a store for a runtime, on a task of the store: it must not block.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// Takes a message.
-    fn heard(&self, push: Push);
+    /// A push has arrived.
+    fn on_push(&self, push: Push);
 }

@@ -51,14 +51,14 @@ impl AcquisitionId {
         self.runtime
     }
 
-    /// The id as text, without the detour of a formatter.
+    /// The id as text; faster than by a formatter.
     pub(crate) fn to_text(self) -> String {
         let mut text = String::with_capacity(60);
         self.write_text(&mut text);
         text
     }
 
-    /// Writes the id as text behind what is there.
+    /// Appends the id as text.
     pub(crate) fn write_text(self, to: &mut String) {
         to.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
         to.push(':');

@@ -27,7 +27,7 @@ impl Class {
         Ok(Self(class.into()))
     }
 
-    /// The class of locks whose own class would be one too many.
+    /// The class that counts all locks beyond the greatest number of classes.
     pub(crate) fn other() -> Self {
         Self("other".into())
     }

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use super::{Class, Namespace};
 
-/// The name of a lock: 1 to 512 bytes of text, the same for everyone who competes for it.
+/// The name of a lock: 1 to 512 bytes of text, the same in every process that competes for it.
 ///
 /// A name becomes the hash tag of its Redis keys, so it may not begin with `}` (Redis would
 /// see an empty tag and scatter the keys of one lock over several slots, see the

@@ -10,7 +10,7 @@ use crate::cohort::Cohort;
 use super::cohorts::Cohorts;
 
 impl Listener for Cohorts {
-    fn heard(&self, push: Push) {
+    fn on_push(&self, push: Push) {
         match push {
             Push::Granted { name, id, granted, heartbeat } => {
                 self.saw(&name, &granted);

@@ -5,7 +5,7 @@ use leasehold_core::{
     store::{AcquireAnswer, Granted, Heartbeat, Place, ReleaseAnswer, Waiter},
 };
 
-use super::{ear::Ear, scene::Scene, words::ttl};
+use super::{push_log::PushLog, scene::Scene, words::ttl};
 
 /// The words of those who wait.
 #[expect(clippy::missing_panics_doc, reason = "the type says it for all of them")]
@@ -19,9 +19,9 @@ impl Scene {
     }
 
     /// Listens for the runtime of an acquisition.
-    pub async fn ear(&self, id: AcquisitionId) -> Arc<Ear> {
+    pub async fn pushes(&self, id: AcquisitionId) -> Arc<PushLog> {
         let runtime: RuntimeId = id.runtime();
-        Ear::listen(&*self.subject().store(), runtime).await
+        PushLog::listen(&*self.subject().store(), runtime).await
     }
 
     /// Acquires for 60 s and waits, under the first sign of life.

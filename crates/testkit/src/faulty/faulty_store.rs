@@ -12,7 +12,7 @@ use leasehold_core::{
 use super::{
     answer::Answer,
     command::Command,
-    ears::Ears,
+    pushes::Pushes,
     fault::Fault,
     gate::Gate,
     kind::CommandKind,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     inner: Arc<dyn LockStore>,
     clock: Arc<dyn Clock>,
     book: Mutex<Book>,
-    ears: Arc<Ears>,
+    pushes: Arc<Pushes>,
 }
 
 #[derive(Debug, Default)]
@@ -53,8 +53,8 @@ impl FaultyStore {
 
     /// Stands in front of `inner`, whose clock must be the same.
     pub fn new(inner: Arc<dyn LockStore>, clock: Arc<dyn Clock>) -> Self {
-        let (book, ears) = (Mutex::default(), Arc::default());
-        Self { shared: Arc::new(Shared { inner, clock, book, ears }) }
+        let (book, pushes) = (Mutex::default(), Arc::default());
+        Self { shared: Arc::new(Shared { inner, clock, book, pushes }) }
     }
 
     /// Adds a rule. Each counts the commands that it matches; where several strike the same one, the
@@ -65,39 +65,39 @@ impl FaultyStore {
 
     /// Adds a rule for pushes, which counts and strikes as those for commands do.
     pub fn inject_push(&self, rule: PushRule) {
-        self.shared.ears.inject(rule);
+        self.shared.pushes.inject(rule);
     }
 
     /// Forgets all rules; what is on its way stays there.
     pub fn heal(&self) {
         self.shared.book().rules.clear();
-        self.shared.ears.heal();
+        self.shared.pushes.heal();
     }
 
     /// How many pushes the store behind has sent, struck or not; without those that only say that
     /// it can be heard.
     pub fn pushed(&self) -> usize {
-        self.shared.ears.pushed()
+        self.shared.pushes.pushed()
     }
 
     /// How many pushes wait for [`deliver_pushes`](Self::deliver_pushes).
     pub fn held_pushes(&self) -> usize {
-        self.shared.ears.held()
+        self.shared.pushes.held()
     }
 
     /// Lets the listeners hear the pushes that were held, in order; how many there were.
     pub fn deliver_pushes(&self) -> usize {
-        self.shared.ears.deliver()
+        self.shared.pushes.deliver()
     }
 
     /// Tells every listener that the store can be heard again, as after a gap.
     pub fn reconnect(&self) {
-        self.shared.ears.reconnect();
+        self.shared.pushes.reconnect();
     }
 
     /// Listens to the store behind for a listener.
     pub(super) fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        self.shared.ears.listen(&*self.shared.inner, runtime, listener);
+        self.shared.pushes.listen(&*self.shared.inner, runtime, listener);
     }
 
     /// How many commands of a kind were sent, executed or not.

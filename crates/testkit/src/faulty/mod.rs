@@ -3,7 +3,7 @@
 
 mod answer;
 mod command;
-mod ears;
+mod pushes;
 mod fault;
 mod faulty_store;
 mod gate;

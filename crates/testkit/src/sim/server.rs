@@ -40,7 +40,7 @@ struct Mailbox {
 }
 
 impl Listener for Mailbox {
-    fn heard(&self, push: Push) {
+    fn on_push(&self, push: Push) {
         // Whether anybody listens is the network's business.
         if let Some(outbox) = self.outbox.upgrade()
             && push != Push::Listening

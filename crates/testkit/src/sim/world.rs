@@ -288,7 +288,7 @@ impl World {
                     let Some(listener) = wire.listener(process) else { continue };
                     self.processes[process].deliver(Box::new(move || {
                         if let Some(listener) = listener.upgrade() {
-                            listener.heard(push);
+                            listener.on_push(push);
                         }
                     }));
                 }

@@ -11,7 +11,7 @@ use leasehold_core::{
 };
 use leasehold_testkit::{
     CommandKind, Fault, FaultyStore, Gate, ManualClock, Rule,
-    contract::Ear,
+    contract::PushLog,
     faulty::{Answer, PushFault, PushRule},
 };
 use tokio::task::yield_now;
@@ -218,15 +218,15 @@ async fn rules_choose_by_kind_name_and_number() {
 struct Listening {
     store: FaultyStore,
     stub: Arc<StubStore>,
-    ear: Arc<Ear>,
+    pushes: Arc<PushLog>,
 }
 
 async fn listening() -> Listening {
     let stub = Arc::new(StubStore::default());
     let inner: Arc<dyn LockStore> = Arc::<StubStore>::clone(&stub);
     let store = FaultyStore::new(inner, Arc::new(ManualClock::new()));
-    let ear = Ear::listen(&store, id(1).runtime()).await;
-    Listening { store, stub, ear }
+    let pushes = PushLog::listen(&store, id(1).runtime()).await;
+    Listening { store, stub, pushes }
 }
 
 impl Listening {
@@ -242,7 +242,7 @@ impl Listening {
             Push::ForceReleased { id, .. } => id.number(),
             other => panic!("{other:?}"),
         };
-        self.ear.drain().into_iter().map(number).collect()
+        self.pushes.drain().into_iter().map(number).collect()
     }
 }
 
@@ -254,7 +254,7 @@ async fn without_rules_every_push_passes() {
     assert_eq!(listening.heard(), [1, 2]);
     assert_eq!((listening.store.pushed(), listening.store.held_pushes()), (2, 0));
     listening.store.reconnect();
-    assert_eq!(listening.ear.drain(), [Push::Listening]);
+    assert_eq!(listening.pushes.drain(), [Push::Listening]);
 }
 
 #[tokio::test]
@@ -296,11 +296,11 @@ async fn push_rules_choose_by_runtime_and_name() {
 
 #[tokio::test]
 async fn a_dropped_listener_hears_nothing() {
-    let Listening { store, stub, ear } = listening().await;
-    drop(ear);
+    let Listening { store, stub, pushes } = listening().await;
+    drop(pushes);
     let name = LockName::new("a").unwrap();
     stub.push(id(1).runtime(), Push::ForceReleased { name, id: id(1), fence: fence(1) });
     store.reconnect();
-    let ear = Ear::listen(&store, id(1).runtime()).await;
-    assert!(ear.drain().is_empty());
+    let pushes = PushLog::listen(&store, id(1).runtime()).await;
+    assert!(pushes.drain().is_empty());
 }

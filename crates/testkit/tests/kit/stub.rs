@@ -60,7 +60,7 @@ impl StubStore {
         let listener = listeners.get(&runtime).and_then(Weak::upgrade);
         drop(listeners);
         if let Some(listener) = listener {
-            listener.heard(push);
+            listener.on_push(push);
         }
     }
 

@@ -5,8 +5,8 @@ use crate::{
 };
 
 impl Step<'_> {
-    /// Grants a lock that is free and nobody's turn; otherwise queues the asker, or tells how long
-    /// the present lease has left.
+    /// Grants a lock that nobody holds or waits for. Otherwise it queues the asker, or returns how
+    /// long the present lease has left.
     pub(crate) fn acquire(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
         match command.wait {
             Some(heartbeat) => self.wait(&Asker::of_acquire(command, heartbeat)),
@@ -65,7 +65,7 @@ impl Step<'_> {
         answer
     }
 
-    /// The answer to one who has the lease already, or can never have it.
+    /// The answer to an acquisition that has the lease already, or can never get it.
     fn settled(&mut self, id: AcquisitionId) -> Option<AcquireAnswer> {
         if let Some(granted) = self.own_grant(id) {
             self.queue().remove(|place| {

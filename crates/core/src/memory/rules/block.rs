@@ -1,10 +1,10 @@
 use super::{super::row::CounterRow, Step};
 use crate::{store::FencePolicy, types::FenceToken};
 
-/// A watermark further ahead of the clock than this is some clock's mistake.
+/// A watermark further ahead of the clock than this comes from a wrong clock.
 const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// How many tokens a grant gets at most. What ends a turn is its time, or who waited when it began.
+/// How many tokens a grant gets at most. A turn usually ends earlier, by its time or its waiters.
 const LONGEST: u64 = 1024;
 
 /// The tokens of a grant.
@@ -16,15 +16,15 @@ pub(super) struct Block {
 }
 
 impl Step<'_> {
-    /// The block above all known tokens, no longer than what lies before the clock; `None` when
-    /// no token is left.
+    /// The block above all known tokens, which does not reach beyond the clock; `None` when no
+    /// token is left.
     pub(super) fn block(&self, watermark: Option<FenceToken>) -> Option<Block> {
         let counted = self.row.counted(self.now);
         let seen = watermark.map_or(0, FenceToken::get);
         let seen = if seen > self.now.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
         let floor = counted.max(seen).saturating_add(1);
         let last = self.raised(floor);
-        // Without a counter nobody knows which of the tokens before this one are taken.
+        // Without a counter it is unknown which of the tokens before this one are taken.
         let length = if counted == 0 { 1 } else { LONGEST };
         let first = floor.max(last.saturating_sub(length - 1));
         let (first, last) = (FenceToken::try_from(first).ok()?, FenceToken::try_from(last).ok()?);

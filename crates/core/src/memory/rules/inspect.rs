@@ -8,7 +8,7 @@ use crate::{
 const SHOWN: usize = 128;
 
 impl Step<'_> {
-    /// Tells who holds the lock, and who waits for it.
+    /// Returns who holds the lock, and who waits for it.
     pub(crate) fn inspect(&mut self) -> Inspection {
         let now = self.now;
         let last_fence = FenceToken::try_from(self.row.counted(now)).ok();

@@ -6,7 +6,7 @@ use crate::{
     types::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
 };
 
-/// Who asks for a lock and is willing to wait.
+/// An acquisition that asks for a lock and may wait.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
     pub(super) id: AcquisitionId,
@@ -16,12 +16,12 @@ pub(crate) struct Asker {
     heartbeat: Heartbeat,
 }
 
-/// What comes of asking for a free lock.
+/// The result of asking for a free lock.
 #[derive(Debug)]
 pub(super) enum Contest {
     /// The asker has it.
     Won(Granted),
-    /// Another had waited longer and has it; the asker stands in the queue.
+    /// A waiter before the asker has it; the asker stands in the queue.
     Queued(Place),
 }
 
@@ -51,7 +51,7 @@ impl Asker {
 }
 
 impl Step<'_> {
-    /// The asker stands in the queue, once, and was heard now; its place.
+    /// Queues the asker once, as heard now, and returns its place.
     pub(super) fn enqueue(&mut self, asker: &Asker) -> Place {
         self.stand(asker);
         self.keep(asker)
@@ -76,14 +76,14 @@ impl Step<'_> {
         self.place(asker.id)
     }
 
-    /// The place of an acquisition, told to its runtime.
+    /// The place of an acquisition.
     pub(super) fn place(&mut self, id: AcquisitionId) -> Place {
         let remaining = self.lease_left().unwrap_or_default();
         Place { remaining, ahead: self.queue().ahead_of(id) }
     }
 
-    /// The asker queues for the free lock, which goes to the first live one, for `lifetime` if
-    /// that is the asker. Without a token it stands in the queue all the same.
+    /// Queues the asker for the free lock, and grants the lock to the first live place, for
+    /// `lifetime` if that is the asker's. Without a token the asker stays queued.
     pub(super) fn contest(
         &mut self,
         asker: &Asker,
@@ -96,7 +96,7 @@ impl Step<'_> {
             let place = self.keep(asker);
             return granted.map(|_| Contest::Queued(place));
         }
-        // What was heard before of this place counts, too.
+        // An earlier watermark of this place counts, too.
         let watermark = self.queue().place(asker.id).and_then(|place| place.watermark);
         let winner = Grantee { id: asker.id, watermark, label: asker.label.clone() };
         let granted = self.grant(winner, lifetime);

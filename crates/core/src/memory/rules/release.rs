@@ -50,7 +50,7 @@ impl Step<'_> {
         }
     }
 
-    /// What the next acquisition has, when the lease to be released is no more; changes nothing.
+    /// Reports what the next acquisition has, when the lease to be released is gone; changes nothing.
     fn report(&mut self, next: Option<&Next<'_>>) -> ReleaseAnswer {
         let Some(next) = next else { return ReleaseAnswer::Gone };
         if let Some(granted) = self.own_grant(next.id) {

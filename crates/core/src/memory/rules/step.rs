@@ -50,12 +50,12 @@ impl<'a> Step<'a> {
         self.row.lease(self.now)
     }
 
-    /// Those who wait.
+    /// The waiters.
     pub(super) fn queue(&mut self) -> &mut Queue {
         self.row.queue(self.now)
     }
 
-    /// How long until `end`, as Redis counts it.
+    /// How long until `end`, in whole milliseconds as in Redis.
     pub(super) fn left(&self, end: ServerTime) -> Duration {
         whole_millis(self.now.until(end))
     }
@@ -79,7 +79,7 @@ impl<'a> Step<'a> {
         (self.rules.is_withdrawn)(self.row.is_withdrawn(self.now, id))
     }
 
-    /// Whether a command comes late: its runtime queued a newer acquisition meanwhile.
+    /// Whether a command is late: its runtime has queued a newer acquisition.
     pub(super) fn is_outrun(&mut self, id: AcquisitionId) -> bool {
         self.queue().of(id.runtime()).is_some_and(|place| place.id.number() > id.number())
     }

@@ -205,7 +205,7 @@ impl Receiver {
 
     fn pass_on(&self, push: Push) {
         match self.listener.upgrade() {
-            Some(listener) => listener.heard(push),
+            Some(listener) => listener.on_push(push),
             None => self.closed.notify_one(),
         }
     }

@@ -38,22 +38,22 @@ pub(crate) async fn a_grant_alone_gets_1024_tokens(scene: &Scene) {
 
 /// A grant gets as many while others wait, those who come anew among them.
 pub(crate) async fn a_grant_while_others_wait_gets_1024_tokens(scene: &Scene) {
-    let ears = [scene.ear(bob(1)).await, scene.ear(carol(1)).await];
+    let pushes = [scene.pushes(bob(1)).await, scene.pushes(carol(1)).await];
     let released = scene.granted(alice(1)).await;
     scene.queued(bob(1)).await;
     scene.queued(carol(1)).await;
     scene.tokens_pass(2).await;
     scene.release(alice(1), released.first).await;
-    let (_, granted, _) = ears[0].grant().await;
+    let (_, granted, _) = pushes[0].grant().await;
     assert_eq!((length(&granted), granted.contended), (1024, true));
     assert!(granted.first > released.last);
     scene.tokens_pass(2).await;
     scene.release_and_queue(bob(1), granted.first, bob(2)).await;
-    let (_, granted, _) = ears[1].grant().await;
+    let (_, granted, _) = pushes[1].grant().await;
     assert_eq!((length(&granted), granted.contended), (1024, true));
     scene.tokens_pass(2).await;
     scene.release(carol(1), granted.first).await;
-    let (_, granted, _) = ears[0].grant().await;
+    let (_, granted, _) = pushes[0].grant().await;
     assert_eq!((length(&granted), granted.contended), (1024, false));
 }
 
@@ -79,11 +79,11 @@ pub(crate) async fn a_block_lies_between_the_counter_and_the_clock(scene: &Scene
 
 /// Under a plain counter every block is one token, whoever waits.
 pub(crate) async fn a_plain_counters_blocks_are_single_tokens(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let first = scene.granted(alice(1)).await;
     scene.queued(bob(1)).await;
     scene.release_and_queue(alice(1), first.first, alice(2)).await;
-    let (_, second, _) = ear.grant().await;
+    let (_, second, _) = pushes.grant().await;
     scene.release(bob(1), second.first).await;
     let third = scene.wait_granted(alice(2)).await;
     let blocks = [first, second, third].map(|granted| (granted.first.get(), granted.last.get()));

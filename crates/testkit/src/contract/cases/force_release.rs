@@ -43,7 +43,7 @@ pub(crate) async fn an_ended_holder_finds_its_lease_gone(scene: &Scene) {
 /// A forced release is told to the holder's runtime, and the next waiter gets the lock with tokens
 /// above the one that the operator is told, which is above the whole block of the ended lease.
 pub(crate) async fn a_forced_release_is_told_and_grants_the_next(scene: &Scene) {
-    let (holder, waiter) = (scene.ear(alice(2)).await, scene.ear(bob(1)).await);
+    let (holder, waiter) = (scene.pushes(alice(2)).await, scene.pushes(bob(1)).await);
     let fence = scene.granted(alice(1)).await.first;
     scene.release(alice(1), fence).await;
     scene.tokens_pass(2).await;

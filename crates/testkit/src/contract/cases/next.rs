@@ -20,14 +20,14 @@ fn queued(answer: ReleaseAnswer) -> Place {
 
 /// Who queues anew stands behind those who waited, the first of whom gets the lock.
 pub(crate) async fn the_next_queues_behind_the_others(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     scene.queued(carol(1)).await;
     let place = queued(scene.release_and_queue(alice(1), fence, alice(2)).await);
     assert_eq!(place.ahead, 1);
     scene.assert_left(place.remaining, Scene::WINDOW);
-    let (id, grant, _) = ear.grant().await;
+    let (id, grant, _) = pushes.grant().await;
     assert_eq!(id, bob(1));
     assert!(grant.contended);
     assert_eq!(scene.waiting().await, [carol(1), alice(2)]);
@@ -35,16 +35,16 @@ pub(crate) async fn the_next_queues_behind_the_others(scene: &Scene) {
 
 /// Two runtimes that take turns hear that the other waits: who queues anew counts.
 pub(crate) async fn who_queues_anew_counts_as_waiting(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     queued(scene.release_and_queue(alice(1), fence, alice(2)).await);
-    assert!(ear.grant().await.1.contended);
+    assert!(pushes.grant().await.1.contended);
 }
 
 /// Where nobody waits, the next has the lock at once, for the claim window, with a new block.
 pub(crate) async fn the_next_is_granted_where_nobody_waits(scene: &Scene) {
-    let ear = scene.ear(alice(1)).await;
+    let pushes = scene.pushes(alice(1)).await;
     let released = scene.granted(alice(1)).await;
     let granted = granted(scene.release_and_queue(alice(1), released.first, alice(2)).await);
     assert!(granted.first > released.last);
@@ -55,7 +55,7 @@ pub(crate) async fn the_next_is_granted_where_nobody_waits(scene: &Scene) {
     // Nobody is told what was answered: the next push is that of a later grant.
     scene.queued(alice(3)).await;
     scene.release(alice(2), granted.first).await;
-    assert_eq!(ear.grant().await.0, alice(3));
+    assert_eq!(pushes.grant().await.0, alice(3));
 }
 
 /// Dead waiters keep the lock from nobody who queues anew.
@@ -167,12 +167,12 @@ pub(crate) async fn keeping_wins_over_queueing(scene: &Scene) {
 
 /// The next is granted or queued under the sign of life of its release.
 pub(crate) async fn the_next_is_queued_under_the_releases_sign_of_life(scene: &Scene) {
-    let ear = scene.ear(alice(1)).await;
+    let pushes = scene.pushes(alice(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     queued(scene.release_and_queue(alice(1), fence, alice(2)).await);
     let holder = scene.holder().await;
     scene.release(holder.id, holder.fence).await;
-    let (id, _, heartbeat) = ear.grant().await;
+    let (id, _, heartbeat) = pushes.grant().await;
     assert_eq!((id, heartbeat), (alice(2), 7));
 }

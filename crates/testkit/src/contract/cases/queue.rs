@@ -114,7 +114,7 @@ pub(crate) async fn a_sign_of_life_keeps_the_place(scene: &Scene) {
 /// waiter, a newcomer, or one who does not wait.
 pub(crate) async fn an_expired_lease_goes_to_the_head(scene: &Scene) {
     let short = ttl(20);
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     for (number, who) in (1..).zip(["head", "waiter", "newcomer", "try"]) {
         let name = format!("expired/{number}");
         let calls = scene.calls().about(&name);
@@ -148,7 +148,7 @@ pub(crate) async fn an_expired_lease_goes_to_the_head(scene: &Scene) {
             }
             (_, answer) => panic!("{who}: {answer:?}"),
         }
-        let (id, granted, heartbeat) = ear.grant().await;
+        let (id, granted, heartbeat) = pushes.grant().await;
         assert_eq!((id, heartbeat, granted.remaining), (first, 1, Scene::WINDOW), "{who}");
         assert!(granted.contended, "{who}");
     }
@@ -170,9 +170,9 @@ pub(crate) async fn a_try_passes_no_live_waiter(scene: &Scene) {
     scene.calls().acquire(alice(1), short, None).await.expect("acquire");
     scene.queued(bob(1)).await;
     scene.pass(secs(20)).await;
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     scene.assert_left(scene.busy(bob(2)).await, Scene::WINDOW);
-    let (id, granted, _) = ear.grant().await;
+    let (id, granted, _) = pushes.grant().await;
     assert_eq!(id, bob(1));
     let holder = scene.holder().await;
     assert_eq!((holder.id, holder.fence), (bob(1), granted.first));
@@ -194,12 +194,12 @@ pub(crate) async fn a_kept_lock_is_waited_for(scene: &Scene) {
 
 /// A claim window is at most the ttl.
 pub(crate) async fn a_claim_window_is_at_most_the_ttl(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     let endless = Heartbeat { number: 1, claim_window: secs(600) };
     scene.queued_with(bob(1), endless).await;
     scene.release(alice(1), fence).await;
-    assert_eq!(ear.grant().await.1.remaining, secs(60));
+    assert_eq!(pushes.grant().await.1.remaining, secs(60));
     scene.assert_left(scene.holder().await.remaining, secs(60));
 }
 

@@ -10,11 +10,11 @@ use crate::contract::{Calls, Scene, alice, bob, carol, secs, ttl};
 /// A release grants the lock to the first waiter and tells its runtime what it needs to believe
 /// it.
 pub(crate) async fn a_release_grants_the_first_waiter(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let released = scene.granted(alice(1)).await;
     scene.queued_with(bob(1), Scene::beat(3)).await;
     assert_eq!(scene.release(alice(1), released.first).await, ReleaseAnswer::Released);
-    let (id, granted, heartbeat) = ear.grant().await;
+    let (id, granted, heartbeat) = pushes.grant().await;
     assert_eq!((id, heartbeat), (bob(1), 3));
     assert!(granted.first > released.last && granted.last >= granted.first);
     assert_eq!(granted.remaining, Scene::WINDOW);
@@ -29,7 +29,7 @@ pub(crate) async fn a_release_grants_the_first_waiter(scene: &Scene) {
 
 /// A grant names its lock, and tells whether others wait behind.
 pub(crate) async fn a_grant_tells_its_name_and_who_waits_behind(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     for name in ["two words\r\n", "größe/Ω 1 2", " "] {
         let calls = scene.calls().about(name);
         let fence = match calls.acquire(alice(1), ttl(60), None).await {
@@ -41,7 +41,7 @@ pub(crate) async fn a_grant_tells_its_name_and_who_waits_behind(scene: &Scene) {
             calls.wait(id, ttl(60), None, beat).await.expect("wait");
         }
         calls.release(alice(1), fence, None).await.expect("release");
-        match ear.next().await {
+        match pushes.next().await {
             Push::Granted { name: told, granted, .. } => {
                 assert_eq!(told.as_str(), name);
                 assert!(granted.contended);
@@ -53,24 +53,24 @@ pub(crate) async fn a_grant_tells_its_name_and_who_waits_behind(scene: &Scene) {
 
 /// A grant tells the greatest number of the waiter's signs of life, in whatever order they came.
 pub(crate) async fn a_grant_tells_the_greatest_sign_of_life(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     // The numbers are compared as numbers: 9 comes before 10.
     for number in [1, 10, 9, 2] {
         scene.queued_with(bob(1), Scene::beat(number)).await;
     }
     scene.release(alice(1), fence).await;
-    assert_eq!(ear.grant().await.2, 10);
+    assert_eq!(pushes.grant().await.2, 10);
 }
 
 /// A grant out of the queue lives for the claim window, and for its ttl once it is renewed.
 pub(crate) async fn a_grant_lives_for_the_claim_window_until_it_is_renewed(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     scene.queued(carol(1)).await;
     scene.release(alice(1), fence).await;
-    let fence = ear.grant().await.1.first;
+    let fence = pushes.grant().await.1.first;
     scene.assert_left(scene.holder().await.remaining, Scene::WINDOW);
     let answer = scene.renew(bob(1), fence).await;
     let RenewAnswer::Renewed { remaining } = answer else { panic!("{answer:?}") };
@@ -96,7 +96,7 @@ pub(crate) async fn an_unclaimed_grant_passes_on(scene: &Scene) {
 
 /// The token of a grant out of the queue is above what the waiter's runtime has seen.
 pub(crate) async fn a_waiters_watermark_raises_its_token(scene: &Scene) {
-    let ear = scene.ear(bob(1)).await;
+    let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     let seen = fence.get() + 3_600_000_000;
     let seen = FenceToken::try_from(seen).expect("a token");
@@ -104,15 +104,15 @@ pub(crate) async fn a_waiters_watermark_raises_its_token(scene: &Scene) {
     // A later sign of life that has seen less takes nothing back.
     scene.queued_with(bob(1), Scene::beat(2)).await;
     scene.release(alice(1), fence).await;
-    let (_, granted, _) = ear.grant().await;
+    let (_, granted, _) = pushes.grant().await;
     assert_eq!(granted.first.get(), seen.get() + 1);
     assert!(granted.regressed);
 }
 
 /// Whoever listens last for a runtime hears its pushes, and hears first that it can.
 pub(crate) async fn a_later_listener_takes_the_place_of_an_earlier(scene: &Scene) {
-    let earlier = scene.ear(bob(1)).await;
-    let later = scene.ear(bob(1)).await;
+    let earlier = scene.pushes(bob(1)).await;
+    let later = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     scene.release(alice(1), fence).await;

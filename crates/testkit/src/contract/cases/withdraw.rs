@@ -66,14 +66,14 @@ pub(crate) async fn a_withdrawal_gives_up_the_place(scene: &Scene) {
 
 /// A withdrawal that ends a grant grants the next waiter.
 pub(crate) async fn a_withdrawn_grant_goes_to_the_next(scene: &Scene) {
-    let ear = scene.ear(carol(1)).await;
+    let pushes = scene.pushes(carol(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     scene.queued(carol(1)).await;
     scene.release(alice(1), fence).await;
     // Bob's grant crosses his withdrawal.
     assert!(scene.withdraw(bob(1)).await);
-    let (id, granted, _) = ear.grant().await;
+    let (id, granted, _) = pushes.grant().await;
     assert_eq!(id, carol(1));
     assert_eq!((scene.holder().await.id, scene.holder().await.fence), (id, granted.first));
     assert!(!scene.withdraw(bob(1)).await);

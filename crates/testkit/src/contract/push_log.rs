@@ -14,11 +14,11 @@ use crate::Patience;
 
 /// What a runtime hears from a store, in order.
 #[derive(Debug, Default)]
-pub struct Ear {
+pub struct PushLog {
     heard: Mutex<VecDeque<Push>>,
 }
 
-impl Ear {
+impl PushLog {
     /// How long a push may take; real time, for real stores.
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -30,13 +30,13 @@ impl Ear {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the ear.
+    /// Dropping the future drops the log.
     pub async fn listen(store: &dyn LockStore, runtime: RuntimeId) -> Arc<Self> {
-        let ear = Arc::new(Self::default());
-        let listener: Weak<Self> = Arc::downgrade(&ear);
+        let log = Arc::new(Self::default());
+        let listener: Weak<Self> = Arc::downgrade(&log);
         store.listen(runtime, listener);
-        assert_eq!(ear.next().await, Push::Listening);
-        ear
+        assert_eq!(log.next().await, Push::Listening);
+        log
     }
 
     /// The next push.
@@ -95,8 +95,8 @@ impl Ear {
     }
 }
 
-impl Listener for Ear {
-    fn heard(&self, push: Push) {
+impl Listener for PushLog {
+    fn on_push(&self, push: Push) {
         self.heard().push_back(push);
     }
 }

@@ -13,27 +13,27 @@ use super::push_rule::{PushFault, PushRule};
 
 /// What the listeners in front of the faults would hear, and what of it they do.
 #[derive(Debug, Default)]
-pub(super) struct Ears {
+pub(super) struct Pushes {
     book: Mutex<Book>,
 }
 
 #[derive(Debug, Default)]
 struct Book {
     rules: Vec<PushRule>,
-    ears: BTreeMap<RuntimeId, Arc<Ear>>,
+    relays: BTreeMap<RuntimeId, Arc<Relay>>,
     pushed: usize,
     held: VecDeque<(RuntimeId, Push)>,
 }
 
 /// Listens to the store behind for one runtime.
 #[derive(Debug)]
-struct Ear {
-    all: Weak<Ears>,
+struct Relay {
+    all: Weak<Pushes>,
     runtime: RuntimeId,
     listener: Weak<dyn Listener>,
 }
 
-impl Ears {
+impl Pushes {
     /// Listens to `store` in place of a listener.
     pub(super) fn listen(
         self: &Arc<Self>,
@@ -41,13 +41,13 @@ impl Ears {
         runtime: RuntimeId,
         listener: Weak<dyn Listener>,
     ) {
-        let ear = Arc::new(Ear { all: Arc::downgrade(self), runtime, listener });
+        let relay = Arc::new(Relay { all: Arc::downgrade(self), runtime, listener });
         let mut book = self.book();
-        book.ears.retain(|_, other| other.listener.strong_count() > 0);
-        book.ears.insert(runtime, Arc::clone(&ear));
+        book.relays.retain(|_, other| other.listener.strong_count() > 0);
+        book.relays.insert(runtime, Arc::clone(&relay));
         drop(book);
-        let ear: Weak<Ear> = Arc::downgrade(&ear);
-        store.listen(runtime, ear);
+        let relay: Weak<Relay> = Arc::downgrade(&relay);
+        store.listen(runtime, relay);
     }
 
     pub(super) fn inject(&self, rule: PushRule) {
@@ -78,7 +78,7 @@ impl Ears {
 
     /// Tells every listener that the store can be heard again.
     pub(super) fn reconnect(&self) {
-        let runtimes: Vec<_> = self.book().ears.keys().copied().collect();
+        let runtimes: Vec<_> = self.book().relays.keys().copied().collect();
         for runtime in runtimes {
             self.tell(runtime, Push::Listening);
         }
@@ -107,9 +107,9 @@ impl Ears {
     }
 
     fn tell(&self, runtime: RuntimeId, push: Push) {
-        let ear = self.book().ears.get(&runtime).cloned();
-        if let Some(listener) = ear.and_then(|ear| ear.listener.upgrade()) {
-            listener.heard(push);
+        let relay = self.book().relays.get(&runtime).cloned();
+        if let Some(listener) = relay.and_then(|relay| relay.listener.upgrade()) {
+            listener.on_push(push);
         }
     }
 
@@ -118,8 +118,8 @@ impl Ears {
     }
 }
 
-impl Listener for Ear {
-    fn heard(&self, push: Push) {
+impl Listener for Relay {
+    fn on_push(&self, push: Push) {
         if let Some(all) = self.all.upgrade() {
             all.take(self.runtime, push);
         }
