@@ -4,8 +4,8 @@ use leasehold_core::{Stamp, StoreError};
 
 /// Why a gate did not admit a write.
 ///
-/// Only [`GateError::Stale`] says that the lease was taken over: a store that failed knows nothing
-/// about that.
+/// Only [`GateError::Stale`] says that the lease was taken over. The failure of a store says nothing
+/// about the lease.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateError {
@@ -21,7 +21,7 @@ pub enum GateError {
     /// The caller's own script failed within the gate.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// The database gave a transaction up for another one; repeat it with the same stamp.
+    /// The database aborted the transaction because of another one; repeat it with the same stamp.
     #[error(transparent)]
     Conflict(#[from] TransactionConflict),
     /// An object store has the new watermark, but an earlier holder may still replace the object.
@@ -96,7 +96,7 @@ pub enum ResourceError {
     },
 }
 
-/// A script that was wrapped in a gate failed by itself.
+/// A script that was wrapped in a gate failed.
 ///
 /// The fence was admitted and stays the watermark. What the script wrote before it failed stays
 /// too, as with every Redis script; one that does not compile has not run at all.
@@ -133,17 +133,17 @@ pub struct NotShutOut {
     pub resource: Box<str>,
 }
 
-/// A database gave a transaction up because of another one that ran at the same time.
+/// A database aborted a transaction because of another one that ran at the same time.
 ///
 /// Nothing of it was kept, and it says nothing about the lease. Roll the transaction back and run all
-/// of it again with the same stamp: if somebody else has taken over, the gate says so then.
+/// of it again with the same stamp: if another holder has taken over, the gate refuses it then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{during} met another transaction, {kind}: {message}; roll back and run the whole transaction \
      again with the same stamp"
 )]
 pub struct TransactionConflict {
-    /// How the two transactions met.
+    /// Why the two transactions could not both go on.
     pub kind: ConflictKind,
     /// What was being done.
     pub during: Box<str>,
@@ -151,7 +151,7 @@ pub struct TransactionConflict {
     pub message: Box<str>,
 }
 
-/// How two transactions stood in each other's way.
+/// Why two transactions could not both go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConflictKind {

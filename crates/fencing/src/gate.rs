@@ -4,10 +4,10 @@ use leasehold_core::Stamp;
 
 use crate::{error::GateError, rule::Admitted};
 
-/// The verdict of a gate, on its way.
+/// A future of the verdict of a gate.
 pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError>> + Send + 'a>>;
 
-/// What stands before a storage and refuses stale fences, per resource.
+/// A gate before a storage, which refuses stale fences for each resource.
 ///
 /// A gate keeps the highest [`Stamp`] that it has admitted to each resource, its *watermark*, and
 /// applies the rule of [`judge`](crate::judge) to the next. A resource is whatever one lock
@@ -21,14 +21,14 @@ pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError
 ///   `leasehold_fence_rejected_total`.
 /// - [`GateError::Store`] when the storage failed; this says nothing about the lease.
 /// - [`GateError::Resource`] when the storage cannot keep a watermark for the resource.
-/// - [`GateError::Conflict`] when a database gave the admission up for others, again and again.
+/// - [`GateError::Conflict`] when a database repeatedly aborted the admission for others.
 /// - [`GateError::NotShutOut`] when an object store makes ETags from the bytes alone: the watermark
 ///   has moved, but a holder that looked before may still write.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future before it is ready leaves open whether the watermark has moved. Both methods
-/// may be repeated with the same stamp: twice is once.
+/// Dropping a future before it is ready leaves it unknown whether the watermark has moved. Both
+/// methods may be repeated with the same stamp.
 pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
     /// Admits a newer fence, or an equal one of the same lease, and keeps it as the watermark.
     ///
@@ -38,14 +38,14 @@ pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
 
     /// Moves the watermark on when a lease is taken, before its first write.
     ///
-    /// From then on the holder before is shut out, even if the new one never writes. The rule is
-    /// that of [`admit`](Self::admit), so a stale holder is told here already.
+    /// From then on the earlier holder is shut out, even if the new one never writes. The rule is that
+    /// of [`admit`](Self::admit), so a stale holder already fails here.
     fn advance<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         self.admit(resource, presented)
     }
 }
 
-/// A gate may be shared: with a layer, and with what asks it besides.
+/// A shared gate is a gate, too.
 impl<G: FenceGate + ?Sized> FenceGate for Arc<G> {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         (**self).admit(resource, presented)

@@ -36,8 +36,8 @@
 //! - *Looking first and writing later.* The comparison and the write must be one step of the
 //!   storage; [`FenceGate::admit`] followed by a write of your own is two.
 //! - *Asking the lock for its present fence.* Present the one that came with your lease.
-//! - *A watermark that is forgotten*, by a time to live or an eviction: whoever writes next is
-//!   taken for the first, however old its fence.
+//! - *A watermark that is forgotten*, by a time to live or an eviction: the next writer counts as the
+//!   first, however old its fence.
 //! - *One gate per process* in front of a storage that is shared.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -19,12 +19,13 @@ impl Refusals {
         Self { kind, metrics }
     }
 
-    /// A stamp was admitted: a recorder that was installed late sees the zero before the one.
+    /// A stamp was admitted. It shows the counter, so that a recorder that was installed late sees a
+    /// zero before the first refusal.
     pub(crate) fn admitted(&self) {
         self.metrics.show();
     }
 
-    /// Counts and traces a refusal, and makes the error of it.
+    /// Counts and traces a refusal, and makes its error.
     pub(crate) fn refuse(&self, resource: &str, presented: Stamp, highest: Stamp) -> StaleFence {
         self.metrics.rejected();
         tracing::warn!(

@@ -34,17 +34,17 @@ pub enum Verdict {
     Admit(Admitted),
     /// The writer must not write.
     Refuse {
-        /// The stamp that stands in its way.
+        /// The highest stamp that was admitted.
         highest: Stamp,
     },
 }
 
-/// How an admitted stamp stood to the watermark.
+/// How an admitted stamp compares to the watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Admitted {
-    /// The resource had no watermark: nobody has written yet, or it was forgotten.
+    /// The resource had no watermark: no fenced write came before, or the watermark was forgotten.
     First,
-    /// The fence is newer than the watermark; whoever held before is shut out from now on.
+    /// The fence is newer than the watermark; earlier holders are shut out from now on.
     Newer,
     /// The same lease was admitted before.
     Again,

@@ -4,7 +4,7 @@ use leasehold_core::Instant;
 
 use crate::slots::{Key, Slots};
 
-/// Things that each fall due at some instant, which may change; every step costs O(log n).
+/// Things that fall due, each at its own instant, which may change; every step costs O(log n).
 #[derive(Debug)]
 pub struct DueQueue<T> {
     things: Slots<(Instant, T)>,

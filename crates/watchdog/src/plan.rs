@@ -2,18 +2,17 @@ use std::time::Duration;
 
 use leasehold_core::{Instant, Ttl};
 
-/// When one turn is due for renewal: a pure function of its ttl, jitter and what came of attempts.
+/// When one turn is due for renewal: a pure function of its ttl, of jitter and of earlier attempts.
 ///
-/// Tell it of every holder with [`occupied`](Self::occupied). Ask [`wake_at`](Self::wake_at), and
-/// when that time has come call [`sent`](Self::sent) before a renewal goes out, and
-/// [`confirmed`](Self::confirmed) or [`unconfirmed`](Self::unconfirmed) when its outcome is known.
-/// While one is on its way no other is due.
+/// Call [`occupied`](Self::occupied) for every holder. Sleep until [`wake_at`](Self::wake_at), call
+/// [`sent`](Self::sent) before a renewal is sent, and [`confirmed`](Self::confirmed) or
+/// [`unconfirmed`](Self::unconfirmed) when it ends. While one is in flight, no other is due.
 #[derive(Debug, Clone)]
 pub struct RenewalPlan {
     ttl: Ttl,
     renewing: Renewing,
     next: Option<Instant>,
-    /// While a renewal is on its way: when the next is due, if this one is confirmed.
+    /// While a renewal is in flight: when the next is due, if this one is confirmed.
     in_flight: Option<Instant>,
 }
 
@@ -22,7 +21,7 @@ pub struct RenewalPlan {
 pub enum Renewing {
     /// For as long as it is held.
     Always,
-    /// Once, at the beginning: what was left of the turn is less than the lease is to have.
+    /// Once, at the beginning, because the turn has less time left than the lease needs.
     Once,
     /// Never.
     Never,
@@ -44,9 +43,9 @@ impl RenewalPlan {
 
     /// A holder took over at `now`, who may believe until `until`.
     ///
-    /// The first renewal falls evenly into the first third of the ttl, or the first half of the
-    /// time that is left if that is less. `fraction` lies in `[0, 1)`. Leases that were acquired
-    /// together so part company.
+    /// The first renewal falls into the first third of the ttl, or into the first half of the time
+    /// that is left if that is less. `fraction` lies in `[0, 1)` and spreads leases that were acquired
+    /// together.
     pub fn occupied(&mut self, renewing: Renewing, now: Instant, until: Instant, fraction: f64) {
         self.renewing = renewing;
         let latest = (self.ttl.get() / 3).min(until.saturating_since(now) / 2);
@@ -54,7 +53,7 @@ impl RenewalPlan {
             Renewing::Never => None,
             Renewing::Once => Some(now),
             Renewing::Always => Some(match self.next {
-                // The turn goes on, and so does its plan.
+                // The turn goes on with its plan.
                 Some(next) if next <= now + latest => next,
                 _ => now + latest.mul_f64(1.0 - fraction),
             }),
@@ -72,7 +71,7 @@ impl RenewalPlan {
 
     /// How long ago a renewal was due, if one is due or nearly so.
     ///
-    /// A hundredth of the ttl ahead counts, so that neighbours travel in one command.
+    /// A hundredth of the ttl ahead counts as due, so that neighbours share a command.
     pub fn due_for(&self, now: Instant) -> Option<Duration> {
         let next = self.next.filter(|_| self.in_flight.is_none())?;
         (next <= now + self.ttl.get() / 100).then(|| now.saturating_since(next))
@@ -80,9 +79,9 @@ impl RenewalPlan {
 
     /// For how long the answer to a renewal is awaited, with this much of the turn left.
     ///
-    /// A sixth of the ttl; where less is left than three times that, half of what is left: if the
-    /// answer is lost there is time to ask again. Never less than 100 ms of that sixth, because a
-    /// connection is replaced when a command timed out on it: not for being a little slow.
+    /// A sixth of the ttl. When less than three times that is left, half of what is left, so that there
+    /// is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command that times
+    /// out may cost its connection, and a slow answer should not.
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
@@ -91,9 +90,8 @@ impl RenewalPlan {
 
     /// A renewal goes out at `now`.
     ///
-    /// The next one follows after a third of the ttl less up to a twentieth of that. It is planned
-    /// before the answer, which nearly always confirms: then it changes nothing in an order of
-    /// turns by [`wake_at`](Self::wake_at).
+    /// The next one follows after a third of the ttl, less up to a twentieth of that. It is planned
+    /// before the answer: nearly every answer confirms, and then changes nothing in the order of turns.
     pub fn sent(&mut self, now: Instant, fraction: f64) {
         self.in_flight = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
     }
@@ -104,13 +102,13 @@ impl RenewalPlan {
         self.next = next.filter(|_| self.renewing == Renewing::Always);
     }
 
-    /// At `now` it is open whether the turn was extended.
+    /// At `now` it is unknown whether the turn was extended.
     ///
     /// It is tried again within a twelfth of the ttl, or half of what is left until `until` if
     /// that is less: several attempts fit before the deadline.
     pub fn unconfirmed(&mut self, now: Instant, until: Instant, fraction: f64) {
         let ttl = self.ttl.get();
-        // Not ever shorter: the last attempts before a deadline are not to be a storm.
+        // A least pause, so that the last attempts before a deadline are not too many.
         let latest = (ttl / 12).min(until.saturating_since(now) / 2).max(ttl / 100);
         let next = now + latest.mul_f64(1.0 - fraction / 2.0);
         self.in_flight = None;

@@ -1,4 +1,4 @@
-//! The decisions of the watchdog, for tests that replace one of them by a wrong one.
+//! The decisions of the watchdog, for tests that replace one with a wrong one.
 
 use leasehold_core::{Instant, lease::LeaseState};
 

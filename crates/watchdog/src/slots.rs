@@ -1,19 +1,19 @@
 use std::{collections::BTreeSet, num::NonZeroU64};
 
-/// What finds a thing among others of its kind.
+/// The key of a thing in [`Slots`].
 ///
-/// It would have to be kept while four billion others come to find another thing in its place.
+/// A key is used again only after four billion others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(NonZeroU64);
 
-/// Things side by side, each in a slot; slots are used again, the lowest first.
+/// Things in numbered slots; slots are used again, the lowest first.
 ///
-/// It takes less room than a tree or a hash map, finds a thing by one look, and shrinks with the
+/// It needs less memory than a tree or a hash map, finds a thing in one step, and shrinks with the
 /// highest slot in use.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     all: Vec<Option<Slot<T>>>,
-    /// Those between others that are in use.
+    /// The free slots below the highest one in use.
     vacant: BTreeSet<u32>,
     serial: u32,
 }
@@ -52,7 +52,7 @@ impl<T> Slots<T> {
     }
 
     pub(crate) fn insert(&mut self, thing: T) -> Key {
-        // Never zero, and so is no key.
+        // Never zero, so that no key is zero.
         self.serial = self.serial.checked_add(1).unwrap_or(1);
         let slot = Slot { serial: self.serial, thing };
         let at = self.vacant.pop_first().unwrap_or_else(|| {

@@ -11,8 +11,8 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId,
-    StoreError, StoreErrorKind, SystemEntropy, Ttl,
+    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId, StoreError,
+    StoreErrorKind, SystemEntropy, Ttl,
     lease::Grant,
     metric::ClassMetrics,
     store::{Granted, RenewAnswer},

@@ -15,7 +15,7 @@ mod tokens;
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{FencePolicy, FenceSettings, LockName, store::Push};
-use leasehold_testkit::contract::{PushLog, MemorySubject, RedisSubject};
+use leasehold_testkit::contract::{MemorySubject, PushLog, RedisSubject};
 use proptest::{
     collection::vec,
     test_runner::{Config, FileFailurePersistence, TestRunner},

@@ -57,7 +57,7 @@ impl RedisConfig {
         })
     }
 
-    /// Who to be, asked anew for each connection; takes the place of user and password of the
+    /// A provider of credentials for each new connection, in place of user and password of the
     /// address. Default: those of the address.
     pub fn credentials(self, provider: impl CredentialsProvider) -> Self {
         self.shared_credentials(Arc::new(provider))
@@ -116,8 +116,8 @@ impl RedisConfig {
         self
     }
 
-    /// Takes the server even if it is a node of a Cluster: whoever says so sends it only names whose
-    /// slots it owns, and renews and repeats them one by one. For the testkit.
+    /// Accepts a server that is a node of a Cluster. The caller has to send it only names whose slots
+    /// it owns, one name at a time. For the testkit.
     #[doc(hidden)]
     pub fn allow_cluster_node(mut self) -> Self {
         self.cluster_node = true;

@@ -2,7 +2,7 @@ use std::{error::Error, fmt, pin::Pin};
 
 use redis::{Cmd, ConnectionInfo};
 
-/// Who to be on one connection.
+/// A user and a password for one connection.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     user: Option<String>,
@@ -50,16 +50,16 @@ impl fmt::Debug for Credentials {
 /// Its text becomes part of errors and log lines: keep secrets out of it.
 pub type CredentialsError = Box<dyn Error + Send + Sync>;
 
-/// The answer of a [`CredentialsProvider`], on its way.
+/// A future of the answer of a [`CredentialsProvider`].
 pub type CredentialsFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Credentials, CredentialsError>> + Send + 'a>>;
 
-/// Tells who to be, anew for each connection: for passwords and tokens that change.
+/// Provides credentials for each new connection: for passwords and tokens that change.
 ///
-/// It is asked whenever a connection is made: at the start, and after one was lost. Connections that
-/// are there stay as they are. The answer has to come within the connect timeout. A failure, and
-/// credentials that the server refuses, count as an outage: commands are tried again, and the
-/// provider is asked again, where that is safe.
+/// It is asked whenever a connection is made: at the start, and after a connection was lost. Open
+/// connections stay as they are. The answer has to come within the connect timeout. A failure, and
+/// credentials that the server refuses, count as an outage: where it is safe, commands are tried
+/// again and the provider is asked again.
 ///
 /// An async closure without arguments is a provider:
 ///

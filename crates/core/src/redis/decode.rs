@@ -11,7 +11,7 @@ use crate::{
     types::{AcquisitionId, FenceToken},
 };
 
-/// The answer of a script: a word, and what belongs to it.
+/// The answer of a script: a word, then its values.
 pub(super) struct Reply(Vec<Value>);
 
 impl Reply {
@@ -56,7 +56,7 @@ impl Reply {
         self.number(at).map(Duration::from_millis)
     }
 
-    /// A grant, as every script that tells one writes it after the word.
+    /// A grant, as every script writes it after the word.
     fn granted(&self) -> Result<Granted, StoreError> {
         Ok(Granted {
             first: self.parsed(1)?,
@@ -67,12 +67,12 @@ impl Reply {
         })
     }
 
-    /// A place in the queue, likewise.
+    /// A place in the queue, as every script writes it after the word.
     fn place(&self) -> Result<Place, StoreError> {
         Ok(Place { remaining: self.millis(1)?, ahead: self.number(2)? })
     }
 
-    /// The answers that mean trouble with the data, the same for every script.
+    /// The error for an answer about bad data, the same for every script.
     fn trouble(&self) -> StoreError {
         match self.word() {
             b"no-ttl" => StoreError::new(
@@ -208,7 +208,7 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
             "since" => since = reply.parsed(at + 1)?,
             "kept" => kept = true,
             field => {
-                // The one field named by an acquisition; others are a newer writer's business.
+                // The only field that is named by an acquisition; newer versions may write others.
                 if let Ok(found) = field.parse() {
                     (id, holds) = (Some(found), reply.parsed(at + 1)?);
                 }

@@ -67,10 +67,10 @@ impl Dialer {
         self.connect_timeout
     }
 
-    /// Connects, logs in, and checks that the server is a master of a version that will do, all of
-    /// it by the deadline.
+    /// Connects, logs in, and checks that the server is a master of a supported version, all
+    /// of it by the deadline.
     ///
-    /// What the server says unasked is told to `heard`, and at last that the connection has ended.
+    /// Pushes of the server go to `heard`, and at last the end of the connection.
     /// The connection has no timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(
         &self,
@@ -81,7 +81,7 @@ impl Dialer {
         self.dial_with(&self.login, clock, deadline, heard).await
     }
 
-    /// Connects likewise, to subscribe; no database is selected, for channels belong to none.
+    /// Connects likewise, to subscribe. No database is selected: channels have none.
     pub(super) async fn dial_for_pushes(
         &self,
         clock: &dyn Clock,
@@ -116,7 +116,7 @@ impl Dialer {
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let mut connection = connecting.await.map_err(|error| match login.refused(error) {
             LoginError::Provider(error) => error.into(),
-            // It is asked for RESP3 before anything else.
+            // The client library asks for RESP3 before anything else.
             LoginError::Other(error) if is_too_old(&error) => too_old("older than 6.2").into(),
             LoginError::Other(error) => NotDialed::because(&error),
         })?;
@@ -125,7 +125,7 @@ impl Dialer {
         check_server(&mut connection, self.cluster_node).await?;
         let checked_at = clock.now();
         login.set_up(&mut connection).await.map_err(|error| NotDialed::because(&error))?;
-        // Of two, the shorter: the other one may have met a busy moment.
+        // The shorter of two: the server may have been busy during the other one.
         let round_trip =
             checked_at.saturating_since(connected_at).min(clock.now().saturating_since(checked_at));
         Ok(Dialed { connection, round_trip })
@@ -152,7 +152,7 @@ fn client(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisErr
     Client::open(info)
 }
 
-/// No batching of small packets, and a dead peer is noticed in seconds instead of minutes.
+/// No delay of small packets, and a dead peer is noticed in seconds instead of minutes.
 fn tcp_settings() -> TcpSettings {
     let keepalive =
         TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(1));

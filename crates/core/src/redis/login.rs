@@ -21,10 +21,10 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// How a connection is set up: who to be, its database, and its name.
+/// How a connection is set up: its credentials, its database and its name.
 ///
-/// User and password of the address stay with the client library, whose `HELLO` tells them to the
-/// server. A provider is asked for each connection.
+/// The client library sends user and password of the address in its `HELLO`. A provider is asked for
+/// each connection.
 #[derive(Clone)]
 pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
@@ -42,8 +42,8 @@ pub(super) enum LoginError {
 }
 
 impl Login {
-    /// Splits off what is set up later; the rest connects in RESP3, in which the end of a
-    /// connection is told.
+    /// Splits off the settings that are sent later. The rest connects in RESP3, in which the client
+    /// library reports the end of a connection.
     pub(super) fn split_off(
         info: &ConnectionInfo,
         provider: Option<Arc<dyn CredentialsProvider>>,
@@ -59,8 +59,7 @@ impl Login {
         (login, info.clone().set_redis_settings(settings))
     }
 
-    /// The same without a database, for a connection that only subscribes: channels belong to
-    /// none.
+    /// The same without a database, for a connection that only subscribes: channels have no database.
     pub(super) fn without_database(&self) -> Self {
         Self { db: 0, ..self.clone() }
     }
@@ -89,8 +88,8 @@ impl Login {
     /// How a pool connects, which has one client for all connections: without the credentials of a
     /// provider, and in RESP2, which needs no login to begin.
     ///
-    /// Nothing is missed in RESP2: pooled connections are pushed nothing, one that has ended is found
-    /// by the pool's `PING` before it is used, and answers mean the same in both.
+    /// RESP2 is enough: pooled connections get no pushes, the pool's `PING` finds one that has ended
+    /// before it is used, and answers mean the same in both.
     pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
         if self.provider.is_none() {
             return info.clone();
@@ -99,10 +98,10 @@ impl Login {
         info.clone().set_redis_settings(settings)
     }
 
-    /// Sets a connection of a pool up: logs it in with what the provider gave, if there is one, and
-    /// sees that it leads to a master, for a replica answers what only reads.
+    /// Sets up a pooled connection: logs in with the provider's credentials, if there is a provider,
+    /// and checks that the server is a master, because a replica answers reads, too.
     ///
-    /// What the server says is passed on as it is, for [`refused`](Self::refused) to tell.
+    /// Errors of the server are returned as they are, for [`refused`](Self::refused).
     pub(super) async fn set_up_pooled(
         &self,
         connection: &mut MultiplexedConnection,
@@ -121,8 +120,7 @@ impl Login {
         }
     }
 
-    /// Selects the database, and tells a name for the server's list of clients, whose refusal does
-    /// not matter.
+    /// Selects the database, and sets the name of the connection. A refusal of the name is ignored.
     pub(super) async fn set_up(
         &self,
         connection: &mut MultiplexedConnection,
@@ -136,8 +134,8 @@ impl Login {
         Ok(())
     }
 
-    /// What a failure to connect or to log in means: after a refused password of the address only
-    /// an operator helps, a provider may give another one next time.
+    /// What a failure to connect or to log in means: a refused password of the address needs an
+    /// operator, while a provider may give another one next time.
     pub(super) fn refused(&self, error: RedisError) -> LoginError {
         if self.provider.is_none() || !is_login(&error) {
             return LoginError::Other(error);
@@ -163,7 +161,7 @@ impl Login {
     ) -> Result<Option<Credentials>, StoreError> {
         let Some(provider) = &self.provider else { return Ok(None) };
         let asked_at = clock.now();
-        // It is code of others, called where a panic would be taken for the end of tokio.
+        // The provider is code of others: its panic must not look like the end of the tokio runtime.
         let asking = catch_unwind(AssertUnwindSafe(|| provider.credentials()));
         let Ok(mut asking) = asking else { return Err(broken_provider("panicked")) };
         let answer = poll_fn(|cx| {
@@ -191,7 +189,7 @@ fn broken_provider(how: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
 }
 
-/// What follows from a failure of a provider.
+/// What to do after a failure of a provider.
 pub(super) const ASKED_AGAIN: &str =
     "the provider is asked again for the next connection; see what it says if it stays";
 

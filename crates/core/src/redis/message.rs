@@ -5,9 +5,9 @@ use crate::{
     types::LockName,
 };
 
-/// What a message on a runtime's channel says; `None` for one that is not understood.
+/// Reads a message on the channel of a runtime; `None` for one that is not understood.
 ///
-/// The scripts write it; the name comes last, for it may contain spaces.
+/// The scripts write it. The name comes last, because it may contain spaces.
 pub(super) fn parse(payload: &[u8]) -> Option<Push> {
     let (word, rest) = str::from_utf8(payload).ok()?.split_once(' ')?;
     match word {
@@ -34,7 +34,7 @@ fn force_released(text: &str) -> Option<Push> {
     Some(Push::ForceReleased { name: words.name()?, id, fence })
 }
 
-/// What is yet to be read of a message.
+/// The rest of a message.
 struct Words<'a>(&'a str);
 
 impl Words<'_> {

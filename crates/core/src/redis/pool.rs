@@ -29,12 +29,11 @@ use crate::{
 /// Made from a [`RedisConfig`]; with the feature `deadpool` also from a `deadpool_redis::Pool` that
 /// the service has already.
 ///
-/// A checkout waits for at most the configuration's command timeout, and a connection that
-/// failed or timed out is thrown away instead of returned. A connection that ended while it lay
-/// idle is replaced before it is used.
+/// A call waits at most the command timeout for a connection. A connection that failed or timed out
+/// is closed, and one that ended while it was idle is replaced before it is used.
 ///
-/// Its connections live on the tokio runtime in which the pool was made, whoever uses them: a
-/// runtime that ends does not take connections along that others still need.
+/// Its connections live on the tokio runtime in which the pool was made, even when another tokio
+/// runtime uses them.
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Pool,
@@ -86,8 +85,8 @@ impl RedisPool {
         let setting_up = Hook::async_fn(move |connection, _| {
             let login = login.clone();
             Box::pin(async move {
-                // The pool sets no limit to this, and a call that gives up leaves it behind: without
-                // one it would keep its place in the pool for ever.
+                // The pool sets no limit here: a set-up that hangs would keep its place in the pool
+                // for ever.
                 let asked = login.ask(&SystemClock, SystemClock.now() + limit).await;
                 let credentials =
                     asked.map_err(|error| HookError::message(error.what().to_owned()))?;
@@ -141,9 +140,9 @@ impl RedisPool {
         Box::pin(self.exchange(call, &SystemClock, deadline)).await
     }
 
-    /// Waits for a connection until the deadline, and with it for the answer until the same.
+    /// Waits for a connection and for the answer, both until the deadline.
     ///
-    /// Only what had a connection may have run.
+    /// A call that got no connection has not run.
     pub(super) async fn exchange(
         &self,
         call: Call<'_>,
@@ -165,8 +164,8 @@ impl RedisPool {
         let mut borrowed = Borrowed(Some(connection));
         let answer = {
             let mut evaluating = pin!(borrowed.evaluate(call));
-            // The client library times its calls itself, with the timers of a tokio runtime. The
-            // caller may poll this outside of one.
+            // The client library uses timers of a tokio runtime. The caller may poll this future
+            // outside of one.
             let at_home = poll_fn(|cx| {
                 let _inside = self.runtime.as_ref().map(Handle::enter);
                 evaluating.as_mut().poll(cx)
@@ -184,7 +183,7 @@ impl RedisPool {
         let taken = match &self.runtime {
             Some(home) if Handle::try_current().map(|here| here.id()).ok() != Some(home.id()) => {
                 let pool = self.pool.clone();
-                // Dropped, the handle lets the task go on, which gives the connection back.
+                // If the handle is dropped, the task goes on and returns the connection.
                 let taking = home.spawn(async move { pool.get().await });
                 taking.await.map_err(|died| no_runtime(&died))?
             }
@@ -216,8 +215,8 @@ impl RedisPool {
     }
 }
 
-/// A connection out of the pool: thrown away unless it is given back, so that one with a command
-/// on its way, left by a deadline or a dropped future, is not used again.
+/// A connection out of the pool, closed unless it is given back. So a connection with an unanswered
+/// command, left by a deadline or a dropped future, is not used again.
 struct Borrowed(Option<Connection>);
 
 impl Borrowed {

@@ -10,17 +10,17 @@ use StoreErrorKind::{Config, Definite};
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// What a server is that answers `HELLO`.
+/// The role of a server, from its answer to `HELLO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Master,
     Replica,
 }
 
-/// Asks a server what it is: a master, new enough, and unless that is allowed no node of a
-/// Cluster, where one command could not renew leases of several slots.
+/// Checks that a server is a master and new enough. A node of a Cluster is refused unless allowed,
+/// because one command could not renew leases of several slots.
 ///
-/// `INFO` would tell it too, but may be denied; `HELLO` is allowed before anything else.
+/// `INFO` has the same facts, but may be denied. `HELLO` is always allowed.
 pub(super) async fn check_server(
     connection: &mut MultiplexedConnection,
     cluster_node: bool,
@@ -32,7 +32,7 @@ pub(super) async fn check_server(
     }
 }
 
-/// Whether a server is a replica: then the address of its master, as far as it is told.
+/// The address of the master, as far as it is known, if a server is a replica.
 pub(super) async fn replica_of(
     connection: &mut MultiplexedConnection,
 ) -> Result<Option<String>, RedisError> {
@@ -43,8 +43,8 @@ pub(super) async fn replica_of(
     Ok(Some(master_of(connection).await))
 }
 
-/// A refusal before anything was sent. It is retried where somebody waits: the address may lead to
-/// the master soon.
+/// The error of a replica, before any command was sent. It is retried while a task waits: the address
+/// may lead to the master soon.
 fn is_a_replica(master: &str) -> StoreError {
     refusal(
         Definite,
@@ -102,7 +102,7 @@ fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, N
     }
 }
 
-/// A refusal of ours, by what the server itself has told.
+/// An error that follows from what the server has answered.
 fn refusal(
     kind: StoreErrorKind,
     what: impl Into<Cow<'static, str>>,

@@ -29,8 +29,8 @@ pub(super) enum Verdict {
 }
 
 impl Pulse {
-    /// When something was read after the command was sent, a silence that is shorter than this does
-    /// not end the connection.
+    /// A silence that is shorter than this does not end the connection, if something was read after
+    /// the command was sent.
     const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
 
     /// The pulse of a connection that was made just now.
@@ -40,8 +40,8 @@ impl Pulse {
         Self { heard_at, round_trip, is_asked: AtomicBool::new(false) }
     }
 
-    /// A command that was sent at `sent_at` was answered at `now`. Its round trip was no longer: one
-    /// that was measured while everybody connected at once does not stand for ever.
+    /// A command that was sent at `sent_at` was answered at `now`. A shorter round trip replaces the
+    /// known one, which may have been measured while many connected at once.
     pub(super) fn answered(&self, sent_at: Instant, now: Instant) {
         self.heard(now);
         let took = nanos(now.saturating_since(sent_at));
@@ -68,17 +68,18 @@ impl Pulse {
         if silence >= longest { Verdict::GiveUp } else { Verdict::Ask }
     }
 
-    /// How long an answer may take, and at least before the connection counts as dead.
+    /// How long an answer may take before the connection counts as dead.
     pub(super) fn patience(&self) -> Duration {
         (self.round_trip() * 2).max(Self::SHORTEST_SILENCE)
     }
 
-    /// Whether the caller is the one to ask; it has to say when it is [`done`](Self::done).
+    /// Whether the caller may send a `PING`, one at a time. It calls [`done`](Self::done) after the
+    /// answer.
     pub(super) fn begin_asking(&self) -> bool {
         !self.is_asked.swap(true, Ordering::AcqRel)
     }
 
-    /// The connection was asked, and has answered.
+    /// The `PING` was answered.
     pub(super) fn done(&self) {
         self.is_asked.store(false, Ordering::Release);
     }

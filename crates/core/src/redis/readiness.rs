@@ -21,12 +21,10 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// The check of a server that has to pass before the first command of a store: every kind of command
-/// is run once.
+/// The check of a server before the first command of a store: it runs every kind of command once.
 ///
-/// Commands that come earlier wait for it, each until its own deadline. One attempt is made at a
-/// time, on a task of its own: it outlives a command that gives up. Once passed, it is never made
-/// again.
+/// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of its
+/// own, which goes on when a command gives up. After it has passed, it is never made again.
 #[derive(Clone)]
 pub(super) struct Readiness(Arc<Inner>);
 
@@ -50,7 +48,7 @@ pub(super) struct Check {
     pub(super) limit: Duration,
 }
 
-/// For how long a failed attempt answers for all who ask.
+/// For how long the error of a failed attempt is returned to all callers.
 fn stands(failed: &StoreError) -> Duration {
     // An outage may be over at any moment; a refusal lasts until an operator lifts it.
     Duration::from_millis(if failed.kind().is_transient() { 50 } else { 1000 })
@@ -71,7 +69,7 @@ impl Readiness {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves an attempt to the others who wait for it.
+    /// Dropping the future does not end the attempt: other commands wait for it.
     pub(super) async fn by(&self, deadline: Instant) -> Result<(), StoreError> {
         if self.0.passed.load(Ordering::Acquire) {
             return Ok(());
@@ -79,7 +77,7 @@ impl Readiness {
         Box::pin(self.wait(deadline)).await
     }
 
-    /// Makes an attempt, whatever came of earlier ones.
+    /// Makes an attempt, even right after a failure.
     pub(super) async fn now(&self) -> Result<(), StoreError> {
         let outcome = self.0.check.run(&*self.0.clock).await;
         self.note(&outcome);
@@ -138,7 +136,7 @@ impl Check {
             to.arg(&self.keys).arg(&self.channel);
         };
         let call = Call::new(&scripts::PREFLIGHT, 4, &write);
-        // Both verbs: a server that knows the scripts would hide a missing right to send them.
+        // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
             self.lane.call(call.with_body(), deadline).await?;
             self.lane.call(call, deadline).await
@@ -148,7 +146,7 @@ impl Check {
     }
 }
 
-/// A probe that was lost is not the command that waits for it: that one was not sent.
+/// The probe may have run, but the command that waits for it was not sent.
 fn not_of_a_command(error: StoreError) -> StoreError {
     if error.kind() == StoreErrorKind::Indeterminate {
         return error.not_sent();

@@ -23,9 +23,9 @@ use crate::{
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// Acquires and releases travel on a few shared multiplexed connections, each name on always the
-/// same one; renewals on a connection of their own, so that nothing queues ahead of them;
-/// inspections on pooled ones; what the server tells a runtime unasked, on one more.
+/// A few shared multiplexed connections carry acquires and releases, each name always on the same
+/// one. Renewals have a connection of their own, so that nothing queues ahead of them. Inspections
+/// use a pool. One more connection brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) keys: KeyScheme,
@@ -41,7 +41,7 @@ pub struct RedisStore {
 impl RedisStore {
     /// Connects, checks the server's version, and runs every kind of command once.
     ///
-    /// Connections live on `runtime`, whoever uses them.
+    /// Connections live on `runtime`, even when another tokio runtime uses them.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl RedisStore {
     /// Checks the settings and sends nothing: the first command connects, and waits until the server
     /// has been checked as [`connect`](Self::connect) does it.
     ///
-    /// Until that has passed, every command fails with what the last attempt met, and has not run.
-    /// It is tried again by the commands that come, one attempt at a time.
+    /// Until the check has passed, every command fails with the error of the last attempt, and has not
+    /// run. Later commands try again, one attempt at a time.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl RedisStore {
         lane_number(name, self.commands.len())
     }
 
-    /// Writes down the keys of a name that the scripts which may grant it take first.
+    /// Writes the first four keys of every script that may grant a name.
     pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
         to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
         to.arg(self.keys.queue(name)).arg(self.keys.waiters(name));
@@ -171,7 +171,7 @@ impl RedisStore {
     }
 }
 
-/// Which of so many lanes a name is pinned to.
+/// The number of the lane that a name is pinned to.
 fn lane_number(name: &LockName, lanes: usize) -> usize {
     if lanes == 1 {
         return 0;

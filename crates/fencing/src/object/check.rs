@@ -7,7 +7,7 @@ use object_store::{
 use super::{failure, gate::ObjectGate, metadata::WATERMARK};
 
 impl ObjectGate {
-    /// Tries whether the store has what a gate rests on, with an object of its own below `folder`.
+    /// Checks that the store can do what a gate needs, with an object of its own below `folder`.
     ///
     /// It creates an object, reads its metadata, replaces it on conditions that hold and on others
     /// that do not, with other bytes and with the same ones, and deletes it. Do so once, when the
@@ -18,12 +18,12 @@ impl ObjectGate {
     /// A [`StoreError`] of kind `Config` names what the store lacks:
     ///
     /// - it keeps no metadata, or tells neither ETags nor versions;
-    /// - it writes although the condition does not hold: no gate can rest on it;
-    /// - its ETags are made from the bytes alone: it will do for a caller whose bytes differ with
-    ///   every lease, who says so with [`bytes_differ`](Self::bytes_differ);
+    /// - it writes although the condition does not hold: no gate can use it;
+    /// - its ETags are made from the bytes alone: it is enough for a caller whose bytes differ with
+    ///   every lease, who sets [`bytes_differ`](Self::bytes_differ);
     /// - it compares ETags, although [`compares_versions`](Self::compares_versions) says otherwise.
     ///
-    /// Those of other kinds say nothing about what the store can do: try again.
+    /// Errors of other kinds say nothing about what the store can do: try again.
     ///
     /// # Cancel safety
     ///
@@ -32,14 +32,14 @@ impl ObjectGate {
         let path = folder.clone().join(format!("leasehold-{}", self.entropy.runtime_id()));
         let checked = Trials { gate: self, folder, path: &path }.run().await;
         if let Err(error) = self.store.delete(&path).await {
-            // Already said by what was tried, or only untidy.
+            // The checks have reported it already, or it only leaves an object behind.
             tracing::debug!(%path, %error, "the object that tried the store was not deleted");
         }
         checked
     }
 }
 
-/// What is tried, one write after another. Bodies differ unless the trial is about equal ones.
+/// The checks, one write after another. Bodies differ unless the check is about equal bodies.
 struct Trials<'a> {
     gate: &'a ObjectGate,
     /// What errors name.
@@ -74,13 +74,13 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Writes the body of a number, which the store has to take.
+    /// Writes the body of a number, which the store has to accept.
     async fn write(&self, body: u32, mode: PutMode) -> Result<(), StoreError> {
         let written = self.try_write(body, mode).await;
         written.map(drop).map_err(|error| failure::of_write(&error, self.folder))
     }
 
-    /// Whether the store takes a write that it has to refuse.
+    /// Whether the store accepts a write that it has to refuse.
     async fn is_taken(&self, body: u32, mode: PutMode) -> Result<bool, StoreError> {
         match self.try_write(body, mode).await {
             Ok(_) => Ok(true),
@@ -97,7 +97,7 @@ impl Trials<'_> {
         self.gate.store.put_opts(self.path, body.into(), options).await
     }
 
-    /// The version of the object, which has its metadata.
+    /// The version of the object; fails if its metadata is missing.
     async fn look(&self) -> Result<UpdateVersion, StoreError> {
         let look = self.gate.store.get_opts(self.path, GetOptions::new().with_head(true)).await;
         let found = look.map_err(|error| failure::of_look(&error, self.folder))?;

@@ -6,7 +6,7 @@ pub(super) fn of_look(error: &Error, path: &Path) -> StoreError {
     of(error, StoreErrorKind::Definite).for_resource(path.as_ref())
 }
 
-/// What a failed write means: unless the store cannot or may not, it may have written.
+/// What a failed write means: it may have happened, unless the store cannot or must not write.
 pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
     if matches!(error, Error::NotFound { .. }) {
         let what = format!("the object store failed: {}", without_queries(&error.to_string()));
@@ -56,7 +56,7 @@ pub(super) fn same_etag(path: &Path) -> StoreError {
     .for_resource(path.as_ref())
 }
 
-/// The ETag tells nothing but the bytes, and the caller has not said that those differ.
+/// The ETag depends on the bytes alone, and the caller has not set `bytes_differ`.
 pub(super) fn etags_of_bytes(path: &Path) -> StoreError {
     StoreError::new(
         StoreErrorKind::Config,
@@ -115,7 +115,7 @@ fn of(error: &Error, otherwise: StoreErrorKind) -> StoreError {
     }
 }
 
-/// Signatures stand in the queries of addresses, so no query is repeated.
+/// Queries of addresses may have signatures, so no query is repeated.
 fn without_queries(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut in_query = false;

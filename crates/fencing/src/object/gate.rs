@@ -15,7 +15,7 @@ use crate::{
     rule::{Admitted, Verdict, judge},
 };
 
-/// Watermarks in the metadata of the objects that they guard.
+/// A gate that keeps watermarks in the metadata of the objects that they guard.
 ///
 /// A resource is the path of an object. Its watermark is the metadata `leasehold`, with the value
 /// `<fence> <lease>`; an object without it was never fenced. The gate looks at the object, compares,
@@ -46,7 +46,7 @@ pub struct ObjectGate {
     max_rewritten: u64,
 }
 
-/// What is to be written.
+/// What to write.
 enum Write {
     /// A new body, with attributes.
     Put(PutPayload, Attributes),
@@ -80,8 +80,8 @@ impl ObjectGate {
 
     /// Whether the store's conditional writes compare versions rather than ETags. Default: `false`.
     ///
-    /// So it is on Google Cloud Storage, whose ETags may stay the same where versions change.
-    /// Otherwise an unchanged ETag is an error.
+    /// Google Cloud Storage does: its ETags may stay the same when versions change. On other stores an
+    /// unchanged ETag is an error.
     pub fn compares_versions(mut self, compares: bool) -> Self {
         self.compares_versions = compares;
         self
@@ -89,9 +89,9 @@ impl ObjectGate {
 
     /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
     ///
-    /// Then ETags that are made from the bytes alone will do for [`put`](Self::put), and
-    /// [`check`](Self::check) accepts them. A `put` that leaves the ETag as it was is an error all the
-    /// same. They do not do for [`advance`](Self::advance), which writes the same bytes.
+    /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), and
+    /// [`check`](Self::check) accepts them. A `put` that leaves the ETag unchanged is still an error.
+    /// They are not enough for [`advance`](Self::advance), which writes the same bytes.
     pub fn bytes_differ(mut self, differ: bool) -> Self {
         self.bytes_differ = differ;
         self
@@ -120,9 +120,9 @@ impl ObjectGate {
     /// The object is replaced, with its attributes. Repeating it with the same stamp is safe: it
     /// writes again or is refused, and undoes no other holder's write.
     ///
-    /// Of two writes of one lease the later one stands, also when the first one was given up and
-    /// arrives late: its condition does not hold any more. Only where ETags are made from the bytes
-    /// can it hold again, when the bytes that it had seen have returned.
+    /// Of two writes of one lease the later one stands, even when the first one was given up and
+    /// arrives late: its condition no longer holds. Only where ETags are made from the bytes can it hold
+    /// again, when the object has the bytes again that the first write had seen.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl ObjectGate {
         self.pass(path, &Write::Put(payload.into(), attributes), presented).await
     }
 
-    /// Shuts out the holder before, when a lease is taken and before its first write.
+    /// Shuts out the earlier holder, after a lease is taken and before its first write.
     ///
     /// It takes the path that [`put`](Self::put) writes. The object keeps its bytes and attributes,
     /// and gets a new watermark. A store changes metadata in no other way than by a write, so the
@@ -187,14 +187,14 @@ impl ObjectGate {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether the watermark has moved; it may be repeated.
+    /// Dropping the future leaves it unknown whether the watermark has moved; it may be repeated.
     pub async fn advance(&self, path: &Path, presented: Stamp) -> Result<Admitted, GateError> {
         self.pass(path, &Write::Advance, presented).await
     }
 
     /// Whether an object is empty because it was made by `advance`, before anybody wrote to it.
     ///
-    /// Readers take such an object for one that is not there.
+    /// Readers have to treat such an object as missing.
     pub fn is_placeholder(attributes: &Attributes) -> bool {
         metadata::is_placeholder(attributes)
     }
@@ -245,7 +245,7 @@ impl ObjectGate {
             ..PutOptions::default()
         };
         match self.store.put_opts(path, payload, options).await {
-            // Again: the ETag of this lease's own bytes may return; a write before has told, if answered.
+            // For `Again`, the same bytes of the same lease may give the same ETag.
             Ok(put)
                 if admitted != Admitted::Again
                     && !self.compares_versions
@@ -253,8 +253,8 @@ impl ObjectGate {
             {
                 Err(match write {
                     Write::Put(..) => failure::same_etag(path).into(),
-                    // To read again would prove that the watermark has moved, and nothing of those who
-                    // looked before: their condition is the ETag.
+                    // Reading again would prove that the watermark has moved, but not that earlier
+                    // holders are shut out: their condition is the ETag.
                     Write::Advance => {
                         NotShutOut { presented, resource: path.as_ref().into() }.into()
                     }

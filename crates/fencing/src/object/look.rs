@@ -5,12 +5,12 @@ use object_store::{
 
 use super::{failure, metadata};
 
-/// What stood at a path when the gate looked.
+/// What was at a path when the gate looked.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// The highest stamp that the object has seen.
     pub(super) watermark: Option<Stamp>,
-    /// The one thing that the object may be replaced from; nothing when there is none.
+    /// The version that a write may replace; `None` if there was no object.
     version: Option<UpdateVersion>,
     /// The object with its body still to be read, when it was asked for.
     pub(super) object: Option<GetResult>,

@@ -13,7 +13,7 @@ const PLACEHOLDER: &str = "leaseholdplaceholder";
 pub(super) fn watermark(attributes: &Attributes) -> Result<Option<Stamp>, StoreError> {
     let mut values: Vec<&str> =
         of(attributes, WATERMARK).map(|(_, value)| value.as_ref()).collect();
-    // The map has no order. More than one value is no stamp, in whatever order.
+    // The map has no order. Several different values are no stamp.
     values.sort_unstable();
     values.dedup();
     if values.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn mark_placeholder(attributes: &mut Attributes) {
     attributes.insert(key(PLACEHOLDER), "1".into());
 }
 
-/// Takes from what a caller wants to write what only the gate may write.
+/// Removes the keys that only the gate may write.
 pub(super) fn unmark(attributes: &mut Attributes) {
     remove(attributes, WATERMARK);
     remove(attributes, PLACEHOLDER);
@@ -52,8 +52,8 @@ pub(super) fn is_placeholder(attributes: &Attributes) -> bool {
     of(attributes, PLACEHOLDER).next().is_some()
 }
 
-/// The metadata of a name in whatever letters: S3 and others keep them in headers, whose names have
-/// no case.
+/// The metadata of a name in upper or lower case: S3 and others keep it in headers, whose names ignore
+/// case.
 fn of<'a>(
     attributes: &'a Attributes,
     name: &'static str,

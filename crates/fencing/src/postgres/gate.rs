@@ -47,7 +47,7 @@ impl PostgresGate {
     /// The longest resource, in bytes.
     pub const MAX_RESOURCE_BYTES: usize = 1024;
 
-    /// How often a statement of its own meets another one before that becomes the caller's affair.
+    /// How often a statement of the gate's own is tried when it conflicts with others.
     const ATTEMPTS: u32 = 8;
 
     /// A gate whose watermarks are in the table of the default name.
@@ -74,8 +74,8 @@ impl PostgresGate {
     pub async fn create_table(&self) -> Result<(), GateError> {
         let create = || sqlx::query(self.table.create()).execute(&self.pool);
         let created = match create().await {
-            // Two that create a table at the same time can meet in the catalog: at its name, at the
-            // type of its rows, or at an index of either. The other one is committed by then.
+            // Two that create the table at once can conflict in the catalog. The other one is
+            // committed by then.
             Err(error) if is_any(&error, &["42P07", "42710", "23505"]) => create().await,
             created => created,
         };
@@ -130,7 +130,7 @@ impl PostgresGate {
         }
         let admitted = self.admit_within(conn, resource, presented).await;
         if admitted.is_err() {
-            // It fails, and so the transaction has failed. Where it is not even sent, there is no
+            // This statement fails, and so the transaction. If it cannot be sent, there is no
             // connection left to commit on.
             let _ = sqlx::query(SPOIL).persistent(false).execute(conn).await;
         }
@@ -161,9 +161,9 @@ impl PostgresGate {
         let mut met = unseen(resource).into();
         for _ in 0..Self::ATTEMPTS {
             match self.attempt_alone(resource, presented).await {
-                // Somebody deleted the watermark between the two statements.
+                // The watermark was deleted between the two statements.
                 Ok(None) => met = unseen(resource).into(),
-                // It has read nothing that a repeat would not read again.
+                // A repeat reads everything again.
                 Err(GateError::Conflict(conflict)) => met = conflict.into(),
                 Ok(Some(admitted)) => return Ok(admitted),
                 Err(error) => return Err(error),

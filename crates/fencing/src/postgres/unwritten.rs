@@ -73,7 +73,7 @@ impl FencedRows {
         K: fmt::Display + for<'q> Encode<'q, Postgres> + Type<Postgres> + Send,
     {
         let (resource, scope) = (format!("{}/{key}", self.name), Scope::Within);
-        // One row more than there may be.
+        // A second row shows that the key is not unique.
         let highest = format!("{} LIMIT 2", self.highest());
         let rows = sqlx::query(&highest).bind(key).fetch_all(conn).await;
         let rows = rows.map_err(|error| failed(&error, &resource, scope))?;

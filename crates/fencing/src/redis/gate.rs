@@ -68,8 +68,8 @@ impl RedisGate {
 
     /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: for ever.
     ///
-    /// A trap: once a watermark has expired, the next writer is taken for the first, however old
-    /// its fence. Choose a time longer than any writer can be paused, or none.
+    /// A trap: once a watermark has expired, the next writer counts as the first, however old its
+    /// fence. Choose a time longer than any writer can be paused, or none.
     ///
     /// A second trap: a server with one of the `volatile-*` policies may evict every key that has a
     /// time to live, so it may forget such a watermark at any moment. Use this with `noeviction` only.
@@ -89,9 +89,9 @@ impl RedisGate {
     /// with the same stamp undoes no write of another lease: it writes again or is refused.
     ///
     /// The gate does not order the writes of one lease. After an `Indeterminate` error, or a dropped
-    /// future, the write may still be on its way, and replace what the same lease writes next. Where
-    /// that matters, acquire the lock anew and go on with the new stamp: from its first write on,
-    /// the lost one is refused.
+    /// future, the write may still be in flight, and replace what the same lease writes next. Where
+    /// that matters, acquire the lock again and go on with the new stamp: after its first write, the
+    /// lost write is refused.
     ///
     /// # Errors
     ///

@@ -12,13 +12,13 @@ use leasehold_core::{
 use super::{
     answer::Answer,
     command::Command,
-    pushes::Pushes,
     fault::Fault,
     gate::Gate,
     kind::CommandKind,
     letter::Letter,
     log::{Delivery, Executed},
     push_rule::PushRule,
+    pushes::Pushes,
     rule::Rule,
 };
 

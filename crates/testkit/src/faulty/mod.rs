@@ -3,7 +3,6 @@
 
 mod answer;
 mod command;
-mod pushes;
 mod fault;
 mod faulty_store;
 mod gate;
@@ -13,6 +12,7 @@ mod lock_store;
 mod log;
 mod next;
 mod push_rule;
+mod pushes;
 mod rule;
 
 pub use answer::Answer;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How long to wait before the next attempt to be heard: longer with every failure in a row.
+/// How long to wait before the next attempt to subscribe: longer with every failure in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Backoff {
     failures: u32,

@@ -39,7 +39,7 @@ impl Subscriptions {
         Self { dialer, clock, entropy, runtime, tasks }
     }
 
-    /// Subscribes once and hangs up, so that a missing right shows before anybody waits.
+    /// Subscribes once and disconnects, so that a missing right shows before a task waits.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Subscriptions {
         subscribe(&self.dialer, &*self.clock, channel, |_| Ok(())).await.map(drop)
     }
 
-    /// Tells a listener what is published on a runtime's channel, from now on.
+    /// Passes the messages on the channel of a runtime to a listener, from now on.
     pub(in crate::redis) fn listen(
         &self,
         runtime: RuntimeId,
@@ -68,7 +68,7 @@ impl Subscriptions {
         };
         let mut tasks = self.tasks();
         tasks.retain(|_, Task(task)| !task.is_finished());
-        // First the end of the old one.
+        // The old subscription ends first.
         tasks.remove(&runtime);
         let task = self.runtime.spawn(subscriber.run());
         tasks.insert(runtime, Task(task.abort_handle()));
