@@ -23,6 +23,7 @@ macro_rules! pages {
 pages! {
     using = "docs/guides/using.md", "Guards, tries, closures, re-entry, connections, fenced writes.";
     migrating = "docs/guides/migrating.md", "From rslock, Redlock crates and Redisson.";
+    #[cfg(any(not(doctest), feature = "testing"))]
     testing = "docs/guides/testing.md", "Tests without a server, lost leases, virtual time.";
     deadlocks = "docs/guides/deadlocks.md", "How tasks come to wait for each other, and several locks at once.";
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
