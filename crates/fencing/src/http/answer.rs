@@ -7,9 +7,11 @@ use super::{
     json::Object,
     name::Unnamed,
     problem::Problem,
-    service::FencedBody,
 };
 use crate::error::{GateError, StaleFence};
+
+/// The body of an answer: the service's own, or that of a refusal.
+pub type FencedBody<B> = Either<B, Full<<B as http_body::Body>::Data>>;
 
 /// An answer that is given instead of the service's own.
 #[derive(Debug)]

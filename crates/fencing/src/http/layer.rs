@@ -8,14 +8,12 @@ use std::{
 };
 
 use http::request::Parts;
-use leasehold_core::{Clock, Instant, Stamp, SystemClock};
-use tower_layer::Layer;
+use leasehold_core::{Clock, Instant, SettingError, Stamp, SystemClock};
 
 use super::{
     lane::NoPlace,
     lanes::{Lanes, Place},
     name::NameFuture,
-    service::FenceService,
 };
 use crate::{
     error::{GateError, StaleFence},
@@ -70,8 +68,8 @@ pub struct FenceLayer {
     lanes: Arc<Lanes>,
     refusals: Arc<Refusals>,
     clock: Arc<dyn Clock>,
-    most_waiting: usize,
-    longest_wait: Duration,
+    max_waiting: usize,
+    max_wait: Duration,
 }
 
 impl FenceLayer {
@@ -98,15 +96,15 @@ impl FenceLayer {
             lanes: Arc::default(),
             refusals: Arc::new(Refusals::new("http")),
             clock: Arc::new(SystemClock),
-            most_waiting: 256,
-            longest_wait: Duration::from_secs(5),
+            max_waiting: 256,
+            max_wait: Duration::from_secs(5),
         }
     }
 
     /// How many requests may wait for one resource; more are answered 503. Requests with an older
     /// fence do not count against one with a newer fence. Default: 256.
-    pub fn most_waiting(mut self, requests: usize) -> Self {
-        self.most_waiting = requests;
+    pub fn max_waiting(mut self, requests: usize) -> Self {
+        self.max_waiting = requests;
         self
     }
 
@@ -114,11 +112,15 @@ impl FenceLayer {
     ///
     /// It counts the wait for the requests before, for the gate, and for the service to be ready.
     /// The closure that names the resource is not counted. After that time the request is answered
-    /// 503; the service behind has not seen it. How long that service takes is its own affair. Values
-    /// outside the range are moved to its nearer end.
-    pub fn longest_wait(mut self, wait: Duration) -> Self {
-        self.longest_wait = wait.clamp(Duration::from_millis(10), Duration::from_secs(60 * 60));
-        self
+    /// 503; the service behind has not seen it. How long that service takes is not limited.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] below 10 ms, and above 1 h.
+    pub fn max_wait(mut self, wait: Duration) -> Result<Self, SettingError> {
+        let range = Duration::from_millis(10)..=Duration::from_secs(60 * 60);
+        self.max_wait = SettingError::check("wait", wait, range)?;
+        Ok(self)
     }
 
     /// Another clock than that of the machine, for tests in virtual time.
@@ -169,7 +171,7 @@ impl FenceLayer {
 
     /// Enters the lane of a resource.
     pub(super) fn enter(&self, resource: &str, presented: Stamp) -> Result<Place, NoPlace> {
-        self.lanes.enter(resource, presented, self.most_waiting.saturating_add(1))
+        self.lanes.enter(resource, presented, self.max_waiting.saturating_add(1))
     }
 
     /// Shuts out what is older, and sends away those in the lane that wait with it.
@@ -203,7 +205,7 @@ impl FenceLayer {
 
     /// Until when the service behind has a request that comes now.
     pub(super) fn deadline(&self) -> Instant {
-        self.clock.now() + self.longest_wait
+        self.clock.now() + self.max_wait
     }
 
     /// Whether a deadline has passed.
@@ -243,16 +245,8 @@ impl fmt::Debug for FenceLayer {
         f.debug_struct("FenceLayer")
             .field("gate", &self.gate)
             .field("resources_in_use", &self.resources_in_use())
-            .field("most_waiting", &self.most_waiting)
-            .field("longest_wait", &self.longest_wait)
+            .field("max_waiting", &self.max_waiting)
+            .field("max_wait", &self.max_wait)
             .finish_non_exhaustive()
-    }
-}
-
-impl<S> Layer<S> for FenceLayer {
-    type Service = FenceService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        FenceService::new(inner, self.clone())
     }
 }

@@ -21,9 +21,10 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub use answer::FencedBody;
 pub use fenced::Fenced;
 pub use headers::{FENCE, HeaderError, LEASE, put_stamp, read_stamp};
 pub use layer::FenceLayer;
 pub use name::{NameFuture, Unnamed};
 pub use problem::Problem;
-pub use service::{FenceFuture, FenceService, FencedBody};
+pub use service::{FenceFuture, FenceService};

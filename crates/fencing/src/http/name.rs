@@ -1,6 +1,6 @@
 use std::{error::Error, future::Future, pin::Pin};
 
-/// The name of the resource that a request writes to, on its way; `None` where it needs no fence.
+/// A future of the name of the resource that a request writes to; `None` where it needs no fence.
 pub type NameFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
 
@@ -12,11 +12,11 @@ pub struct Unnamed(Box<str>);
 
 impl Unnamed {
     /// No more words than this are repeated to the client.
-    const MOST_CHARS: usize = 200;
+    const MAX_CHARS: usize = 200;
 
     /// A reason in words of your own; more than 200 characters are cut off.
     pub fn because(reason: &str) -> Self {
-        Self(reason.chars().take(Self::MOST_CHARS).collect())
+        Self(reason.chars().take(Self::MAX_CHARS).collect())
     }
 
     pub(super) fn reason(&self) -> &str {

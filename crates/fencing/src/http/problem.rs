@@ -26,7 +26,7 @@ pub enum Problem {
 
 impl Problem {
     /// Every problem.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: &[Self] = &[
         Self::StaleFence,
         Self::FenceMissing,
         Self::FenceMalformed,

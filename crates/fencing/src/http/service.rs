@@ -7,15 +7,13 @@ use std::{
 };
 
 use http::{Request, Response};
-use http_body_util::{Either, Full};
+use http_body_util::Either;
+use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{answer::Answer, fenced::Fenced, lane::NoPlace, layer::FenceLayer};
+use super::{answer::{Answer, FencedBody}, fenced::Fenced, lane::NoPlace, layer::FenceLayer};
 
-/// The body of an answer: the service's own, or that of a refusal.
-pub type FencedBody<B> = Either<B, Full<<B as http_body::Body>::Data>>;
-
-/// The answer of a [`FenceService`], on its way.
+/// A future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
     Pin<Box<dyn Future<Output = Result<Response<FencedBody<B>>, E>> + Send>>;
 
@@ -28,9 +26,11 @@ pub struct FenceService<S> {
     layer: Arc<FenceLayer>,
 }
 
-impl<S> FenceService<S> {
-    pub(super) fn new(inner: S, layer: FenceLayer) -> Self {
-        Self { inner, layer: Arc::new(layer) }
+impl<S> Layer<S> for FenceLayer {
+    type Service = FenceService<S>;
+
+    fn layer(&self, inner: S) -> FenceService<S> {
+        FenceService { inner, layer: Arc::new(self.clone()) }
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use leasehold_core::testing::ManualClock;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinHandle,
@@ -23,7 +24,7 @@ use super::handler::{Handler, call, layer, request, settle};
 use crate::{
     Admitted, FenceGate, GateFuture, MemoryGate, Stamp,
     http::{FenceService, FencedBody},
-    testing::{HandClock, stamp},
+    testing::stamp,
 };
 
 type Body = FencedBody<String>;
@@ -47,7 +48,7 @@ async fn status(answer: Answer) -> StatusCode {
 
 #[tokio::test]
 async fn requests_that_are_long_stale_take_no_place_in_a_lane() {
-    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).most_waiting(4));
+    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).max_waiting(4));
     let service = layer.layer(handler.clone());
     let holds = send(&service, stamp(5, 5), "slow").await;
     for _ in 0..4 {
@@ -66,7 +67,7 @@ async fn requests_that_are_long_stale_take_no_place_in_a_lane() {
 
 #[tokio::test]
 async fn a_new_holder_does_not_wait_behind_the_requests_of_the_former() {
-    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).most_waiting(3));
+    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).max_waiting(3));
     let service = layer.layer(handler.clone());
     let holds = send(&service, stamp(5, 5), "slow").await;
     let mut former = Vec::new();
@@ -205,18 +206,18 @@ impl FenceGate for Hanging {
 
 #[tokio::test]
 async fn a_storage_that_hangs_keeps_nobody_for_longer_than_one_wait() {
-    let (handler, asked, clock) = (Handler::default(), Arc::default(), HandClock::default());
-    let layer = layer(Hanging(Arc::clone(&asked))).longest_wait(Duration::from_secs(5));
+    let (handler, asked, clock) = (Handler::default(), Arc::default(), ManualClock::new());
+    let layer = layer(Hanging(Arc::clone(&asked))).max_wait(Duration::from_secs(5)).unwrap();
     let layer = layer.clock(Arc::new(clock.clone()));
     let service = layer.layer(handler.clone());
     let mut crowd = Vec::new();
     for _ in 0..8 {
         crowd.push(send(&service, stamp(5, 5), "").await);
     }
-    clock.move_by(Duration::from_millis(4_999));
+    clock.advance(Duration::from_millis(4_999));
     settle().await;
     assert!(crowd.iter().all(|answer| !answer.is_finished()));
-    clock.move_by(Duration::from_millis(1));
+    clock.advance(Duration::from_millis(1));
     settle().await;
     for answer in crowd {
         assert!(answer.is_finished(), "it waits for longer");
@@ -230,12 +231,12 @@ async fn a_storage_that_hangs_keeps_nobody_for_longer_than_one_wait() {
 
 #[tokio::test]
 async fn a_slow_handler_keeps_its_turn_and_those_behind_it_are_answered_in_time() {
-    let (handler, clock) = (Handler::default(), HandClock::default());
+    let (handler, clock) = (Handler::default(), ManualClock::new());
     let layer = layer(MemoryGate::new()).clock(Arc::new(clock.clone()));
     let service = layer.layer(handler.clone());
     let slow = send(&service, stamp(5, 5), "slow").await;
     let waits = send(&service, stamp(6, 6), "").await;
-    clock.move_by(Duration::from_secs(5));
+    clock.advance(Duration::from_secs(5));
     settle().await;
     assert!(waits.is_finished() && !slow.is_finished());
     assert_eq!(status(waits).await, StatusCode::SERVICE_UNAVAILABLE);
@@ -249,13 +250,13 @@ async fn a_slow_handler_keeps_its_turn_and_those_behind_it_are_answered_in_time(
 
 #[tokio::test]
 async fn a_service_that_is_not_ready_in_time_is_told_as_such() {
-    let (handler, clock) = (Handler::default(), HandClock::default());
+    let (handler, clock) = (Handler::default(), ManualClock::new());
     let layer = layer(MemoryGate::new()).clock(Arc::new(clock.clone()));
     let limited = Limited::new(&handler);
     let permits = Arc::clone(&limited.permits).acquire_many_owned(3).await.unwrap();
     let service: FenceService<_> = layer.layer(limited);
     let waits = send(&service, stamp(5, 5), "").await;
-    clock.move_by(Duration::from_secs(5));
+    clock.advance(Duration::from_secs(5));
     settle().await;
     assert!(waits.is_finished());
     let answer = waits.await.unwrap();

@@ -109,7 +109,7 @@ async fn a_handler_that_panics_frees_the_resource_and_keeps_its_fence() {
 
 #[tokio::test]
 async fn an_advance_waits_for_the_request_that_holds_the_resource() {
-    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).most_waiting(0));
+    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).max_waiting(0));
     let service = layer.layer(handler.clone());
     let older = tokio::spawn(call(&service, request(stamp(5, 1), "slow")));
     settle().await;
@@ -130,7 +130,7 @@ async fn an_advance_waits_for_the_request_that_holds_the_resource() {
 
 #[tokio::test]
 async fn no_more_wait_than_may() {
-    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).most_waiting(1));
+    let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).max_waiting(1));
     let service = layer.layer(handler.clone());
     let holds = tokio::spawn(call(&service, request(stamp(5, 1), "slow")));
     settle().await;
