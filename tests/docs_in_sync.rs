@@ -293,7 +293,7 @@ fn every_script_is_included_and_states_its_contract() {
 // Tables -----------------------------------------------------------------------------------------
 
 #[test]
-fn metrics_are_documented_and_described() {
+fn metrics_are_documented() {
     let (names, page) = (read("crates/core/src/metric/names.rs"), read("docs/metrics.md"));
     let existing: BTreeSet<&str> =
         after(&names, "= \"").map(|rest| rest.split('"').next().unwrap()).collect();
@@ -302,10 +302,6 @@ fn metrics_are_documented_and_described() {
         rows.map(|row| format!("leasehold_{}", row.split('`').next().unwrap())).collect();
     assert_eq!(existing, documented.iter().map(String::as_str).collect());
 
-    let described = read("crates/core/src/metric/describe.rs");
-    for name in after(&names, "pub const ").map(|rest| rest.split(':').next().unwrap()) {
-        assert!(described.contains(&format!("names::{name},")), "{name} is not described");
-    }
     for file in ["metric/series.rs", "lease/state.rs", "store/error.rs"] {
         let source = read(Path::new("crates/core/src").join(file));
         for value in after(&source, " => \"").map(|rest| rest.split('"').next().unwrap()) {

@@ -1,8 +1,7 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    command::Subject,
-    counts::Counts,
+    command::{CommandKind, Subject},
     few::Few,
     line::{AtStake, Failing, Line, LostLease, Recovered},
 };
@@ -37,8 +36,8 @@ struct Row {
     told: bool,
     /// How many commands failed.
     failed: u64,
-    /// Those since the last line.
-    news: Counts,
+    /// How many of them failed since the last line, by kind.
+    news: BTreeMap<CommandKind, u64>,
     last_error: Option<StoreError>,
     /// How many leases were lost since its beginning.
     lost: u64,
@@ -78,7 +77,7 @@ impl Journal {
             row.told = true;
             return Some(Line::FirstFailure(subject, error));
         }
-        row.news.add(subject.command);
+        *row.news.entry(subject.command).or_default() += 1;
         None
     }
 
@@ -123,7 +122,7 @@ impl Journal {
 
     /// Whether commands have failed since the last line.
     pub(super) fn has_news(&self) -> bool {
-        self.row.as_ref().is_some_and(|row| row.news != Counts::default())
+        self.row.as_ref().is_some_and(|row| !row.news.is_empty())
     }
 
     /// Returns the lines of the last few seconds, until `now`.
@@ -137,7 +136,7 @@ impl Journal {
     ) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match &mut self.row {
-            Some(row) if row.news != Counts::default() => {
+            Some(row) if !row.news.is_empty() => {
                 row.told = true;
                 lines.push(Line::Failing(Failing {
                     unreachable_for,
@@ -165,10 +164,9 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::line::numbers, *};
     use crate::{
         lease::LossReason,
-        outage::CommandKind,
         store::StoreErrorKind,
         types::{AcquisitionId, RuntimeId},
     };
@@ -191,7 +189,7 @@ mod tests {
 
     fn failing(lines: &[Line<'_>]) -> (String, u64) {
         let [Line::Failing(failing)] = lines else { panic!("{lines:?}") };
-        (failing.failed.to_string(), failing.lost)
+        (numbers(&failing.failed), failing.lost)
     }
 
     #[test]

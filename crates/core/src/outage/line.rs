@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use super::{command::Subject, counts::Counts};
+use super::command::{CommandKind, Subject};
 use crate::{
     lease::LossReason,
     store::StoreError,
@@ -46,7 +46,8 @@ pub(super) enum Line<'a> {
 pub(super) struct Failing {
     /// How long the server has been out of reach; `None` while it answers.
     pub(super) unreachable_for: Option<Duration>,
-    pub(super) failed: Counts,
+    /// How many commands failed, by kind.
+    pub(super) failed: BTreeMap<CommandKind, u64>,
     pub(super) at_stake: AtStake,
     /// How many leases were lost since the first failure.
     pub(super) lost: u64,
@@ -99,7 +100,7 @@ impl Line<'_> {
                 };
                 tracing::warn!(
                     unreachable_for = unreachable_for.map(|time| tracing::field::debug(tenths(time))),
-                    %failed,
+                    failed = numbers(failed),
                     leases_at_risk = leases,
                     acquires_waiting = waiting,
                     leases_lost = lost,
@@ -135,6 +136,12 @@ impl Line<'_> {
             }
         }
     }
+}
+
+/// Numbers of commands, as in `1 acquire, 2 renew`.
+pub(super) fn numbers(failed: &BTreeMap<CommandKind, u64>) -> String {
+    let number = |(kind, count): (&CommandKind, &u64)| format!("{count} {}", kind.as_label());
+    failed.iter().map(number).collect::<Vec<_>>().join(", ")
 }
 
 /// A time in tenths of a second, which is exact enough for a reader.

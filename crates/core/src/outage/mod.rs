@@ -6,7 +6,6 @@
 //! - [`WatchedStore`] stands before the store and reports every command to the watch.
 
 mod command;
-mod counts;
 mod few;
 mod journal;
 mod line;
