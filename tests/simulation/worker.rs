@@ -22,8 +22,8 @@ use super::{
     scene::Scene,
 };
 
-/// An acquire, for how long at least it keeps the lock closed, and when it is to end.
-struct Wish {
+/// An acquire, for how long at least it keeps the lock closed, and when it should end.
+struct Request {
     acquire: Acquire,
     minimum: Option<Duration>,
     /// For how long it waits; `None` for without limit, or where nobody polls it.
@@ -32,7 +32,7 @@ struct Wish {
     latest_poll: Duration,
 }
 
-impl Wish {
+impl Request {
     fn of(self, owner: &Owner) -> Self {
         Self { acquire: self.acquire.owner(owner), ..self }
     }
@@ -76,7 +76,7 @@ impl Worker {
         }
         for name in &self.scene.plan.names {
             let acquire = self.locks.lock(name.as_str()).unwrap().acquire();
-            match self.ask(0, name, Wish::patient(acquire)).await {
+            match self.ask(0, name, Request::patient(acquire)).await {
                 Some(held) => held.hold().await,
                 None => self.scene.complain(format!("worker {} was not served", self.number)),
             }
@@ -93,14 +93,14 @@ impl Worker {
             self.forget(name).await;
         } else if self.dice.chance(habits.cancels) {
             self.cancel(name).await;
-        } else if let Some(held) = self.ask(0, name, self.wish(name)).await {
+        } else if let Some(held) = self.ask(0, name, self.request(name)).await {
             held.hold().await;
         }
     }
 
     async fn try_once(&self, name: &LockName) {
         let asked_at = self.now();
-        let Wish { acquire, minimum, .. } = self.wish(name);
+        let Request { acquire, minimum, .. } = self.request(name);
         let due = Due::one_command(self);
         let answer = acquire.try_now().await;
         due.check(self, name, "a try", None);
@@ -111,8 +111,8 @@ impl Worker {
 
     /// Two acquires of one owner: both get the same lease.
     async fn join(&self, name: &LockName) {
-        let one = self.wish(name).of(&self.owner);
-        let two = self.wish(name).of(&self.owner);
+        let one = self.request(name).of(&self.owner);
+        let two = self.request(name).of(&self.owner);
         let (one, two) = tokio::join!(
             biased;
             async {
@@ -135,7 +135,7 @@ impl Worker {
     async fn cancel(&self, name: &LockName) {
         let patience = self.dice.spread(Duration::from_micros(1), self.scene.plan.ttls[0]);
         let held = {
-            let mut ask = pin!(self.ask(0, name, self.wish(name)));
+            let mut ask = pin!(self.ask(0, name, self.request(name)));
             tokio::select! {
                 biased;
                 held = ask.as_mut() => held,
@@ -153,9 +153,9 @@ impl Worker {
     /// Polls once or a few times and then not for a while, as a future in a `select!` that hangs.
     async fn forget(&self, name: &LockName) {
         let window = self.scene.plan.claim_window;
-        let wish = Wish { wait: None, latest_poll: Duration::ZERO, ..self.wish(name) };
+        let request = Request { wait: None, latest_poll: Duration::ZERO, ..self.request(name) };
         let mut ask: Pin<Box<dyn Future<Output = Option<Held<'_>>> + Send + '_>> =
-            Box::pin(self.ask(0, name, wish));
+            Box::pin(self.ask(0, name, request));
         for _ in 0..self.dice.from_to(1, 3) {
             if let Poll::Ready(held) = poll_for_nobody(ask.as_mut()) {
                 if let Some(held) = held {
@@ -175,7 +175,7 @@ impl Worker {
     }
 
     /// An acquire as the habits have it.
-    fn wish(&self, name: &LockName) -> Wish {
+    fn request(&self, name: &LockName) -> Request {
         let (habits, plan) = (self.habit(), &self.scene.plan);
         let mut acquire = self.locks.lock(name.as_str()).unwrap().acquire();
         if self.dice.chance(habits.other_ttls) {
@@ -204,7 +204,7 @@ impl Worker {
         };
         let is_late = habits.late_polls > 0 && self.dice.chance(habits.late_polls);
         let latest_poll = if is_late { habits.latest_poll } else { Duration::ZERO };
-        Wish { acquire, minimum, wait, latest_poll }
+        Request { acquire, minimum, wait, latest_poll }
     }
 
     /// Waits for a lock; the history knows in the same poll that it is there.
@@ -212,7 +212,7 @@ impl Worker {
         &'a self,
         asker: u64,
         name: &'a LockName,
-        Wish { acquire, minimum, wait, latest_poll }: Wish,
+        Request { acquire, minimum, wait, latest_poll }: Request,
     ) -> Option<Held<'a>> {
         let asked_at = self.now();
         let worker = self.number * Self::ASKERS + asker;
