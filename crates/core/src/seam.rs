@@ -24,9 +24,9 @@ pub enum Part {
     Lease,
     /// The fence counter.
     Counter,
-    /// The order of those who wait.
+    /// The order of the waiters.
     Queue,
-    /// What is known of those who wait: until they are heard again, none of them counts as alive.
+    /// The places of the waiters: until its next heartbeat, none of them counts as alive.
     Waiters,
     /// The marks of withdrawn acquisitions.
     Marks,
@@ -35,12 +35,12 @@ pub enum Part {
 /// The decisions of the embedded store that a mutant may replace.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreRules {
-    /// Whether a renewal or a hold means the lease that stands (first the lease, then the words of
-    /// the command): acquisition and fence must be the same.
+    /// Whether a renewal or a hold is about the present lease (the lease, then what the command
+    /// names): acquisition and fence must be the same.
     pub extends: fn(Named, Named) -> bool,
-    /// Whether a release means the lease that stands, likewise.
+    /// Whether a release is about the present lease, likewise.
     pub releases: fn(Named, Named) -> bool,
-    /// The number of holds to store, of the stored one and the one that was told: the latter.
+    /// The number of holds to store, of the stored one and the one of the command: the latter.
     pub holds: fn(u32, NonZeroU32) -> u32,
     /// Whether the renewal of a lease on a free lock creates it anew: never.
     pub renewal_recreates: fn(Named) -> bool,
@@ -61,7 +61,7 @@ impl Default for StoreRules {
         Self {
             extends: |lease, named| lease == named,
             releases: |lease, named| lease == named,
-            holds: |_, told| told.get(),
+            holds: |_, count| count.get(),
             renewal_recreates: |_| false,
             reserves: |_, last| last,
             is_withdrawn: |marked| marked,

@@ -6,13 +6,13 @@ use crate::clock::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Few {
     since: Option<Instant>,
-    told: u32,
+    passed: u32,
     others: u64,
 }
 
 impl Few {
     /// How many are let through within a window.
-    const MOST: u32 = 5;
+    const MAX: u32 = 5;
     /// The window; it begins with its first event.
     const WINDOW: Duration = Duration::from_secs(10);
 
@@ -20,11 +20,11 @@ impl Few {
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         if self.since.is_none_or(|since| now.saturating_since(since) >= Self::WINDOW) {
             self.since = Some(now);
-            self.told = 0;
+            self.passed = 0;
         }
-        let admitted = self.told < Self::MOST;
+        let admitted = self.passed < Self::MAX;
         if admitted {
-            self.told += 1;
+            self.passed += 1;
         } else {
             self.others += 1;
         }

@@ -33,7 +33,7 @@ pub(super) struct Journal {
 #[derive(Debug, Default)]
 struct Row {
     /// Whether a line of the log was about it.
-    told: bool,
+    logged: bool,
     /// How many commands failed.
     failed: u64,
     /// How many of them failed since the last line, by kind.
@@ -74,7 +74,7 @@ impl Journal {
         let is_late = |at| now.saturating_since(at) >= Self::PAUSE;
         if is_new && self.began_at.is_none_or(is_late) {
             self.began_at = Some(now);
-            row.told = true;
+            row.logged = true;
             return Some(Line::FirstFailure(subject, error));
         }
         *row.news.entry(subject.command).or_default() += 1;
@@ -137,7 +137,7 @@ impl Journal {
         let mut lines = Vec::new();
         match &mut self.row {
             Some(row) if !row.news.is_empty() => {
-                row.told = true;
+                row.logged = true;
                 lines.push(Line::Failing(Failing {
                     unreachable_for,
                     failed: std::mem::take(&mut row.news),
@@ -157,8 +157,8 @@ impl Journal {
 
     fn end_row(&mut self, now: Instant) -> Option<Line<'static>> {
         self.ended_at = Some(now);
-        let Row { told, failed, lost, longest, .. } = self.row.take()?;
-        told.then_some(Line::Recovered(Recovered { unreachable_for: longest, failed, lost }))
+        let Row { logged, failed, lost, longest, .. } = self.row.take()?;
+        logged.then_some(Line::Recovered(Recovered { unreachable_for: longest, failed, lost }))
     }
 }
 
@@ -183,8 +183,8 @@ mod tests {
 
     fn fail(journal: &mut Journal, now: Instant, kind: CommandKind, times: u64) -> usize {
         let error = error();
-        let told = |_| journal.failed(now, now, Subject::many(kind), &error).is_some();
-        (0..times).map(told).filter(|told| *told).count()
+        let logged = |_| journal.failed(now, now, Subject::many(kind), &error).is_some();
+        (0..times).map(logged).filter(|logged| *logged).count()
     }
 
     fn failing(lines: &[Line<'_>]) -> (String, u64) {
@@ -208,8 +208,8 @@ mod tests {
             reason: LossReason::Expired,
             held_for: SECOND,
         };
-        let told = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
-        assert_eq!(told, 5);
+        let logged = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
+        assert_eq!(logged, 5);
         let lines = journal.tick(at(10), Some(9 * SECOND), at_stake);
         let [Line::Failing(failing), Line::MoreLost(995)] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!((failing.lost, failing.at_stake), (1000, at_stake));

@@ -99,7 +99,8 @@ impl Line<'_> {
                     "the server does not answer"
                 };
                 tracing::warn!(
-                    unreachable_for = unreachable_for.map(|time| tracing::field::debug(tenths(time))),
+                    unreachable_for =
+                        unreachable_for.map(|time| tracing::field::debug(tenths(time))),
                     failed = numbers(failed),
                     leases_at_risk = leases,
                     acquires_waiting = waiting,

@@ -110,7 +110,7 @@ impl OutageWatch {
     fn failed(&self, subject: Subject<'_>, sent_at: Instant, error: &StoreError) {
         let now = self.clock.now();
         let Subject { command, lock, lease, fence } = subject;
-        let ([reached, failed], is_told) = {
+        let ([reached, failed], is_logged) = {
             let State { silence, journal } = &mut *self.state();
             let reached = if error.is_sign_of_life() {
                 silence.answered(now).map(|outage| now.saturating_since(outage.since))
@@ -120,11 +120,11 @@ impl OutageWatch {
             };
             let reached = reached.and_then(|after| journal.reached(now, after));
             let failed = journal.failed(now, sent_at, subject, error);
-            let is_told = failed.is_some();
-            ([reached, failed], is_told)
+            let is_logged = failed.is_some();
+            ([reached, failed], is_logged)
         };
         reached.iter().chain(&failed).for_each(Line::write);
-        if !is_told {
+        if !is_logged {
             tracing::debug!(
                 command = command.as_label(),
                 lock = lock.map(tracing::field::display),

@@ -221,8 +221,8 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
     Ok(record.waited_for_by(waiters.ok_or_else(|| reply.not_understood())?))
 }
 
-fn waiter_records(told: Option<&Value>, server_micros: u64) -> Option<Vec<WaiterRecord>> {
-    let Some(Value::Array(parts)) = told else { return None };
+fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<WaiterRecord>> {
+    let Some(Value::Array(parts)) = list else { return None };
     let record = |waiter: &[Value]| {
         let id = text(&waiter[0])?.parse().ok()?;
         let heard: u64 = text(&waiter[1])?.parse().ok()?;

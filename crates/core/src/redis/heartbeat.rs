@@ -30,8 +30,9 @@ pub(super) async fn heartbeat(
     deadline: Instant,
 ) -> Answers {
     let parts = parts(batch, |waiter| store.lane_number(&waiter.name));
-    let told = all(parts.iter().map(|part| one_script(store, part, label, deadline))).await;
-    let mut answers: Vec<_> = parts.into_iter().flatten().zip(told.into_iter().flatten()).collect();
+    let by_part = all(parts.iter().map(|part| one_script(store, part, label, deadline))).await;
+    let mut answers: Vec<_> =
+        parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
     answers.sort_by_key(|((at, _), _)| *at);
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
@@ -76,8 +77,8 @@ async fn one_script(
         Ok(()) => store.lane(&first.name).call(call, deadline).await,
         Err(error) => Err(error),
     };
-    let told = answer.and_then(|value| decode::heartbeat(value, part.len()));
-    let answers = told.unwrap_or_else(|error| part.iter().map(|_| Err(error.clone())).collect());
+    let decoded = answer.and_then(|value| decode::heartbeat(value, part.len()));
+    let answers = decoded.unwrap_or_else(|error| part.iter().map(|_| Err(error.clone())).collect());
     let named = |(answer, (_, waiter)): (Result<_, StoreError>, &Numbered<'_>)| {
         answer.map_err(|error| error.for_lock(&waiter.name))
     };

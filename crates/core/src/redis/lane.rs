@@ -217,7 +217,7 @@ impl Lane {
             let asked_at = self.0.clock.now();
             let deadline = until.min(asked_at + patience);
             match within(&*self.0.clock, deadline, asking.as_mut()).await {
-                Some(Ok(Value::BulkString(told))) => return told == word.as_bytes(),
+                Some(Ok(Value::BulkString(answer))) => return answer == word.as_bytes(),
                 // A server that refuses a `PING` has read it. Any other error may be the answer to
                 // another command.
                 Some(Ok(Value::ServerError(error))) => {

@@ -37,7 +37,7 @@ pub(super) async fn replica_of(
     connection: &mut MultiplexedConnection,
 ) -> Result<Option<String>, RedisError> {
     let hello = redis::cmd("HELLO").query_async::<Value>(connection).await?;
-    if told(&hello, "role").as_deref() == Some("master") {
+    if field_of(&hello, "role").as_deref() == Some("master") {
         return Ok(None);
     }
     Ok(Some(master_of(connection).await))
@@ -73,7 +73,7 @@ fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, N
         Err(error) if is_too_old(&error) => return Err(too_old("older than 6.2").into()),
         Err(error) => return Err(NotDialed::because(&error)),
     };
-    let Some(version) = told(&hello, "version") else {
+    let Some(version) = field_of(&hello, "version") else {
         return Err(tells_not("version").into());
     };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
@@ -81,7 +81,7 @@ fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, N
     if found < OLDEST {
         return Err(too_old(&version).into());
     }
-    match told(&hello, "mode").as_deref() {
+    match field_of(&hello, "mode").as_deref() {
         Some("cluster") if !cluster_node => Err(refusal(
             Config,
             "the server is a node of a Redis Cluster, which this version does not support",
@@ -94,7 +94,7 @@ fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, N
             "write the address of the master that it watches",
         )
         .into()),
-        _ => match told(&hello, "role").as_deref() {
+        _ => match field_of(&hello, "role").as_deref() {
             Some("master") => Ok(Role::Master),
             Some(_) => Ok(Role::Replica),
             None => Err(tells_not("role").into()),
@@ -132,7 +132,7 @@ pub(super) fn too_old(version: &str) -> StoreError {
 }
 
 /// A field of a map, or of the flat array that stands for one in RESP2.
-fn told(hello: &Value, field: &str) -> Option<String> {
+fn field_of(hello: &Value, field: &str) -> Option<String> {
     let is_asked = |key: &Value| text(key).as_deref() == Some(field);
     match hello {
         Value::Array(parts) => {

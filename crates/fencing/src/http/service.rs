@@ -11,7 +11,12 @@ use http_body_util::Either;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{answer::{Answer, FencedBody}, fenced::Fenced, lane::NoPlace, layer::FenceLayer};
+use super::{
+    answer::{Answer, FencedBody},
+    fenced::Fenced,
+    lane::NoPlace,
+    layer::FenceLayer,
+};
 
 /// A future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
