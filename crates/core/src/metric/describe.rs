@@ -1,13 +1,6 @@
 use metrics::{KeyName, with_recorder};
 
-use super::names;
-
-/// What kind of metric a name is; a histogram has the upper bounds of its buckets.
-pub(super) enum Kind {
-    Counter,
-    Gauge,
-    Histogram(&'static [f64]),
-}
+use super::names::{self, Kind};
 
 /// Tells the installed recorder the unit and meaning of every metric.
 ///

@@ -2,7 +2,14 @@
 
 use metrics::Unit;
 
-use super::describe::Kind::{self, Counter, Gauge, Histogram};
+/// What kind of metric a name is; a histogram has the upper bounds of its buckets.
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram(&'static [f64]),
+}
+
+use Kind::{Counter, Gauge, Histogram};
 
 /// Defines every metric once: its name with its documentation, its kind, unit and description.
 macro_rules! metrics {

@@ -6,7 +6,7 @@ use std::{
 use leasehold_core::{RedisPool, Script, SettingError, Stamp};
 use redis::Value;
 
-use super::{reply, resource::watermark_key, script::FencedScript};
+use super::{reply, resource::watermark_key};
 use crate::{
     error::GateError,
     gate::{FenceGate, GateFuture},
@@ -111,24 +111,6 @@ impl RedisGate {
     ) -> Result<Admitted, GateError> {
         let (keys, args) = (vec![key.to_owned()], vec![value.into()]);
         self.pass(&SET, key, keys, args, presented).await.map(|(admitted, _)| admitted)
-    }
-
-    /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
-    ///
-    /// The script sees its own `KEYS` and `ARGV`. All its keys have to belong to the
-    /// resource, see [`FencedScript::call`]. It must not begin with a shebang (`#!lua`).
-    ///
-    /// ```no_run
-    /// # use leasehold_fencing::{GateError, RedisGate, Stamp};
-    /// # async fn example(gate: RedisGate, stamp: Stamp) -> Result<(), GateError> {
-    /// let take = gate.wrap("return redis.call('HINCRBY', KEYS[1], 'stock', -ARGV[1])");
-    /// let left = take.call("article:7", ["article:7"], ["2"], stamp).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn wrap(&self, script: &str) -> FencedScript {
-        FencedScript::new(self.clone(), script)
     }
 
     /// Calls a script that begins with `gate.lua`.

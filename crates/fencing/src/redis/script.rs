@@ -16,15 +16,31 @@ pub struct FencedScript {
     script: Arc<Script>,
 }
 
-impl FencedScript {
-    pub(super) fn new(gate: RedisGate, script: &str) -> Self {
+impl RedisGate {
+    /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
+    ///
+    /// The script sees its own `KEYS` and `ARGV`. All its keys have to belong to the
+    /// resource, see [`FencedScript::call`]. It must not begin with a shebang (`#!lua`).
+    ///
+    /// ```no_run
+    /// # use leasehold_fencing::{GateError, RedisGate, Stamp};
+    /// # async fn example(gate: RedisGate, stamp: Stamp) -> Result<(), GateError> {
+    /// let take = gate.wrap("return redis.call('HINCRBY', KEYS[1], 'stock', -ARGV[1])");
+    /// let left = take.call("article:7", ["article:7"], ["2"], stamp).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wrap(&self, script: &str) -> FencedScript {
         // The script's first line stays the first, so that the lines in its errors are its own.
         let (head, tail) = ("local body = function(KEYS, ARGV, FENCE, LEASE) ", "\nend\n");
         let (check, run) = (include_str!("../lua/gate.lua"), include_str!("../lua/wrap.lua"));
-        let script = [head, script, tail, check, run].concat();
-        Self { gate, script: Arc::new(Script::new(script)) }
+        let script = Script::new([head, script, tail, check, run].concat());
+        FencedScript { gate: self.clone(), script: Arc::new(script) }
     }
+}
 
+impl FencedScript {
     /// Runs the script if the resource's gate admits the stamp, and returns what it answers.
     ///
     /// The keys have to belong to the resource: each is the resource itself, or begins with it and
