@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, num::NonZeroU64};
 
-/// The key of a thing in [`Slots`].
+/// The key of a thing in `Slots`.
 ///
 /// A key is used again only after four billion others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
