@@ -57,8 +57,10 @@ main() {
     step "lints, tower" cargo clippy --package leasehold --features tower -- -D warnings
     step "lints, object-store" cargo clippy --package leasehold --features object-store -- -D warnings
     step "lints, postgres" cargo clippy --package leasehold --features postgres -- -D warnings
+    step "minimal versions" minimal_versions
     step "documentation" env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --all-features --no-deps
+    step "public API" public_api
     step "build of the tests" cargo test --workspace --all-features --no-run
     step "tests" within "$MOST_TEST_SECONDS" \
         cargo test --workspace --all-features --no-fail-fast
@@ -170,6 +172,33 @@ as_root() {
         become="sudo "
     fi
     echo "${become}env DEBIAN_FRONTEND=noninteractive sh -c '$1'"
+}
+
+# The library builds with the oldest versions that its manifests allow; in a copy, without what only tests need.
+minimal_versions() {
+    local copy="target/minimal" manifest
+    mkdir -p "$copy"
+    rm -rf "$copy"/{src,crates,docs}
+    cp -R Cargo.toml README.md docs src crates "$copy"
+    rm -rf "$copy/crates/testkit"
+    for manifest in "$copy/Cargo.toml" "$copy"/crates/*/Cargo.toml; do
+        awk '/^members = / { print "members = [\"crates/*\"]"; next }
+            /^default-members = / { next }
+            /^\[/ { left_out = /^\[(dev-dependencies|\[test|\[bench)/ }
+            !left_out' "$manifest" >"$copy/manifest"
+        mv "$copy/manifest" "$manifest"
+    done
+    # On a stable toolchain, `-Z` needs the variable.
+    (cd "$copy" && RUSTC_BOOTSTRAP=1 cargo update --quiet -Zdirect-minimal-versions \
+        && RUSTFLAGS="-A warnings" cargo check --package leasehold --all-features --lib --locked)
+}
+
+# A change of the public API shows in the diff of docs/api.txt, and is meant.
+public_api() {
+    scripts/api.pl >target/api.txt
+    diff -u docs/api.txt target/api.txt || die "" "the public API is another than docs/api.txt tells;" \
+        "if that is meant: scripts/api.pl >docs/api.txt"
+    say "docs/api.txt: $(grep -c '^[A-Za-z]' docs/api.txt) items"
 }
 
 # Every published member packs, with its README, its scripts and all of its sources.
