@@ -293,7 +293,7 @@ enum Served {
 fn is_lost(failure: &Failure) -> bool {
     failure.is::<StaleFence>()
         || matches!(failure.downcast_ref(), Some(GateError::Stale(_)))
-        || matches!(failure.downcast_ref(), Some(AcquireError::Lost { .. }))
+        || matches!(failure.downcast_ref(), Some(AcquireError::Lost(_)))
 }
 
 /// The lock that a copy of the program holds for as long as it works.

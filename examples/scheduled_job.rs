@@ -1,7 +1,7 @@
 //! A job that every instance of a service would start, and one of them runs.
 //!
 //! Three instances, whose clocks differ, book periods of time when these are over. An instance that
-//! finds the lock taken skips. `hold_at_least` keeps the lock closed, however fast the job was, until
+//! finds the lock taken skips. `min_hold` keeps the lock closed, however fast the job was, until
 //! the slowest clock has reached the same time. One instance dies in a run, and another takes over
 //! after the ttl. Every run writes its result with its fence, so that a run that was given up for dead
 //! cannot add to it later. At the end the program checks what was written.
@@ -175,7 +175,7 @@ impl Instance {
             SystemClock.sleep_until(SystemClock.now() + self.until_over(period)).await;
             // At the end each instance waits for the lock, and books what is left.
             let guard = if period <= last {
-                job.acquire().hold_at_least(MINIMUM).try_now().await?
+                job.acquire().min_hold(MINIMUM).try_acquire().await?
             } else {
                 Some(job.acquire().wait_forever().await?)
             };

@@ -2,15 +2,15 @@
 //!
 //! A call on a lock fails with an error of its own, so a `match` shows what that call can meet. Four
 //! facts are kept apart everywhere: the lock is busy ([`WaitTimeout`]), the server does not answer
-//! ([`Unavailable`]), the lease is lost, and the outcome is not known.
+//! ([`Unavailable`]), the lease is lost ([`LeaseLost`]), and the outcome is not known.
 
 pub use leasehold_core::{
     AddressError, AddressPart, CredentialsError, FenceTokenError, NameError, SettingError,
     StampError, StoreError, StoreErrorKind,
 };
 pub use leasehold_reentrant_lock::{
-    AcquireError, OptionsError, ReenterError, ReleaseError, RunOnceError, SelfWait, SucceedError,
-    TimingError, Unavailable, WaitTimeout, WithError,
+    AcquireError, LeaseLost, OptionsError, ReenterError, ReleaseError, RunOnceError, SelfWait,
+    SucceedError, TimingError, Unavailable, WaitTimeout, WithError,
 };
 
 pub use crate::runtime::{ConnectError, InspectError};

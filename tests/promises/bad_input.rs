@@ -98,7 +98,7 @@ on_every_store! {
             assert!(matches!(error, WithError::Acquire(AcquireError::Options { .. })), "{error:?}");
         }
         for with in [cases[0].0, cases[6].0] {
-            let error = with(lock.acquire()).try_now().await.unwrap_err();
+            let error = with(lock.acquire()).try_acquire().await.unwrap_err();
             assert!(matches!(error, AcquireError::Options { .. }));
         }
         nothing_was_sent(&world);

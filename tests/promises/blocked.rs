@@ -78,7 +78,7 @@ async fn a_lock_that_is_kept_closed_is_told_as_such() {
     for (keeps, waits, here) in [(&ours, &ours, true), (&theirs, &ours, false)] {
         let (log, _collecting) = Log::of_this_thread();
         let name = format!("kept-{here}");
-        let acquire = lock(keeps, &name).acquire().hold_at_least(secs(60));
+        let acquire = lock(keeps, &name).acquire().min_hold(secs(60));
         acquire.await.unwrap().release().await.unwrap();
         let waiting = tokio::spawn(lock(waits, &name).acquire().wait_forever().into_future());
         world.pass(secs(11)).await;
@@ -103,7 +103,7 @@ async fn a_lease_of_this_process_is_never_told_as_one_of_another() {
     // A grant whose answer was lost: the server has the lease, and no task here has it.
     world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire));
     world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Withdraw).always());
-    let trying = tokio::spawn(lock(&locks, "orders/42").acquire().ttl(secs(60)).try_now());
+    let trying = tokio::spawn(lock(&locks, "orders/42").acquire().ttl(secs(60)).try_acquire());
     world.pass(secs(2)).await;
     assert!(trying.await.unwrap().is_err());
     let _waits = tokio::spawn(lock(&other, "orders/42").acquire().wait_forever().into_future());

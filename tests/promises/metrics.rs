@@ -436,10 +436,10 @@ async fn releases_are_counted_by_outcome_and_way() {
     let explicit = ["released", "unconfirmed", "gone"].map(|end| scene.released(end, "explicit"));
     assert_eq!(explicit, [2, 1, 0]);
     // One that keeps the lock closed has an outcome of its own.
-    lock.acquire().hold_at_least(secs(1)).await.unwrap().release().await.unwrap();
+    lock.acquire().min_hold(secs(1)).await.unwrap().release().await.unwrap();
     assert_eq!(scene.released("kept", "explicit"), 1);
     world.pass(secs(1)).await;
-    drop(lock.acquire().hold_at_least(secs(1)).await.unwrap());
+    drop(lock.acquire().min_hold(secs(1)).await.unwrap());
     world.settle().await;
     assert_eq!(scene.released("kept", "drop"), 1);
     world.pass(secs(1)).await;

@@ -5,7 +5,7 @@ use std::{future::IntoFuture, num::NonZeroU32};
 
 use leasehold::{
     Guard, LeaseState, LockRuntime, LossReason, ReentrantLock, Released,
-    error::{AcquireError, ReenterError, ReleaseError},
+    error::{AcquireError, LeaseLost, ReenterError, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use tokio::join;
@@ -61,10 +61,10 @@ on_every_store! {
         let (owner, other) = (locks.owner(), locks.owner());
         let first = lock(&locks).acquire().owner(&owner).await.unwrap();
         let second = lock(&locks).acquire().owner(&owner.clone()).await.unwrap();
-        let third = lock(&locks).acquire().owner(&owner).try_now().await.unwrap().unwrap();
+        let third = lock(&locks).acquire().owner(&owner).try_acquire().await.unwrap().unwrap();
         assert_eq!((second.fence(), third.id()), (first.fence(), first.id()));
         assert_eq!(world.holds(NAME).await, 3);
-        assert!(lock(&locks).acquire().owner(&other).try_now().await.unwrap().is_none());
+        assert!(lock(&locks).acquire().owner(&other).try_acquire().await.unwrap().is_none());
         // Another lock of the same owner is another lease.
         let elsewhere = locks.lock("orders/43").unwrap();
         let elsewhere = elsewhere.acquire().owner(&owner).await.unwrap();
@@ -93,7 +93,7 @@ on_every_store! {
             assert!(spawned.await.unwrap().unwrap().is_none());
             // An owner that is given wins over the scope's.
             let stranger = locks.owner();
-            let refused = locks.lock(NAME).unwrap().acquire().owner(&stranger).try_now().await;
+            let refused = locks.lock(NAME).unwrap().acquire().owner(&stranger).try_acquire().await;
             assert!(refused.unwrap().is_none());
             drop((outer, left, right));
         }).await;
@@ -127,7 +127,7 @@ on_every_store! {
         let foreign = others.owner();
         let refused = lock(&locks).acquire().owner(&foreign).await.unwrap_err();
         assert!(matches!(&refused, AcquireError::ForeignOwner { lock } if lock.as_str() == NAME));
-        let refused = lock(&locks).acquire().owner(&foreign).try_now().await.unwrap_err();
+        let refused = lock(&locks).acquire().owner(&foreign).try_acquire().await.unwrap_err();
         assert!(matches!(refused, AcquireError::ForeignOwner { .. }));
         assert_eq!(world.store.sent(CommandKind::Acquire), 0);
         // In the scope of a foreign owner an acquire has a fresh one.
@@ -180,11 +180,11 @@ on_every_store! {
         let newer = acquired(&new).await;
         assert!(newer.fence() > stale.fence());
         let error = stale.reenter().await.unwrap_err();
-        assert!(matches!(error, ReenterError::Lost { reason: LossReason::Gone, .. }), "{error}");
+        assert!(matches!(error, ReenterError::Lost(LeaseLost { reason: LossReason::Gone, .. })), "{error}");
         assert!(!stale.is_held());
         let lease = stale.lease();
         let error = stale.release().await.unwrap_err();
-        assert!(matches!(error, ReleaseError::Lost { reason: LossReason::Gone, .. }), "{error}");
+        assert!(matches!(error, ReleaseError::Lost(LeaseLost { reason: LossReason::Gone, .. })), "{error}");
         assert_eq!(lease.state(), LeaseState::Lost(LossReason::Gone));
         let holder = world.holder(NAME).await.unwrap();
         assert_eq!((holder.id, holder.fence, holder.holds), (newer.id(), newer.fence(), 1));
@@ -198,7 +198,7 @@ on_every_store! {
         new.force_release(NAME).await.unwrap();
         let newer = acquired(&new).await;
         let error = stale.release().await.unwrap_err();
-        assert!(matches!(error, ReleaseError::Lost { reason: LossReason::Gone, .. }), "{error}");
+        assert!(matches!(error, ReleaseError::Lost(LeaseLost { reason: LossReason::Gone, .. })), "{error}");
         assert_eq!(world.holder(NAME).await.unwrap().id, newer.id());
     }
 
@@ -208,15 +208,15 @@ on_every_store! {
         let outer = lock(&locks).acquire().owner(&owner).await.unwrap();
         admin.force_release(NAME).await.unwrap();
         let error = outer.reenter().await.unwrap_err();
-        assert!(matches!(&error, ReenterError::Lost { lock, fence, .. }
+        assert!(matches!(&error, ReenterError::Lost(LeaseLost { lock, fence, .. })
             if lock.as_str() == NAME && *fence == outer.fence()), "{error}");
         // The lock is free, but the owner's old guard still lives.
         for patience in [secs(0), secs(1)] {
             let error = lock(&locks).acquire().owner(&owner).wait(patience).await.unwrap_err();
-            assert!(matches!(error, AcquireError::Lost { .. }), "{error}");
+            assert!(matches!(error, AcquireError::Lost(_)), "{error}");
         }
-        let error = lock(&locks).acquire().owner(&owner).try_now().await.unwrap_err();
-        assert!(matches!(error, AcquireError::Lost { .. }), "{error}");
+        let error = lock(&locks).acquire().owner(&owner).try_acquire().await.unwrap_err();
+        assert!(matches!(error, AcquireError::Lost(_)), "{error}");
         assert!(world.holder(NAME).await.is_none());
         let fence = outer.fence();
         drop(outer);
@@ -262,8 +262,8 @@ async fn a_reentry_stands_while_the_store_is_out_of_reach() {
     world.store.inject(Rule::new(Fault::Fail(definite())).on(CommandKind::Hold));
     let inner = outer.reenter().await.unwrap();
     assert_eq!((world.holds(NAME).await, inner.fence()), (1, outer.fence()));
-    // The reaper tells it later.
-    world.settle().await;
+    // The runtime tells it again, after a pause.
+    world.pass(millis(2)).await;
     assert_eq!(world.holds(NAME).await, 2);
     assert_eq!(outer.release().await.unwrap(), still_held(1));
     assert_eq!(world.holds(NAME).await, 1);
@@ -284,18 +284,18 @@ async fn an_expired_guard_can_neither_renew_nor_reenter_nor_release_a_newer_leas
     assert!(!stale.is_held());
     assert!(matches!(
         stale.reenter().await.unwrap_err(),
-        ReenterError::Lost { reason: LossReason::Expired, .. }
+        ReenterError::Lost(LeaseLost { reason: LossReason::Expired, .. })
     ));
     assert!(matches!(
         lock(&old).acquire().owner(&owner).await.unwrap_err(),
-        AcquireError::Lost { reason: LossReason::Expired, .. }
+        AcquireError::Lost(LeaseLost { reason: LossReason::Expired, .. })
     ));
     world.pass(secs(5)).await;
     assert_eq!(world.store.sent(CommandKind::Renew), 0, "nothing of the old lease is renewed");
     assert_eq!(world.store.sent(CommandKind::Hold), 0, "a lost lease tells no holds");
     assert!(matches!(
         stale.release().await.unwrap_err(),
-        ReleaseError::Lost { reason: LossReason::Expired, .. }
+        ReleaseError::Lost(LeaseLost { reason: LossReason::Expired, .. })
     ));
     world.pass(secs(60)).await;
     assert!(newer.is_held());
@@ -315,7 +315,7 @@ async fn an_inner_guard_does_not_prolong_a_lost_lease() {
     world.pass(millis(9_950)).await;
     assert!(!outer.is_held() && world.holder(NAME).await.is_some());
     drop(inner);
-    assert!(matches!(another.release().await, Err(ReleaseError::Lost { .. })));
+    assert!(matches!(another.release().await, Err(ReleaseError::Lost(_))));
     world.pass(millis(49)).await;
     assert!(world.holder(NAME).await.is_some());
     world.pass(millis(1)).await;
@@ -368,7 +368,7 @@ async fn an_entry_that_ends_after_its_lease_was_lost_is_refused() {
         let owner = locks.owner();
         let outer = lock(&locks).acquire().owner(&owner).await.unwrap();
         world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Hold));
-        let entry = lock(&locks).acquire().owner(&owner).hold_at_least(secs(minimum));
+        let entry = lock(&locks).acquire().owner(&owner).min_hold(secs(minimum));
         let entering = tokio::spawn(entry.into_future());
         world.settle().await;
         assert!(!entering.is_finished());
@@ -376,7 +376,7 @@ async fn an_entry_that_ends_after_its_lease_was_lost_is_refused() {
         world.clock().advance(secs(31));
         world.settle().await;
         let refused = entering.await.unwrap().map(|guard| guard.id());
-        assert!(matches!(refused, Err(AcquireError::Lost { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(AcquireError::Lost(_))), "{refused:?}");
         assert!(!outer.is_held());
     }
 }

@@ -53,7 +53,7 @@ async fn every_call_may_be_awaited_in_a_spawned_task() {
     let guard = lock.acquire().await.unwrap();
     let owner = locks.owner();
     sent_future(lock.try_acquire());
-    sent_future(lock.acquire().try_now());
+    sent_future(lock.acquire().try_acquire());
     sent_future(lock.with(async |_| Ok::<_, ()>(())));
     sent_future(lock.acquire().with(async |_| Ok::<_, ()>(())));
     sent_future(owner.scope(async {}));

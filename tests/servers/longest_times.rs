@@ -49,7 +49,7 @@ async fn the_longest_times_of_an_acquire_are_refused_or_taken() {
     let lock = locks.lock("a").expect("a name");
     lock.acquire().wait(LONGEST).await.expect_err("out of range");
     lock.acquire().ttl(LONGEST).await.expect_err("out of range");
-    lock.acquire().hold_at_least(LONGEST).await.expect_err("out of range");
+    lock.acquire().min_hold(LONGEST).await.expect_err("out of range");
     match lock.acquire().max_hold(LONGEST).await {
         Ok(guard) => assert_eq!(guard.release().await.expect("held"), Released::Ended),
         Err(error) => assert!(error.to_string().contains("hold"), "{error}"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::{
     FenceToken, ForceReleased, Guard, LeaseEnd, LeaseState, LockRuntime, LossReason,
-    error::{AcquireError, ReenterError, ReleaseError, WithError},
+    error::{AcquireError, LeaseLost, ReenterError, ReleaseError, WithError},
     time::{Clock, SystemClock},
 };
 use leasehold_testkit::RedisServer;
@@ -30,10 +30,10 @@ async fn all_say_lost(guard: Guard, reason: LossReason) {
     assert!(!guard.is_held() && guard.remaining().is_zero());
     assert!(guard.cancellation().is_cancelled());
     let reentered = guard.reenter().await;
-    assert!(matches!(reentered, Err(ReenterError::Lost { .. })), "{reentered:?}");
+    assert!(matches!(reentered, Err(ReenterError::Lost(_))), "{reentered:?}");
     let released = guard.release().await;
     assert!(
-        matches!(released, Err(ReleaseError::Lost { reason: told, .. }) if told == reason),
+        matches!(released, Err(ReleaseError::Lost(LeaseLost { reason: told, .. })) if told == reason),
         "{released:?}"
     );
 }
@@ -112,7 +112,7 @@ async fn hold_over_a_pause(gated: bool) {
     };
     println!("write: {}", if written { "accepted" } else { "refused" });
     match guard.release().await {
-        Err(ReleaseError::Lost { .. }) => println!("release: lost"),
+        Err(ReleaseError::Lost(_)) => println!("release: lost"),
         other => println!("release: {other:?}"),
     }
     println!("end");
@@ -222,7 +222,7 @@ async fn a_closure_is_stopped_when_its_lease_is_lost() {
     };
     let outcome = wait::soon("the next renewal", lock.with(body)).await;
     assert!(
-        matches!(outcome, Err(WithError::Lost { reason: LossReason::Gone, .. })),
+        matches!(outcome, Err(WithError::Lost(LeaseLost { reason: LossReason::Gone, .. }))),
         "{outcome:?}"
     );
 }
@@ -235,6 +235,6 @@ async fn an_owner_that_lost_its_lease_is_told_when_it_acquires_again() {
     let guard = lock.acquire().owner(&owner).await.expect("a lease");
     server.flush_all();
     let again = lock.acquire().owner(&owner).await;
-    assert!(matches!(again, Err(AcquireError::Lost { .. })), "{again:?}");
+    assert!(matches!(again, Err(AcquireError::Lost(_))), "{again:?}");
     all_say_lost(guard, LossReason::Gone).await;
 }

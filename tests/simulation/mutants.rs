@@ -11,6 +11,7 @@ use super::{run::run, runner};
 pub(crate) struct Mutation {
     pub(crate) store: StoreRules,
     pub(crate) driver: Rules,
+    pub(crate) orphans_by_fence: bool,
 }
 
 /// A mutation that the checks must notice within some seeds.
@@ -136,7 +137,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an_orphan_released_by_its_fence",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.withdraws_orphans = || false,
+        mutate: |mutation| mutation.orphans_by_fence = true,
     },
     Mutant {
         name: "a_replica_that_is_believed",
@@ -196,7 +197,7 @@ const MUTANTS: &[Mutant] = &[
 impl Mutation {
     /// The real rules.
     pub(crate) fn none() -> Self {
-        Self { store: StoreRules::default(), driver: Rules::default() }
+        Self { store: StoreRules::default(), driver: Rules::default(), orphans_by_fence: false }
     }
 
     /// The mutant of a name, or the real rules.

@@ -4,10 +4,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{LockRuntime, time::Instant};
+use leasehold::{LockRuntime, store::LockStore, time::Instant};
 use leasehold_testkit::{
     Event, ManualClock,
-    sim::{Dice, Fate, Trace, Weather, World},
+    sim::{Dice, Fate, OrphansByFence, Trace, Weather, World},
 };
 use tokio::task::JoinHandle;
 
@@ -79,7 +79,9 @@ impl Run {
             .claim_window(plan.claim_window)
             .command_timeout(plan.command_timeout)
             .seam(self.mutation.driver);
-        let line = Arc::new(world.line(&place));
+        let line: Arc<dyn LockStore> = Arc::new(world.line(&place));
+        let line: Arc<dyn LockStore> =
+            if self.mutation.orphans_by_fence { Arc::new(OrphansByFence::new(line)) } else { line };
         let locks = world.within(number, || builder.on_store(line).expect("the plan is in range"));
         for index in 0..process.workers {
             let worker = Worker {

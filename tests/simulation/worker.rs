@@ -102,7 +102,7 @@ impl Worker {
         let asked_at = self.now();
         let Request { acquire, minimum, .. } = self.request(name);
         let due = Due::one_command(self);
-        let answer = acquire.try_now().await;
+        let answer = acquire.try_acquire().await;
         due.check(self, name, "a try", None);
         if let Ok(Some(guard)) = answer {
             self.granted(0, name, asked_at, minimum, guard).hold().await;
@@ -190,7 +190,7 @@ impl Worker {
         let mut minimum = None;
         if habits.minimums > 0 && self.dice.chance(habits.minimums) {
             minimum = Some(self.dice.spread(millis(1), plan.ttls[0]));
-            acquire = acquire.hold_at_least(minimum.unwrap_or_default());
+            acquire = acquire.min_hold(minimum.unwrap_or_default());
         }
         let wait = match self.dice.below(4) {
             0 => None,

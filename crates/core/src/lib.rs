@@ -9,6 +9,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod backoff;
 mod clock;
 mod entropy;
 pub mod lease;
@@ -27,6 +28,7 @@ mod types;
 #[cfg(feature = "deadpool")]
 pub use ::deadpool_redis;
 pub use ::redis as redis_client;
+pub use backoff::backoff;
 pub use clock::{Clock, Instant, Sleep, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;

@@ -8,8 +8,7 @@ use std::{
 use leasehold_core::{LockName, RuntimeLabel, Ttl, metric::ClassMetrics};
 
 use crate::{
-    driver::Wish,
-    engine::Engine,
+    engine::{Engine, Request},
     error::{AcquireError, OptionsError},
     guard::Guard,
     owner::Owner,
@@ -53,7 +52,7 @@ pub struct Acquire {
     outage_patience: Duration,
     ttl: Option<Duration>,
     max_hold: Option<Duration>,
-    hold_at_least: Option<Duration>,
+    min_hold: Option<Duration>,
     label: Option<RuntimeLabel>,
     renews: bool,
     owner: Option<Owner>,
@@ -69,7 +68,7 @@ impl Acquire {
             outage_patience: engine.timing.outage_patience,
             ttl: None,
             max_hold: None,
-            hold_at_least: None,
+            min_hold: None,
             label: None,
             renews: true,
             owner: None,
@@ -112,14 +111,14 @@ impl Acquire {
     /// Keeps the lock closed until this long after the acquire, also when its lease ends before; up
     /// to 24 h. Default: zero.
     ///
-    /// For jobs that are started by clocks that differ: whoever is late finds the lock closed, however
+    /// For jobs that are started by clocks that differ: an instance that is late finds the lock closed, however
     /// fast the job was. The lease ends with its release, drop, `max_hold` or shutdown as ever, and the
     /// lock stays closed for the rest, which may be longer than the ttl; those who wait keep their
     /// places. A re-entry that asks for a later end prolongs it, none shortens it. A holder that
     /// crashes, or ends before the server was told, keeps the lock closed for its ttl, and a
     /// force-release opens it at once.
-    pub fn hold_at_least(self, hold: Duration) -> Self {
-        Self { hold_at_least: Some(hold), ..self }
+    pub fn min_hold(self, hold: Duration) -> Self {
+        Self { min_hold: Some(hold), ..self }
     }
 
     /// What others see as the holder. Default: the runtime's label.
@@ -133,18 +132,18 @@ impl Acquire {
         Self { owner: Some(owner.clone()), ..self }
     }
 
-    /// Acquires the lock if it is free; `None` means that somebody else holds it or waits for it.
+    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits for it.
     ///
     /// # Errors
     ///
     /// As awaiting the acquire, except that there is no `Timeout`. A command that was not answered,
-    /// or could not be sent, is [`AcquireError::Unavailable`] at once, and whatever came of it is
+    /// or could not be sent, is [`AcquireError::Unavailable`] at once, and its effect is
     /// withdrawn; one that the server refused for now is [`AcquireError::Store`].
     ///
     /// # Cancel safety
     ///
     /// As awaiting the acquire.
-    pub async fn try_now(self) -> Result<Option<Guard>, AcquireError> {
+    pub async fn try_acquire(self) -> Result<Option<Guard>, AcquireError> {
         match Box::pin(self.validated(Patience::Try)?.run()).await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),
@@ -153,7 +152,7 @@ impl Acquire {
     }
 
     fn validated(self, patience: Patience) -> Result<Wait, AcquireError> {
-        let Self { engine, name, metrics, ttl, max_hold, hold_at_least, renews, owner, .. } = self;
+        let Self { engine, name, metrics, ttl, max_hold, min_hold, renews, owner, .. } = self;
         let outage_patience = self.outage_patience;
         let runtime = engine.runtime_id();
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
@@ -173,16 +172,16 @@ impl Acquire {
                 return Err(refused(name, option));
             }
             (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
-            _ if hold_at_least.is_some_and(|hold| hold > OptionsError::MAX_CLOSED) => {
-                return Err(refused(name, OptionsError::HoldAtLeast));
+            _ if min_hold.is_some_and(|hold| hold > OptionsError::MAX_CLOSED) => {
+                return Err(refused(name, OptionsError::MinHold));
             }
             _ => {}
         }
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
         let label = self.label;
         let caller = None;
-        let wish = Wish { ttl, tries, renews, max_hold, hold_at_least, caller, label, metrics };
-        Ok(Wait { engine, name, wish, patience, outage_patience, owner })
+        let request = Request { ttl, tries, renews, max_hold, min_hold, caller, label, metrics };
+        Ok(Wait { engine, name, request, patience, outage_patience, owner })
     }
 }
 
@@ -209,7 +208,7 @@ impl IntoFuture for Acquire {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future at any point takes back whatever came of it; a waiter that comes
+    /// Dropping the future at any point takes its effect back; a waiter that comes
     /// back queues anew.
     fn into_future(self) -> Self::IntoFuture {
         let patience = self.wait.map_or(Patience::Forever, Patience::For);

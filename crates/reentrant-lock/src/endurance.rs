@@ -16,9 +16,9 @@ pub(crate) struct Endurance {
     counts_from: Instant,
     /// When to look next.
     look_at: Instant,
-    /// From when on somebody looks.
+    /// From when on the wait looks.
     looks_from: Instant,
-    /// A silence of which a part was slept through by this process.
+    /// A silence during which this process stood still for a part.
     excused: Option<Instant>,
 }
 
@@ -32,7 +32,7 @@ impl Endurance {
         Self { patience, counts_from: now, look_at: now + patience, looks_from: now, excused: None }
     }
 
-    /// Somebody looks in time from `now` on.
+    /// The wait looks in time from `now` on.
     pub(crate) fn looks_from(&mut self, now: Instant) {
         self.looks_from = now;
     }

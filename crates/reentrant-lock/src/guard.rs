@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreError, StoreErrorKind,
@@ -9,12 +9,12 @@ use leasehold_watchdog::Lost;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    closing::rest,
-    driver::GivenBack,
-    engine::{Cleanup, Told},
-    error::{ReenterError, ReleaseError},
-    held::Held,
+    cohort::AfterLease,
+    engine::Cleanup,
+    error::{LeaseLost, ReenterError, ReleaseError},
     lease::Lease,
+    owner::Held,
+    release::{Outcome, rest},
     released::Released,
 };
 
@@ -150,14 +150,14 @@ impl Guard {
         let Some(update) = held.count_in()? else { return Ok(None) };
         // From here on the hold is the guard's, which takes it off again if it is dropped.
         let guard = Self::new(Arc::clone(held));
-        held.tell_entry(update, until).await?;
+        held.tell(update, until).await?;
         Ok(Some(guard))
     }
 
     /// Gives the hold back, and says how it ended.
     ///
     /// The last release ends the lease; before the end of its
-    /// [`hold_at_least`](crate::Acquire::hold_at_least) the lock stays closed for the rest. Where
+    /// [`min_hold`](crate::Acquire::min_hold) the lock stays closed for the rest. Where
     /// other tasks of this process wait for the lock, the next of them gets it in memory. Otherwise
     /// the server is told, and this answers within one command timeout. What the server has not
     /// confirmed by then, the runtime goes on telling it until the lease's ttl is over.
@@ -181,13 +181,12 @@ impl Guard {
     ) -> impl Future<Output = Result<Released, ReleaseError>> + Send + use<> {
         async move {
             let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-            // Boxed where the server is told: a task that waits for a lock keeps room all the while for
-            // what it will do with it.
+            // Boxed, for a task that waits for a lock keeps room all the while for what it will do with it.
             match held.leave() {
                 Some(update) => Box::pin(leave(held, update)).await,
-                None => match end(held) {
-                    Ended::Here(outcome) => outcome,
-                    Ended::There(told) => told.await,
+                None => match end(&held) {
+                    Ok(released) => released,
+                    Err(rest) => end_turn(held, rest).await,
                 },
             }
         }
@@ -209,8 +208,7 @@ impl Guard {
     }
 
     fn ended(&self) -> ReenterError {
-        let (lock, fence) = (self.name().clone(), self.fence());
-        ReenterError::Lost { lock, fence, reason: LossReason::Gone }
+        ReenterError::Lost(LeaseLost::new(&self.lease.0, LossReason::Gone))
     }
 }
 
@@ -218,16 +216,16 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
         if let Some(update) = held.leave() {
-            drop(held.hold_job(update));
+            drop(held.engine.hold(&held.lease, update));
             return;
         }
-        let (before, back) = held.end(HoldEnd::Dropped);
-        match back {
-            GivenBack::Settled => held.tell_settled(ReleaseVia::Drop),
-            GivenBack::WasOver if worth_releasing(before) => {
-                drop(held.release_job(ReleaseVia::Drop, None));
+        let (before, after) = held.end(HoldEnd::Dropped);
+        match after {
+            AfterLease::Settled => held.count_released(ReleaseVia::Drop),
+            AfterLease::WasOver if worth_releasing(before) => {
+                held.engine.release_lost(&held.lease, ReleaseVia::Drop);
             }
-            GivenBack::Driven | GivenBack::Ends(_) | GivenBack::WasOver => {}
+            AfterLease::Dropped | AfterLease::Ends(_) | AfterLease::WasOver => {}
         }
     }
 }
@@ -245,61 +243,39 @@ impl fmt::Debug for Guard {
 
 /// Tells the server that a lease has fewer holds.
 async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
-    let rest = held.hold_job(update);
-    let told = held.tell(update).await;
-    // Otherwise the reaper tells the server later: the count in memory is what matters.
-    if matches!(told, Ok(()) | Err(ReenterError::Lost { .. })) {
-        rest.into_iter().for_each(Cleanup::disarm);
-    }
-    if let Err(ReenterError::Lost { lock, fence, reason }) = told {
-        return Err(ReleaseError::Lost { lock, fence, reason });
-    }
-    // The answer may have been awaited for longer than the lease was believed.
-    match held.lease.state() {
-        LeaseState::Lost(reason) => Err(lost(&held, reason)),
-        LeaseState::Held { .. } | LeaseState::Released => Ok(Released::StillHeld(update.count)),
+    match held.tell(update, None).await {
+        Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
+        // What counts is the count in memory.
+        _ => Ok(Released::StillHeld(update.count)),
     }
 }
 
-/// Where a lease ends.
-enum Ended {
-    /// In memory; another task or the runtime goes on.
-    Here(Result<Released, ReleaseError>),
-    /// On the server, which is to be told.
-    There(Pin<Box<dyn Future<Output = Result<Released, ReleaseError>> + Send>>),
-}
-
-/// Ends a lease in memory.
-fn end(held: Arc<Held>) -> Ended {
-    let (before, back) = held.end(HoldEnd::Released);
-    Ended::Here(match (before, back) {
-        (LeaseState::Held { until }, GivenBack::Ends(rest)) => {
-            // From then on the runtime sends copies of its own.
-            let engine = &held.engine;
-            let unattended_at = engine.clock.now() + engine.timing.claim_window(held.lease.ttl());
-            let rest = rest.was_believed(until, unattended_at);
-            return Ended::There(Box::pin(end_turn(held, rest)));
-        }
+/// Releases a lease in memory; an error is the release that is still to be sent.
+fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
+    let (before, after) = held.end(HoldEnd::Released);
+    Ok(match (before, after) {
+        (LeaseState::Held { .. }, AfterLease::Ends(Some(rest))) => return Err(rest),
         (LeaseState::Lost(reason), _) => {
             if worth_releasing(before) {
-                drop(held.release_job(ReleaseVia::Explicit, None));
+                held.engine.release_lost(&held.lease, ReleaseVia::Explicit);
             }
-            Err(lost(&held, reason))
+            Err(lost(held, reason))
         }
-        (_, GivenBack::Settled | GivenBack::Driven | GivenBack::Ends(_) | GivenBack::WasOver) => {
-            held.tell_settled(ReleaseVia::Explicit);
+        _ => {
+            held.count_released(ReleaseVia::Explicit);
             Ok(Released::Ended)
         }
     })
 }
 
-/// Ends a turn on the server that nobody here goes on with, within one command timeout.
+/// Ends a turn on the server that no other task goes on with, within one command timeout.
 async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
-    match rest.confirm().await {
-        Ok(Told::Done) => Ok(Released::Ended),
-        Ok(Told::Kept { remaining }) => Ok(Released::Kept { remaining }),
-        Ok(Told::Gone) => Err(lost(&held, LossReason::Gone)),
-        Ok(Told::Over) => Err(unconfirmed(&held, heard_too_late())),
+    let until = held.engine.command_deadline(held.lease.ttl());
+    match rest.confirm(until).await {
+        Ok(Outcome::Released) => Ok(Released::Ended),
+        Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
+        Ok(Outcome::Lost) => Err(lost(&held, LossReason::Gone)),
+        Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
         Err(error) => Err(unconfirmed(&held, error)),
     }
 }
@@ -319,7 +295,7 @@ fn heard_too_late() -> StoreError {
     )
 }
 
-/// Whether the server may still have the lease, and nobody else ends it there.
+/// Whether the server may still have the lease, and no other task ends it there.
 fn worth_releasing(before: LeaseState) -> bool {
     match before {
         // A shutdown has handed the release over itself.
@@ -329,6 +305,5 @@ fn worth_releasing(before: LeaseState) -> bool {
 }
 
 fn lost(held: &Held, reason: LossReason) -> ReleaseError {
-    let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-    ReleaseError::Lost { lock, fence, reason }
+    ReleaseError::Lost(LeaseLost::new(&held.lease, reason))
 }

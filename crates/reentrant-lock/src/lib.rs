@@ -3,36 +3,35 @@
 //!
 //! - [`ReentrantLock`] is a lock by name; [`Acquire`] says how to wait for it.
 //! - [`Guard`] is one hold of a lease; [`Lease`] is a view of it for others to watch.
-//! - [`Once`] is something to be done once, by whoever comes first.
+//! - [`Once`] is work that is done once, by the first caller.
 //! - [`Owner`] may re-enter what it holds.
 //! - [`Engine`] is what the locks of one runtime share.
 
 mod acquire;
 mod blocked;
 mod caller;
-mod closing;
 mod cohort;
-mod driver;
 mod endurance;
 mod engine;
 mod error;
 mod guard;
-mod held;
 mod lease;
 mod lock;
 mod once;
 mod owner;
+mod release;
 mod released;
 #[doc(hidden)]
 pub mod seam;
 mod suspicion;
+mod timing;
 mod wait;
 mod with;
 
 pub use acquire::Acquire;
-pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport, Timing, TimingError};
+pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
-    AcquireError, HolderInfo, OptionsError, QueuePosition, ReenterError, ReleaseError,
+    AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,
     RunOnceError, SelfWait, SucceedError, Unavailable, WaitTimeout, WithError,
 };
 pub use guard::Guard;
@@ -41,3 +40,4 @@ pub use lock::ReentrantLock;
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
 pub use released::Released;
+pub use timing::{Timing, TimingError};

@@ -69,17 +69,17 @@ impl ReentrantLock {
         Acquire::new(&self.engine, &self.name, &self.metrics)
     }
 
-    /// Acquires the lock if it is free; `None` means that somebody else holds it or waits for it.
+    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits for it.
     ///
     /// # Errors
     ///
-    /// As [`Acquire::try_now`].
+    /// As [`Acquire::try_acquire`].
     ///
     /// # Cancel safety
     ///
-    /// As [`Acquire::try_now`].
+    /// As [`Acquire::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, AcquireError> {
-        self.acquire().try_now().await
+        self.acquire().try_acquire().await
     }
 
     /// Runs a closure while holding the lock; see [`Acquire::with`].

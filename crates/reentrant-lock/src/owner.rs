@@ -4,11 +4,19 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use leasehold_core::{LockName, RuntimeId};
+use leasehold_core::{
+    Instant, LockName, RuntimeId,
+    lease::{HoldUpdate, Holds, HoldsError, LeaseState, LossReason},
+    metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
+};
 use leasehold_watchdog::HeldLease;
 use tokio::sync::Notify;
 
-use crate::held::Held;
+use crate::{
+    cohort::AfterLease,
+    engine::{Cleanup, Engine},
+    error::{LeaseLost, ReenterError},
+};
 
 /// An identity within this process that may re-enter the locks it holds.
 ///
@@ -40,7 +48,7 @@ pub struct Owner(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    runtime: RuntimeId,
+    runtime_id: RuntimeId,
     leases: Mutex<HashMap<LockName, Weak<Held>>>,
     gained: Notify,
 }
@@ -50,10 +58,6 @@ tokio::task_local! {
 }
 
 impl Owner {
-    pub(crate) fn new(runtime: RuntimeId) -> Self {
-        Self(Arc::new(Shared { runtime, leases: Mutex::default(), gained: Notify::new() }))
-    }
-
     /// Runs a future in which every acquire without an owner of its own uses this one.
     ///
     /// Branches of a `join!` in it share the owner; spawned tasks do not inherit it.
@@ -65,13 +69,13 @@ impl Owner {
         SCOPE.scope(self.clone(), future).await
     }
 
-    /// The owner of the scope that runs at present, if it belongs to `runtime`.
-    pub(crate) fn of_scope(runtime: RuntimeId) -> Option<Self> {
-        SCOPE.try_with(Clone::clone).ok().filter(|owner| owner.0.runtime == runtime)
+    /// The owner of the scope that runs at present, if it belongs to this runtime.
+    pub(crate) fn of_scope(runtime_id: RuntimeId) -> Option<Self> {
+        SCOPE.try_with(Clone::clone).ok().filter(|owner| owner.belongs_to(runtime_id))
     }
 
-    pub(crate) fn belongs_to(&self, runtime: RuntimeId) -> bool {
-        self.0.runtime == runtime
+    pub(crate) fn belongs_to(&self, runtime_id: RuntimeId) -> bool {
+        self.0.runtime_id == runtime_id
     }
 
     /// The lease of a name that this owner has guards of.
@@ -103,5 +107,99 @@ impl Owner {
 
     fn leases(&self) -> MutexGuard<'_, HashMap<LockName, Weak<Held>>> {
         self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// A new owner, who may re-enter what it holds.
+    pub fn owner(&self) -> Owner {
+        let (leases, gained) = (Mutex::default(), Notify::new());
+        Owner(Arc::new(Shared { runtime_id: self.runtime_id(), leases, gained }))
+    }
+}
+
+/// A lease with its holds; what all guards of the lease share.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) lease: Arc<HeldLease>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) holds: Mutex<Holds>,
+}
+
+impl Held {
+    /// Counts another hold, the caller's to take off again; `None` when the last one is off.
+    pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
+        match self.holds().enter(self.engine.numbers.change()) {
+            Ok(update) => Ok(Some(update)),
+            Err(HoldsError::Ended) => Ok(None),
+            Err(HoldsError::TooMany) => Err(self.too_many()),
+        }
+    }
+
+    /// Tells the server the holds, and waits for its answer, until `until` at most.
+    ///
+    /// An answer that does not come refuses nothing: the lease is believed until its deadline with or
+    /// without this hold, and the runtime goes on telling the absolute count.
+    pub(crate) async fn tell(
+        &self,
+        update: HoldUpdate,
+        until: Option<Instant>,
+    ) -> Result<(), ReenterError> {
+        let Self { engine, lease, .. } = self;
+        let told = match engine.hold(lease, update) {
+            Some(hold) => {
+                let by = engine.command_deadline(lease.ttl());
+                // Most wait for longer than a command takes, and need no timer for that.
+                let until = until.filter(|until| *until < by);
+                hold.attempt(until.unwrap_or(by), until.is_none()).await.map(|_| ())
+            }
+            None => Ok(()),
+        };
+        // The answer may have been awaited for longer than the lease was believed.
+        if let LeaseState::Lost(reason) = lease.state() {
+            return Err(self.lost(reason));
+        }
+        match told {
+            Err(error) if error.kind().is_transient() => {
+                tracing::debug!(
+                    lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), %error,
+                    "the holds could not be told; the lease stands, and the server is told later"
+                );
+                Ok(())
+            }
+            told => told.map_err(|error| ReenterError::Store(error.for_lock(lease.name()))),
+        }
+    }
+
+    /// Takes a hold off; `None` means that it was the last one.
+    pub(crate) fn leave(&self) -> Option<HoldUpdate> {
+        self.holds().leave(self.engine.numbers.change())
+    }
+
+    /// Releases the lease in memory; yields the state that it had until then, and who ends its turn.
+    pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease<Option<Cleanup>>) {
+        let ended = self.engine.release(&self.lease, end);
+        if let Some(owner) = &self.owner {
+            owner.forget(&self.lease);
+        }
+        ended
+    }
+
+    /// Counts a release whose turn goes on, or is ended by the runtime.
+    pub(crate) fn count_released(&self, via: ReleaseVia) {
+        self.lease.metrics().release(ReleaseOutcome::Released, via);
+    }
+
+    fn lost(&self, reason: LossReason) -> ReenterError {
+        ReenterError::Lost(LeaseLost::new(&self.lease, reason))
+    }
+
+    fn too_many(&self) -> ReenterError {
+        ReenterError::TooManyHolds { lock: self.lease.name().clone() }
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ pub enum Released {
     /// this process went on with the lock.
     Ended,
     /// It was the last hold: the lease has ended, and the server confirmed that the lock stays
-    /// closed for a while, as [`hold_at_least`](crate::Acquire::hold_at_least) asked.
+    /// closed for a while, as [`min_hold`](crate::Acquire::min_hold) asked.
     Kept {
         /// For how long it stays closed from the server's answer on.
         remaining: Duration,

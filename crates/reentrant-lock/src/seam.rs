@@ -27,8 +27,6 @@ pub struct Rules {
     pub is_believed: fn(now: Instant, until: Instant) -> bool,
     /// Whether an acquisition keeps its place when a grant that was pushed to it is gone.
     pub outlives_gone_push: fn() -> bool,
-    /// Whether a grant that finds no task is withdrawn by its id, rather than released by its fence.
-    pub withdraws_orphans: fn() -> bool,
     /// Whether a turn ends with a lease whose lock is to stay closed for a rest of time.
     pub ends_turn: fn(rest: Option<Duration>) -> bool,
     /// Whether a task whose own command is under way looks at what it is handed meanwhile.
@@ -71,7 +69,6 @@ impl Default for Rules {
             dies_withdrawn: || true,
             is_believed: |now, until| now < until,
             outlives_gone_push: || true,
-            withdraws_orphans: || true,
             ends_turn: |rest| rest.is_some(),
             lead_listens: || true,
             attended_from: |_, polled_at| polled_at,

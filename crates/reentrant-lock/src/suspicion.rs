@@ -9,7 +9,7 @@ use leasehold_core::{LockName, Sleep};
 use leasehold_watchdog::HeldLease;
 
 use crate::{
-    driver::{Cohorts, Wish},
+    engine::{Engine, Request},
     error::{AcquireError, SelfWait},
 };
 
@@ -41,25 +41,25 @@ impl Suspicion {
     /// none.
     pub(crate) fn look(
         &mut self,
-        cohorts: &Cohorts,
+        engine: &Engine,
         name: &LockName,
-        wish: &Wish,
+        request: &Request,
         cx: &mut Context<'_>,
     ) {
         if let Self::NotAsked = self {
-            *self = Self::of(cohorts, name, wish);
+            *self = Self::of(engine, name, request);
         }
         let Self::Found(suspect) = self else { return };
         if suspect.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
             suspect.alarm = None;
-            suspect.warn(cohorts);
+            suspect.warn(engine);
         }
     }
 
-    fn of(cohorts: &Cohorts, name: &LockName, wish: &Wish) -> Self {
-        let found = cohorts.holder(name).and_then(|(lease, holder)| {
-            let how = wish.caller?.waits_for_itself(holder)?;
-            let clock = &cohorts.shared.clock;
+    fn of(engine: &Engine, name: &LockName, request: &Request) -> Self {
+        let found = engine.holder(name).and_then(|(lease, holder)| {
+            let how = request.caller?.waits_for_itself(holder)?;
+            let clock = &engine.clock;
             let alarm = Some(clock.sleep_until(clock.now() + Self::PATIENCE));
             Some(Self::Found(Box::new(Suspect { lease, how, alarm })))
         });
@@ -80,13 +80,13 @@ impl Suspect {
     /// A lock is warned of once in this time.
     const PAUSE: Duration = Duration::from_secs(60);
 
-    fn warn(&self, cohorts: &Cohorts) {
+    fn warn(&self, engine: &Engine) {
         let Self { lease, how, .. } = self;
         if !lease.state().is_held() {
             return;
         }
-        let now = cohorts.shared.clock.now();
-        let mut suspects = cohorts.shared.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = engine.clock.now();
+        let mut suspects = engine.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(left_out) = suspects.take(lease.name(), now, Self::PAUSE) else { return };
         drop(suspects);
         let held_for = now.saturating_since(lease.since());

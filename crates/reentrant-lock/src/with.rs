@@ -9,7 +9,7 @@ use leasehold_watchdog::LeaseEnd;
 
 use crate::{
     acquire::Acquire,
-    error::{ReleaseError, WithError},
+    error::{LeaseLost, ReleaseError, WithError},
     guard::Guard,
     lease::Lease,
 };
@@ -47,8 +47,7 @@ impl Acquire {
                 return Err(WithError::Body(error));
             }
             Err(reason) => {
-                let (lock, fence) = (guard.name().clone(), guard.fence());
-                return Err(WithError::Lost { lock, fence, reason });
+                return Err(WithError::Lost(LeaseLost::new(&guard.lease().0, reason)));
             }
         };
         release(guard).await;

@@ -61,7 +61,7 @@ pub struct Share {
     /// The lease ends this long after it was taken, released or not.
     pub max_hold: Option<Duration>,
     /// The lock stays closed for at least this long after the lease was taken, however it ends.
-    pub hold_at_least: Option<Duration>,
+    pub min_hold: Option<Duration>,
 }
 
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
@@ -97,7 +97,7 @@ impl HeldLease {
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
-        let closed_until = share.hold_at_least.map(|hold| now + hold);
+        let closed_until = share.min_hold.map(|hold| now + hold);
         Arc::new(Self {
             turn: Arc::clone(&share.turn),
             number: share.number,

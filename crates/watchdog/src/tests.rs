@@ -96,8 +96,8 @@ impl Scene {
             let id = AcquisitionId::new(self.runtime, number);
             let turn = Arc::new(Grant::told(&name, id, ttl, now, &granted));
             let (until, renewing) = (turn.believed_until(), Renewing::Always);
-            let (max_hold, hold_at_least) = (None, None);
-            let share = Share { turn, number, fence, until, renewing, max_hold, hold_at_least };
+            let (max_hold, min_hold) = (None, None);
+            let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
             let (lease, watch) = self.watches.take(None, &share, now, Arc::clone(&self.metrics));
             assert!(watch.is_some());
             self.leases.push(lease);

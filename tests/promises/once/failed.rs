@@ -1,6 +1,6 @@
 use leasehold::{
     LossReason,
-    error::{ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError, SucceedError},
 };
 use leasehold_testkit::{Fault, Rule};
 
@@ -52,7 +52,7 @@ on_every_store! {
         assert!(!run.is_held());
         let next = first(&other).await;
         let late = run.succeed().await;
-        let Err(error @ SucceedError::Lost { reason: LossReason::Gone, .. }) = late else {
+        let Err(error @ SucceedError::Lost(LeaseLost { reason: LossReason::Gone, .. })) = late else {
             panic!("{late:?}");
         };
         assert!(error.to_string().contains("fence check"), "{error}");
@@ -91,7 +91,7 @@ async fn a_crashed_run_opens_the_door_after_its_ttl() {
     let leasehold::once::Begun::First(run) = begun else { panic!("nobody was before") };
     let late = run.fail().await;
     assert!(
-        matches!(late, Err(ReleaseError::Lost { reason: LossReason::Expired, .. })),
+        matches!(late, Err(ReleaseError::Lost(LeaseLost { reason: LossReason::Expired, .. }))),
         "{late:?}"
     );
 }
@@ -106,7 +106,7 @@ async fn a_shutdown_opens_the_door_of_a_run_that_goes_on() {
     let _next = first(&other).await;
     let late = run.succeed().await;
     assert!(
-        matches!(late, Err(SucceedError::Lost { reason: LossReason::Shutdown, .. })),
+        matches!(late, Err(SucceedError::Lost(LeaseLost { reason: LossReason::Shutdown, .. }))),
         "{late:?}"
     );
 }

@@ -76,7 +76,7 @@ on_every_store! {
         locks.force_release(NAME).await.unwrap();
         world.until("it is stopped", async || task.is_finished()).await;
         let ended = task.await.unwrap();
-        assert!(matches!(ended, Err(RunOnceError::Lost { .. })), "{ended:?}");
+        assert!(matches!(ended, Err(RunOnceError::Lost(_))), "{ended:?}");
     }
 }
 

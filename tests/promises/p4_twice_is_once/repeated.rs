@@ -1,6 +1,9 @@
 use std::num::NonZeroU32;
 
-use leasehold::{LeaseState, LossReason, Released, error::ReleaseError};
+use leasehold::{
+    LeaseState, LossReason, Released,
+    error::{LeaseLost, ReleaseError},
+};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
 use crate::support::{World, at_most_polls, definite, millis, on_every_store, secs};
@@ -153,7 +156,7 @@ on_every_store! {
         world.until("it is done", async || release.is_finished()).await;
         let error = release.await.unwrap().unwrap_err();
         let gone = LossReason::Gone;
-        assert!(matches!(error, ReleaseError::Lost { reason, .. } if reason == gone));
+        assert!(matches!(error, ReleaseError::Lost(LeaseLost { reason, .. }) if reason == gone));
     }
 
     /// A copy of the acquire is on its way when the lease is released: it stays without effect.

@@ -6,7 +6,7 @@ use std::{
 
 use leasehold::{
     LeaseEnd, LeaseState, LossReason,
-    error::{ReenterError, ReleaseError},
+    error::{LeaseLost, ReenterError, ReleaseError},
     time::Clock,
 };
 use leasehold_testkit::{
@@ -33,7 +33,10 @@ async fn max_hold_ends_the_lease_here_and_on_the_server() {
     // The guard lives and is never looked at: the watchdog ended the lease.
     assert!(world.holder(NAME).await.is_none());
     let error = guard.release().await.unwrap_err();
-    assert!(matches!(error, ReleaseError::Lost { reason: LossReason::MaxHold, .. }), "{error}");
+    assert!(
+        matches!(error, ReleaseError::Lost(LeaseLost { reason: LossReason::MaxHold, .. })),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -46,7 +49,10 @@ async fn max_hold_counts_from_the_grant_and_covers_every_hold() {
     world.pass(secs(1)).await;
     assert_eq!(inner.lease().state(), LeaseState::Lost(LossReason::MaxHold));
     let error = inner.reenter().await.unwrap_err();
-    assert!(matches!(error, ReenterError::Lost { reason: LossReason::MaxHold, .. }), "{error}");
+    assert!(
+        matches!(error, ReenterError::Lost(LeaseLost { reason: LossReason::MaxHold, .. })),
+        "{error}"
+    );
     assert!(world.holder(NAME).await.is_none());
 }
 
@@ -92,11 +98,14 @@ fn the_death_of_the_tokio_runtime_loses_every_lease() {
     elsewhere.block_on(async {
         assert_eq!(lost.await, LeaseEnd::Lost(LossReason::WatchdogStopped));
         // Nothing that is acquired after this is believed, and the call says so.
-        let refused = locks.lock(NAME).unwrap().acquire().wait(secs(1)).try_now().await;
+        let refused = locks.lock(NAME).unwrap().acquire().wait(secs(1)).try_acquire().await;
         assert!(refused.is_err(), "{refused:?}");
         let error = guard.release().await.unwrap_err();
         assert!(
-            matches!(error, ReleaseError::Lost { reason: LossReason::WatchdogStopped, .. }),
+            matches!(
+                error,
+                ReleaseError::Lost(LeaseLost { reason: LossReason::WatchdogStopped, .. })
+            ),
             "{error}"
         );
     });

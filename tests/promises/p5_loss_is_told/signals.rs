@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use leasehold::{
     Guard, LeaseEnd, LeaseState, LossReason, Lost, Released,
-    error::{ReenterError, ReleaseError},
+    error::{LeaseLost, ReenterError, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, ManualClock, Rule};
 
@@ -86,12 +86,18 @@ async fn after_a_pause_no_command_goes_out_before_the_loss_is_told() {
     let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
     world.clock().advance(millis(9_900));
     let error = guard.reenter().await.unwrap_err();
-    assert!(matches!(error, ReenterError::Lost { reason: LossReason::Expired, .. }), "{error}");
+    assert!(
+        matches!(error, ReenterError::Lost(LeaseLost { reason: LossReason::Expired, .. })),
+        "{error}"
+    );
     world.settle().await;
     assert_eq!(world.store.sent(CommandKind::Hold), 0);
     assert_eq!(world.store.sent(CommandKind::Renew), 0);
     let error = guard.release().await.unwrap_err();
-    assert!(matches!(error, ReleaseError::Lost { reason: LossReason::Expired, .. }), "{error}");
+    assert!(
+        matches!(error, ReleaseError::Lost(LeaseLost { reason: LossReason::Expired, .. })),
+        "{error}"
+    );
 }
 
 /// A token that was asked for before the pause is cancelled by whoever looks first.

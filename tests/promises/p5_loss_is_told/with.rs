@@ -9,7 +9,10 @@ use std::{
     task::Poll,
 };
 
-use leasehold::{LossReason, error::WithError};
+use leasehold::{
+    LossReason,
+    error::{LeaseLost, WithError},
+};
 use leasehold_testkit::{CommandKind, Fault, ManualClock, Rule};
 
 use crate::support::{
@@ -115,7 +118,7 @@ async fn the_body_is_dropped_at_the_loss() {
     assert!(dropped.load(Ordering::Relaxed));
     let outcome = task.await.unwrap();
     assert!(
-        matches!(&outcome, Err(WithError::Lost { lock, reason: LossReason::Expired, .. })
+        matches!(&outcome, Err(WithError::Lost(LeaseLost { lock, reason: LossReason::Expired, .. }))
             if lock.as_str() == NAME),
         "{outcome:?}"
     );
@@ -144,7 +147,7 @@ async fn the_body_is_not_polled_after_a_pause() {
     }
     manual.advance(millis(9_900));
     let Poll::Ready(outcome) = poll_once(running.as_mut()) else { panic!("the lease is lost") };
-    assert!(matches!(outcome, Err(WithError::Lost { reason: LossReason::Expired, .. })));
+    assert!(matches!(outcome, Err(WithError::Lost(LeaseLost { reason: LossReason::Expired, .. }))));
     assert_eq!(polls.load(Ordering::Relaxed), 3);
 }
 

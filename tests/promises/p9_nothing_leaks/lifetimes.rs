@@ -1,6 +1,9 @@
 use std::{future::IntoFuture, thread};
 
-use leasehold::{LockRuntime, LossReason, error::ReleaseError};
+use leasehold::{
+    LockRuntime, LossReason,
+    error::{LeaseLost, ReleaseError},
+};
 use leasehold_testkit::{CommandKind, Fault, Patience, Rule};
 use tokio::runtime::{Builder, Handle};
 
@@ -77,7 +80,10 @@ fn a_guard_may_outlive_its_tokio_runtime() {
     let elsewhere = Builder::new_current_thread().build().unwrap();
     let error = elsewhere.block_on(released.release()).unwrap_err();
     let stopped = LossReason::WatchdogStopped;
-    assert!(matches!(error, ReleaseError::Lost { reason, .. } if reason == stopped), "{error}");
+    assert!(
+        matches!(error, ReleaseError::Lost(LeaseLost { reason, .. }) if reason == stopped),
+        "{error}"
+    );
 }
 
 /// A thread of its own renews and cleans up; it ends with the last of its runtime.

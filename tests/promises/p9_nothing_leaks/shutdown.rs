@@ -2,7 +2,7 @@ use std::{future::IntoFuture, task::Poll};
 
 use leasehold::{
     LeaseEnd, LeaseState, LossReason,
-    error::{AcquireError, ReleaseError},
+    error::{AcquireError, LeaseLost, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
@@ -30,7 +30,7 @@ on_every_store! {
         }
         let error = inner.release().await.unwrap_err();
         let shutdown = LossReason::Shutdown;
-        assert!(matches!(error, ReleaseError::Lost { reason, .. } if reason == shutdown));
+        assert!(matches!(error, ReleaseError::Lost(LeaseLost { reason, .. }) if reason == shutdown));
         // A second call finds nothing to do.
         let report = locks.shutdown(secs(5)).await;
         assert_eq!((report.held, report.unreleased), (0, vec![]));

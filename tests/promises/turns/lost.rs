@@ -10,7 +10,7 @@ use std::{
 
 use leasehold::{
     ForceReleased, Lease, LeaseEnd, LeaseState, LockRuntime, LossReason,
-    error::ReenterError,
+    error::{LeaseLost, ReenterError},
     time::{Clock, SystemClock},
 };
 
@@ -55,7 +55,7 @@ async fn a_reentry_that_finds_the_lease_gone_frees_those_who_wait() {
     let waiting = Waiting::queued(&world, &locks).await;
     world.memory().clear();
     let error = guard.reenter().await.expect_err("the server forgot the lease");
-    let gone = matches!(error, ReenterError::Lost { reason: LossReason::Gone, .. });
+    let gone = matches!(error, ReenterError::Lost(LeaseLost { reason: LossReason::Gone, .. }));
     assert!(gone, "{error}");
     assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
     let (next, _) = waiting.taken_within(&world, millis(100)).await;

@@ -55,7 +55,7 @@ pub(crate) async fn hold() {
     let locks = runtime_at(&child::arg("url")).await;
     let gives_back = child::arg("then") == "releases";
     let minimum = if gives_back { MINIMUM } else { Duration::from_secs(3600) };
-    let acquire = locks.lock("job").expect("a name").acquire().hold_at_least(minimum);
+    let acquire = locks.lock("job").expect("a name").acquire().min_hold(minimum);
     let guard = acquire.await.expect("the lock is free");
     println!("held");
     if gives_back {

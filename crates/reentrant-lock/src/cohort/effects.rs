@@ -18,22 +18,22 @@ pub(crate) struct Effects {
     pub(crate) wake: Option<Waker>,
     /// Further tasks to wake.
     pub(crate) wake_all: Vec<Waker>,
-    /// A command that the runtime drives.
-    pub(crate) send: Option<Send>,
-    /// Acquisitions to be withdrawn, whatever came of them.
+    /// A command that the runtime sends.
+    pub(crate) send: Option<Outgoing>,
+    /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
-    /// A turn that need not be watched any more.
+    /// A turn that the watchdog need not watch any more.
     pub(crate) forget: Option<Watch>,
-    /// Why whoever holds a lease of that turn has lost it.
+    /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
-    /// How many leases the turn had that ended.
-    pub(crate) ended: Option<u32>,
-    /// In the series of which class it counts; `None` for the class that the cohort began with.
+    /// How many leases the turn had that is over.
+    pub(crate) leases: Option<u32>,
+    /// The class in whose series it counts; `None` for that of the task that came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 
 impl Effects {
-    /// What follows from one more event; a rule sends one command at most.
+    /// Adds what follows from one more event; a rule sends one command at most.
     pub(super) fn add(&mut self, more: Self) {
         match self.wake {
             None => self.wake = more.wake,
@@ -44,44 +44,54 @@ impl Effects {
         self.withdraw.extend(more.withdraw);
         self.forget = self.forget.take().or(more.forget);
         self.lost = self.lost.take().or(more.lost);
-        self.ended = self.ended.or(more.ended);
+        self.leases = self.leases.or(more.leases);
         self.metrics = self.metrics.take().or(more.metrics);
     }
 }
 
-/// A command that the runtime drives, whoever waits for what comes of it.
+/// A command that the runtime sends.
 #[derive(Debug)]
-pub(crate) enum Send {
-    /// End a turn.
-    End(End),
-    /// Confirm a grant before anybody believes in it.
+pub(crate) enum Outgoing {
+    /// End a turn on the server.
+    Release(TurnRelease),
+    /// Confirm a grant by a renewal, before any task believes in it.
     Confirm(Grant),
-    /// Ask for a lock that was just given back.
-    Ask(Beat),
+    /// Ask for a lock.
+    Heartbeat(Beat),
 }
 
-/// The end of a turn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct End {
+/// A turn, as commands name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TurnId {
     pub(crate) id: AcquisitionId,
+    /// The first token of its grant.
     pub(crate) first: FenceToken,
+}
+
+impl TurnId {
+    /// The turn that a grant gives.
+    pub(crate) fn of(grant: &Grant) -> Self {
+        Self { id: grant.id(), first: grant.first() }
+    }
+}
+
+/// The end of a turn on the server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TurnRelease {
+    pub(crate) turn: TurnId,
     pub(crate) ttl: Ttl,
-    /// Until when the server may have the lease.
-    pub(crate) until: Instant,
-    /// With what the runtime queues anew in the same step.
-    pub(crate) next: Option<NextPlace>,
-    /// Until when the lock stays closed nevertheless; nobody queues anew in the same step then.
+    /// Until when the lock stays closed nevertheless.
     pub(crate) closed_until: Option<Instant>,
     /// As which release it counts; `None` where the holder's own release was counted before.
     pub(crate) via: Option<ReleaseVia>,
 }
 
-/// The acquisition with which a runtime queues anew.
+/// The acquisition with which a runtime queues anew in the step that ends its turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NextPlace {
     pub(crate) id: AcquisitionId,
     pub(crate) ttl: Ttl,
     pub(crate) heartbeat: Heartbeat,
-    /// When the first copy of the command was sent.
+    /// When the first copy of the release was sent.
     pub(crate) sent_at: Instant,
 }

@@ -1,37 +1,35 @@
 //! The rules of turns, as pure functions of state, time and event: what the tasks of one runtime
-//! that want one name wait for, and what the runtime tells the store for them.
+//! wait for that want one name, and what the runtime tells the store for them.
 
-mod asked;
-mod beginning;
-mod block;
 mod effects;
-mod ended;
-mod gap;
-mod looks;
-mod moment;
-mod passing;
+mod env;
+mod grant;
+mod join;
 mod phase;
 mod place;
 mod queue;
+mod release;
 mod state;
-mod tasks;
 #[cfg(test)]
 mod tests;
-mod told;
-mod turn;
-mod unanswered;
+mod timer;
 
-pub(crate) use asked::{Answer, Asked};
-pub(crate) use effects::{Effects, End, Send};
-pub(crate) use ended::Again;
-pub(crate) use moment::{Moment, Numbers};
-pub(crate) use passing::AfterLease;
+pub(crate) use effects::{Effects, NextPlace, Outgoing, TurnId, TurnRelease};
+pub(crate) use env::{Env, Numbers};
+pub(crate) use join::{Lead, Progress, Taken};
 pub(crate) use place::Beat;
 pub(crate) use queue::Ticket;
+pub(crate) use release::{AfterLease, NextTurn};
 pub(crate) use state::Cohort;
-pub(crate) use tasks::{Joined, Lead, Standing, Taken};
 
-use leasehold_core::{StoreError, StoreErrorKind};
+use leasehold_core::{Instant, StoreError, StoreErrorKind};
+
+/// The answer to a command, and when that was sent.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    pub(crate) sent_at: Instant,
+    pub(crate) result: Result<T, StoreError>,
+}
 
 /// Nothing was heard of the store for as long as a call waited.
 pub(crate) fn unheard() -> StoreError {

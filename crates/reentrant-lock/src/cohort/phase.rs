@@ -1,23 +1,31 @@
-use std::task::Waker;
+use std::{sync::Arc, task::Waker, time::Duration};
 
-use leasehold_core::{AcquisitionId, Instant, Ttl};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, Ttl, lease::Grant, metric::WakeSource};
+use leasehold_watchdog::Watch;
 
-use super::{effects::NextPlace, gap::Gap, place::Place, queue::Ticket, turn::Turn};
+use crate::release::rest;
+
+use super::{
+    effects::{NextPlace, TurnId, TurnRelease},
+    env::Env,
+    place::{Place, Unanswered},
+    queue::Ticket,
+};
 
 /// What a runtime has of a name in Redis: one live acquisition at most.
-// Very many names have a quiet turn: whatever is larger is boxed.
+// Very many names have a quiet turn: what is larger is boxed.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// Nothing.
     Idle,
-    /// The first task of all asks by itself.
+    /// The first task asks by itself, and awaits the answer.
     Asking(Asking),
     /// A place in the queue.
     Place(Box<Place>),
     /// The lock.
     Turn(Turn),
     /// The lock, which is being given back: no token is offered any more.
-    Ending(Box<Ending>),
+    Releasing(Box<Releasing>),
 }
 
 /// A first command whose answer the task awaits that sent it.
@@ -38,24 +46,25 @@ pub(crate) struct Asking {
 
 /// A turn that is being given back.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Releasing {
     pub(super) turn: Turn,
+    /// What is queued with the release; chosen when it is sent for the first time.
     pub(super) next: Option<NextPlace>,
-    /// Whether the release may have been sent: with what it was sent it is sent again.
-    pub(super) departed: bool,
+    /// Whether the release may have been sent: its copies are all the same.
+    pub(super) is_sent: bool,
+    /// Whether more than one copy was sent, or a copy failed.
+    pub(super) is_repeated: bool,
     /// Until when the lock stays closed nevertheless.
     pub(super) closed_until: Option<Instant>,
-    /// Whether more than one copy of the release was sent.
-    pub(super) repeated: bool,
-    /// When the release was asked for.
-    pub(super) since: Instant,
-    /// Whether the runtime sees to it, rather than whoever gave the last lease back.
-    pub(super) driven: bool,
-    /// Messages that may have been lost since it was sent.
-    pub(super) gap: Gap,
-    /// Tasks that try the lock once this is over.
+    /// Since when its holder waits for the answer; `None` where the runtime does.
+    pub(super) attended_since: Option<Instant>,
+    /// Messages may have been lost: when another copy is due, whose answer tells of them.
+    pub(super) asks_soon: Option<Instant>,
+    /// Whether that copy is due, and what wakes the task that sends it.
+    pub(super) asks_now: bool,
+    pub(super) sender: Option<Waker>,
+    /// Tasks that try the lock once this is over, and until when the first of them waits for that.
     pub(super) watchers: Vec<Waker>,
-    /// Until when the first of them waits for that.
     pub(super) watched_until: Option<Instant>,
 }
 
@@ -63,5 +72,189 @@ impl Phase {
     /// The phase until now, with nothing in its place.
     pub(super) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Idle)
+    }
+
+    /// The present turn, if it is this one.
+    pub(super) fn turn(&self, id: TurnId) -> Option<&Turn> {
+        match self {
+            Self::Turn(turn) if turn.id() == id => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// The turn that is being given back, if it is this one.
+    pub(super) fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
+        match self {
+            Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
+            _ => None,
+        }
+    }
+}
+
+impl Asking {
+    /// When to look next: to call its task, or to go on without it.
+    pub(super) fn look_at(&self, env: &Env<'_>) -> Instant {
+        let unattended_at = self.unattended_at(env);
+        self.calls_at.map_or(unattended_at, |at| at.min(unattended_at))
+    }
+
+    /// When its task has not been polled for so long that it will not look at the answer.
+    fn unattended_at(&self, env: &Env<'_>) -> Instant {
+        (env.rules.attended_from)(self.sent_at, self.polled_at) + env.claim_window(self.ttl)
+    }
+
+    pub(super) fn is_unattended(&self, env: &Env<'_>) -> bool {
+        self.unattended_at(env) <= env.now
+    }
+}
+
+impl Releasing {
+    /// When to look next, if there is something to look for.
+    pub(super) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
+        let looks = [self.unattended_at(env), self.watched_until, self.asks_soon];
+        looks.into_iter().flatten().min()
+    }
+
+    /// When the holder has not looked at the answer for so long that the runtime sends a copy of its own.
+    pub(super) fn unattended_at(&self, env: &Env<'_>) -> Option<Instant> {
+        self.attended_since.map(|since| since + env.claim_window(self.turn.grant.ttl()))
+    }
+
+    /// Whether the lock is to stay closed nevertheless.
+    pub(super) fn stays_closed(&self, env: &Env<'_>) -> bool {
+        rest(self.closed_until, env.now).is_some()
+    }
+
+    /// The release of the turn.
+    pub(super) fn command(&self) -> TurnRelease {
+        let (ttl, closed_until) = (self.turn.grant.ttl(), self.closed_until);
+        TurnRelease { turn: self.turn.id(), ttl, closed_until, via: None }
+    }
+}
+
+/// What a runtime has under one grant: tokens, handed from task to task.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(super) grant: Arc<Grant>,
+    /// The next token of its block; each goes to one task, in order.
+    next: u64,
+    /// Until when the turn may be believed in, as the last holder left it.
+    pub(super) until: Instant,
+    /// Whether other runtimes waited when it began.
+    contended: bool,
+    /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens
+    /// than this can count.
+    to_serve: u16,
+    /// When the first lease was taken.
+    began_at: Option<Instant>,
+    pub(super) leases: u32,
+    pub(super) hands: Hands,
+    pub(super) watch: Option<Watch>,
+    /// Commands that asked for the grant, and may still be executed.
+    pub(super) unanswered: Unanswered,
+}
+
+/// Who has the present token of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Hands {
+    /// A task that may take it.
+    Offered(Offer),
+    /// A task that has taken it.
+    Held(FenceToken),
+}
+
+/// A token on offer to one task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    pub(crate) ticket: Ticket,
+    pub(crate) token: FenceToken,
+    pub(crate) at: Instant,
+    /// What wakes the task; nothing where it asked by itself.
+    pub(crate) source: Option<WakeSource>,
+}
+
+impl Turn {
+    /// For how long a turn goes on while other runtimes wait.
+    const LIMIT: Duration = Duration::from_millis(50);
+    /// For how long a turn goes on alone, so that those who come later do not wait for long.
+    const LIMIT_ALONE: Duration = Duration::from_millis(10);
+
+    /// A turn that begins with the offer of its first token.
+    pub(super) fn new(
+        grant: Grant,
+        contended: bool,
+        to_serve: usize,
+        (ticket, at, source): (Ticket, Instant, Option<WakeSource>),
+    ) -> Self {
+        let offer = Offer { ticket, token: grant.first(), at, source };
+        Self {
+            next: grant.first().get() + 1,
+            until: grant.believed_until(),
+            grant: Arc::new(grant),
+            contended,
+            to_serve: u16::try_from(to_serve).unwrap_or(u16::MAX),
+            began_at: None,
+            leases: 0,
+            hands: Hands::Offered(offer),
+            watch: None,
+            unanswered: Unanswered::default(),
+        }
+    }
+
+    /// The turn, as commands name it.
+    pub(super) fn id(&self) -> TurnId {
+        TurnId::of(&self.grant)
+    }
+
+    /// Whether the turn is over for the next task, who wants a lease of `ttl`.
+    pub(super) fn is_over_for(&self, env: &Env<'_>, ttl: Ttl) -> bool {
+        let limit = if self.contended { Self::LIMIT } else { Self::LIMIT_ALONE };
+        let time_is_up =
+            self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
+        let served = self.contended && self.to_serve == 0;
+        served || time_is_up || self.is_spent() || ttl != self.grant.ttl()
+    }
+
+    /// The next task is offered the next token; `false` when there is none.
+    pub(super) fn offer(&mut self, env: &Env<'_>, ticket: Ticket) -> bool {
+        let Some(token) = FenceToken::try_from(self.next).ok().filter(|_| !self.is_spent()) else {
+            return false;
+        };
+        self.next += 1;
+        self.to_serve = self.to_serve.saturating_sub(1);
+        let (at, source) = (env.now, Some(WakeSource::Local));
+        self.hands = Hands::Offered(Offer { ticket, token, at, source });
+        true
+    }
+
+    /// Whether its tokens are used up.
+    fn is_spent(&self) -> bool {
+        self.next > self.grant.last().get()
+    }
+
+    /// The task took its offer.
+    pub(super) fn on_take(&mut self, env: &Env<'_>, token: FenceToken) {
+        self.began_at.get_or_insert(env.now);
+        self.leases += 1;
+        self.hands = Hands::Held(token);
+    }
+
+    /// Whether a task has taken `token`, and holds it.
+    pub(super) fn has_lease(&self, token: FenceToken) -> bool {
+        matches!(self.hands, Hands::Held(held) if held == token)
+    }
+
+    /// The open offer, if there is one.
+    pub(super) fn open_offer(&self) -> Option<Offer> {
+        match self.hands {
+            Hands::Offered(offer) => Some(offer),
+            Hands::Held(_) => None,
+        }
+    }
+
+    /// When the open offer is stale: half the claim window after it was made.
+    pub(super) fn stale_at(&self, env: &Env<'_>) -> Option<Instant> {
+        let patience = env.claim_window(self.grant.ttl()) / 2;
+        self.open_offer().map(|offer| offer.at + patience)
     }
 }

@@ -1,12 +1,12 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Instant, StoreError, Ttl,
+    AcquisitionId, Instant, StoreError, StoreErrorKind, Ttl,
     lease::Grant,
-    store::{Heartbeat, Place as Told, Waiter},
+    store::{Heartbeat, Place as Position, Waiter},
 };
 
-use super::{moment::Moment, phase::Asking, unanswered::Unanswered};
+use super::{env::Env, phase::Asking};
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
 #[derive(Debug)]
@@ -36,15 +36,15 @@ impl Place {
     const REMEMBERED: usize = 16;
 
     /// A place to be asked for at once.
-    pub(super) fn wanted(m: &Moment<'_>, id: AcquisitionId, ttl: Ttl) -> Self {
+    pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, ttl: Ttl) -> Self {
         Self {
             id,
             ttl,
             sent: VecDeque::new(),
             answered: Instant::default(),
             unanswered: Unanswered::default(),
-            next_at: m.now,
-            early_at: m.now,
+            next_at: env.now,
+            early_at: env.now,
             confirming: None,
             ahead: None,
             failures: 0,
@@ -54,8 +54,8 @@ impl Place {
     }
 
     /// The place of a first command, which the runtime keeps from now on.
-    pub(super) fn asked_for(m: &Moment<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(m, asking.id, asking.ttl);
+    pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
+        let mut place = Self::wanted(env, asking.id, asking.ttl);
         if let Some(number) = asking.heartbeat {
             place.remember(number, asking.sent_at);
         }
@@ -69,7 +69,7 @@ impl Place {
         self
     }
 
-    /// The same place, of whose commands some may still be executed.
+    /// The same place; `is_uncertain` says whether an earlier command may still be executed.
     pub(super) fn uncertain(mut self, is_uncertain: bool) -> Self {
         self.unanswered.lose(is_uncertain);
         self
@@ -77,13 +77,13 @@ impl Place {
 
     /// When the next heartbeat is due. It does not wait for answers: one that is lost must not cost
     /// the place.
-    pub(super) fn due(&self, m: &Moment<'_>) -> Option<Instant> {
-        (m.rules.beats_on)(self.unanswered.is_awaited()).then_some(self.next_at)
+    pub(super) fn due(&self, env: &Env<'_>) -> Option<Instant> {
+        (env.rules.beats_on)(self.unanswered.is_awaited()).then_some(self.next_at)
     }
 
     /// Whether the next heartbeat may be sent.
-    pub(super) fn is_due(&self, m: &Moment<'_>) -> bool {
-        self.due(m).is_some() && self.early_at <= m.now
+    pub(super) fn is_due(&self, env: &Env<'_>) -> bool {
+        self.due(env).is_some() && self.early_at <= env.now
     }
 
     /// The next heartbeat is to be sent then.
@@ -93,58 +93,58 @@ impl Place {
         self.early_at = at;
     }
 
-    /// Messages may have been lost: an answer to what was sent before does not tell.
+    /// Messages may have been lost, of which answers to earlier commands do not tell.
     pub(super) fn ask_soon(&mut self, at: Instant) {
         self.asks_soon = Some(self.asks_soon.map_or(at, |known| known.min(at)));
         self.ask_at(self.next_at);
     }
 
-    /// Whether the store has told nothing of this place so far.
+    /// Whether no command about this place was answered so far.
     pub(super) fn is_unheard(&self) -> bool {
         self.ahead.is_none()
     }
 
     /// Sends the next heartbeat.
-    pub(super) fn beat(&mut self, m: &Moment<'_>) -> Beat {
-        let number = m.numbers.change();
-        self.remember(number, m.now);
-        self.unanswered.sent();
+    pub(super) fn beat(&mut self, env: &Env<'_>) -> Beat {
+        let number = env.numbers.change();
+        self.remember(number, env.now);
+        self.unanswered.on_send();
         self.asks_soon = None;
-        self.ask_within(m, m.next_heartbeat(m.now, self.ttl));
-        let heartbeat = Heartbeat { number, claim_window: m.claim_window(self.ttl) };
-        let (name, id, ttl) = (m.name.clone(), self.id, self.ttl);
+        self.ask_within(env, env.next_heartbeat(env.now, self.ttl));
+        let heartbeat = Heartbeat { number, claim_window: env.claim_window(self.ttl) };
+        let (name, id, ttl) = (env.name.clone(), self.id, self.ttl);
         let waiter = Waiter { name, id, ttl, watermark: None, heartbeat };
-        Beat { waiter, sent_at: m.now }
+        Beat { waiter, sent_at: env.now }
     }
 
     /// A command that was sent at `sent_at` was answered "not yet".
-    pub(super) fn told(&mut self, m: &Moment<'_>, sent_at: Instant, told: Told) {
+    pub(super) fn on_not_yet(&mut self, env: &Env<'_>, sent_at: Instant, position: Position) {
         self.answered = self.answered.max(sent_at);
-        self.ahead = Some(told.ahead);
+        self.ahead = Some(position.ahead);
         self.failures = 0;
         self.last_error = None;
         // When the present lease runs out it is worth asking again.
-        let over = m.now + told.remaining + A_TICK;
+        let over = env.now + position.remaining + A_TICK;
         let last_sent = self.sent.back().map_or(sent_at, |(_, at)| sent_at.max(*at));
-        let regular = m.next_heartbeat(last_sent, self.ttl);
+        let regular = env.next_heartbeat(last_sent, self.ttl);
         if regular < over {
-            self.ask_within(m, regular);
+            self.ask_within(env, regular);
         } else {
             self.ask_at(over);
         }
     }
 
     /// The next heartbeat is to be sent then, or a little earlier with others.
-    fn ask_within(&mut self, m: &Moment<'_>, at: Instant) {
+    fn ask_within(&mut self, env: &Env<'_>, at: Instant) {
         self.ask_at(at);
-        self.early_at = self.next_at.min(at - m.claim_window(self.ttl) / 16);
+        self.early_at = self.next_at.min(at - env.claim_window(self.ttl) / 16);
     }
 
     /// A command failed in a way that waiting may mend.
-    pub(super) fn failed(&mut self, m: &Moment<'_>, error: StoreError) {
+    pub(super) fn on_failure(&mut self, env: &Env<'_>, error: StoreError) {
         // Never later than without the failure: it may be that of an older heartbeat.
-        let retry = m.retry(self.failures, self.ttl);
-        let regular = self.sent.back().map(|(_, at)| m.next_heartbeat(*at, self.ttl));
+        let retry = env.retry(self.failures, self.ttl);
+        let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.ttl));
         self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
         self.failures += 1;
         self.last_error = Some(error);
@@ -171,4 +171,55 @@ const A_TICK: Duration = Duration::from_millis(1);
 pub(crate) struct Beat {
     pub(crate) waiter: Waiter,
     pub(crate) sent_at: Instant,
+}
+
+/// Commands about an acquisition that were not answered: they may have been executed, or will be.
+///
+/// While there are any, a copy may still come: the acquisition is withdrawn when its turn ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unanswered {
+    /// How many answers are awaited.
+    awaited: u16,
+    /// Whether an answer will never come.
+    lost: bool,
+}
+
+impl Unanswered {
+    /// One command is under way.
+    pub(super) fn one() -> Self {
+        Self { awaited: 1, lost: false }
+    }
+
+    /// A command is sent.
+    pub(super) fn on_send(&mut self) {
+        self.awaited = self.awaited.saturating_add(1);
+    }
+
+    /// A command was answered, or failed.
+    pub(super) fn on_reply<T>(&mut self, result: &Result<T, StoreError>) {
+        self.awaited = self.awaited.saturating_sub(1);
+        let is_unknown = |error: &StoreError| error.kind() == StoreErrorKind::Indeterminate;
+        self.lost |= result.as_ref().is_err_and(is_unknown);
+    }
+
+    /// An answer will never come, if `is_lost`.
+    pub(super) fn lose(&mut self, is_lost: bool) {
+        self.lost |= is_lost;
+    }
+
+    /// Whether an answer is awaited.
+    pub(super) fn is_awaited(self) -> bool {
+        self.awaited > 0
+    }
+
+    /// Whether there are any.
+    pub(super) fn is_any(self) -> bool {
+        self.is_awaited() || self.lost
+    }
+
+    /// What a new turn keeps of it.
+    pub(super) fn kept(self, env: &Env<'_>) -> Self {
+        let awaited = if (env.rules.remembers_unanswered)() { self.awaited } else { 0 };
+        Self { awaited, ..self }
+    }
 }

@@ -7,7 +7,7 @@ pub(crate) type Ticket = u64;
 
 /// The tasks of one runtime that wait for one name, in the order of their arrival.
 ///
-/// It takes no room while nobody waits: very many names are held, and few are waited for.
+/// It takes no room while no task waits: very many names are held, and few are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueue(Option<Box<Tasks>>);
 
@@ -78,7 +78,7 @@ impl LocalQueue {
         discarded
     }
 
-    /// Whoever is first, and the ttl it wants.
+    /// The first task, and the ttl it wants.
     pub(super) fn first(&self) -> Option<(Ticket, Ttl)> {
         let first = self.waiting()?.first_key_value();
         first.map(|(ticket, waiting)| (*ticket, waiting.ttl))
@@ -116,7 +116,7 @@ impl LocalQueue {
         })
     }
 
-    /// Sends everybody away; yields what wakes them.
+    /// Sends all tasks away; yields what wakes them.
     pub(super) fn dismiss(&mut self) -> Vec<Waker> {
         self.change(|tasks| {
             let waiting = std::mem::take(&mut tasks.waiting);
@@ -139,12 +139,12 @@ impl LocalQueue {
         self.waiting().map_or(0, BTreeMap::len)
     }
 
-    /// Whether nobody waits.
+    /// Whether no task waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting().is_none_or(BTreeMap::is_empty)
     }
 
-    /// Whether nobody waits, or has still to hear of a failure.
+    /// Whether no task waits, or has still to hear of a failure.
     pub(super) fn is_done(&self) -> bool {
         self.0.as_ref().is_none_or(|tasks| tasks.waiting.is_empty() && tasks.failed.is_empty())
     }

@@ -1,10 +1,11 @@
-use leasehold_core::{AcquisitionId, FenceToken, Instant, StoreError};
+use leasehold_core::{FenceToken, Instant, StoreError};
 use leasehold_watchdog::Watch;
 
-use crate::closing::rest;
+use crate::release::rest;
 
 use super::{
-    moment::Moment,
+    effects::TurnId,
+    env::Env,
     phase::Phase,
     queue::{Discarded, LocalQueue, Ticket},
     unheard,
@@ -13,9 +14,45 @@ use super::{
 /// The tasks of one runtime that want one name, and what the runtime has of it in Redis.
 ///
 /// A cohort lock: global between runtimes, local within one (Dice, Marathe and Shavit, "Lock
-/// Cohorting", 2012). Redis knows runtimes, memory knows tasks. Every method is an event:
-/// it changes the state and says in [`Effects`] what is to be done outside. Whenever a task waits,
-/// something is under way for it: a command, a heartbeat that falls due, or a turn.
+/// Cohorting", 2012). Redis knows runtimes, memory knows tasks. Whenever a task waits, something is
+/// under way for it: a command, a heartbeat that falls due, or a turn.
+///
+/// # Calling contract
+///
+/// A cohort neither reads a clock nor sends. The caller holds the lock of the name, and
+///
+/// 1. applies one event at a time: what a task does ([`join`](Self::join), [`poll`](Self::poll),
+///    [`leave`](Self::leave), [`on_release`](Self::on_release)), what the store answers
+///    ([`on_first_reply`](Self::on_first_reply), [`on_reply`](Self::on_reply),
+///    [`on_confirmation`](Self::on_confirmation), [`on_release_reply`](Self::on_release_reply)), what it
+///    pushes ([`on_grant`](Self::on_grant), [`on_gone`](Self::on_gone)), and what happens to the runtime
+///    ([`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
+///    [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close));
+/// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) of the event and drops
+///    what [`take_discarded`](Self::take_discarded) yields: wakers may call back;
+/// 3. sets a timer for [`look_at`](Self::look_at), and forgets the cohort when it
+///    [is done](Self::is_done).
+///
+/// # States and events
+///
+/// An empty field changes nothing. *Withdrawn* means that the id is taken back on the server.
+///
+/// | event | `Idle` | `Asking` | `Place` | `Turn` | `Releasing` |
+/// |---|---|---|---|---|---|
+/// | a task joins | → `Asking`: the task sends | it waits | it waits | it waits | it waits |
+/// | reply: granted | withdrawn | → `Turn`: offered to the first task | → `Turn` | known; a newer grant is withdrawn | |
+/// | reply: not yet | | → `Place` | next heartbeat | | |
+/// | reply: failed | | → `Place` | next heartbeat | | |
+/// | reply: refused | | → `Idle`: all fail | → `Idle`: all fail | | |
+/// | push of a grant | withdrawn | → `Turn` | → `Turn`; confirmed first if little belief is left | | → `Turn`, of the next id |
+/// | a task polls | | → `Place` when the answer takes long | | the offered task takes its token | |
+/// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
+/// | a lease is released | | | | offered to the next task, or → `Releasing` | |
+/// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
+/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | the runtime sends what its holder leaves |
+/// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
+/// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
+/// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
 #[derive(Debug)]
 pub(crate) struct Cohort {
     pub(super) queue: LocalQueue,
@@ -45,28 +82,19 @@ impl Cohort {
     }
 
     /// When to look next, if nothing happens before.
-    pub(crate) fn look_at(&self, m: &Moment<'_>) -> Option<Instant> {
+    pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
         match &self.phase {
-            Phase::Place(place) => place.due(m),
-            Phase::Asking(asking) => Some(asking.look_at(m)),
-            Phase::Turn(turn) => turn.stale_at(m),
-            Phase::Ending(ending) => ending.look_at(m),
+            Phase::Place(place) => place.due(env),
+            Phase::Asking(asking) => Some(asking.look_at(env)),
+            Phase::Turn(turn) => turn.stale_at(env),
+            Phase::Releasing(releasing) => releasing.look_at(env),
             Phase::Idle => None,
         }
     }
 
-    /// Whether the end of a turn is still to be answered.
-    pub(crate) fn is_ending(&self, id: AcquisitionId, first: FenceToken) -> bool {
-        matches!(&self.phase, Phase::Ending(ending)
-            if ending.turn.grant.id() == id && ending.turn.grant.first() == first)
-    }
-
-    /// What watches the turn of a grant, if that is the present one.
-    pub(crate) fn watch_of(&self, id: AcquisitionId, first: FenceToken) -> Option<Watch> {
-        match &self.phase {
-            Phase::Turn(turn) if turn.grant.id() == id && turn.grant.first() == first => turn.watch,
-            _ => None,
-        }
+    /// Whether a turn is being given back.
+    pub(crate) fn is_releasing(&self, turn: TurnId) -> bool {
+        matches!(&self.phase, Phase::Releasing(releasing) if releasing.turn.id() == turn)
     }
 
     /// What watches the present turn, if there is one.
@@ -77,7 +105,7 @@ impl Cohort {
         }
     }
 
-    /// How many tasks and runtimes stand before whoever came last.
+    /// How many tasks and runtimes stand before the task that came last.
     pub(crate) fn length(&self) -> u64 {
         let ahead = match &self.phase {
             Phase::Place(place) => place.ahead.unwrap_or(0),
@@ -95,11 +123,11 @@ impl Cohort {
         (self.queue.before(ticket), ahead)
     }
 
-    /// Whether somebody is known to have the lock, by what the server said or by the present turn.
-    pub(crate) fn is_known_taken(&self) -> bool {
+    /// Whether the lock is known to be held, by what the server said or by the present turn.
+    pub(crate) fn is_known_held(&self) -> bool {
         match &self.phase {
             Phase::Place(place) => place.ahead.is_some(),
-            Phase::Turn(_) | Phase::Ending(_) => true,
+            Phase::Turn(_) | Phase::Releasing(_) => true,
             Phase::Idle | Phase::Asking(_) => false,
         }
     }
@@ -109,13 +137,13 @@ impl Cohort {
     pub(crate) fn is_held_here(&self, now: Instant) -> bool {
         match &self.phase {
             Phase::Turn(_) => true,
-            Phase::Ending(ending) => rest(ending.closed_until, now).is_some(),
+            Phase::Releasing(releasing) => rest(releasing.closed_until, now).is_some(),
             Phase::Idle | Phase::Asking(_) | Phase::Place(_) => false,
         }
     }
 
     /// Whether the server said last that another runtime has the lock.
-    pub(crate) fn is_told_taken(&self) -> bool {
+    pub(crate) fn is_held_elsewhere(&self) -> bool {
         matches!(&self.phase, Phase::Place(place) if place.ahead.is_some())
     }
 
@@ -126,7 +154,7 @@ impl Cohort {
                 place.last_error.clone().or_else(|| place.is_unheard().then(unheard))
             }
             Phase::Asking(_) => Some(unheard()),
-            Phase::Ending(ending) => ending.repeated.then(unheard),
+            Phase::Releasing(releasing) => releasing.is_repeated.then(unheard),
             Phase::Turn(_) | Phase::Idle => None,
         }
     }

@@ -8,10 +8,10 @@ use leasehold_core::{
 use uuid::Uuid;
 
 use super::{
-    AfterLease, Again, Answer, Asked, Cohort, Effects, End, Joined, Moment, Numbers, Send,
-    Standing, Taken, Ticket, phase::Phase,
+    AfterLease, Answer, Cohort, Effects, Env, Lead, Numbers, Outgoing, Progress, Taken, Ticket,
+    TurnId, TurnRelease, phase::Phase,
 };
-use crate::{engine::Timing, seam::Rules};
+use crate::{seam::Rules, timing::Timing};
 
 /// A cohort with what surrounds it, at some instant.
 struct Scene {
@@ -35,9 +35,9 @@ impl Scene {
         }
     }
 
-    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &Moment<'_>) -> T) -> T {
+    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &Env<'_>) -> T) -> T {
         let Self { cohort, name, numbers, timing, rules, now } = self;
-        event(cohort, &Moment { name, now: *now, jitter: 0.0, numbers, timing, rules })
+        event(cohort, &Env { name, now: *now, jitter: 0.0, numbers, timing, rules })
     }
 
     fn pass(&mut self, millis: u64) {
@@ -45,28 +45,32 @@ impl Scene {
     }
 
     fn join(&mut self) -> Ticket {
-        match self.with(|cohort, m| cohort.join(m, Ttl::default(), false, Waker::noop())).0 {
-            Joined::Leads(ticket, _) | Joined::Waits(ticket) => ticket,
-            Joined::Settles | Joined::Taken => panic!("a task that waits is let in"),
-        }
+        self.join_as(false).0
     }
 
-    fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Asked {
+    fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
+        let join = |cohort: &mut Cohort, env: &Env<'_>| {
+            cohort.join::<()>(env, Ttl::default(), tries, Waker::noop()).0
+        };
+        self.with(join).expect("the task is let in")
+    }
+
+    fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {
         let answer = Answer { sent_at: self.now, result: Ok(answer) };
-        self.with(|cohort, m| cohort.asked(m, lead, false, answer)).0
+        self.with(|cohort, env| cohort.on_first_reply(env, lead, false, answer)).0
     }
 
     /// The first task's lease of a turn with tokens from `first` to `last`.
     fn granted(&mut self, lead: Ticket, first: u64, last: u64, contended: bool) -> Taken {
         match self.answer(lead, AcquireAnswer::Granted(grant(first, last, 30_000, contended))) {
-            Asked::Taken(taken) => taken,
+            Progress::Granted(taken) => taken,
             other => panic!("granted, and yet {other:?}"),
         }
     }
 
     fn queued(&mut self, lead: Ticket) {
         let place = Place { remaining: Duration::from_secs(30), ahead: 2 };
-        assert!(matches!(self.answer(lead, AcquireAnswer::Queued(place)), Asked::Waits));
+        assert!(matches!(self.answer(lead, AcquireAnswer::Queued(place)), Progress::Waits));
     }
 
     fn release(&mut self, token: u64) -> (AfterLease, Effects) {
@@ -77,7 +81,7 @@ impl Scene {
     fn release_closed(&mut self, token: u64, millis: Option<u64>) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
         let closed_until = millis.map(|millis| self.now + Duration::from_millis(millis));
-        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until, false))
+        self.with(|cohort, env| cohort.on_release(env, fence(token), until, closed_until, false))
     }
 
     /// Drops the guard of a lease: nobody waits to hear what became of it.
@@ -89,35 +93,45 @@ impl Scene {
     fn drop_closed(&mut self, token: u64, millis: Option<u64>) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
         let closed_until = millis.map(|millis| self.now + Duration::from_millis(millis));
-        self.with(|cohort, m| cohort.released(m, fence(token), until, closed_until, true))
+        self.with(|cohort, env| cohort.on_release(env, fence(token), until, closed_until, true))
     }
 
     /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
-    fn depart(&mut self, end: &End) -> Option<Ticket> {
-        let next = self.with(|cohort, m| cohort.depart(m, end.id, end.first));
-        next.map(|next| next.id.number())
+    fn send(&mut self, release: &TurnRelease) -> Option<Ticket> {
+        let next = self.with(|cohort, env| cohort.on_release_send(env, release.turn));
+        next.expect("it is awaited").map(|next| next.id.number())
     }
 
-    fn stand(&mut self, ticket: Ticket) -> Standing {
-        self.with(|cohort, m| cohort.stand(m, ticket, Waker::noop())).0
+    /// A release was answered; whether another copy is to be sent.
+    fn released(
+        &mut self,
+        release: &TurnRelease,
+        result: Result<ReleaseAnswer, StoreError>,
+    ) -> (bool, Effects) {
+        let answer = Answer { sent_at: self.now, result };
+        self.with(|cohort, env| cohort.on_release_reply(env, release.turn, answer))
+    }
+
+    fn poll(&mut self, ticket: Ticket) -> Progress<Taken> {
+        self.with(|cohort, env| cohort.poll(env, ticket, Waker::noop())).0
     }
 
     /// The token that a task takes.
     fn takes(&mut self, ticket: Ticket) -> u64 {
-        match self.stand(ticket) {
-            Standing::Takes(taken) => taken.token.get(),
+        match self.poll(ticket) {
+            Progress::Granted(taken) => taken.token.get(),
             other => panic!("{ticket} takes nothing: {other:?}"),
         }
     }
 
     fn waits(&mut self, ticket: Ticket) {
-        assert!(matches!(self.stand(ticket), Standing::Waits));
+        assert!(matches!(self.poll(ticket), Progress::Waits));
     }
 
     /// A push of a grant that names heartbeat `number`.
     fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
         let id = self.numbers.known(id);
-        self.with(|cohort, m| cohort.pushed(m, id, granted, number))
+        self.with(|cohort, env| cohort.on_grant(env, id, granted, number))
     }
 }
 
@@ -135,9 +149,9 @@ fn withdrawn(effects: &Effects) -> Vec<Ticket> {
     effects.withdraw.iter().map(|(id, _)| id.number()).collect()
 }
 
-fn end_of(effects: &Effects) -> End {
+fn release_of(effects: &Effects) -> TurnRelease {
     match &effects.send {
-        Some(Send::End(end)) => *end,
+        Some(Outgoing::Release(release)) => *release,
         other => panic!("the turn ends, and yet {other:?} is sent"),
     }
 }
@@ -149,7 +163,7 @@ fn alone_a_turn_is_one_lease_and_its_end_is_the_holders() {
     let taken = scene.granted(lead, 10, 20, false);
     assert_eq!((taken.token, taken.turn.id().number()), (fence(10), lead));
     let (after, effects) = scene.release(10);
-    assert!(matches!(after, AfterLease::Ends(end) if end.next.is_none()));
+    assert!(matches!(after, AfterLease::Ends(_)));
     assert!(effects.send.is_none());
 }
 
@@ -159,16 +173,15 @@ fn whoever_drops_a_guard_and_comes_back_queues_with_the_release() {
     let lead = scene.join();
     let _ = scene.granted(lead, 10, 25, true);
     let (after, effects) = scene.drop_lease(10);
-    let end = end_of(&effects);
-    assert!(matches!(after, AfterLease::Driven) && end.next.is_none());
+    let end = release_of(&effects);
+    assert!(matches!(after, AfterLease::Dropped));
     let back = scene.join();
-    let next = scene.depart(&end);
+    let next = scene.send(&end);
     assert!(next > Some(back), "under a fresh id");
-    assert_eq!(scene.depart(&end), next, "the same with every copy");
+    assert_eq!(scene.send(&end), next, "the same with every copy");
     scene.waits(back);
     let granted = ReleaseAnswer::NextGranted(grant(30, 40, 3000, false));
-    let answer = Answer { sent_at: scene.now, result: Ok(granted) };
-    let _ = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+    let _ = scene.released(&end, Ok(granted));
     assert_eq!(scene.takes(back), 30);
 }
 
@@ -178,10 +191,10 @@ fn whoever_comes_when_the_release_was_sent_does_not_queue_with_it() {
     let lead = scene.join();
     let _ = scene.granted(lead, 10, 25, true);
     let (_, effects) = scene.drop_lease(10);
-    let end = end_of(&effects);
-    assert_eq!(scene.depart(&end), None);
+    let end = release_of(&effects);
+    assert_eq!(scene.send(&end), None);
     scene.join();
-    assert_eq!(scene.depart(&end), None);
+    assert_eq!(scene.send(&end), None);
 }
 
 #[test]
@@ -191,9 +204,10 @@ fn whoever_comes_while_a_lease_is_given_back_asks_as_soon_as_that_is_answered() 
     let _ = scene.granted(lead, 10, 20, false);
     let (AfterLease::Ends(end), _) = scene.release(10) else { panic!("its holder ends it") };
     let late = scene.join();
-    let answer = Answer { sent_at: scene.now, result: Ok(ReleaseAnswer::Released) };
-    let (_, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
-    assert!(matches!(effects.send, Some(Send::Ask(beat)) if beat.waiter.id.number() > late));
+    let (_, effects) = scene.released(&end, Ok(ReleaseAnswer::Released));
+    assert!(
+        matches!(effects.send, Some(Outgoing::Heartbeat(beat)) if beat.waiter.id.number() > late)
+    );
 }
 
 #[test]
@@ -204,14 +218,13 @@ fn a_release_that_was_refused_is_withdrawn_unless_the_lock_is_to_stay_closed() {
         let lead = scene.join();
         let _ = scene.granted(lead, 10, 20, false);
         let (_, effects) = scene.drop_closed(10, closed);
-        let end = end_of(&effects);
-        scene.depart(&end);
+        let end = release_of(&effects);
+        scene.send(&end);
         scene.join();
-        let answer = Answer { sent_at: scene.now, result: Err(refusal()) };
-        let (_, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
+        let (_, effects) = scene.released(&end, Err(refusal()));
         let withdrawn = withdrawn(&effects);
         assert_eq!(withdrawn, if closed.is_none() { vec![lead] } else { vec![] });
-        assert!(scene.with(Cohort::tick).0.is_some(), "whoever came later asks");
+        assert!(scene.with(Cohort::on_timer).0.is_some(), "whoever came later asks");
     }
 }
 
@@ -238,8 +251,8 @@ fn while_others_wait_only_those_are_served_who_waited_when_the_turn_began() {
     let _ = scene.release(10);
     assert_eq!(scene.takes(second), 11);
     let (_, effects) = scene.release(11);
-    let next = end_of(&effects).next.expect("the late one queues anew");
-    assert!(next.id.number() > late, "under a fresh id");
+    let next = scene.send(&release_of(&effects)).expect("the late one queues anew");
+    assert!(next > late, "under a fresh id");
     scene.waits(late);
 }
 
@@ -251,7 +264,7 @@ fn a_turn_ends_when_its_tokens_or_its_time_are_used_up() {
         scene.granted(first, 10, last, false);
         scene.pass(millis);
         let (_, effects) = scene.release(10);
-        assert!(end_of(&effects).next.is_some());
+        assert!(scene.send(&release_of(&effects)).is_some());
         scene.waits(second);
     }
 }
@@ -262,7 +275,7 @@ fn an_offer_that_is_cancelled_goes_to_the_next_task_and_its_token_is_spent() {
     let [first, second, third] = [scene.join(), scene.join(), scene.join()];
     let _ = scene.granted(first, 10, 20, false);
     let _ = scene.release(10);
-    let _ = scene.with(|cohort, m| cohort.leave(m, second));
+    let _ = scene.with(|cohort, env| cohort.leave(env, second));
     assert_eq!(scene.takes(third), 12);
 }
 
@@ -273,9 +286,9 @@ fn an_offer_that_nobody_takes_ends_the_turn_and_sends_the_task_away() {
     let _ = scene.granted(first, 10, 20, false);
     let _ = scene.release(10);
     scene.pass(1500);
-    let (_, effects) = scene.with(Cohort::tick);
-    assert!(end_of(&effects).next.is_none());
-    assert!(matches!(scene.stand(second), Standing::Dropped));
+    let (_, effects) = scene.with(Cohort::on_timer);
+    assert!(scene.send(&release_of(&effects)).is_none());
+    assert!(matches!(scene.poll(second), Progress::Dismissed));
 }
 
 #[test]
@@ -283,7 +296,7 @@ fn whoever_leaves_a_place_last_takes_it_along_for_good() {
     let mut scene = Scene::new();
     let lead = scene.join();
     scene.queued(lead);
-    let effects = scene.with(|cohort, m| cohort.leave(m, lead));
+    let effects = scene.with(|cohort, env| cohort.leave(env, lead));
     assert_eq!(withdrawn(&effects), [lead]);
     assert!(scene.cohort.is_done());
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
@@ -311,11 +324,11 @@ fn a_push_counts_from_its_heartbeat_and_one_that_is_gone_costs_no_place() {
     scene.queued(lead);
     scene.pass(3100);
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
-    let Some(Send::Confirm(doubtful)) = effects.send else { panic!("it is confirmed first") };
+    let Some(Outgoing::Confirm(doubtful)) = effects.send else { panic!("it is confirmed first") };
     scene.waits(lead);
     let answer = Answer { sent_at: scene.now, result: Ok(RenewAnswer::Gone) };
-    let _ = scene.with(|cohort, m| cohort.confirmed(m, doubtful, answer));
-    let beat = scene.with(Cohort::tick).0.expect("it asks again at once");
+    let _ = scene.with(|cohort, env| cohort.on_confirmation(env, doubtful, answer));
+    let beat = scene.with(Cohort::on_timer).0.expect("it asks again at once");
     assert_eq!(beat.waiter.id.number(), lead, "under the same id");
 }
 
@@ -325,17 +338,16 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let [first, second] = [scene.join(), scene.join()];
     let _ = scene.granted(first, 10, 10, false);
     let (_, effects) = scene.release(10);
-    let end = end_of(&effects);
+    let end = release_of(&effects);
     let lost = StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "repeat it");
-    let answer = Answer { sent_at: scene.now, result: Err(lost) };
-    let (again, _) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
-    assert_eq!(again, Again::Yes);
+    assert!(scene.send(&end).is_some());
+    let (again, _) = scene.released(&end, Err(lost));
+    assert!(again);
     scene.pass(100);
     let sent_at = scene.now;
     let granted = ReleaseAnswer::NextGranted(grant(30, 40, 3000, false));
-    let answer = Answer { sent_at, result: Ok(granted) };
-    let _ = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
-    let Standing::Takes(taken) = scene.stand(second) else { panic!("it is the second's turn") };
+    let _ = scene.released(&end, Ok(granted));
+    let Progress::Granted(taken) = scene.poll(second) else { panic!("it is the second's turn") };
     assert_eq!(taken.until, sent_at + Duration::from_millis(2970));
 }
 
@@ -348,14 +360,13 @@ fn a_lock_that_stays_closed_ends_the_turn_and_whoever_waits_asks_anew_after_that
     let AfterLease::Ends(end) = after else {
         panic!("its holder hears what comes of it: {after:?}")
     };
-    assert!(end.next.is_none() && end.closed_until.is_some());
+    assert!(end.closed_until.is_some());
     scene.waits(second);
     let kept = ReleaseAnswer::Kept { remaining: Duration::from_secs(5) };
-    let answer = Answer { sent_at: scene.now, result: Ok(kept) };
-    let (again, effects) = scene.with(|cohort, m| cohort.ended(m, end.id, end.first, answer));
-    assert!(again == Again::No && effects.withdraw.is_empty());
+    let (again, effects) = scene.released(&end, Ok(kept));
+    assert!(!again && effects.withdraw.is_empty());
     scene.waits(second);
-    let Some(Send::Ask(beat)) = effects.send else { panic!("it asks at once") };
+    let Some(Outgoing::Heartbeat(beat)) = effects.send else { panic!("it asks at once") };
     assert!(beat.waiter.id.number() > second, "under a fresh id");
 }
 
@@ -375,8 +386,8 @@ fn whoever_gave_a_kept_lock_back_and_looks_no_more_is_replaced_with_the_same_com
     let _ = scene.granted(first, 10, 20, false);
     let (AfterLease::Ends(end), _) = scene.release_closed(10, Some(60_000)) else { panic!() };
     scene.pass(3_000);
-    let (_, effects) = scene.with(Cohort::tick);
-    assert_eq!(end_of(&effects).closed_until, end.closed_until);
+    let (_, effects) = scene.with(Cohort::on_timer);
+    assert_eq!(release_of(&effects).closed_until, end.closed_until);
 }
 
 #[test]
@@ -389,8 +400,9 @@ fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
             turn.unanswered.lose(true);
         }
         let closed_until = closed_for.map(|time| scene.now + time);
-        let effects = scene
-            .with(|cohort, m| cohort.turn_lost(m, &taken.turn, LossReason::Shutdown, closed_until));
+        let effects = scene.with(|cohort, env| {
+            cohort.on_lost(env, TurnId::of(&taken.turn), LossReason::Shutdown, closed_until)
+        });
         assert_eq!(withdrawn(&effects), taken_back);
     }
 }
@@ -405,7 +417,7 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     let mut heard = |first| {
         let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
         let answer = Answer { sent_at: scene.now, result };
-        scene.with(|cohort, m| cohort.heard(m, id, answer))
+        scene.with(|cohort, env| cohort.on_reply(env, id, answer))
     };
     assert!(heard(10).withdraw.is_empty(), "the same grant is no news");
     assert!(heard(5).withdraw.is_empty(), "an older one ran out before this one");
@@ -416,15 +428,14 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
 #[test]
 fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
     let mut scene = Scene::new();
-    let joined = scene.with(|cohort, m| cohort.join(m, Ttl::default(), true, Waker::noop())).0;
-    let Joined::Leads(lead, _) = joined else { panic!("{joined:?}") };
+    let (lead, _) = scene.join_as(true);
     let id = scene.numbers.known(lead);
-    let gone = scene.with(|cohort, m| cohort.turn_gone(m, id, fence(10)));
+    let gone = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
     assert!(gone.withdraw.is_empty());
     let result = Ok(AcquireAnswer::Granted(grant(10, 10, 30_000, false)));
     let answer = Answer { sent_at: scene.now, result };
-    let (asked, effects) = scene.with(|cohort, m| cohort.asked(m, lead, true, answer));
-    assert!(matches!(asked, Asked::Failed(_)), "{asked:?}");
+    let (asked, effects) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, true, answer));
+    assert!(matches!(asked, Progress::Failed(_)), "{asked:?}");
     assert_eq!(withdrawn(&effects), [lead]);
     assert!(scene.cohort.is_done());
 }
@@ -437,15 +448,15 @@ fn a_late_failure_puts_no_heartbeat_off() {
     scene.queued(lead);
     let failure = || StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "wait");
     for round in 0..8 {
-        let due = scene.with(|cohort, m| cohort.look_at(m)).expect("a place is asked for");
+        let due = scene.with(|cohort, env| cohort.look_at(env)).expect("a place is asked for");
         scene.now = due.max(scene.now);
         let sent_at = scene.now;
-        let (beat, _) = scene.with(Cohort::tick);
+        let (beat, _) = scene.with(Cohort::on_timer);
         let id = beat.expect("a heartbeat is due").waiter.id;
         scene.pass(700);
         let answer = Answer { sent_at, result: Err(failure()) };
-        let _ = scene.with(|cohort, m| cohort.heard(m, id, answer));
-        let next = scene.with(|cohort, m| cohort.look_at(m)).expect("a place is asked for");
+        let _ = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
+        let next = scene.with(|cohort, env| cohort.look_at(env)).expect("a place is asked for");
         let after = next.saturating_since(sent_at);
         assert!(after <= Duration::from_millis(750), "round {round}: {after:?}");
     }

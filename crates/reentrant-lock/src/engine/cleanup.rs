@@ -1,100 +1,129 @@
-use std::sync::Arc;
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
 
-use leasehold_core::{Instant, StoreError};
-use tokio::{select, sync::oneshot};
+use leasehold_core::{Instant, Sleep, StoreError};
+use leasehold_watchdog::HeldLease;
 
-use crate::closing::Copies;
+use crate::{
+    cohort::{TurnId, unheard},
+    release::Outcome,
+};
 
 use super::{
     core::Engine,
-    job::{Job, Task, Told},
-    reaper::Announced,
+    sending::{Job, Sending},
 };
 
-/// A job that goes to the reaper when this is dropped, unless it is done before.
+/// A job in the hands of the task that waits for it; dropped before it is done, it goes on in the
+/// runtime from where it stands.
 ///
-/// Made before an await, it makes sure that a cancelled future leaves nothing undone. From then on
-/// the job counts as pending, so that a shutdown waits for it, whoever does it in the end.
-#[derive(Debug)]
-#[must_use = "dropped at once, it hands its job to the reaper at once"]
+/// Made before an await, it makes sure that a cancelled future leaves nothing undone. It counts as
+/// pending from then on. Never drop it inside of a lock of the engine.
+#[must_use = "dropped at once, it goes on in the runtime"]
 pub(crate) struct Cleanup {
     engine: Arc<Engine>,
-    job: Option<(Announced, Job)>,
+    number: u64,
+    /// The lease whose turn ends with it, and whose holder waits for the answer.
+    attended: Option<Arc<HeldLease>>,
+    work: Option<Work>,
 }
 
+type Work = Pin<Box<dyn Future<Output = Result<Outcome, StoreError>> + Send>>;
+
 impl Cleanup {
-    pub(crate) fn armed(engine: &Arc<Engine>, job: Job) -> Self {
-        let announced = engine.reaper.announce(&job);
-        Self { engine: Arc::clone(engine), job: Some((announced, job)) }
+    /// Makes a job ready; `None` when too many are pending.
+    pub(crate) fn armed(
+        engine: &Arc<Engine>,
+        job: Job,
+        attended: Option<Arc<HeldLease>>,
+    ) -> Option<Self> {
+        let sending = Sending::new(engine, job)?;
+        let number = sending.number();
+        let (engine, work) = (Arc::clone(engine), Some(Box::pin(sending.run()) as Work));
+        Some(Self { engine, number, attended, work })
     }
 
-    /// The job is the release of a lease that could be believed until `until`: after a copy
-    /// without an answer, "gone" means that it was released.
-    pub(crate) fn was_believed(mut self, until: Instant, unattended_at: Instant) -> Self {
-        if let Some((_, Job { task: Task::Release { copies, .. }, .. })) = &mut self.job {
-            *copies = Some(Copies::new(until, unattended_at));
-        }
-        self
-    }
-
-    /// Does the job, within the time of one attempt: tries once, and leaves the rest to the
-    /// reaper, whose answer is told if it comes in time.
+    /// Waits until the job is done, or `until`, which is the deadline of the first attempt. The job goes
+    /// on in the runtime then.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the server has not answered by then. The reaper goes on, unless trying
-    /// again does not mend the error.
+    /// [`StoreError`] when the server has refused, or has not answered in time.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the job to the reaper.
-    pub(crate) async fn confirm(mut self) -> Result<Told, StoreError> {
-        let engine = Arc::clone(&self.engine);
-        let Some((_, job)) = &mut self.job else { return Ok(Told::Done) };
-        let answers_by = engine.clock.now() + job.timeout;
-        let attempt = job.attempt(&*engine.store, &*engine.clock).await;
-        let error = match engine.counted(attempt) {
-            Ok(told) => {
-                self.settle(Some(told));
-                return Ok(told);
-            }
-            Err(error) if error.kind().is_transient() => error,
-            Err(error) => {
-                self.settle(None);
-                return Err(error);
-            }
-        };
-        if engine.clock.now() >= answers_by {
-            return Err(error);
-        }
-        let (waits, told) = oneshot::channel();
-        job.waits = Some(waits);
-        drop(self);
-        select! {
-            biased;
-            told = told => told.map_err(|_| error),
-            () = engine.clock.sleep_until(answers_by) => Err(error),
-        }
+    /// Dropping the future leaves the job to the runtime.
+    pub(crate) async fn confirm(self, until: Instant) -> Result<Outcome, StoreError> {
+        self.wait(until, true, true).await
     }
 
-    /// The work was done in another way.
-    pub(crate) fn disarm(self) {
-        self.settle(Some(Told::Done));
+    /// Waits until the first attempt was answered or has failed, or `until`; without a timer if that
+    /// `is_its_deadline`.
+    ///
+    /// # Errors
+    ///
+    /// As [`confirm`](Self::confirm).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`confirm`](Self::confirm).
+    pub(crate) async fn attempt(
+        self,
+        until: Instant,
+        is_its_deadline: bool,
+    ) -> Result<Outcome, StoreError> {
+        self.wait(until, is_its_deadline, false).await
     }
 
-    /// The job is over; a shutdown reports one that the server has not answered.
-    fn settle(mut self, told: Option<Told>) {
-        if let Some((announced, job)) = self.job.take() {
-            let outcome = job.done(told);
-            self.engine.reaper.retract(announced, &job, outcome);
-        }
+    async fn wait(
+        mut self,
+        until: Instant,
+        mut ends_by_itself: bool,
+        waits_for_more: bool,
+    ) -> Result<Outcome, StoreError> {
+        let mut timer = None::<Sleep>;
+        poll_fn(|cx| {
+            let Some(work) = &mut self.work else { return Poll::Ready(Err(unheard())) };
+            if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                self.work = None;
+                return Poll::Ready(result);
+            }
+            let pending = &self.engine.pending;
+            if !waits_for_more && let Some(failure) = pending.failure(self.number) {
+                return Poll::Ready(Err(failure));
+            }
+            // The first attempt has a deadline of its own: as a rule no timer is needed.
+            if std::mem::take(&mut ends_by_itself) {
+                return Poll::Pending;
+            }
+            let clock = &self.engine.clock;
+            let timer = timer.get_or_insert_with(|| clock.sleep_until(until));
+            if timer.as_mut().poll(cx).is_pending() && clock.now() < until {
+                return Poll::Pending;
+            }
+            Poll::Ready(Err(pending.failure(self.number).unwrap_or_else(unheard)))
+        })
+        .await
     }
 }
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        if let Some((announced, job)) = self.job.take() {
-            self.engine.reaper.take_announced(announced, job);
+        let Some(work) = self.work.take() else { return };
+        if let Some(lease) = &self.attended {
+            self.engine.on_release_left(lease.name(), TurnId::of(lease.turn()));
         }
+        drop(self.engine.handle().spawn(work));
+    }
+}
+
+impl fmt::Debug for Cleanup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cleanup").field("number", &self.number).finish_non_exhaustive()
     }
 }

@@ -1,27 +1,29 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    hash::RandomState,
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
-    StoreError,
+    AcquisitionId, Clock, Entropy, FenceToken, Instant, LockName, LockStore, RuntimeId,
+    RuntimeLabel, StoreError, Ttl,
     metric::Metrics,
     outage::{OutageWatch, WatchedStore},
-    store::{ForceRelease, ForceReleaseAnswer, Inspection},
+    store::{ForceRelease, ForceReleaseAnswer},
 };
-use leasehold_watchdog::{Common, TurnKeeper, Watchdog, Watches};
+use leasehold_watchdog::{Common, Watchdog, Watches};
+use tokio::{runtime::Handle, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    cohort::Numbers,
-    driver::{Cohorts, Heartbeats, HeartbeatsTask, Shared},
-    owner::Owner,
-    seam::Rules,
-};
+use crate::{blocked::Ration, cohort::Numbers, seam::Rules, timing::Timing};
 
 use super::{
-    drain::Drain, executor::Executor, reaper::Reaper, timing::Timing, watermarks::Watermarks,
+    agenda::Agenda, executor::Executor, heartbeats::Heartbeats, listener::Keeper, pending::Pending,
+    shutdown::Drain, table::Shard, watermarks::Watermarks,
 };
 
 /// What an [`Engine`] is made of.
@@ -41,120 +43,118 @@ pub struct EngineParts {
     pub label: RuntimeLabel,
     /// The times that hold for all locks.
     pub timing: Timing,
-    /// The decisions of its rules; the real ones unless a test wants to see what else would come
-    /// of it.
+    /// The decisions of its rules; the real ones, unless a test replaces one.
     #[doc(hidden)]
     pub rules: Rules,
 }
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
+///
+/// An event is applied to a cohort under the lock of the name's shard; what follows from it is done
+/// afterwards, outside of the lock. Inside it, no lock is taken that calls back.
 pub struct Engine {
     pub(crate) store: Arc<dyn LockStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) cohorts: Arc<Cohorts>,
-    pub(crate) reaper: Reaper,
-    pub(crate) closed: CancellationToken,
-    pub(super) drain: Drain,
+    pub(crate) watches: Arc<Watches>,
+    /// The commands that the server has not confirmed.
+    pub(crate) pending: Pending,
+    pub(crate) watermarks: Watermarks,
     pub(crate) label: RuntimeLabel,
     pub(crate) timing: Timing,
-    runtime_id: RuntimeId,
-    // Each ends its task.
+    pub(crate) numbers: Numbers,
+    pub(crate) rules: Rules,
+    /// Commands that no task waits for: only so many are sent at a time.
+    pub(crate) background: Semaphore,
+    /// Cancelled when the runtime gives no new leases.
+    pub(crate) closed: CancellationToken,
+    /// The waits that were reported.
+    pub(crate) reports: Mutex<Ration>,
+    /// The calls that may wait for their own process, and were warned of.
+    pub(crate) suspects: Mutex<Ration>,
+    /// The runs that succeeded without a confirmation, and were warned of.
+    pub(crate) unconfirmed: Mutex<Ration>,
+    pub(super) shards: Vec<Shard>,
+    pub(super) hasher: RandomState,
+    pub(super) agenda: Arc<Agenda>,
+    pub(super) is_closed: AtomicBool,
+    pub(super) drain: Drain,
+    pub(super) me: Weak<Self>,
+    listening: OnceLock<()>,
+    // Ends its task.
     _watchdog: Watchdog,
-    _heartbeats: HeartbeatsTask,
-    _executor: Executor,
+    executor: Executor,
 }
 
 impl Engine {
+    /// How many locks the names are spread over.
+    pub(super) const SHARDS: usize = 16;
+    /// How many commands that no task waits for are sent at a time.
+    const BACKGROUND: usize = 64;
+
     /// Starts the background tasks.
     pub fn start(parts: EngineParts) -> Arc<Self> {
         let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
             parts;
         let metrics = Arc::new(Metrics::default());
         let common = Common::new(Arc::clone(&clock), rules.watchdog);
+        // Every command of this runtime passes here.
         let outages = Arc::clone(common.outages());
-        // Whatever this runtime sends passes here.
         let store: Arc<dyn LockStore> = Arc::new(WatchedStore::new(store, outages));
-        let reaper = Reaper::start(
-            &executor,
-            Arc::clone(&store),
-            Arc::clone(&clock),
-            Arc::clone(&entropy),
-            Arc::clone(&metrics),
-        );
-        let cohorts = Cohorts::new(Shared {
-            store: Arc::clone(&store),
-            clock: Arc::clone(&clock),
-            entropy: Arc::clone(&entropy),
-            metrics: Arc::clone(&metrics),
-            watches: Watches::new(common, Arc::clone(&entropy)),
-            reaper: reaper.clone(),
-            watermarks: Watermarks::default(),
-            label: label.clone(),
-            timing,
-            numbers: Numbers::new(runtime_id),
-            rules,
-            runtime: executor.handle().clone(),
-            reports: Mutex::default(),
-            suspects: Mutex::default(),
-            unconfirmed: Mutex::default(),
-        });
-        let watchdog = Watchdog::start(
-            executor.handle(),
-            cohorts.shared.watches.clone(),
-            Arc::clone(&store),
-            Arc::clone(&cohorts) as Arc<dyn TurnKeeper>,
-            Arc::clone(&metrics),
-        );
-        Arc::new(Self {
+        let watches = Watches::new(common, Arc::clone(&entropy));
+        let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
+            _watchdog: Watchdog::start(
+                executor.handle(),
+                watches.clone(),
+                Arc::clone(&store),
+                Arc::new(Keeper(Weak::clone(me))),
+                Arc::clone(&metrics),
+            ),
             store,
             clock,
             entropy,
             metrics,
-            reaper,
-            closed: CancellationToken::new(),
-            drain: Drain::default(),
+            watches,
+            pending: Pending::default(),
+            watermarks: Watermarks::default(),
             label,
             timing,
-            runtime_id,
-            _watchdog: watchdog,
-            _heartbeats: Heartbeats::start(&cohorts),
-            _executor: executor,
-            cohorts,
-        })
-    }
-
-    /// A new owner, who may re-enter what it holds.
-    pub fn owner(&self) -> Owner {
-        Owner::new(self.runtime_id)
+            numbers: Numbers::new(runtime_id),
+            rules,
+            background: Semaphore::new(Self::BACKGROUND),
+            closed: CancellationToken::new(),
+            reports: Mutex::default(),
+            suspects: Mutex::default(),
+            unconfirmed: Mutex::default(),
+            shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            agenda: Arc::default(),
+            is_closed: AtomicBool::new(false),
+            drain: Drain::default(),
+            me: Weak::clone(me),
+            listening: OnceLock::new(),
+            executor,
+        });
+        Heartbeats::start(&engine);
+        engine
     }
 
     /// Who this runtime is.
     pub fn runtime_id(&self) -> RuntimeId {
-        self.runtime_id
+        self.numbers.runtime_id()
     }
 
-    /// Tells who holds a lock, and who waits for it.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the store cannot tell.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is changed; dropping the future only forgets the answer.
-    pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
-        self.inspect_until(name, self.command_deadline()).await
-    }
-
-    /// The same, with an answer at `deadline` at the latest.
-    pub(crate) async fn inspect_until(
-        &self,
-        name: &LockName,
-        deadline: Instant,
-    ) -> Result<Inspection, StoreError> {
-        self.cohorts.shared.inspect(name, deadline).await
+    /// Counts what is kept.
+    pub fn footprint(&self) -> Footprint {
+        let (names, waiting) = self.count();
+        Footprint {
+            watched: self.watches.watched(),
+            names,
+            waiting,
+            pending: self.pending.len(),
+            watermarks: self.watermarks.len(),
+        }
     }
 
     /// Ends the lease that an inspection showed, and no other.
@@ -171,31 +171,36 @@ impl Engine {
         &self,
         name: &LockName,
         id: AcquisitionId,
-        fence: leasehold_core::FenceToken,
+        fence: FenceToken,
     ) -> Result<ForceReleaseAnswer, StoreError> {
-        let deadline = self.command_deadline();
+        let deadline = self.clock.now() + self.timing.command_timeout;
         let command = ForceRelease { name, id, fence, deadline };
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
         let answer = self.counted(self.store.force_release(command).await)?;
-        if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id {
-            self.cohorts.force_released(name, id, fence);
+        if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
+            self.on_gone(name, id, fence);
         }
         Ok(answer)
     }
 
-    /// Whether the tasks of this runtime have ended: nothing is renewed, and nobody is asked for.
+    /// Listens to what the store tells this runtime, from the first call on.
+    pub(super) fn listen(&self) {
+        self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
+    }
+
+    /// Where background tasks run.
+    pub(crate) fn handle(&self) -> &Handle {
+        self.executor.handle()
+    }
+
+    /// Whether the tasks of this runtime have ended: no lease is renewed, and no place is kept.
     pub(crate) fn has_stopped(&self) -> bool {
-        self.cohorts.shared.watches.have_stopped() || self.cohorts.is_closed()
+        self.watches.have_stopped() || self.is_closed.load(Ordering::SeqCst)
     }
 
     /// What is known of the server's outages.
     pub(crate) fn outages(&self) -> &OutageWatch {
-        self.cohorts.shared.watches.common().outages()
-    }
-
-    /// A number for a change of holds, above those before.
-    pub(crate) fn change_number(&self) -> u64 {
-        self.cohorts.shared.numbers.change()
+        self.watches.common().outages()
     }
 
     /// Passes an answer on, and counts it if it is an error.
@@ -203,8 +208,22 @@ impl Engine {
         answer.inspect_err(|error| self.metrics.store().error(error.kind()))
     }
 
-    fn command_deadline(&self) -> Instant {
-        self.clock.now() + self.timing.command_timeout
+    /// How long a command may take that carries a place.
+    pub(crate) fn place_deadline(&self, ttl: Ttl) -> Duration {
+        let Self { timing, rules, .. } = self;
+        (rules.place_deadline)(timing.heartbeat_time(ttl), timing.command_deadline(ttl))
+    }
+
+    /// By when a command about a lease of this ttl is answered, if it is sent now.
+    pub(crate) fn command_deadline(&self, ttl: Ttl) -> Instant {
+        self.clock.now() + self.timing.command_deadline(ttl)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // The watchdog ends with its handle.
+        self.agenda.stop();
     }
 }
 
@@ -212,8 +231,25 @@ impl Engine {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
-            .field("runtime_id", &self.runtime_id)
+            .field("runtime_id", &self.runtime_id())
             .field("label", &self.label)
             .finish_non_exhaustive()
     }
+}
+
+/// How much a runtime keeps in memory; everything shrinks when names go idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Footprint {
+    /// Turns that the watchdog watches: locks that this runtime holds.
+    pub watched: usize,
+    /// Names that tasks of this runtime hold or wait for.
+    pub names: usize,
+    /// Tasks that wait for a lock.
+    pub waiting: usize,
+    /// Commands that the server has not confirmed yet: releases, withdrawals, counts of holds.
+    pub pending: usize,
+    /// Names whose last fence is remembered; idle ones are forgotten within 20 minutes of use of
+    /// the runtime.
+    pub watermarks: usize,
 }

@@ -2,19 +2,18 @@ use std::{
     future::Future,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use leasehold_core::Clock;
+use leasehold_core::{Clock, Instant, Sleep};
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
     task::{JoinError, JoinHandle},
 };
-
-use super::home_clock::HomeClock;
 
 /// The tokio runtime on which connections, renewals and cleanup live.
 ///
@@ -89,7 +88,7 @@ impl Executor {
     #[must_use]
     pub fn clock(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
         match self.thread {
-            Some(_) => Arc::new(HomeClock::new(clock, self.clone())),
+            Some(_) => Arc::new(HomeClock { clock, executor: self.clone() }),
             None => clock,
         }
     }
@@ -106,5 +105,51 @@ struct Running<T>(JoinHandle<T>);
 impl<T> Drop for Running<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// A clock whose timers live on an executor, whatever polls them.
+///
+/// A tokio timer belongs to the runtime in which it is first polled: it panics outside of tokio, and
+/// when that runtime is gone. These timers belong to the executor, and keep its thread for as long as
+/// they live; tasks that hold this clock end with their owner, so they do not keep it for ever.
+#[derive(Debug)]
+struct HomeClock {
+    clock: Arc<dyn Clock>,
+    executor: Executor,
+}
+
+struct HomeSleep {
+    // Dropped first: it belongs to the executor.
+    sleep: Sleep,
+    executor: Executor,
+}
+
+impl Clock for HomeClock {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        let executor = self.executor.clone();
+        let sleep = {
+            let _inside = executor.handle().enter();
+            self.clock.sleep_until(at)
+        };
+        Box::pin(HomeSleep { sleep, executor })
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.clock.unix_time()
+    }
+}
+
+impl Future for HomeSleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { sleep, executor } = &mut *self;
+        let _inside = executor.handle().enter();
+        sleep.as_mut().poll(cx)
     }
 }

@@ -1,27 +1,27 @@
-//! What the locks of one runtime share: the store, the watchdog, the reaper, and memory of fences.
+//! What the locks of one runtime share: it applies events to the cohorts of all names, and carries
+//! out what follows.
 
-mod backoff;
+mod agenda;
 mod cleanup;
 mod core;
-mod drain;
 mod executor;
-mod footprint;
-mod home_clock;
-mod job;
+mod heartbeats;
+mod inspect;
+mod line;
+mod listener;
 mod outage;
-mod reaper;
+mod outgoing;
+mod pending;
+mod sending;
 mod shutdown;
-mod timing;
+mod table;
+#[cfg(test)]
+mod tests;
 mod watermarks;
 
-pub(crate) use backoff::Backoff;
 pub(crate) use cleanup::Cleanup;
-pub(crate) use job::{Job, Task, Told, TurnEnd};
-pub(crate) use reaper::{Announced, Reaper};
-pub(crate) use watermarks::Watermarks;
+pub(crate) use line::{InLine, NewLease, Request};
 
-pub use self::core::{Engine, EngineParts};
+pub use self::core::{Engine, EngineParts, Footprint};
 pub use executor::Executor;
-pub use footprint::Footprint;
 pub use shutdown::ShutdownReport;
-pub use timing::{Timing, TimingError};

@@ -1,16 +1,34 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use leasehold_core::{
-    LockName,
+    Instant, LockName,
     lease::{LeaseState, LossReason},
     metric::ReleaseVia,
 };
-use leasehold_watchdog::TurnKeeper;
+use tokio::{select, sync::watch};
 
-use super::{
-    core::Engine,
-    job::{Job, Task},
-};
+use super::core::Engine;
+
+/// The drain of a runtime once it has begun; its report when it is over.
+#[derive(Debug, Default)]
+pub(super) struct Drain {
+    begun: AtomicBool,
+    report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
+}
+
+impl Drain {
+    /// Whether it has begun, and its report is not there yet.
+    fn is_under_way(&self) -> bool {
+        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
+        self.begun.load(Ordering::SeqCst) && !is_over()
+    }
+}
 
 /// What a shutdown or a drain could do in its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,43 +57,95 @@ impl Engine {
         let deadline = self.clock.now() + time;
         self.refuse();
         let mut held = 0;
-        for lease in self.cohorts.shared.watches.leases() {
+        for lease in self.watches.leases() {
             if !lease.state().is_held()
                 || lease.lose(LossReason::Shutdown) != LeaseState::Lost(LossReason::Shutdown)
             {
                 continue;
             }
             held += 1;
-            let turn = lease.turn();
-            self.reaper.take(Job {
-                name: turn.name().clone(),
-                id: turn.id(),
-                task: Task::Release {
-                    fence: turn.first(),
-                    via: ReleaseVia::Shutdown,
-                    turn: None,
-                    closed_until: lease.closed_until(),
-                    copies: None,
-                },
-                expires: self.clock.now() + turn.ttl().get(),
-                timeout: self.timing.command_deadline(turn.ttl()),
-                metrics: lease.metrics().clone(),
-                waits: None,
-            });
-            self.cohorts.lost(turn, LossReason::Shutdown, lease.closed_until());
+            self.release_lost(&lease, ReleaseVia::Shutdown);
+            self.on_lost(lease.turn(), LossReason::Shutdown, lease.closed_until());
         }
         // Once more through the lock of every name: a lease that was just being given back counted
         // as released above, and its release is announced before that lock is let go.
-        self.cohorts.close();
-        let unreleased = self.reaper.drain(&*self.clock, deadline).await;
+        self.close();
+        let unreleased = self.pending.drain(&*self.clock, deadline).await;
         ShutdownReport { held, unreleased }
     }
 
-    /// Nobody gets a new lease any more: calls that wait are sent away, and an acquire on its way
+    /// Gives no new leases: calls that wait end, and an acquire on its way
     /// gets nothing. Held leases go on.
-    pub(super) fn refuse(&self) {
+    fn refuse(&self) {
         self.closed.cancel();
-        self.reaper.remember_failures();
-        self.cohorts.close();
+        self.pending.remember_failures();
+        self.close();
+    }
+
+    /// Whether held leases are let end, and no new ones given.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.drain.is_under_way()
+    }
+
+    /// Refuses new leases, lets guards end for at most `time`, then shuts down.
+    ///
+    /// From the first poll on, acquires are refused and waiting calls get
+    /// [`ShutDown`](crate::AcquireError::ShutDown). Held leases are renewed, and can be re-entered,
+    /// until their guards end. Their holders are not told of the drain: `lost()` and `cancellation()`
+    /// resolve only when `time` is over. If a holder should end early, tell it yourself before you call
+    /// this. Once all have ended, or when `time` is over, what is still held is ended as
+    /// [`shutdown`](Self::shutdown) does. The server has until `time` is over to confirm releases, and
+    /// one command timeout in any case.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the drain under way. Another call waits for the same drain, whose
+    /// time stays that of the first call, and yields its report.
+    pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
+        let mut report = self.drain.report.get_or_init(|| self.begin_drain(time)).clone();
+        let drained = match report.wait_for(Option::is_some).await {
+            Ok(report) => report.clone(),
+            // The tokio runtime that the drain lived on has stopped.
+            Err(_) => None,
+        };
+        match drained {
+            Some(report) => report,
+            None => self.shutdown(Duration::ZERO).await,
+        }
+    }
+
+    fn begin_drain(self: &Arc<Self>, time: Duration) -> watch::Receiver<Option<ShutdownReport>> {
+        let until = self.clock.now() + time;
+        // Set before calls are refused, so that their error says that the runtime drains.
+        self.drain.begun.store(true, Ordering::SeqCst);
+        self.refuse();
+        let (tell, report) = watch::channel(None);
+        let engine = Arc::clone(self);
+        // A task of its own: the drain goes on when its caller's future is dropped.
+        drop(self.handle().spawn(async move {
+            engine.until_given_back(until).await;
+            let rest = until.saturating_since(engine.clock.now());
+            let rest = rest.max(engine.timing.command_timeout);
+            tell.send_replace(Some(engine.shutdown(rest).await));
+        }));
+        report
+    }
+
+    /// Waits until no lease is held, at most until `until`.
+    async fn until_given_back(&self, until: Instant) {
+        loop {
+            let mut leases = self.watches.leases();
+            leases.retain(|lease| lease.state().is_held());
+            if leases.is_empty() {
+                return;
+            }
+            for lease in leases {
+                select! {
+                    biased;
+                    _ = lease.lost() => {}
+                    () = self.clock.sleep_until(until) => return,
+                }
+            }
+        }
     }
 }

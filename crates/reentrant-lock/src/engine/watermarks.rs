@@ -56,7 +56,7 @@ impl Generations {
     fn turn(&mut self, now: Instant) {
         let age = now.saturating_since(self.turned_at);
         if age >= 2 * Watermarks::GENERATION {
-            // Nobody looked for so long that both are old.
+            // The last look is so long ago that both are old.
             self.recent.clear();
         }
         if self.recent.len() >= Watermarks::MOST || age >= Watermarks::GENERATION {

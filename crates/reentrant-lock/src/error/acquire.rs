@@ -1,29 +1,20 @@
-use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
+use leasehold_core::{LockName, StoreError};
 
-use super::{OptionsError, Unavailable, WaitTimeout};
+use super::{LeaseLost, OptionsError, Unavailable, WaitTimeout};
 
 /// Why a lock was not acquired.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// The wait was over before the lock was free: somebody else has it.
+    /// The wait was over before the lock was free: another has it.
     #[error(transparent)]
     Timeout(Box<WaitTimeout>),
-    /// The server did not answer: an outage, whoever has the lock.
+    /// The server did not answer: an outage, and not a taken lock.
     #[error(transparent)]
     Unavailable(Box<Unavailable>),
     /// The owner held the lock already, and lost it: nested code must not go on.
-    #[error(
-        "lock {lock:?}: the owner's lease (fence {fence}) was lost: {reason}; stop, drop its guards, and acquire anew"
-    )]
-    Lost {
-        /// The lock.
-        lock: LockName,
-        /// The fence of the lost lease.
-        fence: FenceToken,
-        /// Why it was lost.
-        reason: LossReason,
-    },
+    #[error("{0}; stop, drop the guards of its owner, and acquire anew")]
+    Lost(LeaseLost),
     /// The store failed in a way that waiting does not mend, or refused a call that does not wait.
     #[error(transparent)]
     Store(#[from] StoreError),

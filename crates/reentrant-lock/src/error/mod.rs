@@ -4,6 +4,7 @@
 //! Printing both repeats nothing.
 
 mod acquire;
+mod lost;
 mod options;
 mod reenter;
 mod release;
@@ -17,6 +18,7 @@ mod unavailable;
 mod with;
 
 pub use acquire::AcquireError;
+pub use lost::LeaseLost;
 pub use options::OptionsError;
 pub use reenter::ReenterError;
 pub use release::ReleaseError;

@@ -30,12 +30,12 @@ pub enum OptionsError {
     /// The `max_hold` is zero.
     #[error("a max_hold of zero ends the lease before it begins; leave it out, or give it a time")]
     MaxHold,
-    /// The `hold_at_least` is longer than a day.
+    /// The `min_hold` is longer than a day.
     #[error(
-        "a lock is kept closed for at most {:?} after its lease; give hold_at_least() less",
+        "a lock is kept closed for at most {:?} after its lease; give min_hold() less",
         Self::MAX_CLOSED
     )]
-    HoldAtLeast,
+    MinHold,
     /// The window of a `once` is longer than a day.
     #[error(
         "a lock is kept closed for at most {:?} after its lease; give the window less, and let the storage remember the key",

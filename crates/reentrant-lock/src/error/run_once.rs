@@ -1,6 +1,4 @@
-use leasehold_core::{FenceToken, LockName, lease::LossReason};
-
-use super::AcquireError;
+use super::{AcquireError, LeaseLost};
 
 /// Why a run did not come to a clean end; a duplicate is none of these.
 ///
@@ -14,17 +12,8 @@ pub enum RunOnceError<E> {
     Acquire(#[from] AcquireError),
     /// The lease was lost before the closure's future ended; the future was dropped, and another run
     /// may begin.
-    #[error(
-        "{lock:?}: the lease (fence {fence}) was lost while its closure ran, which was stopped: {reason}"
-    )]
-    Lost {
-        /// The name of the run.
-        lock: LockName,
-        /// The fence of the lost lease.
-        fence: FenceToken,
-        /// Why it was lost.
-        reason: LossReason,
-    },
+    #[error("{0}; its closure was stopped, and another run may begin")]
+    Lost(LeaseLost),
     /// The closure failed; the door is open again.
     #[error("{0}")]
     Body(E),

@@ -1,6 +1,6 @@
-use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
+use leasehold_core::{FenceToken, LockName, StoreError};
 
-use super::ReleaseError;
+use super::{LeaseLost, ReleaseError};
 
 /// Why a run that succeeded could not close its door: the work is done, and may be done again.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -8,16 +8,9 @@ use super::ReleaseError;
 pub enum SucceedError {
     /// The lease had been lost before: another run may have begun meanwhile.
     #[error(
-        "{lock:?}: the work is done, but its lease (fence {fence}) was lost before that could be told: {reason}; another run may have begun: rely on the fence check of your storage"
+        "{0}; the work is done, but another run may have begun: rely on the fence check of your storage"
     )]
-    Lost {
-        /// The name of the run.
-        lock: LockName,
-        /// The fence of the lost lease.
-        fence: FenceToken,
-        /// Why it was lost.
-        reason: LossReason,
-    },
+    Lost(LeaseLost),
     /// The server has not answered in time. The runtime goes on telling it: the door is closed for the
     /// window, or opens with the ttl if the server never hears.
     #[error(
@@ -46,7 +39,7 @@ impl SucceedError {
 impl From<ReleaseError> for SucceedError {
     fn from(error: ReleaseError) -> Self {
         match error {
-            ReleaseError::Lost { lock, fence, reason } => Self::Lost { lock, fence, reason },
+            ReleaseError::Lost(lost) => Self::Lost(lost),
             ReleaseError::Unconfirmed { lock, fence, error, .. } => {
                 Self::Unconfirmed { lock, fence, error }
             }

@@ -59,7 +59,7 @@ fn acquire_errors() -> Vec<AcquireError> {
         unavailable(0, false),
         unavailable(9, false),
         unavailable(1, true),
-        AcquireError::Lost { lock: lock.clone(), fence, reason },
+        AcquireError::Lost(LeaseLost { lock: lock.clone(), fence, reason }),
         AcquireError::Store(cause().for_lock(&lock)),
         AcquireError::Options { lock: lock.clone(), option: OptionsError::MaxHold },
         AcquireError::ForeignOwner { lock: lock.clone() },
@@ -77,7 +77,7 @@ fn all() -> Vec<Box<dyn Error>> {
         match &error {
             AcquireError::Timeout(_)
             | AcquireError::Unavailable(_)
-            | AcquireError::Lost { .. }
+            | AcquireError::Lost(_)
             | AcquireError::Store(_)
             | AcquireError::Options { .. }
             | AcquireError::ForeignOwner { .. }
@@ -89,46 +89,46 @@ fn all() -> Vec<Box<dyn Error>> {
         all.push(Box::new(error));
     }
     let reentered = [
-        ReenterError::Lost { lock: lock(), fence, reason },
+        ReenterError::Lost(LeaseLost { lock: lock(), fence, reason }),
         ReenterError::TooManyHolds { lock: lock() },
         ReenterError::Store(cause().for_lock(&lock())),
     ];
     for error in reentered {
         match &error {
-            ReenterError::Lost { .. }
-            | ReenterError::TooManyHolds { .. }
-            | ReenterError::Store(_) => {}
+            ReenterError::Lost(_) | ReenterError::TooManyHolds { .. } | ReenterError::Store(_) => {}
         }
         all.push(Box::new(error));
     }
     let released = [
-        ReleaseError::Lost { lock: lock(), fence, reason },
+        ReleaseError::Lost(LeaseLost { lock: lock(), fence, reason }),
         ReleaseError::Unconfirmed { lock: lock(), fence, keeps: false, error: cause() },
         ReleaseError::Unconfirmed { lock: lock(), fence, keeps: true, error: cause() },
     ];
     for error in released {
         match &error {
-            ReleaseError::Lost { .. } | ReleaseError::Unconfirmed { .. } => {}
+            ReleaseError::Lost(_) | ReleaseError::Unconfirmed { .. } => {}
         }
         let succeeded = SucceedError::from(error.clone());
         match &succeeded {
-            SucceedError::Lost { .. } | SucceedError::Unconfirmed { .. } => {}
+            SucceedError::Lost(_) | SucceedError::Unconfirmed { .. } => {}
         }
         all.push(Box::new(error));
         all.push(Box::new(succeeded));
     }
     let body = cause().for_lock(&lock());
-    let with = [WithError::Lost { lock: lock(), fence, reason }, WithError::Body(body.clone())];
+    let with =
+        [WithError::Lost(LeaseLost { lock: lock(), fence, reason }), WithError::Body(body.clone())];
     for error in with {
         match &error {
-            WithError::Acquire(_) | WithError::Lost { .. } | WithError::Body(_) => {}
+            WithError::Acquire(_) | WithError::Lost(_) | WithError::Body(_) => {}
         }
         all.push(Box::new(error));
     }
-    let ran = [RunOnceError::Lost { lock: lock(), fence, reason }, RunOnceError::Body(body)];
+    let ran =
+        [RunOnceError::Lost(LeaseLost { lock: lock(), fence, reason }), RunOnceError::Body(body)];
     for error in ran {
         match &error {
-            RunOnceError::Acquire(_) | RunOnceError::Lost { .. } | RunOnceError::Body(_) => {}
+            RunOnceError::Acquire(_) | RunOnceError::Lost(_) | RunOnceError::Body(_) => {}
         }
         all.push(Box::new(error));
     }

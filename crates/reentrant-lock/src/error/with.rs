@@ -1,6 +1,4 @@
-use leasehold_core::{FenceToken, LockName, lease::LossReason};
-
-use super::AcquireError;
+use super::{AcquireError, LeaseLost};
 
 /// Why a closure under a lock did not run to a clean end.
 ///
@@ -14,17 +12,8 @@ pub enum WithError<E> {
     #[error(transparent)]
     Acquire(#[from] AcquireError),
     /// The lease was lost before the closure's future ended; the future was dropped.
-    #[error(
-        "lock {lock:?}: the lease (fence {fence}) was lost while its closure ran, which was stopped: {reason}"
-    )]
-    Lost {
-        /// The lock.
-        lock: LockName,
-        /// The fence of the lost lease.
-        fence: FenceToken,
-        /// Why it was lost.
-        reason: LossReason,
-    },
+    #[error("{0}; its closure was stopped")]
+    Lost(LeaseLost),
     /// The closure failed; the lock was released.
     #[error("{0}")]
     Body(E),

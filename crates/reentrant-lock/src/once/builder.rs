@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Class, Instant, LockName, NameError, RuntimeLabel, StoreError, StoreErrorKind,
+    Class, Instant, LockName, NameError, RuntimeLabel, StoreError, StoreErrorKind, backoff,
     metric::ClassMetrics,
     store::{Inspection, LeaseRecord},
 };
@@ -10,6 +10,7 @@ use tokio::select;
 
 use crate::{
     acquire::Acquire,
+    cohort::TurnId,
     engine::Engine,
     error::{AcquireError, OptionsError},
 };
@@ -57,9 +58,13 @@ pub struct Once {
     label: Option<RuntimeLabel>,
 }
 
+/// The pauses between two looks at a door.
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(250);
+
 /// What a look at a door showed.
 enum Door {
-    /// Somebody runs, or has succeeded.
+    /// A run is under way, or has succeeded.
     Closed(Box<LeaseRecord>),
     /// It is open, or about to be.
     Opens,
@@ -125,7 +130,7 @@ impl Once {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future takes back whatever came of it: the door is open again.
+    /// Dropping the future takes its effect back: the door is open again.
     pub async fn begin(&self) -> Result<Begun, AcquireError> {
         if self.window > OptionsError::MAX_CLOSED {
             let (lock, option) = (self.name.clone(), OptionsError::Window);
@@ -134,12 +139,12 @@ impl Once {
         let clock = &self.engine.clock;
         let started = clock.now();
         let gives_up = started + self.engine.timing.command_timeout;
-        let mut pauses = self.engine.backoff();
+        let mut failures = 0;
         while clock.now() < gives_up {
             // A second try may begin late: dropped in time, it takes back what it came to.
             let tried = select! {
                 biased;
-                tried = self.acquire().try_now() => tried?,
+                tried = self.acquire().try_acquire() => tried?,
                 () = clock.sleep_until(gives_up) => break,
             };
             if let Some(guard) = tried {
@@ -148,8 +153,10 @@ impl Once {
             if let Door::Closed(record) = self.look(gives_up).await? {
                 return Ok(Begun::Duplicate(Duplicate::of(&self.name, *record)));
             }
-            // It was closed, and opened before it could be told by whom.
-            clock.sleep_until(gives_up.min(clock.now() + pauses.next_pause())).await;
+            // The door was closed, and opened again before the look showed who had closed it.
+            let pause = backoff(SHORTEST, LONGEST, failures, self.engine.entropy.fraction());
+            failures += 1;
+            clock.sleep_until(gives_up.min(clock.now() + pause)).await;
         }
         let outages = self.engine.outages();
         if outages.has_been_silent_since(started) {
@@ -177,22 +184,22 @@ impl Once {
         let started = self.engine.clock.now();
         let looked = self.engine.inspect_until(&self.name, deadline).await;
         Ok(match looked.map_err(|error| self.engine.failed(&self.name, started, error))? {
-            Inspection::Held(record) if !self.is_ending(&record) => Door::Closed(Box::new(record)),
+            Inspection::Held(record) if !self.is_releasing(&record) => {
+                Door::Closed(Box::new(record))
+            }
             Inspection::Held(_) | Inspection::Free { .. } => Door::Opens,
         })
     }
 
-    /// Whether a run of this very process has ended, and the server is just being told.
-    fn is_ending(&self, record: &LeaseRecord) -> bool {
-        let look = self
-            .engine
-            .cohorts
-            .look(&self.name, |cohort| cohort.is_ending(record.id, record.fence));
+    /// Whether a run of this very process has ended, and its release is on its way.
+    fn is_releasing(&self, record: &LeaseRecord) -> bool {
+        let turn = TurnId { id: record.id, first: record.fence };
+        let look = self.engine.look(&self.name, |cohort| cohort.is_releasing(turn));
         !record.kept && look == Some(true)
     }
 }
 
-/// Others begin and fail so fast that nobody can be named.
+/// Other runs begin and fail so fast that no look showed one.
 fn unsettled() -> StoreError {
     StoreError::new(
         StoreErrorKind::Definite,

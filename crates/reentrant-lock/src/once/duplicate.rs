@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use leasehold_core::{FenceToken, LockName, store::LeaseRecord};
 
-/// Somebody else came first.
+/// Another caller came first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Duplicate {

@@ -5,10 +5,10 @@ use leasehold_watchdog::Lost;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    closing::rest,
-    error::{ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError, SucceedError},
     guard::Guard,
     lease::Lease,
+    release::rest,
     released::Released,
 };
 
@@ -114,8 +114,7 @@ impl OnceGuard {
                     return Ok(());
                 }
                 Ok(Released::Ended | Released::StillHeld(_)) => {
-                    let (lock, fence) = (lease.name().clone(), lease.fence());
-                    ReleaseError::Lost { lock, fence, reason: LossReason::Gone }
+                    ReleaseError::Lost(LeaseLost::new(&lease.0, LossReason::Gone))
                 }
                 Err(error) => error,
             };

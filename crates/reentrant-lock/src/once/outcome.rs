@@ -6,7 +6,7 @@ use super::{duplicate::Duplicate, guard::OnceGuard};
 pub enum Begun {
     /// The caller is the first, and runs.
     First(OnceGuard),
-    /// Somebody else came first.
+    /// Another caller came first.
     Duplicate(Duplicate),
 }
 
@@ -17,7 +17,7 @@ pub enum OnceOutcome<T> {
     /// The work was done here. The door is closed for the window, or, where the server never hears
     /// of it, until the lease's ttl is over.
     Ran(T),
-    /// Somebody else came first; nothing was done here.
+    /// Another caller came first; nothing was done here.
     Duplicate(Duplicate),
 }
 

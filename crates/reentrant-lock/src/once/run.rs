@@ -1,7 +1,7 @@
 use std::future::Future;
 
 use crate::{
-    error::{ReleaseError, RunOnceError},
+    error::{LeaseLost, ReleaseError, RunOnceError},
     lease::Lease,
     with::run_while_held,
 };
@@ -51,7 +51,7 @@ impl Once {
                 let lease = run.id();
                 // The work is done, whatever the server says.
                 if let Err(error) = run.succeed().await {
-                    warn_of(&self.engine().cohorts.shared, lease, &error);
+                    warn_of(self.engine(), lease, &error);
                 }
                 Ok(OnceOutcome::Ran(value))
             }
@@ -60,10 +60,7 @@ impl Once {
                 let _: Result<_, ReleaseError> = run.fail().await;
                 Err(RunOnceError::Body(error))
             }
-            Err(reason) => {
-                let (lock, fence) = (run.name().clone(), run.fence());
-                Err(RunOnceError::Lost { lock, fence, reason })
-            }
+            Err(reason) => Err(RunOnceError::Lost(LeaseLost::new(&run.lease().0, reason))),
         }
     }
 }

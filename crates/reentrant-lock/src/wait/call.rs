@@ -13,25 +13,44 @@ use leasehold_watchdog::HeldLease;
 
 use crate::{
     caller::{Caller, Owned},
-    cohort::Cohort,
-    driver::{Found, Wish},
+    cohort::{Cohort, Progress},
     endurance::Endurance,
-    engine::Engine,
-    error::{AcquireError, ReenterError},
+    engine::{Engine, Request},
+    error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
-    held::Held,
-    owner::Owner,
+    owner::{Held, Owner},
     suspicion::Suspicion,
 };
 
-use super::{Tally, in_line::Turned, patience::Patience};
+use super::Tally;
+
+/// For how long to wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Patience {
+    /// Not at all: a taken lock is an answer.
+    Try,
+    /// For a while.
+    For(Duration),
+    /// Without a limit.
+    Forever,
+}
+
+impl Patience {
+    /// When it ends for a wait that began at `started`; `None` for never, or with the answer.
+    pub(super) fn ends(self, started: Instant) -> Option<Instant> {
+        match self {
+            Self::Try | Self::Forever | Self::For(Duration::ZERO) => None,
+            Self::For(wait) => Some(started + wait),
+        }
+    }
+}
 
 /// One call to acquire a lock, with its options checked.
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub(crate) engine: Arc<Engine>,
     pub(crate) name: LockName,
-    pub(crate) wish: Wish,
+    pub(crate) request: Request,
     pub(crate) patience: Patience,
     pub(crate) outage_patience: Duration,
     pub(crate) owner: Option<Owner>,
@@ -49,20 +68,20 @@ impl Wait {
         async move {
             let started = self.engine.clock.now();
             let tries = matches!(self.patience, Patience::Try);
-            let mut tally = Tally::new(&self.wish.metrics, tries, started);
+            let mut tally = Tally::new(&self.request.metrics, tries, started);
             let mut owned = Owned::Given;
             if self.owner.is_none() {
                 self.owner = Owner::of_scope(self.engine.runtime_id());
                 owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
             }
-            self.wish.caller = Some(Caller::here(owned));
+            self.request.caller = Some(Caller::here(owned));
             let mut suspicion = Suspicion::default();
             let mut outcome = {
                 let mut wait = pin!(self.wait(&mut tally, started));
                 let waited = poll_fn(|cx| {
                     let outcome = wait.as_mut().poll(cx);
                     if outcome.is_pending() {
-                        suspicion.look(&self.engine.cohorts, &self.name, &self.wish, cx);
+                        suspicion.look(&self.engine, &self.name, &self.request, cx);
                     }
                     outcome
                 });
@@ -104,71 +123,75 @@ impl Wait {
                 if let Some(held) = held
                     && let Some(guard) = Box::pin(reenter(held, ends)).await?
                 {
-                    if let Some(hold) = self.wish.hold_at_least
+                    if let Some(hold) = self.request.min_hold
                         && let LeaseState::Lost(reason) =
                             guard.close_if_held(self.engine.clock.now() + hold)
                     {
-                        let (lock, fence) = (self.name.clone(), guard.fence());
-                        return Err(AcquireError::Lost { lock, fence, reason });
+                        let lost = LeaseLost::new(&guard.lease().0, reason);
+                        return Err(AcquireError::Lost(lost));
                     }
                     tally.reentered = true;
                     return Ok(guard);
                 }
-                let times = (started, ends, &mut endurance);
-                match self.in_line(holds, times, tally).await {
-                    Turned::Closed => return Err(self.closed()),
-                    Turned::Settles => {
+                let (mut line, times) = (None, (started, ends, &mut endurance));
+                match self.in_line(&mut line, holds, times, tally).await {
+                    Progress::Closed => return Err(self.closed()),
+                    Progress::Releasing => {
                         // Its own command included, that takes no longer than one command may.
-                        let time = self.engine.timing.command_deadline(self.wish.ttl);
+                        let time = self.engine.timing.command_deadline(self.request.ttl);
                         let until = *ends.get_or_insert(started + time);
-                        if !Box::pin(self.settled(until)).await {
+                        if !Box::pin(self.released(until)).await {
                             return Err(self.unheard(started));
                         }
                     }
-                    Turned::Taken => {
-                        if self.engine.outages().outage().is_some() && !self.is_held_here() {
+                    Progress::Busy => {
+                        let is_unasked = line.is_none();
+                        if is_unasked
+                            && self.engine.outages().outage().is_some()
+                            && !self.is_held_here()
+                        {
                             // Others ask for it already, and are not answered.
                             return Err(self.engine.unavailable(&self.name, started, None));
                         }
-                        tally.finds_taken();
-                        return Err(Box::pin(self.timeout(started, None)).await);
+                        tally.finds_held();
+                        return Err(
+                            Box::pin(self.timeout(started, line.map(|line| line.place))).await
+                        );
                     }
-                    Turned::Found(Found::Lease(lease, was_taken)) => {
-                        if was_taken {
-                            tally.finds_taken();
+                    Progress::Granted(lease) => {
+                        if lease.was_held() {
+                            tally.finds_held();
                         }
-                        return self.take_over(lease, started);
+                        return self.take_over(lease.tell(&self.request.metrics), started);
                     }
-                    Turned::Found(Found::Failed(error)) => {
-                        return Err(error.for_lock(&self.name).into());
-                    }
-                    Turned::Found(Found::Dropped) | Turned::Holds => {}
-                    Turned::Failed(error) => {
+                    Progress::Failed(error) => {
                         return Err(self.engine.failed(&self.name, started, error));
                     }
-                    Turned::Busy(in_line) => {
-                        tally.finds_taken();
-                        return Err(Box::pin(self.timeout(started, Some(in_line))).await);
-                    }
-                    Turned::TimeOver(_) if self.wish.tries => return Err(self.unheard(started)),
-                    Turned::TimeOver(in_line) => {
-                        if self.knows(Cohort::is_known_taken) {
-                            tally.finds_taken();
+                    Progress::Dismissed | Progress::HeldByOwner | Progress::Waits => {}
+                    Progress::TimedOut if self.request.tries => return Err(self.unheard(started)),
+                    Progress::TimedOut => {
+                        if self.knows(Cohort::is_known_held) {
+                            tally.finds_held();
                         }
-                        return Err(Box::pin(self.timeout(started, Some(in_line))).await);
+                        return Err(
+                            Box::pin(self.timeout(started, line.map(|line| line.place))).await
+                        );
                     }
-                    Turned::Silent(error) => return Err(error),
+                    Progress::Unavailable => {
+                        // While the task stands in line: to leave it may count as a failure.
+                        return Err(self.engine.unavailable(&self.name, started, None));
+                    }
                 }
             }
         }
     }
 
     /// Waits until a release of this runtime is over, at most until some time; whether it is.
-    async fn settled(&self, until: Instant) -> bool {
-        poll_fn(|cx| self.engine.cohorts.settled(&self.name, until, cx.waker())).await
+    async fn released(&self, until: Instant) -> bool {
+        poll_fn(|cx| self.engine.poll_released(&self.name, until, cx.waker())).await
     }
 
-    /// Nobody is let in any more.
+    /// The runtime gives no new leases.
     fn closed(&self) -> AcquireError {
         if self.engine.closed.is_cancelled() {
             return self.shut_down();
@@ -179,7 +202,7 @@ impl Wait {
     /// The lease that the owner has already, if it has one.
     fn held(&self) -> Option<Arc<Held>> {
         let held = self.owner.as_ref().and_then(|owner| owner.held(&self.name));
-        // A lease that its last guard is just releasing is nobody's to enter.
+        // A lease that its last guard is just releasing cannot be entered.
         held.filter(|held| held.lease.state() != LeaseState::Released)
     }
 
@@ -187,7 +210,7 @@ impl Wait {
     fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
-        self.wish.metrics.waited(lease.since().saturating_since(started));
+        self.request.metrics.waited(lease.since().saturating_since(started));
         let holds = Mutex::new(Holds::first());
         let held =
             Arc::new(Held { engine: Arc::clone(engine), lease, owner: owner.clone(), holds });
@@ -202,7 +225,7 @@ impl Wait {
         Ok(guard)
     }
 
-    /// Nobody gets a new lease any more.
+    /// The runtime gives no new leases.
     fn shut_down(&self) -> AcquireError {
         AcquireError::ShutDown { lock: self.name.clone(), draining: self.engine.is_draining() }
     }
@@ -212,15 +235,13 @@ impl Wait {
 async fn reenter(held: Arc<Held>, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
     match Guard::enter(&held, until).await {
         Ok(entered) => Ok(entered),
-        Err(ReenterError::Lost { lock, fence, reason }) => {
-            Err(AcquireError::Lost { lock, fence, reason })
-        }
+        Err(ReenterError::Lost(lost)) => Err(AcquireError::Lost(lost)),
         Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
         Err(ReenterError::Store(error)) => Err(error.into()),
     }
 }
 
-/// Nobody is left who would renew a lease.
+/// No task is left that would renew a lease.
 fn runtime_stopped() -> StoreError {
     StoreError::new(
         StoreErrorKind::Config,

@@ -4,11 +4,11 @@ use leasehold_core::{Instant, StoreError, StoreErrorKind};
 
 use crate::{
     cohort::{Cohort, unheard},
-    driver::InLine,
+    engine::InLine,
     error::{AcquireError, HolderInfo, QueuePosition, WaitTimeout},
 };
 
-use super::{call::Wait, patience::Patience};
+use super::{Patience, Wait};
 
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
@@ -21,30 +21,28 @@ impl Wait {
 
     /// What a call ends with whose time was over before it could ask, or ask once more.
     pub(super) async fn too_late(&self, started: Instant) -> AcquireError {
-        if self.wish.tries {
+        if self.request.tries {
             // Nothing was asked, so nobody knows whether the lock is taken.
             return self.engine.failed(&self.name, started, unasked());
         }
-        match self.silent_throughout(started) {
-            Some(error) => error,
-            None => self.timeout(started, None).await,
+        if self.is_silent_throughout(started) {
+            return self.engine.unavailable(&self.name, started, None);
         }
+        self.timeout(started, None).await
     }
 
-    /// What a wait ends with that saw no answer of the server at all, and knows of nobody who has the
-    /// lock; `None` when the server answers, or the lock is known to be taken.
+    /// Whether a wait saw no answer of the server at all, and the lock is not known to be held.
     ///
-    /// What a task of this process holds is taken, whatever the server says. What the server said of
-    /// others counts until a command fails.
-    pub(super) fn silent_throughout(&self, started: Instant) -> Option<AcquireError> {
+    /// A lock that a task of this process holds is held, whatever the server says. What the server said
+    /// of other processes counts until a command fails.
+    pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
         let outages = self.engine.outages();
-        if self.wish.tries || outages.heard_since(started) || self.is_held_here() {
-            return None;
+        if self.request.tries || outages.heard_since(started) || self.is_held_here() {
+            return false;
         }
         let is_unknown =
-            outages.has_been_silent_since(started) && !self.knows(Cohort::is_told_taken);
-        (outages.outage().is_some() || is_unknown)
-            .then(|| self.engine.unavailable(&self.name, started, None))
+            outages.has_been_silent_since(started) && !self.knows(Cohort::is_held_elsewhere);
+        outages.outage().is_some() || is_unknown
     }
 
     /// Whether this process itself has the lock, or keeps it closed.
@@ -55,7 +53,7 @@ impl Wait {
 
     /// Whether something is known of the lock.
     pub(super) fn knows(&self, look: impl FnOnce(&Cohort) -> bool) -> bool {
-        self.engine.cohorts.look(&self.name, look).unwrap_or(false)
+        self.engine.look(&self.name, look).unwrap_or(false)
     }
 
     /// A call that only tries was not answered in time.
@@ -66,14 +64,14 @@ impl Wait {
     pub(super) async fn timeout(&self, started: Instant, in_line: Option<InLine>) -> AcquireError {
         let waited = self.engine.clock.now().saturating_since(started);
         let (position, last_error) = match &in_line {
-            Some(in_line) if !self.wish.tries => {
+            Some(in_line) if !self.request.tries => {
                 let (tasks, runtimes) = in_line.position();
                 let last_error = in_line.last_error().map(StoreError::for_no_lock);
                 (Some(QueuePosition { runtimes, tasks }), last_error)
             }
             _ => (None, None),
         };
-        // Nobody waits for the lock any more while it is found out who has it.
+        // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         let holder = match (self.patience, &last_error) {
             (Patience::Try, _) | (_, Some(_)) => None,
@@ -94,12 +92,12 @@ impl Wait {
     async fn holder(&self) -> Option<HolderInfo> {
         let engine = &self.engine;
         let (now, label) = (engine.clock.now(), engine.label.to_string());
-        let here = engine.cohorts.held_here(&self.name);
+        let here = engine.held_here(&self.name);
         let here = here.map(|lease| HolderInfo::of_turn(&lease, label, now));
         if here.is_some() && engine.outages().outage().is_some() {
             return here;
         }
-        let seen = engine.cohorts.shared.holder(&self.name, LONGEST_LOOK).await;
+        let seen = engine.holder_on_server(&self.name, LONGEST_LOOK).await;
         seen.or(here)
     }
 }

@@ -2,91 +2,78 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
-use leasehold_core::{Instant, StoreError};
+use leasehold_core::{
+    Instant, Sleep,
+    store::{Acquire as AcquireCommand, AcquireAnswer, StoreFuture},
+};
 
 use crate::{
-    driver::{Entered, Found, InLine, Led},
+    blocked::{Report, next_report},
+    cohort::{Lead, Progress},
     endurance::Endurance,
-    error::AcquireError,
+    engine::{Engine, InLine, NewLease},
+    error::QueuePosition,
     owner::Owner,
 };
 
-use super::{
-    Tally,
-    call::Wait,
-    own::Own,
-    timer::{Timer, earlier},
-};
+use super::{Tally, call::Wait};
 
-/// What a wait in line came to.
-pub(super) enum Turned {
-    /// Nobody is let in any more.
-    Closed,
-    /// The runtime is just giving the lock back, and the task does not want to wait in line.
-    Settles,
-    /// The lock is taken, and the task does not want to wait.
-    Taken,
-    /// Something was found there.
-    Found(Found),
-    /// Somebody else has the lock, and the task did not want to wait.
-    Busy(InLine),
-    /// The task's own command failed for good, or it did not want to wait.
-    Failed(StoreError),
-    /// The owner holds the lock by now.
-    Holds,
-    /// Patience is over.
-    TimeOver(InLine),
-    /// The server has not answered for too long, or not at all.
-    Silent(AcquireError),
+/// Where a task stands in line.
+pub(super) struct Line<'a> {
+    pub(super) place: InLine,
+    /// The command of the first task.
+    own: Option<Own<'a>>,
+}
+
+/// The first task's own command, in flight.
+struct Own<'a> {
+    sent_at: Instant,
+    deadline: Instant,
+    answer: StoreFuture<'a, AcquireAnswer>,
+    /// Whether it was polled before.
+    is_sent: bool,
 }
 
 impl Wait {
-    fn enter(&self, cx: &Context<'_>) -> Entered {
-        self.engine.cohorts.enter(&self.name, &self.wish, cx.waker())
-    }
-
-    /// Comes in, and waits in line until it is this task's turn or something else comes first; the first task
-    /// waits for the answer to its own command as well.
-    pub(super) fn in_line<'a>(
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The first task
+    /// waits for the answer to its own command as well. `line` outlives the wait: a dropped command counts as a failure.
+    pub(super) fn in_line<'a, 'b>(
         &'a self,
-        mut holds: Option<Soon<'a>>,
-        (started, ends, endurance): (Instant, Option<Instant>, &'a mut Endurance),
-        tally: &'a mut Tally,
-    ) -> impl Future<Output = Turned> + Send + 'a {
+        line: &'b mut Option<Line<'a>>,
+        mut holds: Option<Soon<'b>>,
+        (started, ends, endurance): (Instant, Option<Instant>, &'b mut Endurance),
+        tally: &'b mut Tally,
+    ) -> impl Future<Output = Progress<NewLease>> + Send + 'b
+    where
+        'a: 'b,
+    {
         let mut report_at = self.next_report(started);
         let mut timer = Timer::default();
         endurance.looks_from(self.engine.clock.now());
-        // Entered here and nowhere else: whatever an async function names it keeps, in every task that
-        // waits, also when it has passed it on.
-        let mut stands = None;
         poll_fn(move |cx| {
             let engine = &*self.engine;
-            if stands.is_none() {
-                match self.enter(cx) {
-                    Entered::Closed => return Poll::Ready(Turned::Closed),
-                    Entered::Settles => return Poll::Ready(Turned::Settles),
-                    Entered::Taken => return Poll::Ready(Turned::Taken),
-                    Entered::Leads(in_line, lead) => stands = Some((in_line, Some(self.ask(lead)))),
-                    Entered::Waits(in_line) => stands = Some((in_line, None)),
+            // Joined here and nowhere else: whatever an async function names it keeps, in every task that
+            // waits.
+            if line.is_none() {
+                match self.engine.join(&self.name, &self.request, cx.waker()) {
+                    Ok((place, lead)) => {
+                        *line = Some(Line { place, own: lead.map(|lead| self.ask(lead)) });
+                    }
+                    Err(refused) => return Poll::Ready(refused),
                 }
             }
-            let Some((in_line, own)) = &mut stands else { return Poll::Pending };
-            match self.look_at_own(in_line, own, cx) {
-                None | Some(Led::Waits) => {}
-                Some(Led::Lease(lease)) => {
-                    return Poll::Ready(Turned::Found(Found::Lease(lease, false)));
-                }
-                Some(Led::Failed(error)) => return Poll::Ready(Turned::Failed(error)),
-                Some(Led::Busy) => {
-                    return leave(&mut stands, Turned::Busy);
-                }
+            let Some(Line { place: in_line, own }) = line.as_mut() else { return Poll::Pending };
+            match self.poll_own(in_line, own, cx) {
+                Progress::Waits => {}
+                progress => return Poll::Ready(progress),
             }
             let mut ends = ends;
             match own {
                 None => tally.waits(in_line),
-                Some(_) if !(engine.cohorts.shared.rules.lead_listens)() => return Poll::Pending,
+                Some(_) if !(engine.rules.lead_listens)() => return Poll::Pending,
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
                 // next. A push wakes the task, and so does the runtime when that takes long.
                 Some(own) if !own.is_sent => {
@@ -95,32 +82,30 @@ impl Wait {
                         return Poll::Pending;
                     }
                 }
-                Some(own) if self.wish.tries => ends = ends.or(Some(own.deadline)),
+                Some(own) if self.request.tries => ends = ends.or(Some(own.deadline)),
                 Some(_) => {}
             }
-            if let Poll::Ready(found) = in_line.poll(&self.wish, cx.waker()) {
-                return Poll::Ready(Turned::Found(found));
+            match in_line.poll(&self.request, cx.waker()) {
+                Progress::Waits => {}
+                progress => return Poll::Ready(progress),
             }
             if is_over(holds.as_mut(), cx) {
-                return Poll::Ready(Turned::Holds);
+                return Poll::Ready(Progress::HeldByOwner);
             }
             loop {
                 // The clock as well: timers of an executor that is late are late, too.
                 let now = engine.clock.now();
                 if ends.is_some_and(|ends| ends <= now) {
-                    // Before its own command is dropped, which would count as given up.
-                    if let Some(error) = self.silent_throughout(started) {
-                        return Poll::Ready(Turned::Silent(error));
-                    }
-                    return leave(&mut stands, Turned::TimeOver);
+                    let is_silent = self.is_silent_throughout(started);
+                    let over = if is_silent { Progress::Unavailable } else { Progress::TimedOut };
+                    return Poll::Ready(over);
                 }
                 // A lease of this very process goes on without the server: it is no outage for those who
                 // wait for it.
                 let silent_since =
                     || engine.outages().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, silent_since) {
-                    let error = engine.unavailable(&self.name, started, None);
-                    return Poll::Ready(Turned::Silent(error));
+                    return Poll::Ready(Progress::Unavailable);
                 }
                 if report_at <= now {
                     self.report(in_line, now.saturating_since(started), now);
@@ -132,6 +117,58 @@ impl Wait {
                 }
             }
         })
+    }
+
+    /// Sends the command of the first task, for all that come after it.
+    fn ask(&self, lead: Lead) -> Own<'_> {
+        let Self { engine, name, request, .. } = self;
+        let sent_at = engine.clock.now();
+        let deadline = engine.command_deadline(request.ttl);
+        let answer = engine.store.acquire(AcquireCommand {
+            name,
+            id: lead.id,
+            ttl: request.ttl,
+            watermark: engine.watermarks.of(sent_at, name),
+            label: request.label.as_ref().unwrap_or(&engine.label),
+            wait: lead.heartbeat,
+            deadline,
+        });
+        Own { sent_at, deadline, answer, is_sent: false }
+    }
+
+    /// Polls the first task's own command, if there is one.
+    fn poll_own(
+        &self,
+        in_line: &InLine,
+        own: &mut Option<Own<'_>>,
+        cx: &mut Context<'_>,
+    ) -> Progress<NewLease> {
+        let Some(Own { sent_at, answer, .. }) = own else { return Progress::Waits };
+        let (sent_at, Poll::Ready(answer)) = (*sent_at, answer.as_mut().poll(cx)) else {
+            return Progress::Waits;
+        };
+        *own = None;
+        in_line.on_first_reply(&self.request, sent_at, answer)
+    }
+
+    /// When to report a wait that lasts.
+    pub(super) fn next_report(&self, started: Instant) -> Instant {
+        let Engine { clock, timing, .. } = &*self.engine;
+        next_report(started, clock.now(), timing.blocked_after)
+    }
+
+    /// Reports a call that has waited for long, unless enough was reported.
+    pub(super) fn report(&self, in_line: &InLine, waited: Duration, now: Instant) {
+        let Self { engine, name, request, .. } = self;
+        let Some(left_out) = engine.take_report(name, now) else { return };
+        let (tasks, runtimes) = in_line.position();
+        let (lock, class) = (name.clone(), request.metrics.class().clone());
+        let position = QueuePosition { runtimes, tasks };
+        let report = Report { lock, class, waited, position, left_out };
+        match engine.held_here(name) {
+            Some(lease) => report.tell_lease(&lease, engine.label.to_string(), now),
+            None => engine.report_after_a_look(report),
+        }
     }
 
     /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.
@@ -154,17 +191,29 @@ impl Wait {
     }
 }
 
-/// A task stands in line no longer, and takes its place along.
-fn leave(
-    stands: &mut Option<(InLine, Option<Own<'_>>)>,
-    turned: impl FnOnce(InLine) -> Turned,
-) -> Poll<Turned> {
-    stands.take().map_or(Poll::Pending, |(in_line, _)| Poll::Ready(turned(in_line)))
-}
-
 fn is_over(soon: Option<&mut Soon<'_>>, cx: &mut Context<'_>) -> bool {
     soon.is_some_and(|soon| soon.as_mut().poll(cx).is_ready())
 }
 
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// One timer for all that a wait is woken for, as many tasks may wait; set anew when the time changes.
+#[derive(Default)]
+struct Timer(Option<(Instant, Sleep)>);
+
+impl Timer {
+    /// Whether it is `at`; the task is woken by then.
+    fn is_over(&mut self, engine: &Engine, at: Instant, cx: &mut Context<'_>) -> bool {
+        let (_, sleep) = match &mut self.0 {
+            Some(timer) if timer.0 == at => timer,
+            other => other.insert((at, engine.clock.sleep_until(at))),
+        };
+        sleep.as_mut().poll(cx).is_ready()
+    }
+}
+
+/// The earlier of two times, of which the first may never come.
+fn earlier(one: Option<Instant>, other: Instant) -> Instant {
+    one.map_or(other, |one| one.min(other))
+}

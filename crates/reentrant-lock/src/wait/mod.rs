@@ -4,13 +4,8 @@
 mod call;
 mod end;
 mod in_line;
-mod own;
-mod patience;
-mod report;
 mod tally;
-mod timer;
 
-pub(crate) use call::Wait;
-pub(crate) use patience::Patience;
+pub(crate) use call::{Patience, Wait};
 
 use tally::Tally;

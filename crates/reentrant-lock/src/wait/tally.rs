@@ -5,7 +5,7 @@ use leasehold_core::{
     metric::{AcquireOutcome, ClassMetrics},
 };
 
-use crate::{driver::InLine, error::AcquireError, guard::Guard};
+use crate::{engine::InLine, error::AcquireError, guard::Guard};
 
 /// Counts how a call went, also when its future is dropped.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Tally {
         }
     }
 
-    /// The lock is taken, by what the server said or by what this runtime knows: a command that
+    /// Another has the lock, by what the server said or by what this runtime knows: a command that
     /// failed says nothing of it.
-    pub(super) fn finds_taken(&mut self) {
+    pub(super) fn finds_held(&mut self) {
         if !std::mem::replace(&mut self.contended, true)
             && let Some(behind) = self.behind
         {
@@ -53,8 +53,8 @@ impl Tally {
         }
         self.metrics.wait_began(self.started);
         self.behind = Some(in_line.arrived_behind());
-        if in_line.is_known_taken() {
-            self.finds_taken();
+        if in_line.is_known_held() {
+            self.finds_held();
         }
     }
 
@@ -64,7 +64,7 @@ impl Tally {
             Ok(_) => AcquireOutcome::Acquired,
             Err(AcquireError::Timeout(_)) => self.over,
             Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
-            Err(AcquireError::Lost { .. }) => AcquireOutcome::Lost,
+            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
             Err(_) => AcquireOutcome::Error,
         };
     }

@@ -47,7 +47,7 @@ fn protected() -> String {
             assert!(error.to_string().contains("choose one between 100ms and 86400s"), "{error}");
             let errors = [
                 lock.acquire().ttl(ttl).await.expect_err("no ttl"),
-                lock.acquire().ttl(ttl).try_now().await.expect_err("no ttl"),
+                lock.acquire().ttl(ttl).try_acquire().await.expect_err("no ttl"),
             ];
             for error in errors {
                 let AcquireError::Options { option: OptionsError::Ttl(_), .. } = error else {

@@ -12,7 +12,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "idle-cut-job",
     fault: "the server closes idle connections (`timeout 1`) between the runs of a scheduled job",
-    right: "of three instances that try it with hold_at_least, one runs it every time; no error",
+    right: "of three instances that try it with min_hold, one runs it every time; no error",
     control: "SET NX on a connection that is kept until a command fails on it",
 };
 
@@ -33,7 +33,7 @@ fn protected() -> String {
             let mut asking = JoinSet::new();
             for locks in &instances {
                 let lock = locks.lock("job").expect("a name");
-                asking.spawn(async move { lock.acquire().hold_at_least(MINIMUM).try_now().await });
+                asking.spawn(async move { lock.acquire().min_hold(MINIMUM).try_acquire().await });
             }
             let tried = asking.join_all().await.into_iter();
             // It is held until all have tried.

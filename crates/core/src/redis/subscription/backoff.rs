@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::backoff::backoff;
+
 /// How long to wait before the next attempt to subscribe: longer with every failure in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Backoff {
@@ -19,25 +21,21 @@ impl Backoff {
     /// The wait before the next attempt; `fraction` in `[0, 1)` spreads those of many runtimes
     /// over the second half of it.
     pub(super) fn failed(&mut self, fraction: f64) -> Duration {
-        let full = Self::FIRST.saturating_mul(1 << self.failures.min(16)).min(Self::LONGEST);
+        let pause = backoff(Self::FIRST, Self::LONGEST, self.failures, fraction);
         self.failures = self.failures.saturating_add(1);
-        spread(full, fraction)
+        pause
     }
 
     /// The wait before the next attempt when the server refused this one.
     pub(super) fn refused(&mut self, fraction: f64) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        spread(Self::REFUSED, fraction)
+        backoff(Self::REFUSED, Self::REFUSED, 0, fraction)
     }
 
     /// Whether no attempt has failed since the last one that succeeded.
     pub(super) fn is_fresh(self) -> bool {
         self == Self::default()
     }
-}
-
-fn spread(full: Duration, fraction: f64) -> Duration {
-    full.mul_f64(0.5 + fraction.clamp(0.0, 1.0) / 2.0)
 }
 
 #[cfg(test)]

@@ -1,0 +1,147 @@
+//! Reports of calls that have waited for long: for what, held by whom, since when.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use leasehold_core::{Class, Instant, LockName};
+use leasehold_watchdog::HeldLease;
+
+use crate::error::{HolderInfo, QueuePosition};
+
+/// The target of the event; part of the documented interface.
+const TARGET: &str = "leasehold::blocked";
+
+/// A call that has waited for long.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) lock: LockName,
+    pub(crate) class: Class,
+    pub(crate) waited: Duration,
+    pub(crate) position: QueuePosition,
+    /// How many waits for other locks were not reported since the last report.
+    pub(crate) left_out: u64,
+}
+
+impl Report {
+    /// Tells it of a lock that a task of this runtime holds.
+    pub(crate) fn tell_lease(self, lease: &HeldLease, label: String, now: Instant) {
+        self.tell(Some(HolderInfo::of_lease(lease, label, now)));
+    }
+
+    /// Tells it; without a holder where the lock is free at the moment.
+    pub(crate) fn tell(self, holder: Option<HolderInfo>) {
+        let Self { lock, class, waited, position, left_out } = self;
+        let class = class.as_str();
+        let Some(holder) = holder else {
+            tracing::warn!(
+                target: TARGET, %lock, class, ?waited, %position, left_out,
+                "a call has waited for long, and nobody holds the lock at the moment"
+            );
+            return;
+        };
+        let HolderInfo { label, lease, fence, held_for, remaining, kept, this_runtime } = holder;
+        if kept {
+            tracing::warn!(
+                target: TARGET, %lock, class, ?waited, %position, left_out,
+                holder = label, this_runtime, %lease, %fence, ?held_for, kept, opens_in = ?remaining,
+                "a call has waited for long, and nobody holds the lock: it is kept closed, and opens \
+                 by itself"
+            );
+            return;
+        }
+        tracing::warn!(
+            target: TARGET, %lock, class, ?waited, %position, left_out,
+            holder = label, this_runtime, %lease, %fence, ?held_for,
+            "a call has waited for long; find out why the holder keeps the lock"
+        );
+    }
+}
+
+/// When a call that began to wait at `started` is to be reported next, seen at `now`.
+///
+/// First after `blocked_after`, then whenever the time it has waited has doubled.
+pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duration) -> Instant {
+    let waited = now.saturating_since(started);
+    let mut next = blocked_after.max(Duration::from_millis(1));
+    while next <= waited {
+        next = next.saturating_mul(2);
+    }
+    started + next
+}
+
+/// Which waits are reported: one of each name, and only so many names, within a time.
+///
+/// A thousand calls that wait for one lock have one report, and a thousand locks that are stuck
+/// have a few, one of which tells how many were left out.
+#[derive(Debug, Default)]
+pub(crate) struct Ration {
+    /// What was reported, and when.
+    reported: BTreeMap<LockName, Instant>,
+    left_out: u64,
+}
+
+impl Ration {
+    /// The greatest number of names that are reported within the time.
+    const MOST: usize = 8;
+
+    /// Asks whether a wait for `name` may be reported at `now`; `within` is the time.
+    ///
+    /// Yields how many waits for other names were not reported since the last report.
+    pub(crate) fn take(&mut self, name: &LockName, now: Instant, within: Duration) -> Option<u64> {
+        self.reported.retain(|_, at| now.saturating_since(*at) < within);
+        if self.reported.contains_key(name) {
+            return None;
+        }
+        if self.reported.len() >= Self::MOST {
+            self.left_out += 1;
+            return None;
+        }
+        self.reported.insert(name.clone(), now);
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WITHIN: Duration = Duration::from_secs(10);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::at(Duration::from_secs(seconds))
+    }
+
+    fn name(n: usize) -> LockName {
+        LockName::new(format!("lock-{n}")).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_reported_once_within_the_time() {
+        let mut ration = Ration::default();
+        assert_eq!(ration.take(&name(1), at(10), WITHIN), Some(0));
+        for second in 10..20 {
+            assert_eq!(ration.take(&name(1), at(second), WITHIN), None);
+        }
+        assert_eq!(ration.take(&name(1), at(20), WITHIN), Some(0));
+    }
+
+    #[test]
+    fn only_so_many_names_are_reported_and_the_rest_is_counted() {
+        let mut ration = Ration::default();
+        let reported = (0..1000).filter(|n| ration.take(&name(*n), at(10), WITHIN).is_some());
+        assert_eq!(reported.count(), Ration::MOST);
+        assert_eq!(ration.take(&name(2000), at(20), WITHIN), Some(1000 - Ration::MOST as u64));
+        assert_eq!(ration.take(&name(2001), at(20), WITHIN), Some(0));
+        assert!(ration.reported.len() <= Ration::MOST);
+    }
+
+    #[test]
+    fn a_wait_is_reported_whenever_it_has_doubled() {
+        let next = |now| next_report(at(100), at(now), Duration::from_secs(10));
+        assert_eq!(
+            [100, 109, 110, 119, 120, 139, 140].map(next),
+            [at(110), at(110), at(120), at(120), at(140), at(140), at(180)]
+        );
+        let never = next_report(at(100), at(1_000_000), Duration::MAX);
+        assert!(never > at(1_000_000_000));
+    }
+}

@@ -1,0 +1,268 @@
+use std::time::Duration;
+
+use leasehold_core::{
+    AcquisitionId, Instant, StoreError, Ttl,
+    lease::Grant,
+    metric::WakeSource,
+    store::{AcquireAnswer, Granted, RenewAnswer},
+};
+
+use crate::seam::PushTimes;
+
+use super::{
+    Answer,
+    effects::{Effects, Outgoing},
+    env::Env,
+    phase::{Phase, Turn},
+    place::Unanswered,
+    state::Cohort,
+};
+
+/// With less belief left than this a grant is confirmed before any task enters.
+const LITTLE: Duration = Duration::from_millis(500);
+
+impl Cohort {
+    /// A heartbeat was answered.
+    pub(crate) fn on_reply(
+        &mut self,
+        env: &Env<'_>,
+        id: AcquisitionId,
+        answer: Answer<AcquireAnswer>,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        let place = match &mut self.phase {
+            Phase::Place(place) if place.id == id => place,
+            Phase::Turn(turn) if turn.grant.id() == id => {
+                if (env.rules.remembers_unanswered)() {
+                    turn.unanswered.on_reply(&answer.result);
+                }
+                let (ttl, first) = (turn.grant.ttl(), turn.grant.first());
+                match &answer.result {
+                    // A push told of the same grant before: `begin` sees that it is not new.
+                    Ok(AcquireAnswer::Granted(granted)) if granted.first == first => {
+                        let grant = grant_of(env, id, ttl, answer.sent_at, granted);
+                        let source = WakeSource::Heartbeat;
+                        self.consider(env, grant, granted.contended, source, &mut effects);
+                    }
+                    // The store has lost its data and, by a late copy, granted the lock to this id
+                    // once more: an id that had a lease is dead. An older grant ran out before.
+                    Ok(AcquireAnswer::Granted(granted)) if granted.first > first => {
+                        effects.withdraw.push((id, ttl));
+                    }
+                    _ => {}
+                }
+                return effects;
+            }
+            Phase::Releasing(releasing) if releasing.turn.grant.id() == id => {
+                if (env.rules.remembers_unanswered)() {
+                    releasing.turn.unanswered.on_reply(&answer.result);
+                }
+                return effects;
+            }
+            _ => {
+                if let Ok(AcquireAnswer::Granted(_)) = &answer.result {
+                    self.orphan(env, id, &mut effects);
+                }
+                return effects;
+            }
+        };
+        place.unanswered.on_reply(&answer.result);
+        match answer.result {
+            Ok(AcquireAnswer::Granted(granted)) => {
+                let grant = grant_of(env, id, place.ttl, answer.sent_at, &granted);
+                self.consider(env, grant, granted.contended, WakeSource::Heartbeat, &mut effects);
+            }
+            Ok(AcquireAnswer::Queued(position)) => {
+                place.on_not_yet(env, answer.sent_at, position);
+            }
+            Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Withdrawn) => self.ask_anew(env),
+            Err(error) if error.kind().is_transient() => place.on_failure(env, error),
+            Err(error) => {
+                // A command before this one may have queued it: it is not left to lapse.
+                effects.withdraw.push((id, place.ttl));
+                self.fail(&error, &mut effects);
+            }
+        }
+        effects
+    }
+
+    /// The store pushed a grant, which names the last heartbeat that the store had heard.
+    pub(crate) fn on_grant(
+        &mut self,
+        env: &Env<'_>,
+        id: AcquisitionId,
+        granted: &Granted,
+        number: u64,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        let found = match &self.phase {
+            Phase::Place(place) if place.id == id => {
+                Some((place.ttl, place.sent_at(number), place.answered))
+            }
+            Phase::Asking(asking) if asking.id == id => {
+                let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
+                Some((asking.ttl, sent_at, Instant::default()))
+            }
+            Phase::Releasing(releasing) => releasing.next(id).map(|next| {
+                let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
+                (next.ttl, sent_at, Instant::default())
+            }),
+            _ => None,
+        };
+        let Some((ttl, sent_at, answered_sent_at)) = found else {
+            self.orphan(env, id, &mut effects);
+            return effects;
+        };
+        let times = PushTimes {
+            // One that is forgotten was sent long ago.
+            heartbeat_sent_at: sent_at.unwrap_or_default(),
+            answered_sent_at,
+            arrived_at: env.now,
+        };
+        let grant = grant_of(env, id, ttl, (env.rules.push_counts_from)(&times), granted);
+        self.consider(env, grant, granted.contended, WakeSource::Push, &mut effects);
+        effects
+    }
+
+    /// Begins a turn with a grant of the present acquisition, if it is news and can be believed.
+    pub(super) fn consider(
+        &mut self,
+        env: &Env<'_>,
+        grant: Grant,
+        contended: bool,
+        source: WakeSource,
+        effects: &mut Effects,
+    ) {
+        let enough = env.claim_window(grant.ttl()) / 4;
+        let is_news = (env.rules.is_news)(grant.first(), self.begun);
+        if !is_news || grant.remaining(env.now) >= enough.min(LITTLE) {
+            return self.begin(env, grant, contended, Some(source), effects);
+        }
+        // Too little is left: one renewal says whether the grant is still there.
+        self.keep_place(env);
+        if let Phase::Place(place) = &mut self.phase
+            && place.confirming.is_none()
+        {
+            place.confirming = Some(grant.clone());
+            effects.send = Some(Outgoing::Confirm(grant));
+        }
+    }
+
+    /// A renewal that was to confirm a grant was answered.
+    pub(crate) fn on_confirmation(
+        &mut self,
+        env: &Env<'_>,
+        grant: Grant,
+        answer: Answer<RenewAnswer>,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        let place = match &mut self.phase {
+            Phase::Place(place) if place.id == grant.id() => place,
+            _ => {
+                self.orphan(env, grant.id(), &mut effects);
+                return effects;
+            }
+        };
+        if place.confirming.take().is_none() {
+            return effects;
+        }
+        place.ask_at(env.now);
+        match answer.result {
+            Ok(RenewAnswer::Renewed { remaining }) => {
+                let grant = grant.renewed(answer.sent_at, remaining);
+                if !grant.remaining(env.now).is_zero() {
+                    // Whether others wait is not told; they do more often than not.
+                    self.begin(env, grant, true, Some(WakeSource::Push), &mut effects);
+                }
+            }
+            // That ends the grant, not the acquisition, which keeps its place: it asks again.
+            Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) if (env.rules.outlives_gone_push)() => {}
+            Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => self.ask_anew(env),
+            Err(error) => place.on_failure(env, error),
+        }
+        effects
+    }
+
+    /// The turn begins, if the grant is news; the first task in order is offered the first token.
+    pub(super) fn begin(
+        &mut self,
+        env: &Env<'_>,
+        grant: Grant,
+        contended: bool,
+        source: Option<WakeSource>,
+        effects: &mut Effects,
+    ) {
+        if !(env.rules.is_news)(grant.first(), self.begun) {
+            if let Phase::Place(place) = &mut self.phase {
+                place.ask_at(env.next_heartbeat(env.now, place.ttl));
+            }
+            return;
+        }
+        let Some((ticket, ttl)) = self.queue.first() else {
+            return self.orphan(env, grant.id(), effects);
+        };
+        let mut unanswered = Unanswered::default();
+        match self.phase.take() {
+            Phase::Place(place) => unanswered = place.unanswered.kept(env),
+            // A push came before the answer.
+            Phase::Asking(_) => unanswered = Unanswered::one().kept(env),
+            // The release that queued it may have been sent more than once.
+            Phase::Releasing(releasing) => {
+                let Turn { grant, unanswered: old, .. } = &releasing.turn;
+                if old.is_any() {
+                    effects.withdraw.push((grant.id(), grant.ttl()));
+                }
+                unanswered.lose(releasing.is_repeated);
+                effects.wake_all.extend(releasing.watchers);
+            }
+            _ => {}
+        }
+        self.begun = Some(grant.first());
+        let fits = grant.remaining(env.now) <= ttl.get();
+        let grant = if fits { grant.for_ttl(ttl) } else { grant };
+        let mut turn = Turn::new(grant, contended, self.queue.len() - 1, (ticket, env.now, source));
+        turn.unanswered = unanswered;
+        let wants_another = turn.grant.ttl() != ttl;
+        self.phase = Phase::Turn(turn);
+        if wants_another {
+            // The task for whose ttl it was asked is gone.
+            self.release(None, effects);
+        } else {
+            effects.wake = self.queue.waker(ticket);
+        }
+    }
+
+    /// No task waits for a grant: its id is withdrawn, whatever grant it has by now.
+    pub(super) fn orphan(&mut self, env: &Env<'_>, id: AcquisitionId, effects: &mut Effects) {
+        let known = match &self.phase {
+            // A grant that is no longer live is ignored, and costs no task its place.
+            Phase::Place(place) => place.id == id,
+            Phase::Asking(asking) => asking.id == id,
+            Phase::Turn(turn) => turn.grant.id() == id,
+            Phase::Releasing(releasing) => {
+                releasing.turn.grant.id() == id || releasing.next(id).is_some()
+            }
+            Phase::Idle => false,
+        };
+        if !known {
+            effects.withdraw.push((id, env.timing.ttl));
+        }
+    }
+
+    /// Waiting does not help any task here.
+    pub(super) fn fail(&mut self, error: &StoreError, effects: &mut Effects) {
+        self.phase = Phase::Idle;
+        effects.wake_all.extend(self.queue.fail(error));
+    }
+}
+
+/// A grant as an answer or a push tells it.
+pub(super) fn grant_of(
+    env: &Env<'_>,
+    id: AcquisitionId,
+    ttl: Ttl,
+    counts_from: Instant,
+    granted: &Granted,
+) -> Grant {
+    Grant::told(env.name, id, ttl, (env.rules.answer_counts_from)(counts_from, env.now), granted)
+}

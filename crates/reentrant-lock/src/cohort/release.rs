@@ -1,0 +1,377 @@
+use std::task::Waker;
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, StoreError,
+    lease::LossReason,
+    metric::{ReleaseVia, WakeSource},
+    store::{Heartbeat, ReleaseAnswer},
+};
+
+use crate::release::rest;
+
+use super::{
+    Answer,
+    effects::{Effects, NextPlace, Outgoing, TurnId, TurnRelease},
+    env::Env,
+    grant::grant_of,
+    phase::{Phase, Releasing},
+    place::Place,
+    state::Cohort,
+};
+
+/// What becomes of a turn when a lease of it is released.
+#[derive(Debug)]
+pub(crate) enum AfterLease<R = TurnRelease> {
+    /// Another task has it, or the runtime ends it for the tasks that wait.
+    Settled,
+    /// The runtime ends it, and counts the release: its holder does not wait to hear of it.
+    Dropped,
+    /// No other task wants it: its holder ends it on the server.
+    Ends(R),
+    /// It had been over before.
+    WasOver,
+}
+
+/// The turn that was to end has ended, and the next one has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NextTurn;
+
+impl Cohort {
+    /// The lease with `token` is released, of a turn that could be believed in until `until`. The lock
+    /// is to stay closed until `closed_until`, which ends the turn. The holder of a lease that was
+    /// `dropped` does not wait for an answer.
+    pub(crate) fn on_release(
+        &mut self,
+        env: &Env<'_>,
+        token: FenceToken,
+        until: Instant,
+        closed_until: Option<Instant>,
+        dropped: bool,
+    ) -> (AfterLease, Effects) {
+        let mut effects = Effects::default();
+        match &mut self.phase {
+            Phase::Turn(turn) if turn.has_lease(token) => turn.until = until,
+            _ => return (AfterLease::WasOver, effects),
+        }
+        if (env.rules.ends_turn)(rest(closed_until, env.now)) {
+            self.release(closed_until, &mut effects);
+        } else {
+            self.pass_on(env, &mut effects);
+        }
+        let Phase::Releasing(releasing) = &mut self.phase else {
+            return (AfterLease::Settled, effects);
+        };
+        // Tasks that wait queue with the release, unless the lock stays closed. So does the task that drops a
+        // guard in a loop: it is back before the release is sent.
+        if !self.queue.is_empty() && !releasing.stays_closed(env) {
+            return (AfterLease::Settled, effects);
+        }
+        if dropped {
+            if let Some(Outgoing::Release(release)) = &mut effects.send {
+                release.via = Some(ReleaseVia::Drop);
+            }
+            return (AfterLease::Dropped, effects);
+        }
+        effects.send = None;
+        (releasing.attended_since, releasing.is_sent) = (Some(env.now), true);
+        (AfterLease::Ends(releasing.command()), effects)
+    }
+
+    /// Whether a task holds the lease with `token`, as far as this runtime knows.
+    pub(crate) fn has_lease(&self, token: FenceToken) -> bool {
+        matches!(&self.phase, Phase::Turn(turn) if turn.has_lease(token))
+    }
+
+    /// A copy of a release is about to be sent; with what the runtime queues in the same step, for
+    /// tasks that may have come since the lease was over.
+    ///
+    /// # Errors
+    ///
+    /// [`NextTurn`] when nothing depends on the release any more.
+    pub(crate) fn on_release_send(
+        &mut self,
+        env: &Env<'_>,
+        turn: TurnId,
+    ) -> Result<Option<NextPlace>, NextTurn> {
+        let releasing = self.phase.releasing(turn).ok_or(NextTurn)?;
+        if releasing.is_sent {
+            releasing.is_repeated = true;
+            return Ok(releasing.next);
+        }
+        releasing.is_sent = true;
+        if !releasing.stays_closed(env) {
+            releasing.next = self.queue.first().map(|(_, ttl)| NextPlace {
+                id: (env.rules.next_id)(env.numbers.id(), turn.id),
+                ttl,
+                heartbeat: Heartbeat {
+                    number: env.numbers.change(),
+                    claim_window: env.claim_window(ttl),
+                },
+                sent_at: env.now,
+            });
+        }
+        Ok(releasing.next)
+    }
+
+    /// A copy of a release was answered, or failed; whether another is to be sent. The next id stays
+    /// the same then.
+    pub(crate) fn on_release_reply(
+        &mut self,
+        env: &Env<'_>,
+        turn: TurnId,
+        answer: Answer<ReleaseAnswer>,
+    ) -> (bool, Effects) {
+        let mut effects = Effects::default();
+        let Some(releasing) = self.phase.releasing(turn) else {
+            // The next turn has begun, by a push that came before the answer.
+            return (false, effects);
+        };
+        if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
+            releasing.is_repeated = true;
+            return (true, effects);
+        }
+        let Phase::Releasing(mut releasing) = self.phase.take() else { return (false, effects) };
+        effects.wake_all = std::mem::take(&mut releasing.watchers);
+        let is_refused = answer.result.is_err();
+        let repeats = releasing.is_repeated && releasing.next.is_none();
+        // Where the lock could not be kept closed, only its ttl is to open it.
+        if (releasing.turn.unanswered.is_any() || repeats || is_refused)
+            && !(is_refused && releasing.stays_closed(env))
+        {
+            effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
+        }
+        match answer.result {
+            Ok(answered) => self.follow(env, &releasing, answer.sent_at, answered, &mut effects),
+            Err(error) => self.on_refusal(env, &releasing, &error, &mut effects),
+        }
+        (false, effects)
+    }
+
+    /// The holder waits no longer for the answer to its release, which goes on in the runtime.
+    pub(crate) fn on_release_left(&mut self, turn: TurnId) {
+        if let Some(releasing) = self.phase.releasing(turn) {
+            releasing.attended_since = None;
+        }
+    }
+
+    /// Whether messages may have been lost, so that another copy of the release is to be sent at once.
+    /// Otherwise `waker` is woken when that is so.
+    pub(crate) fn has_lost_messages(&mut self, turn: TurnId, waker: &Waker) -> bool {
+        let Some(releasing) = self.phase.releasing(turn) else { return false };
+        if !releasing.sender.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            releasing.sender = Some(waker.clone());
+        }
+        std::mem::take(&mut releasing.asks_now)
+    }
+
+    /// Whether no release is on its way any more. Otherwise a task that tries the lock after it is
+    /// woken by then, and at `until` at the latest.
+    pub(crate) fn is_released(&mut self, waker: &Waker, until: Instant) -> bool {
+        match &mut self.phase {
+            Phase::Releasing(releasing) if self.queue.is_empty() => {
+                let first = releasing.watched_until.map_or(until, |known| known.min(until));
+                releasing.watched_until = Some(first);
+                if !releasing.watchers.iter().any(|known| known.will_wake(waker)) {
+                    releasing.watchers.push(waker.clone());
+                }
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// The release was not answered for so long that the lease has expired on the server.
+    pub(crate) fn on_release_given_up(&mut self, env: &Env<'_>, turn: TurnId) -> Effects {
+        let mut effects = Effects::default();
+        if self.phase.releasing(turn).is_none() {
+            return effects;
+        }
+        let Phase::Releasing(mut releasing) = self.phase.take() else { return effects };
+        effects.wake_all = std::mem::take(&mut releasing.watchers);
+        if !releasing.stays_closed(env) {
+            effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
+        }
+        if releasing.next.is_none() {
+            // No task knows that the lock is free: that can wait for the next round of heartbeats.
+            self.ask_anew(env);
+            return effects;
+        }
+        let sent_at = releasing.turn.until;
+        self.follow(env, &releasing, sent_at, ReleaseAnswer::Gone, &mut effects);
+        effects
+    }
+
+    /// Goes on after a release that the store refused for good.
+    fn on_refusal(
+        &mut self,
+        env: &Env<'_>,
+        releasing: &Releasing,
+        error: &StoreError,
+        effects: &mut Effects,
+    ) {
+        match releasing.next {
+            // Tasks that came later ask for themselves.
+            None => self.ask_anew(env),
+            Some(next) => {
+                if releasing.is_repeated {
+                    // An earlier copy may have queued it.
+                    effects.withdraw.push((next.id, next.ttl));
+                }
+                self.fail(error, effects);
+            }
+        }
+    }
+
+    /// Goes on after the end of a turn.
+    fn follow(
+        &mut self,
+        env: &Env<'_>,
+        releasing: &Releasing,
+        sent_at: Instant,
+        answer: ReleaseAnswer,
+        effects: &mut Effects,
+    ) {
+        let Some(next) = releasing.next else { return self.ask_at_once(env, effects) };
+        if self.queue.is_empty() {
+            // All tasks left while the release was on its way.
+            if answer != ReleaseAnswer::Released {
+                effects.withdraw.push((next.id, next.ttl));
+            }
+            return;
+        }
+        let mut place = Place::wanted(env, next.id, next.ttl)
+            .with_sent(next.heartbeat.number, next.sent_at)
+            .uncertain(releasing.is_repeated);
+        place.asks_soon = releasing.asks_soon;
+        match answer {
+            ReleaseAnswer::NextGranted(granted) => {
+                let grant = grant_of(env, next.id, next.ttl, sent_at, &granted);
+                self.phase = Phase::Place(Box::new(place));
+                self.consider(env, grant, granted.contended, WakeSource::Heartbeat, effects);
+            }
+            ReleaseAnswer::NextQueued(position) => {
+                place.on_not_yet(env, sent_at, position);
+                if releasing.is_repeated {
+                    // A repeat tells of the place, and does not keep it: a heartbeat does.
+                    place.ask_at(env.now);
+                }
+                self.phase = Phase::Place(Box::new(place));
+            }
+            ReleaseAnswer::Gone => self.phase = Phase::Place(Box::new(place)),
+            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(env, effects),
+        }
+    }
+
+    /// No task has the present token any more: the next task is offered the next one, or the turn
+    /// ends.
+    pub(super) fn pass_on(&mut self, env: &Env<'_>, effects: &mut Effects) {
+        let Phase::Turn(turn) = &mut self.phase else { return };
+        match self.queue.first() {
+            Some((ticket, ttl)) if !turn.is_over_for(env, ttl) && turn.offer(env, ticket) => {
+                effects.wake = self.queue.waker(ticket);
+            }
+            _ => self.release(None, effects),
+        }
+    }
+
+    /// The turn ends. The tasks that wait here queue behind the others in the same step, or, where the
+    /// lock stays closed, once that was answered.
+    pub(super) fn release(&mut self, closed_until: Option<Instant>, effects: &mut Effects) {
+        let Phase::Turn(turn) = self.phase.take() else { return };
+        effects.forget = turn.watch;
+        effects.leases = Some(turn.leases);
+        let releasing = Releasing {
+            turn,
+            next: None,
+            is_sent: false,
+            is_repeated: false,
+            closed_until,
+            attended_since: None,
+            asks_soon: None,
+            asks_now: false,
+            sender: None,
+            watchers: Vec::new(),
+            watched_until: None,
+        };
+        effects.send = Some(Outgoing::Release(releasing.command()));
+        self.phase = Phase::Releasing(Box::new(releasing));
+    }
+
+    /// The server does not have a turn any more.
+    pub(crate) fn on_gone(&mut self, env: &Env<'_>, turn: TurnId) -> Effects {
+        let mut effects = Effects::default();
+        if self.phase.turn(turn).is_some() {
+            effects.lost = Some(LossReason::Gone);
+            self.lose(env, None, &mut effects);
+        }
+        // Told before the answer that it belongs to, the grant is no news any more.
+        self.begun = self.begun.max(Some(turn.first));
+        effects
+    }
+
+    /// A turn is lost, and so is the lease of it that a task holds.
+    pub(crate) fn on_lost(
+        &mut self,
+        env: &Env<'_>,
+        turn: TurnId,
+        reason: LossReason,
+        closed_until: Option<Instant>,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        if self.phase.turn(turn).is_none() {
+            return effects;
+        }
+        if reason == LossReason::MaxHold {
+            // The server still has it, and its holder may never look at it again.
+            self.release(closed_until, &mut effects);
+            if let Some(Outgoing::Release(release)) = &mut effects.send {
+                release.via = Some(ReleaseVia::MaxHold);
+            }
+            return effects;
+        }
+        effects.lost = Some(reason);
+        if reason == LossReason::Expired && !self.queue.is_empty() {
+            // The server may still have it, if its answers did not come through: the tasks that wait
+            // here are not to wait for that.
+            self.release(closed_until, &mut effects);
+        } else {
+            self.lose(env, closed_until, &mut effects);
+        }
+        effects
+    }
+
+    /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
+    fn lose(&mut self, env: &Env<'_>, closed_until: Option<Instant>, effects: &mut Effects) {
+        let Phase::Turn(turn) = self.phase.take() else { return };
+        effects.forget = turn.watch;
+        effects.leases = Some(turn.leases);
+        // A withdrawal would open a lock that is to stay closed.
+        if turn.unanswered.is_any() && rest(closed_until, env.now).is_none() {
+            effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
+        }
+        self.ask_anew(env);
+    }
+
+    /// The runtime asks under a fresh id, and at once, if tasks wait.
+    pub(super) fn ask_at_once(&mut self, env: &Env<'_>, effects: &mut Effects) {
+        self.ask_anew(env);
+        if let Phase::Place(place) = &mut self.phase {
+            effects.send = Some(Outgoing::Heartbeat(place.beat(env)));
+        }
+    }
+
+    /// The runtime asks under a fresh id, if tasks wait.
+    pub(super) fn ask_anew(&mut self, env: &Env<'_>) {
+        self.phase = match self.queue.first() {
+            None => Phase::Idle,
+            Some((_, ttl)) => Phase::Place(Box::new(Place::wanted(env, env.numbers.id(), ttl))),
+        };
+    }
+}
+
+impl Releasing {
+    /// The acquisition that is queued with the release, if it is this one.
+    pub(super) fn next(&self, id: AcquisitionId) -> Option<NextPlace> {
+        self.next.filter(|next| next.id == id)
+    }
+}

@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use super::{
+    effects::{Effects, Outgoing},
+    env::Env,
+    phase::Phase,
+    place::Beat,
+    state::Cohort,
+};
+
+/// Within which time a place is asked for again after messages may have been lost. The pause
+/// between two rounds of heartbeats comes on top of it; 50 ms in all are promised.
+const SOON: Duration = Duration::from_millis(30);
+
+impl Cohort {
+    /// Something is due: a heartbeat, an offer that no task takes, a first command that no task attends.
+    pub(crate) fn on_timer(&mut self, env: &Env<'_>) -> (Option<Beat>, Effects) {
+        let mut effects = Effects::default();
+        match &mut self.phase {
+            Phase::Place(place) if place.is_due(env) => {
+                // The task for whose ttl it was asked may be gone.
+                place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
+                return (Some(place.beat(env)), effects);
+            }
+            Phase::Asking(asking) if asking.is_unattended(env) => {
+                let lead = asking.lead;
+                return (None, self.leave(env, lead));
+            }
+            Phase::Asking(asking) if asking.calls_at.is_some_and(|at| at <= env.now) => {
+                asking.calls_at = None;
+                effects.wake = self.queue.waker(asking.lead);
+            }
+            Phase::Turn(turn) if turn.stale_at(env).is_some_and(|at| at <= env.now) => {
+                self.pass_over(env, &mut effects);
+            }
+            Phase::Releasing(releasing)
+                if releasing.watched_until.is_some_and(|at| at <= env.now) =>
+            {
+                releasing.watched_until = None;
+                effects.wake_all = std::mem::take(&mut releasing.watchers);
+            }
+            Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
+                (releasing.asks_soon, releasing.asks_now) = (None, true);
+                effects.wake = releasing.sender.take();
+            }
+            Phase::Releasing(releasing)
+                if releasing.unattended_at(env).is_some_and(|at| at <= env.now) =>
+            {
+                // The task that gave the lease back does not look at the answer: the runtime sends a copy.
+                releasing.attended_since = None;
+                effects.send = Some(Outgoing::Release(releasing.command()));
+            }
+            _ => {}
+        }
+        (None, effects)
+    }
+
+    /// An offer was not taken: its task is sent away, and the turn ends.
+    fn pass_over(&mut self, env: &Env<'_>, effects: &mut Effects) {
+        let Phase::Turn(turn) = &mut self.phase else { return };
+        let Some(offer) = turn.open_offer() else { return };
+        if (env.rules.takes_back)() {
+            effects.wake = self.queue.waker(offer.ticket);
+            self.queue.leave(offer.ticket);
+            self.release(None, effects);
+        } else if !turn.offer(env, offer.ticket + 1) {
+            self.release(None, effects);
+        }
+    }
+
+    /// Messages may have been lost: a place is asked for again soon. A command in flight does not
+    /// count: its answer may be older than what was lost, or never come.
+    pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
+        let soon = env.now + SOON.mul_f64(env.jitter);
+        match &mut self.phase {
+            Phase::Place(place) => place.ask_soon(soon),
+            // Its task is woken, and when it is polled the runtime asks: one that is never polled is
+            // not to keep its place.
+            Phase::Asking(asking) => {
+                asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
+                asking.asks_soon = Some(asking.asks_soon.map_or(soon, |at| at.min(soon)));
+            }
+            Phase::Releasing(releasing) if releasing.next.is_some() => {
+                // A later loss does not put off an earlier one.
+                let at = releasing.asks_soon.map_or(soon, |at| at.min(soon));
+                releasing.asks_soon = Some(at);
+            }
+            Phase::Releasing(_) | Phase::Turn(_) | Phase::Idle => {}
+        }
+    }
+
+    /// Whether a message may be on its way to it.
+    pub(crate) fn expects_messages(&self) -> bool {
+        matches!(self.phase, Phase::Place(_) | Phase::Asking(_) | Phase::Releasing(_))
+    }
+
+    /// The runtime gives no new leases: all tasks are sent away, and what is not held is given up.
+    pub(crate) fn on_close(&mut self) -> Effects {
+        let mut effects = Effects { wake_all: self.queue.dismiss(), ..Effects::default() };
+        match &self.phase {
+            Phase::Asking(asking) => {
+                effects.withdraw.push((asking.id, asking.ttl));
+                self.phase = Phase::Idle;
+            }
+            Phase::Place(place) => {
+                effects.withdraw.push((place.id, place.ttl));
+                self.phase = Phase::Idle;
+            }
+            Phase::Turn(turn) if turn.open_offer().is_some() => {
+                self.release(None, &mut effects);
+            }
+            // The holder of a lease goes on; what follows a release is withdrawn when that is answered.
+            Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
+        }
+        effects
+    }
+}

@@ -1,0 +1,170 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, Instant, LockName, StoreError,
+    store::{AcquireAnswer, Waiter},
+};
+use leasehold_watchdog::Key;
+use tokio::{select, task::JoinSet};
+
+use crate::cohort::{Answer, Beat};
+
+use super::{agenda::Agenda, core::Engine, outgoing::unanswered};
+
+/// The task that looks at names when something is due: a heartbeat, an offer that no task takes.
+#[derive(Debug)]
+pub(super) struct Heartbeats {
+    // The task does not keep the engine alive.
+    engine: Weak<Engine>,
+    agenda: Arc<Agenda>,
+    clock: Arc<dyn Clock>,
+    /// When heartbeats were sent last.
+    sent_at: Instant,
+    // Aborted with the task: nothing outlives it.
+    in_flight: JoinSet<()>,
+}
+
+impl Heartbeats {
+    /// The most waiters of one command; a store splits it as its scripts need.
+    const BATCH: usize = 2048;
+    /// The shortest time from one round of heartbeats to the next, so that many names share one.
+    const PAUSE: Duration = Duration::from_millis(20);
+    /// How far ahead of its time a name is looked at with one that is due.
+    const AHEAD: Duration = Duration::from_millis(200);
+    /// The longest time without a look.
+    const NAP: Duration = Duration::from_secs(5);
+
+    /// Starts the task, which ends with the engine.
+    pub(super) fn start(engine: &Arc<Engine>) {
+        let (agenda, clock) = (Arc::clone(&engine.agenda), Arc::clone(&engine.clock));
+        let (engine, handle) = (Arc::downgrade(engine), engine.handle());
+        let (sent_at, in_flight) = (Instant::default(), JoinSet::new());
+        drop(handle.spawn(Self { engine, agenda, clock, sent_at, in_flight }.run()));
+    }
+
+    async fn run(mut self) {
+        let (agenda, clock) = (Arc::clone(&self.agenda), Arc::clone(&self.clock));
+        loop {
+            let now = clock.now();
+            if now >= self.sent_at + Self::PAUSE {
+                let Some(due) = agenda.take_due(now, now + Self::AHEAD) else { return };
+                let Some(engine) = self.engine.upgrade() else { return };
+                self.look_at(&engine, now, due);
+            } else if agenda.is_stopped() {
+                return;
+            }
+            let until = agenda.sleep_until(clock.now() + Self::NAP);
+            let until = until.max(self.sent_at + Self::PAUSE);
+            select! {
+                biased;
+                Some(_) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {}
+                () = agenda.changed.notified() => {}
+                () = clock.sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn look_at(&mut self, engine: &Arc<Engine>, now: Instant, names: Vec<(Key, LockName)>) {
+        let due = |(key, name): (Key, LockName)| engine.on_timer(key, &name);
+        let beats: Vec<Beat> = names.into_iter().filter_map(due).collect();
+        if !beats.is_empty() {
+            self.sent_at = now;
+        }
+        // Heartbeats by the time that they have to be answered, which those of one command share: none
+        // has less than half of its own.
+        let mut alike = BTreeMap::<u32, Vec<Beat>>::new();
+        for beat in beats {
+            let time = engine.place_deadline(beat.waiter.ttl);
+            alike.entry(time.as_millis().max(1).ilog2()).or_default().push(beat);
+        }
+        for beats in alike.into_values() {
+            let mut beats = beats.into_iter().peekable();
+            while beats.peek().is_some() {
+                let batch: Vec<Beat> = beats.by_ref().take(Self::BATCH).collect();
+                self.in_flight.spawn(Beats::new(Arc::clone(engine), batch).run());
+            }
+        }
+    }
+}
+
+impl Drop for Heartbeats {
+    fn drop(&mut self) {
+        // Also when the task panics or its tokio runtime stops: no place is kept any more.
+        if let Some(engine) = self.engine.upgrade() {
+            engine.close();
+        }
+    }
+}
+
+impl Engine {
+    fn on_timer(&self, key: Key, name: &LockName) -> Option<Beat> {
+        let beat = self.with(name, |member, env| {
+            member.on_look(key);
+            member.cohort.on_timer(env)
+        });
+        beat.flatten()
+    }
+
+    fn on_reply(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
+        let Waiter { name, id, .. } = &beat.waiter;
+        if let Ok(AcquireAnswer::Granted(granted)) = &result {
+            self.saw(name, granted);
+        }
+        let answer = Answer { sent_at: beat.sent_at, result: self.counted(result) };
+        // Also where no task waits any more: the grant is taken back then.
+        let metrics = self.metrics.class(&leasehold_core::Class::default());
+        self.with_new(name, &metrics, |member, env| ((), member.cohort.on_reply(env, *id, answer)));
+    }
+}
+
+/// Heartbeats in flight; those that are dropped before count as unanswered.
+#[derive(Debug)]
+pub(super) struct Beats {
+    engine: Arc<Engine>,
+    beats: Vec<Beat>,
+}
+
+impl Beats {
+    pub(super) fn new(engine: Arc<Engine>, mut beats: Vec<Beat>) -> Self {
+        for Beat { waiter, sent_at } in &mut beats {
+            waiter.watermark = engine.watermarks.of(*sent_at, &waiter.name);
+        }
+        Self { engine, beats }
+    }
+
+    pub(super) async fn run(mut self) {
+        let engine = &self.engine;
+        let waiters: Vec<Waiter> = self.beats.iter().map(|beat| beat.waiter.clone()).collect();
+        let timeout = |beat: &Beat| engine.place_deadline(beat.waiter.ttl);
+        let Some(shortest) = self.beats.iter().map(timeout).min() else { return };
+        let deadline = engine.clock.now() + shortest;
+        let answers = engine.store.heartbeat(&waiters, &engine.label, deadline).await;
+        let beats = std::mem::take(&mut self.beats);
+        match answers {
+            Ok(answers) => {
+                let mut answers = answers.into_iter();
+                for beat in &beats {
+                    let answer = answers.next().unwrap_or_else(|| Err(unanswered()));
+                    self.engine.on_reply(beat, answer);
+                }
+            }
+            Err(error) => {
+                for beat in &beats {
+                    self.engine.on_reply(beat, Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Beats {
+    fn drop(&mut self) {
+        for beat in &self.beats {
+            self.engine.on_reply(beat, Err(unanswered()));
+        }
+    }
+}

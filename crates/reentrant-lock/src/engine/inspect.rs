@@ -1,0 +1,95 @@
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{Instant, LockName, StoreError, store::Inspection};
+use tokio::select;
+
+use crate::{blocked::Report, error::HolderInfo};
+
+use super::core::Engine;
+
+impl Engine {
+    /// Tells who holds a lock, and who waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the store cannot tell.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; dropping the future only forgets the answer.
+    pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
+        self.inspect_until(name, self.clock.now() + self.timing.command_timeout).await
+    }
+
+    /// The same, with an answer at `deadline` at the latest.
+    pub(crate) async fn inspect_until(
+        &self,
+        name: &LockName,
+        deadline: Instant,
+    ) -> Result<Inspection, StoreError> {
+        self.counted(self.store.inspect(name, deadline).await)
+    }
+
+    /// Who holds a lock, if the server tells it within `patience`.
+    pub(crate) async fn holder_on_server(
+        &self,
+        name: &LockName,
+        patience: Duration,
+    ) -> Option<HolderInfo> {
+        let now = self.clock.now();
+        select! {
+            biased;
+            // With the time of any command: a server that takes longer than the patience is slow, and
+            // has not failed.
+            seen = self.inspect_until(name, now + self.timing.command_timeout) => self.seen(seen.ok()?),
+            () = self.clock.sleep_until(now + patience) => None,
+        }
+    }
+
+    /// The holder that an inspection shows.
+    fn seen(&self, inspection: Inspection) -> Option<HolderInfo> {
+        match inspection {
+            Inspection::Held(record) => Some(HolderInfo {
+                this_runtime: record.id.runtime() == self.runtime_id(),
+                label: record.label,
+                lease: record.id,
+                fence: record.fence,
+                held_for: record.held_for,
+                remaining: record.remaining,
+                kept: record.kept,
+            }),
+            Inspection::Free { .. } => None,
+        }
+    }
+
+    /// Asks whether a wait for a lock may be reported now; yields how many waits for other locks
+    /// were left out since the last report.
+    ///
+    /// While the store does not answer there is no report: no holder is to blame.
+    pub(crate) fn take_report(&self, name: &LockName, now: Instant) -> Option<u64> {
+        if !self.outages().unreachable_for(now).is_zero() {
+            return None;
+        }
+        let mut ration = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        ration.take(name, now, self.timing.blocked_after)
+    }
+
+    /// Finds out who holds the lock, and logs the report.
+    ///
+    /// [`Ration`](crate::blocked::Ration) bounds how often.
+    pub(crate) fn report_after_a_look(self: &Arc<Self>, report: Report) {
+        let engine = Arc::clone(self);
+        let look = async move {
+            match engine.inspect(&report.lock).await {
+                Ok(inspection) => report.tell(engine.seen(inspection)),
+                Err(error) => {
+                    tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
+                }
+            }
+        };
+        drop(self.handle().spawn(look));
+    }
+}

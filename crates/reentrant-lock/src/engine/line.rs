@@ -1,0 +1,291 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Instant, LockName, RuntimeLabel, StoreError, Ttl,
+    lease::{LeaseState, LossReason},
+    metric::{ClassMetrics, HoldEnd, WakeSource},
+    store::AcquireAnswer,
+};
+use leasehold_watchdog::{HeldLease, ReleasedLease, Renewing, Share};
+
+use crate::{
+    caller::Caller,
+    cohort::{AfterLease, Answer, Cohort, Effects, Env, Lead, Progress, Taken, Ticket, TurnId},
+    release::Belief,
+};
+
+use super::{cleanup::Cleanup, core::Engine, table::Member};
+
+/// What a task asks of a lock.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) ttl: Ttl,
+    pub(crate) tries: bool,
+    pub(crate) renews: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) min_hold: Option<Duration>,
+    /// Who asks; known once the call is polled.
+    pub(crate) caller: Option<Caller>,
+    /// What others see as the holder; `None` for the runtime's label.
+    pub(crate) label: Option<RuntimeLabel>,
+    pub(crate) metrics: Arc<ClassMetrics>,
+}
+
+/// The place of a task in its cohort; dropping it gives the place up.
+#[derive(Debug)]
+pub(crate) struct InLine {
+    engine: Arc<Engine>,
+    name: LockName,
+    ticket: Ticket,
+    /// Whether the place is given up already.
+    left: AtomicBool,
+}
+
+/// A lease that a task has taken inside of a lock, and that is not counted yet.
+pub(crate) struct NewLease {
+    lease: Arc<HeldLease>,
+    is_watched: bool,
+    woken: Option<(WakeSource, Duration)>,
+}
+
+impl Engine {
+    /// A task comes in, which is woken by `waker` when there is something for it; the first of all gets
+    /// a command to send.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`; or `Busy` or `Releasing` for a task that only tries.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        name: &LockName,
+        request: &Request,
+        waker: &Waker,
+    ) -> Result<(InLine, Option<Lead>), Progress<NewLease>> {
+        self.listen();
+        let joined = self.with_new(name, &request.metrics, |member, env| {
+            member.cohort.join(env, request.ttl, request.tries, waker)
+        });
+        let (ticket, lead) = joined.unwrap_or(Err(Progress::Closed))?;
+        let (engine, name, left) = (Arc::clone(self), name.clone(), AtomicBool::new(false));
+        Ok((InLine { engine, name, ticket, left }, lead))
+    }
+
+    /// Whether a release that is on its way is over, or it is `until`; `waker` is woken by then.
+    pub(crate) fn poll_released(
+        &self,
+        name: &LockName,
+        until: Instant,
+        waker: &Waker,
+    ) -> Poll<bool> {
+        let released = self.with(name, |member, env| {
+            let is_released = member.cohort.is_released(waker, until);
+            let is_over = is_released || env.now >= until;
+            (if is_over { Poll::Ready(is_released) } else { Poll::Pending }, Effects::default())
+        });
+        released.unwrap_or(Poll::Ready(true))
+    }
+
+    /// A lease is released. Yields what the holder could believe until then, and who ends the turn on
+    /// the server: that is pending before anybody can see that the lease is over. A lease whose turn the
+    /// cohort has no more is lost, also where its holder was not told yet.
+    pub(crate) fn release(
+        &self,
+        lease: &Arc<HeldLease>,
+        end: HoldEnd,
+    ) -> (LeaseState, AfterLease<Option<Cleanup>>) {
+        let released = self.with(lease.name(), |member, env| {
+            if !member.cohort.has_lease(lease.fence()) {
+                return (None, Effects::default());
+            }
+            let released = lease.release(env.now);
+            let (after, mut effects) = self.leave_turn(member, env, lease, &released, end);
+            effects.metrics = Some(Arc::clone(lease.metrics()));
+            (Some((released, after)), effects)
+        });
+        let (released, after) = released.flatten().unwrap_or_else(|| {
+            // Without effect where the holder was told before, and why.
+            let _ = lease.lose(LossReason::Gone);
+            (lease.release(self.clock.now()), AfterLease::WasOver)
+        });
+        let before = released.state();
+        released.tell(end);
+        (before, after)
+    }
+
+    /// The turn goes on without a lease that was released, if it was still on.
+    fn leave_turn(
+        &self,
+        member: &mut Member,
+        env: &Env<'_>,
+        lease: &Arc<HeldLease>,
+        released: &ReleasedLease,
+        end: HoldEnd,
+    ) -> (AfterLease<Option<Cleanup>>, Effects) {
+        let (until, lease_until) = match released.state() {
+            LeaseState::Held { until } => (released.belief(), until),
+            LeaseState::Lost(reason) => {
+                let (turn, closed_until) = (TurnId::of(lease.turn()), lease.closed_until());
+                let effects = member.cohort.on_lost(env, turn, reason, closed_until);
+                return (AfterLease::WasOver, effects);
+            }
+            LeaseState::Released => return (AfterLease::WasOver, Effects::default()),
+        };
+        let (watch, closed_until) = (member.cohort.watch(), lease.closed_until());
+        let dropped = end == HoldEnd::Dropped;
+        let (after, effects) =
+            member.cohort.on_release(env, lease.fence(), until, closed_until, dropped);
+        if let Some(watch) = watch {
+            // Inside the lock: the next lease of the turn is watched after this one.
+            self.watches.vacate(watch);
+        }
+        let after = match after {
+            AfterLease::Settled => AfterLease::Settled,
+            AfterLease::Dropped => AfterLease::Dropped,
+            AfterLease::WasOver => AfterLease::WasOver,
+            AfterLease::Ends(release) => {
+                let unattended_at = env.now + self.timing.claim_window(lease.ttl());
+                // That of the lease, which `max_hold` may end before its turn.
+                let belief = Belief { until: lease_until, unattended_at };
+                AfterLease::Ends(self.holders_release(lease, &release, belief))
+            }
+        };
+        (after, effects)
+    }
+
+    /// Makes a token that a task has taken a lease under watch. No await lies between: it cannot leak.
+    /// The caller tells of it outside of the lock.
+    fn lease(
+        &self,
+        member: &mut Member,
+        env: &Env<'_>,
+        ticket: Ticket,
+        taken: Taken,
+        request: &Request,
+    ) -> NewLease {
+        let Taken { turn, token, until, watch, first, offered_at, source } = taken;
+        let number = if first { turn.id().number() } else { ticket };
+        let renewing = renewing(request.renews, until.saturating_since(env.now), turn.ttl());
+        let (max_hold, min_hold) = (request.max_hold, request.min_hold);
+        let share = Share { turn, number, fence: token, until, renewing, max_hold, min_hold };
+        let metrics = Arc::clone(&request.metrics);
+        member.holder = request.caller;
+        let (lease, watch) = self.watches.take(watch, &share, env.now, metrics);
+        if let Some(watch) = watch {
+            member.cohort.on_watch(watch);
+        }
+        let woken = source.map(|source| (source, env.now.saturating_since(offered_at)));
+        NewLease { lease, is_watched: watch.is_some(), woken }
+    }
+}
+
+impl NewLease {
+    /// Whether another had the lock before: a task of this runtime, or a process that passed it on. An
+    /// answer does not tell.
+    pub(crate) fn was_held(&self) -> bool {
+        matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
+    }
+
+    /// Counts the lease, outside of every lock.
+    pub(crate) fn tell(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
+        let Self { lease, is_watched, woken } = self;
+        lease.taken();
+        if let Some((source, handover)) = woken {
+            metrics.wakeup(source, handover);
+        }
+        if !is_watched {
+            let _ = lease.lose(LossReason::WatchdogStopped);
+        }
+        lease
+    }
+}
+
+/// How a turn is renewed for a lease: one that is not to be renewed still gets its whole ttl.
+fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
+    match renews {
+        true => Renewing::Always,
+        false if left < ttl.get().mul_f64(0.9) => Renewing::Once,
+        false => Renewing::Never,
+    }
+}
+
+impl InLine {
+    /// The answer to the first task's own command.
+    pub(crate) fn on_first_reply(
+        &self,
+        request: &Request,
+        sent_at: Instant,
+        result: Result<AcquireAnswer, StoreError>,
+    ) -> Progress<NewLease> {
+        let engine = &self.engine;
+        if let Ok(AcquireAnswer::Granted(granted)) = &result {
+            engine.saw(&self.name, granted);
+        }
+        let answer = Answer { sent_at, result: engine.counted(result) };
+        let progress = engine.with_new(&self.name, &request.metrics, |member, env| {
+            let (progress, effects) =
+                member.cohort.on_first_reply(env, self.ticket, request.tries, answer);
+            (self.granted(member, env, request, progress), effects)
+        });
+        progress.unwrap_or(Progress::Waits)
+    }
+
+    /// Where the task stands, which is woken by `waker` when that changes.
+    pub(crate) fn poll(&self, request: &Request, waker: &Waker) -> Progress<NewLease> {
+        let progress = self.engine.with(&self.name, |member, env| {
+            let (progress, effects) = member.cohort.poll(env, self.ticket, waker);
+            (self.granted(member, env, request, progress), effects)
+        });
+        progress.unwrap_or(Progress::Dismissed)
+    }
+
+    fn granted(
+        &self,
+        member: &mut Member,
+        env: &Env<'_>,
+        request: &Request,
+        progress: Progress<Taken>,
+    ) -> Progress<NewLease> {
+        progress.map(|taken| {
+            self.left.store(true, Ordering::Relaxed);
+            self.engine.lease(member, env, self.ticket, taken, request)
+        })
+    }
+
+    /// How many tasks and runtimes stand before one that has just come.
+    pub(crate) fn arrived_behind(&self) -> u64 {
+        self.engine.look(&self.name, Cohort::length).unwrap_or(0)
+    }
+
+    /// Whether the lock is known to be held.
+    pub(crate) fn is_known_held(&self) -> bool {
+        self.engine.look(&self.name, Cohort::is_known_held).unwrap_or(false)
+    }
+
+    /// How many tasks of this runtime stand before this one, and how many runtimes before theirs.
+    pub(crate) fn position(&self) -> (usize, Option<u64>) {
+        let look = |cohort: &Cohort| cohort.position(self.ticket);
+        self.engine.look(&self.name, look).unwrap_or((0, None))
+    }
+
+    /// Why the runtime could not ask, if its last command failed.
+    pub(crate) fn last_error(&self) -> Option<StoreError> {
+        self.engine.look(&self.name, Cohort::last_error).flatten()
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        if self.left.load(Ordering::Relaxed) {
+            return;
+        }
+        let ticket = self.ticket;
+        self.engine.with(&self.name, |member, env| ((), member.cohort.leave(env, ticket)));
+    }
+}

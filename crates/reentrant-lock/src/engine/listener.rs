@@ -1,0 +1,80 @@
+use std::sync::Weak;
+
+use leasehold_core::{
+    AcquisitionId, Class, FenceToken, Instant, LockName,
+    lease::{Grant, LossReason},
+    store::{Granted, Listener, Push},
+};
+use leasehold_watchdog::TurnKeeper;
+
+use crate::cohort::{Cohort, Effects, TurnId};
+
+use super::core::Engine;
+
+impl Listener for Engine {
+    fn on_push(&self, push: Push) {
+        match push {
+            Push::Granted { name, id, granted, heartbeat } => {
+                self.saw(&name, &granted);
+                let metrics = self.metrics.class(&Class::default());
+                // Also where no task waits any more: the grant is taken back then.
+                self.with_new(&name, &metrics, |member, env| {
+                    ((), member.cohort.on_grant(env, id, &granted, heartbeat))
+                });
+            }
+            Push::ForceReleased { name, id, fence } => self.on_gone(&name, id, fence),
+            Push::Listening => self.on_lost_messages(),
+        }
+    }
+}
+
+/// What the watchdog tells; it does not keep the engine alive.
+#[derive(Debug)]
+pub(super) struct Keeper(pub(super) Weak<Engine>);
+
+impl TurnKeeper for Keeper {
+    fn lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
+        if let Some(engine) = self.0.upgrade() {
+            engine.on_lost(turn, reason, closed_until);
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.0.upgrade().map_or(0, |engine| engine.count().1)
+    }
+}
+
+impl Engine {
+    /// A turn is lost; the holder of its lease was told before.
+    pub(crate) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
+        self.with(turn.name(), |member, env| {
+            ((), member.cohort.on_lost(env, TurnId::of(turn), reason, closed_until))
+        });
+    }
+
+    /// A turn was ended by force: its holder need not wait for a renewal to learn it.
+    pub(crate) fn on_gone(&self, name: &LockName, id: AcquisitionId, first: FenceToken) {
+        // Also while no task holds a lease of it: the task that is offered one is not to take it.
+        let turn = TurnId { id, first };
+        self.with(name, |member, env| ((), member.cohort.on_gone(env, turn)));
+    }
+
+    /// Messages may have been lost: the places of all tasks that wait are asked for again, soon.
+    fn on_lost_messages(&self) {
+        for name in self.names_of(Cohort::expects_messages) {
+            self.with(&name, |member, env| {
+                member.cohort.on_lost_messages(env);
+                ((), Effects::default())
+            });
+        }
+    }
+
+    /// Tokens of a name were granted, whether the grant counts or not.
+    pub(crate) fn saw(&self, name: &LockName, granted: &Granted) {
+        self.watermarks.saw(self.clock.now(), name, granted.last);
+        if granted.regressed {
+            self.metrics.store().regression();
+            self.outages().regressed(self.clock.now(), name, granted.first);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, Clock, FenceToken, Instant, LockName, StoreError, Ttl,
+    lease::{HoldUpdate, LossReason},
+    metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
+    store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
+};
+use leasehold_watchdog::HeldLease;
+use tokio::{select, sync::SemaphorePermit};
+
+use crate::{
+    cohort::{Answer, NextPlace, NextTurn, TurnId, unheard},
+    release::{self, Belief, Outcome, Step, rest},
+};
+
+use super::core::Engine;
+
+/// A command that is repeated until the server has answered.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) name: LockName,
+    pub(crate) id: AcquisitionId,
+    pub(crate) ttl: Ttl,
+    pub(crate) command: Command,
+    /// When the server forgets by itself what the job is about.
+    pub(crate) expires: Instant,
+    /// As what it counts; `None` where it counts as nothing, or was counted before.
+    pub(crate) via: Option<ReleaseVia>,
+    pub(crate) metrics: Arc<ClassMetrics>,
+}
+
+/// What a job sends.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// End a lease.
+    Release {
+        fence: FenceToken,
+        /// Until when the lock stays closed nevertheless.
+        closed_until: Option<Instant>,
+        /// Whose turn the release ends; `None` where the cohort does not wait for it.
+        sender: Option<Sender>,
+    },
+    /// Take an acquisition back, whatever it has by now.
+    Withdraw,
+    /// Count the holds of a lease that goes on.
+    Hold { lease: Arc<HeldLease>, update: HoldUpdate },
+}
+
+/// Who ends a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sender {
+    /// The task that gave the last lease back; the release queues no place.
+    Holder(Belief),
+    /// The runtime, which queues with the release for the tasks that wait by then.
+    Runtime,
+}
+
+impl Job {
+    /// The turn that the job ends.
+    fn turn(&self) -> Option<TurnId> {
+        match &self.command {
+            Command::Release { fence, sender: Some(_), .. } => {
+                Some(TurnId { id: self.id, first: *fence })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A job that is being sent. Dropped before it was answered, as by a tokio runtime that stops, it
+/// counts as unconfirmed.
+#[derive(Debug)]
+pub(super) struct Sending {
+    engine: Arc<Engine>,
+    job: Job,
+    number: u64,
+    outcome: Outcome,
+}
+
+/// One copy of a command in flight.
+struct Copy<'a> {
+    sent_at: Instant,
+    deadline: Instant,
+    answer: StoreFuture<'a, ReleaseAnswer>,
+}
+
+/// The copies in flight. As a rule there is one: a list would cost an allocation for each release.
+#[derive(Default)]
+struct Copies<'a> {
+    first: Option<Copy<'a>>,
+    more: Vec<Copy<'a>>,
+}
+
+impl<'a> Copies<'a> {
+    /// How long after its deadline a copy is given up that the store has not answered.
+    const GRACE: Duration = Duration::from_millis(50);
+
+    fn push(&mut self, copy: Copy<'a>) {
+        match &mut self.first {
+            None => self.first = Some(copy),
+            Some(_) => self.more.push(copy),
+        }
+    }
+
+    /// Yields the answer to a copy, or its failure.
+    fn poll(&mut self, clock: &dyn Clock, cx: &mut Context<'_>) -> Option<Answer<ReleaseAnswer>> {
+        let mut copies = self.first.iter_mut().chain(&mut self.more).enumerate();
+        let (at, answer) = copies.find_map(|(at, copy)| {
+            let result = match copy.answer.as_mut().poll(cx) {
+                Poll::Ready(result) => result,
+                Poll::Pending if clock.now() >= copy.deadline + Self::GRACE => Err(unheard()),
+                Poll::Pending => return None,
+            };
+            Some((at, Answer { sent_at: copy.sent_at, result }))
+        })?;
+        match at {
+            0 => self.first = self.more.pop(),
+            at => drop(self.more.swap_remove(at - 1)),
+        }
+        Some(answer)
+    }
+
+    /// When the first of them is given up.
+    fn given_up_at(&self) -> Option<Instant> {
+        let deadlines = self.first.iter().chain(&self.more).map(|copy| copy.deadline);
+        deadlines.min().map(|deadline| deadline + Self::GRACE)
+    }
+}
+
+/// What a wait ended with.
+enum Event {
+    Reply(Answer<ReleaseAnswer>),
+    /// Messages may have been lost that the queued place depends on.
+    LostMessages,
+    Timer,
+}
+
+impl Sending {
+    /// From now on the job counts as pending; `None` when too many are.
+    pub(super) fn new(engine: &Arc<Engine>, job: Job) -> Option<Self> {
+        let closed = match job.command {
+            Command::Release { .. } => Some(job.name.clone()),
+            Command::Withdraw | Command::Hold { .. } => None,
+        };
+        let Some(number) = engine.pending.add(closed, job.turn().is_none()) else {
+            job.count(Outcome::Unconfirmed);
+            return None;
+        };
+        Some(Self { engine: Arc::clone(engine), job, number, outcome: Outcome::Unconfirmed })
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Sends until the job is done.
+    ///
+    /// # Errors
+    ///
+    /// Why the server has not confirmed it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the job up.
+    pub(super) async fn run(mut self) -> Result<Outcome, StoreError> {
+        let (outcome, failure) = self.send().await;
+        self.outcome = outcome;
+        drop(self);
+        match outcome {
+            Outcome::Unconfirmed => Err(failure.unwrap_or_else(unheard)),
+            outcome => Ok(outcome),
+        }
+    }
+
+    async fn send(&self) -> (Outcome, Option<StoreError>) {
+        let Engine { clock, entropy, .. } = &*self.engine;
+        let belief = match self.job.command {
+            Command::Release { sender: Some(Sender::Holder(belief)), .. } => Some(belief),
+            _ => None,
+        };
+        let mut rules = release::Release::new(clock.now(), self.job.expires, belief);
+        let mut copies = Copies::default();
+        let (mut permit, mut next, mut failure) = (None, None, None);
+        loop {
+            match rules.next(clock.now()) {
+                Step::Done(outcome) => return (outcome, failure),
+                Step::Send => {
+                    if copies.first.is_none() {
+                        permit = self.permit(rules.is_unsent()).await;
+                        if clock.now() >= self.job.expires {
+                            continue;
+                        }
+                    }
+                    let Ok(place) = self.next_place(rules.is_unsent()) else {
+                        rules.on_next_turn();
+                        continue;
+                    };
+                    next = place;
+                    let now = clock.now();
+                    let keep = self.keep(now);
+                    rules.on_send(now, keep, self.again_at(next, now));
+                    copies.push(self.copy(keep, next, now));
+                }
+                Step::Wait(until) => match self.wait(&mut copies, next.is_some(), until).await {
+                    Event::Timer => {}
+                    Event::LostMessages => rules.on_lost_messages(clock.now()),
+                    Event::Reply(answer) => {
+                        permit = permit.filter(|_| copies.first.is_some());
+                        failure = answer.result.as_ref().err().cloned().or(failure);
+                        let jitter = if answer.result.is_err() { entropy.fraction() } else { 0.0 };
+                        rules.on_reply(clock.now(), jitter, &answer.result);
+                        if !self.tell_turn(answer) {
+                            rules.on_next_turn();
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Waits for an answer, or until `until`.
+    async fn wait(
+        &self,
+        copies: &mut Copies<'_>,
+        has_place: bool,
+        until: Option<Instant>,
+    ) -> Event {
+        let Engine { clock, .. } = &*self.engine;
+        let mut timer = until.map(|at| clock.sleep_until(at));
+        let mut is_first_poll = true;
+        poll_fn(|cx| {
+            if let Some(answer) = copies.poll(&**clock, cx) {
+                return Poll::Ready(Event::Reply(answer));
+            }
+            if has_place
+                && let Some(turn) = self.job.turn()
+                && self.engine.has_lost_messages(&self.job.name, turn, cx.waker())
+            {
+                return Poll::Ready(Event::LostMessages);
+            }
+            // As a rule the store answers by its deadline, and the next poll is for that answer.
+            if !std::mem::take(&mut is_first_poll) && timer.is_none() {
+                timer = copies.given_up_at().map(|at| clock.sleep_until(at));
+            }
+            match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Event::Timer),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Counts the answer, and tells the cohort that waits for it; `false` when the next turn has begun.
+    fn tell_turn(&self, answer: Answer<ReleaseAnswer>) -> bool {
+        if let Err(error) = &answer.result {
+            self.engine.metrics.store().error(error.kind());
+            self.engine.pending.attempt_failed(self.number, error);
+        }
+        let is_answered =
+            answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);
+        match self.job.turn() {
+            Some(turn) => self.engine.on_release_reply(&self.job.name, turn, answer) || is_answered,
+            None => true,
+        }
+    }
+
+    /// The place that is queued with the next copy, chosen with the first one.
+    fn next_place(&self, is_first: bool) -> Result<Option<NextPlace>, NextTurn> {
+        match self.job.command {
+            Command::Release { sender: Some(Sender::Holder(_)), .. } if is_first => Ok(None),
+            Command::Release { sender: Some(_), .. } => {
+                let Some(turn) = self.job.turn() else { return Ok(None) };
+                self.engine.on_release_send(&self.job.name, turn)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// For how long the lock is to stay closed.
+    fn keep(&self, now: Instant) -> Option<Duration> {
+        match self.job.command {
+            Command::Release { closed_until, .. } => rest(closed_until, now),
+            Command::Withdraw | Command::Hold { .. } => None,
+        }
+    }
+
+    /// When another copy follows whether or not this one is answered: as a heartbeat would, if a place
+    /// depends on it.
+    fn again_at(&self, next: Option<NextPlace>, now: Instant) -> Option<Instant> {
+        let Engine { timing, rules, .. } = &*self.engine;
+        let next = next.filter(|_| (rules.beats_on)(true))?;
+        Some(now + timing.heartbeat_pause(next.ttl))
+    }
+
+    fn copy(&self, keep: Option<Duration>, next: Option<NextPlace>, now: Instant) -> Copy<'_> {
+        let (engine, job) = (&*self.engine, &self.job);
+        let (store, name, id) = (&engine.store, &job.name, job.id);
+        let timeout = match next {
+            Some(next) => engine.place_deadline(next.ttl),
+            None => engine.timing.command_deadline(job.ttl),
+        };
+        let deadline = job.expires.min(now + timeout);
+        let answer: StoreFuture<'_, _> = match &job.command {
+            Command::Release { fence, .. } => {
+                let next = next.map(|next| Next {
+                    id: next.id,
+                    ttl: next.ttl,
+                    watermark: engine.watermarks.of(now, name),
+                    label: &engine.label,
+                    heartbeat: next.heartbeat,
+                });
+                store.release(Release { name, id, fence: *fence, keep, next, deadline })
+            }
+            Command::Withdraw => Box::pin(async move {
+                let answer = store.withdraw(Withdraw { name, id, deadline }).await?;
+                Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
+            }),
+            Command::Hold { lease, update } => {
+                let (fence, ttl) = (lease.turn().first(), job.ttl);
+                let hold = Hold { name, id, fence, update: *update, ttl, deadline };
+                Box::pin(async move {
+                    match store.hold(hold).await? {
+                        HoldAnswer::Held { remaining } => {
+                            let _ = lease.extended(now, remaining);
+                            Ok(ReleaseAnswer::Released)
+                        }
+                        HoldAnswer::Gone => {
+                            let _ = lease.lose(LossReason::Gone);
+                            engine.on_lost(lease.turn(), LossReason::Gone, None);
+                            Ok(ReleaseAnswer::Gone)
+                        }
+                    }
+                })
+            }
+        };
+        Copy { sent_at: now, deadline, answer }
+    }
+
+    /// Waits while many commands are in flight that no task waits for. Not for long: they may wait for other
+    /// servers, which are away. A release that keeps its lock closed has to come before the ttl ends, and does
+    /// not wait; nor does one that other tasks or the holder wait for.
+    async fn permit(&self, is_first: bool) -> Option<SemaphorePermit<'_>> {
+        let Engine { clock, entropy, timing, .. } = &*self.engine;
+        let Job { command, via, expires, ttl, .. } = &self.job;
+        let is_awaited = match command {
+            Command::Release { closed_until: Some(_), .. } => true,
+            Command::Release { sender: Some(Sender::Runtime), .. } => {
+                *via != Some(ReleaseVia::Drop)
+            }
+            Command::Release { sender: Some(Sender::Holder(_)), .. } | Command::Hold { .. } => {
+                is_first
+            }
+            Command::Release { sender: None, .. } | Command::Withdraw => false,
+        };
+        if is_awaited {
+            return None;
+        }
+        let now = clock.now();
+        let left = expires.saturating_since(now) / 2;
+        // Those that begin together are not to be sent together in the end.
+        let patience = timing.claim_window(*ttl).min(left);
+        let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
+        select! {
+            biased;
+            permit = self.engine.background.acquire() => permit.ok(),
+            () = clock.sleep_until(now + patience) => None,
+        }
+    }
+}
+
+impl Job {
+    /// Counts a release, once.
+    fn count(&self, outcome: Outcome) {
+        let Some(via) = self.via else { return };
+        self.metrics.release(outcome.metric(), via);
+        if outcome.metric() == ReleaseOutcome::Unconfirmed {
+            // The failures of its commands are logged, and the metrics count it.
+            tracing::debug!(
+                lock = %self.name, lease = %self.id,
+                "the server could not be told of a release; the lease ends with its ttl"
+            );
+        }
+        if outcome == Outcome::Lost {
+            self.metrics.lost(LossReason::Gone);
+        }
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if self.outcome == Outcome::Unconfirmed
+            && let Some(turn) = self.job.turn()
+        {
+            // Without effect when the server has refused, which the cohort knows.
+            self.engine.on_release_given_up(&self.job.name, turn);
+        }
+        self.job.count(self.outcome);
+        // Last: what follows from the end is pending by now.
+        self.engine.pending.done(self.number, self.outcome);
+    }
+}

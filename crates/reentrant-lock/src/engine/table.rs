@@ -1,0 +1,192 @@
+use std::{
+    collections::HashMap,
+    hash::BuildHasher,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+};
+
+use leasehold_core::{LockName, lease::LossReason, metric::ClassMetrics};
+use leasehold_watchdog::{HeldLease, Key, Watch};
+
+use crate::{
+    caller::Caller,
+    cohort::{Cohort, Effects, Env},
+};
+
+use super::{agenda::Scheduled, core::Engine};
+
+/// Cohorts by name; boxed, for a hash map has room for more than it holds. One is forgotten when it
+/// is idle.
+pub(super) type Shard = Mutex<Cohorts>;
+
+type Cohorts = HashMap<LockName, Box<Member>>;
+
+/// A cohort, and what is kept beside it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) cohort: Cohort,
+    /// When the heartbeats' task looks at it.
+    scheduled: Option<Scheduled>,
+    metrics: Arc<ClassMetrics>,
+    /// Who took the last lease.
+    pub(super) holder: Option<Caller>,
+}
+
+impl Engine {
+    /// No task gets a lease any more, once the present events are over.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        for name in self.names_of(|_| true) {
+            self.with(&name, |member, _| ((), member.cohort.on_close()));
+        }
+    }
+
+    /// How many names are known, and how many tasks wait for them.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let (mut names, mut waiting) = (0, 0);
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            names += shard.len();
+            // A sum: the order of a hash map does not show in it.
+            waiting += shard.values().map(|member| member.cohort.waiting()).sum::<usize>();
+        }
+        (names, waiting)
+    }
+
+    /// Looks at a cohort, if there is one.
+    pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {
+        self.shard(name).get(name).map(|member| look(&member.cohort))
+    }
+
+    /// The lease of a name that a task of this runtime holds, if one does.
+    pub(crate) fn held_here(&self, name: &LockName) -> Option<Arc<HeldLease>> {
+        let watch = self.look(name, Cohort::watch).flatten()?;
+        self.watches.holder(watch)
+    }
+
+    /// The lease of a name that a task of this runtime holds, and who took it.
+    pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
+        let shard = self.shard(name);
+        let member = shard.get(name)?;
+        let lease = self.watches.holder(member.cohort.watch()?)?;
+        Some((lease, member.holder?))
+    }
+
+    /// Applies an event to a cohort, if there is one.
+    pub(super) fn with<T>(
+        &self,
+        name: &LockName,
+        event: impl FnOnce(&mut Member, &Env<'_>) -> (T, Effects),
+    ) -> Option<T> {
+        self.apply(self.shard(name), name, event)
+    }
+
+    /// Applies an event to a cohort that is made if there is none; `None` after the end.
+    pub(super) fn with_new<T>(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        event: impl FnOnce(&mut Member, &Env<'_>) -> (T, Effects),
+    ) -> Option<T> {
+        let mut shard = self.shard(name);
+        // Under the lock: `close` looks at the shard afterwards.
+        if self.is_closed.load(Ordering::SeqCst) {
+            return None;
+        }
+        if !shard.contains_key(name) {
+            let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
+            let member = Member { cohort, scheduled: None, metrics, holder: None };
+            shard.insert(name.clone(), Box::new(member));
+        }
+        self.apply(shard, name, event)
+    }
+
+    /// Applies an event under the lock of its shard, and does what follows from it outside.
+    fn apply<T>(
+        &self,
+        mut shard: MutexGuard<'_, Cohorts>,
+        name: &LockName,
+        event: impl FnOnce(&mut Member, &Env<'_>) -> (T, Effects),
+    ) -> Option<T> {
+        let member = shard.get_mut(name)?;
+        let env = self.env(name);
+        let (answer, mut effects) = event(member, &env);
+        let metrics = effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics));
+        // Inside the lock: a shutdown that comes after it waits for what is pending by then.
+        let outgoing = self.prepare(name, &metrics, &mut effects);
+        let discarded = member.cohort.take_discarded();
+        if self.schedule(member, &env) {
+            shard.remove(name);
+        }
+        drop(shard);
+        drop(discarded);
+        let Effects { wake, wake_all, forget, lost, leases, .. } = effects;
+        if let Some(watch) = forget {
+            self.forget(watch, lost);
+        }
+        for waker in wake.into_iter().chain(wake_all) {
+            waker.wake();
+        }
+        if let Some(leases) = leases {
+            metrics.turn(leases);
+        }
+        for outgoing in outgoing {
+            outgoing.spawn(self.handle());
+        }
+        Some(answer)
+    }
+
+    /// Sees to it that a cohort is looked at in time; whether it is idle, and to be forgotten.
+    fn schedule(&self, member: &mut Member, env: &Env<'_>) -> bool {
+        let done = member.cohort.is_done();
+        if done {
+            self.agenda.cancel(member.scheduled);
+        } else if let Some(at) = member.cohort.look_at(env) {
+            self.agenda.set(&mut member.scheduled, at, env.name);
+        } else if member.cohort.waiting() == 0 {
+            // A quiet turn, of which there are very many; among tasks that wait there is soon a look.
+            self.agenda.cancel(member.scheduled.take());
+        }
+        done
+    }
+
+    /// Watches a turn no longer; the holder of a lease of it is told why it is lost.
+    fn forget(&self, watch: Watch, lost: Option<LossReason>) {
+        if let Some(reason) = lost
+            && let Some(lease) = self.watches.holder(watch)
+        {
+            let _ = lease.lose(reason);
+        }
+        self.watches.forget(watch);
+    }
+
+    fn env<'a>(&'a self, name: &'a LockName) -> Env<'a> {
+        let Self { clock, entropy, numbers, timing, rules, .. } = self;
+        let (now, jitter) = (clock.now(), entropy.fraction());
+        Env { name, now, jitter, numbers, timing, rules }
+    }
+
+    /// The names of certain cohorts, in their order.
+    pub(super) fn names_of(&self, of: impl Fn(&Cohort) -> bool) -> Vec<LockName> {
+        let mut names: Vec<LockName> = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let chosen = shard.iter().filter(|(_, member)| of(&member.cohort));
+            names.extend(chosen.map(|(name, _)| name.clone()));
+        }
+        // No order of a hash map gets out.
+        names.sort_unstable();
+        names
+    }
+
+    fn shard(&self, name: &LockName) -> MutexGuard<'_, Cohorts> {
+        let hash = usize::try_from(self.hasher.hash_one(name) % Self::SHARDS as u64).unwrap_or(0);
+        self.shards[hash].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Member {
+    /// The heartbeats' task looks at it, as the entry of a key said.
+    pub(super) fn on_look(&mut self, key: Key) {
+        self.scheduled = self.scheduled.filter(|present| !present.is(key));
+    }
+}

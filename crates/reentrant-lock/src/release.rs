@@ -1,0 +1,313 @@
+//! What is sent next of a release, and what an answer to it means.
+
+use std::time::Duration;
+
+use leasehold_core::{
+    Instant, StoreError, StoreErrorKind, backoff, lease::believed_until, metric::ReleaseOutcome,
+    store::ReleaseAnswer,
+};
+
+/// What is left at `now` of the time until which a lock is to stay closed, in whole milliseconds
+/// and never less than asked; `None` when it may open.
+pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Duration> {
+    let left = closed_until?.saturating_since(now);
+    if left.is_zero() {
+        return None;
+    }
+    let millis = left.as_nanos().div_ceil(1_000_000);
+    Some(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX)))
+}
+
+/// A release, from its first copy to its end.
+///
+/// Copies of its command are sent until one is answered, the server refuses it, or the lease has
+/// expired on the server. One copy is in flight at a time, unless a place in the queue depends on the
+/// release: then another copy follows in the time of a heartbeat, answered or not.
+///
+/// | event | then |
+/// |---|---|
+/// | a copy is answered | done: [`Outcome`] says what the answer means |
+/// | a copy fails, and no other is in flight | the next copy is sent after a pause |
+/// | the server refuses | done: `Unconfirmed` |
+/// | the next turn has begun | done: `Released`, since the server grants only what was released |
+/// | the lease has expired | done: `Unconfirmed` |
+#[derive(Debug)]
+pub(crate) struct Release {
+    /// When the lease has expired on the server.
+    expires: Instant,
+    belief: Option<Belief>,
+    /// When the next copy is due; `None` while an answer is awaited.
+    send_at: Option<Instant>,
+    in_flight: usize,
+    failures: u32,
+    /// Whether an earlier copy may have been executed without an answer.
+    doubtful: bool,
+    first_keep: FirstKeep,
+    outcome: Option<Outcome>,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Send a copy.
+    Send,
+    /// Wait for an answer, and until this time at most.
+    Wait(Option<Instant>),
+    /// Nothing more.
+    Done(Outcome),
+}
+
+/// How a release ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The server has ended the lease.
+    Released,
+    /// The server has ended the lease, and keeps the lock closed.
+    Kept {
+        /// For how long, from the answer on.
+        remaining: Duration,
+    },
+    /// The lease was lost before it was released, or its lock was not kept closed.
+    Lost,
+    /// The server does not have the lease; by a copy of the release, or since its time was over.
+    Gone,
+    /// The server has refused, or has not answered for as long as it may have had the lease.
+    Unconfirmed,
+}
+
+impl Outcome {
+    /// As what the release counts.
+    pub(crate) fn metric(self) -> ReleaseOutcome {
+        match self {
+            Self::Released => ReleaseOutcome::Released,
+            Self::Kept { .. } => ReleaseOutcome::Kept,
+            Self::Lost | Self::Gone => ReleaseOutcome::Gone,
+            Self::Unconfirmed => ReleaseOutcome::Unconfirmed,
+        }
+    }
+}
+
+/// A lease that was believed when its holder gave it back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Belief {
+    /// Until when it could be believed: no other holder had the lock before.
+    pub(crate) until: Instant,
+    /// From when on the runtime may have sent copies of its own.
+    pub(crate) unattended_at: Instant,
+}
+
+impl Release {
+    /// The shortest pause after a failure.
+    const SHORTEST: Duration = Duration::from_millis(2);
+    /// The longest pause.
+    const LONGEST: Duration = Duration::from_millis(250);
+
+    /// A release whose first copy is due at `now`.
+    pub(crate) fn new(now: Instant, expires: Instant, belief: Option<Belief>) -> Self {
+        Self {
+            expires,
+            belief,
+            send_at: Some(now),
+            in_flight: 0,
+            failures: 0,
+            doubtful: false,
+            first_keep: FirstKeep::default(),
+            outcome: None,
+        }
+    }
+
+    /// What is to be done at `now`.
+    pub(crate) fn next(&self, now: Instant) -> Step {
+        match (self.outcome, self.send_at) {
+            (Some(outcome), _) => Step::Done(outcome),
+            (None, _) if now >= self.expires && self.in_flight == 0 => {
+                Step::Done(Outcome::Unconfirmed)
+            }
+            (None, _) if now >= self.expires => Step::Wait(None),
+            (None, Some(at)) if now >= at => Step::Send,
+            (None, Some(at)) => Step::Wait(Some(at.min(self.expires))),
+            (None, None) => Step::Wait(None),
+        }
+    }
+
+    /// Whether no copy was sent so far.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.in_flight == 0 && self.failures == 0
+    }
+
+    /// A copy is sent that keeps the lock closed for `keep`; another follows at `again`, if given.
+    pub(crate) fn on_send(&mut self, now: Instant, keep: Option<Duration>, again: Option<Instant>) {
+        self.doubtful |= self.in_flight > 0;
+        self.in_flight += 1;
+        self.send_at = again;
+        self.first_keep.sent(now, keep);
+    }
+
+    /// A copy was answered, or failed.
+    pub(crate) fn on_reply(
+        &mut self,
+        now: Instant,
+        jitter: f64,
+        reply: &Result<ReleaseAnswer, StoreError>,
+    ) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.outcome = match reply {
+            Ok(ReleaseAnswer::Kept { remaining }) => Some(Outcome::Kept { remaining: *remaining }),
+            Ok(ReleaseAnswer::Gone) => Some(self.gone(now)),
+            Ok(_) => Some(Outcome::Released),
+            Err(error) if error.kind().is_transient() => {
+                self.doubtful |= error.kind() == StoreErrorKind::Indeterminate;
+                if self.in_flight == 0 {
+                    let pause = backoff(Self::SHORTEST, Self::LONGEST, self.failures, jitter);
+                    self.send_at = Some(now + pause);
+                    self.failures += 1;
+                }
+                return;
+            }
+            Err(_) => Some(Outcome::Unconfirmed),
+        };
+    }
+
+    /// Messages may have been lost that the place behind this release depends on: a copy is due.
+    pub(crate) fn on_lost_messages(&mut self, now: Instant) {
+        self.send_at = Some(now);
+    }
+
+    /// The next turn has begun, so this one has ended.
+    pub(crate) fn on_next_turn(&mut self) {
+        self.outcome = Some(Outcome::Released);
+    }
+
+    /// What the answer "gone" at `now` means.
+    fn gone(&self, now: Instant) -> Outcome {
+        let Some(Belief { until, unattended_at }) = self.belief else { return Outcome::Gone };
+        if !self.first_keep.may_be_over(now) {
+            return Outcome::Lost;
+        }
+        if now >= until {
+            return Outcome::Gone;
+        }
+        // An earlier copy ended it: no other could have before the deadline.
+        if self.doubtful || now >= unattended_at { Outcome::Released } else { Outcome::Lost }
+    }
+}
+
+/// The first command that asked to keep a lock closed: when it was sent, and for how long.
+#[derive(Debug, Clone, Copy, Default)]
+struct FirstKeep(Option<(Instant, Duration)>);
+
+impl FirstKeep {
+    /// A command is sent that keeps the lock closed for `keep`, or opens it.
+    fn sent(&mut self, at: Instant, keep: Option<Duration>) {
+        if let Some(keep) = keep {
+            self.0.get_or_insert((at, keep));
+        }
+    }
+
+    /// Whether "gone" may mean that a copy of ours was executed: a lock that was kept would still
+    /// be there before its time is over.
+    fn may_be_over(self, now: Instant) -> bool {
+        // The margin is for clocks whose rates differ.
+        self.0.is_none_or(|(sent_at, keep)| now >= believed_until(sent_at, keep))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::at(Duration::from_micros(micros))
+    }
+
+    #[test]
+    fn a_rest_is_never_shorter_than_asked() {
+        assert_eq!(rest(None, at(0)), None);
+        assert_eq!(rest(Some(at(5_000)), at(5_000)), None);
+        assert_eq!(rest(Some(at(5_000)), at(7_000)), None);
+        assert_eq!(rest(Some(at(5_000)), at(1_000)), Some(Duration::from_millis(4)));
+        assert_eq!(rest(Some(at(5_001)), at(1_000)), Some(Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn gone_is_not_kept_before_the_time_is_over() {
+        let mut first = FirstKeep::default();
+        first.sent(at(0), None);
+        assert!(first.may_be_over(at(0)), "it was to open at once");
+        first.sent(at(1_000_000), Some(Duration::from_secs(10)));
+        first.sent(at(2_000_000), Some(Duration::from_secs(1)));
+        assert!(!first.may_be_over(at(10_800_000)));
+        assert!(first.may_be_over(at(10_900_000)), "a hundredth for clocks that differ");
+    }
+
+    fn release() -> Release {
+        let belief = Belief { until: at(9_000), unattended_at: at(3_000) };
+        Release::new(at(0), at(20_000), Some(belief))
+    }
+
+    fn failed(kind: StoreErrorKind) -> Result<ReleaseAnswer, StoreError> {
+        Err(StoreError::new(kind, "nothing was heard", "repeat it"))
+    }
+
+    fn gone_at(mut release: Release, now: u64) -> Outcome {
+        release.on_reply(at(now), 0.0, &Ok(ReleaseAnswer::Gone));
+        let Step::Done(outcome) = release.next(at(now)) else { panic!("it was answered") };
+        outcome
+    }
+
+    #[test]
+    fn gone_is_a_release_only_after_a_copy_without_an_answer() {
+        let sent = |keep| {
+            let mut release = release();
+            release.on_send(at(0), keep, None);
+            release
+        };
+        assert_eq!(gone_at(sent(None), 10), Outcome::Lost, "it was the first copy");
+        assert_eq!(gone_at(sent(None), 3_000), Outcome::Released, "the runtime may have sent one");
+        assert_eq!(gone_at(sent(None), 9_000), Outcome::Gone, "its time may have ended it");
+        let kept = sent(Some(Duration::from_secs(1)));
+        assert_eq!(gone_at(kept, 9_500), Outcome::Lost, "the lock was to stay closed for longer");
+
+        let again = |kind| {
+            let mut release = sent(None);
+            release.on_reply(at(10), 0.0, &failed(kind));
+            release.on_send(at(20), None, None);
+            release
+        };
+        let definite = again(StoreErrorKind::Definite);
+        assert_eq!(gone_at(definite, 30), Outcome::Lost, "the first copy was not executed");
+        assert_eq!(gone_at(again(StoreErrorKind::Indeterminate), 30), Outcome::Released);
+
+        let mut two = sent(None);
+        two.on_send(at(20), None, None);
+        assert_eq!(gone_at(two, 30), Outcome::Released, "nobody heard the answer to the first");
+    }
+
+    #[test]
+    fn a_copy_follows_a_failure_until_the_lease_has_expired() {
+        let mut release = release();
+        assert_eq!(release.next(at(0)), Step::Send);
+        release.on_send(at(0), None, None);
+        assert_eq!(release.next(at(10)), Step::Wait(None));
+        release.on_reply(at(10), 0.0, &failed(StoreErrorKind::Indeterminate));
+        assert_eq!(release.next(at(10)), Step::Wait(Some(at(1_010))));
+        assert_eq!(release.next(at(1_010)), Step::Send);
+        assert_eq!(release.next(at(20_000)), Step::Done(Outcome::Unconfirmed));
+        release.on_next_turn();
+        assert_eq!(release.next(at(20_000)), Step::Done(Outcome::Released));
+    }
+
+    #[test]
+    fn a_place_is_kept_by_copies_that_do_not_wait_for_answers() {
+        let mut release = release();
+        release.on_send(at(0), None, Some(at(1_000)));
+        assert_eq!(release.next(at(10)), Step::Wait(Some(at(1_000))));
+        release.on_lost_messages(at(20));
+        assert_eq!(release.next(at(20)), Step::Send);
+        release.on_send(at(20), None, Some(at(1_020)));
+        release.on_reply(at(30), 0.0, &failed(StoreErrorKind::Indeterminate));
+        assert_eq!(release.next(at(30)), Step::Wait(Some(at(1_020))), "the other may be answered");
+        release.on_reply(at(40), 0.0, &failed(StoreErrorKind::Config));
+        assert_eq!(release.next(at(40)), Step::Done(Outcome::Unconfirmed));
+    }
+}

@@ -1,0 +1,124 @@
+use std::time::Duration;
+
+use leasehold_core::Ttl;
+
+use crate::error::OptionsError;
+
+/// The times that hold for all locks of a runtime, unless an acquire says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// How long a lease lives without renewal. Default: 30 s.
+    pub ttl: Ttl,
+    /// How long an acquire waits for a lock. Default: 30 s.
+    pub wait: Duration,
+    /// For how long a grant waits to be taken, and a place in the queue for a sign of life; at
+    /// most the ttl. Default: 3 s, at least 50 ms.
+    pub claim_window: Duration,
+    /// How long one command may take, at most half the ttl. Default: 2 s, at least 10 ms.
+    pub command_timeout: Duration,
+    /// After what time a call that still waits is reported. Default: 10 s, at least 100 ms.
+    pub blocked_after: Duration,
+    /// For how long an acquire waits without any answer of the server, never longer than its wait.
+    /// Default: 5 s, at least 10 ms.
+    pub outage_patience: Duration,
+}
+
+impl Timing {
+    /// The shortest pause between two commands about a place.
+    pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+    /// A connection is replaced when a command timed out on it: not for being a little slow.
+    const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(100);
+
+    /// Checks the times against their ranges.
+    ///
+    /// # Errors
+    ///
+    /// [`TimingError`] naming the time that is out of range.
+    pub fn validated(self) -> Result<Self, TimingError> {
+        let least = |what, value: Duration, least: Duration| {
+            if value < least {
+                return Err(TimingError::TooShort { what, value, least });
+            }
+            Ok(())
+        };
+        least("a claim window", self.claim_window, Duration::from_millis(50))?;
+        least("a command timeout", self.command_timeout, Duration::from_millis(10))?;
+        least("a blocked report", self.blocked_after, Duration::from_millis(100))?;
+        least("an outage patience", self.outage_patience, OptionsError::MIN_OUTAGE_PATIENCE)?;
+        if self.wait > OptionsError::MAX_WAIT {
+            return Err(TimingError::Wait(OptionsError::Wait { wait: self.wait }));
+        }
+        Ok(self)
+    }
+
+    /// How long one command about a lease of this ttl may take.
+    pub(crate) fn command_deadline(&self, ttl: Ttl) -> Duration {
+        self.command_timeout.min(ttl.get() / 2)
+    }
+
+    /// How long one heartbeat may take, so that others fit into the claim window.
+    pub(crate) fn heartbeat_time(&self, ttl: Ttl) -> Duration {
+        (self.claim_window(ttl) / 3).max(Self::SHORTEST_HEARTBEAT)
+    }
+
+    /// How long after one command about a place the next one is sent, so that three may be lost.
+    pub(crate) fn heartbeat_pause(&self, ttl: Ttl) -> Duration {
+        (self.claim_window(ttl) / 4).max(Self::SHORTEST_PAUSE)
+    }
+
+    /// How long a grant of this ttl waits to be taken over by its future.
+    pub(crate) fn claim_window(&self, ttl: Ttl) -> Duration {
+        self.claim_window.min(ttl.get())
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            ttl: Ttl::default(),
+            wait: Duration::from_secs(30),
+            claim_window: Duration::from_secs(3),
+            command_timeout: Duration::from_secs(2),
+            blocked_after: Duration::from_secs(10),
+            outage_patience: Duration::from_secs(5),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_of_range_is_told_in_a_sentence() {
+        let zero = Duration::ZERO;
+        for (timing, words) in [
+            (Timing { claim_window: zero, ..Timing::default() }, "a claim window of 0ns is too"),
+            (Timing { blocked_after: zero, ..Timing::default() }, "a blocked report of 0ns is too"),
+            (Timing { outage_patience: zero, ..Timing::default() }, "an outage patience of 0ns"),
+        ] {
+            let told = timing.validated().unwrap_err().to_string();
+            assert!(told.starts_with(words), "{told}");
+        }
+    }
+}
+
+/// A time of [`Timing`] that is out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimingError {
+    /// A time is below its range.
+    #[error("{what} of {value:?} is too short; give it at least {least:?}")]
+    TooShort {
+        /// Which time, with its article.
+        what: &'static str,
+        /// The time that was given.
+        value: Duration,
+        /// The shortest that is possible.
+        least: Duration,
+    },
+    /// The default wait is above its range.
+    #[error(transparent)]
+    Wait(OptionsError),
+}
