@@ -1,4 +1,10 @@
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreError, StoreErrorKind,
@@ -269,15 +275,23 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
-async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
+///
+/// Not an `async fn`, which would keep its arguments twice, in every task that waits for a lock.
+fn end_turn(
+    held: Arc<Held>,
+    rest: Cleanup,
+) -> impl Future<Output = Result<Released, ReleaseError>> + Send {
     let until = held.engine.command_deadline(held.lease.ttl());
-    match rest.confirm(until).await {
-        Ok(Outcome::Released) => Ok(Released::Ended),
-        Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
-        Ok(Outcome::Lost) => Err(lost(&held, LossReason::Gone)),
-        Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
-        Err(error) => Err(unconfirmed(&held, error)),
-    }
+    let mut ended = rest.confirm(until);
+    poll_fn(move |cx| {
+        Pin::new(&mut ended).poll(cx).map(|ended| match ended {
+            Ok(Outcome::Released) => Ok(Released::Ended),
+            Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
+            Ok(Outcome::Lost) => Err(lost(&held, LossReason::Gone)),
+            Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
+            Err(error) => Err(unconfirmed(&held, error)),
+        })
+    })
 }
 
 fn unconfirmed(held: &Held, error: StoreError) -> ReleaseError {

@@ -58,8 +58,8 @@ impl Cleanup {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the job to the runtime.
-    pub(crate) async fn confirm(self, until: Instant) -> Result<Outcome, StoreError> {
-        self.wait(until, true, true).await
+    pub(crate) fn confirm(self, until: Instant) -> impl Confirmation {
+        self.wait(until, true, true)
     }
 
     /// Waits until the first attempt was answered or has failed, or `until`; without a timer if that
@@ -72,22 +72,18 @@ impl Cleanup {
     /// # Cancel safety
     ///
     /// As [`confirm`](Self::confirm).
-    pub(crate) async fn attempt(
-        self,
-        until: Instant,
-        is_its_deadline: bool,
-    ) -> Result<Outcome, StoreError> {
-        self.wait(until, is_its_deadline, false).await
+    pub(crate) fn attempt(self, until: Instant, is_its_deadline: bool) -> impl Confirmation {
+        self.wait(until, is_its_deadline, false)
     }
 
-    async fn wait(
+    fn wait(
         mut self,
         until: Instant,
         mut ends_by_itself: bool,
         waits_for_more: bool,
-    ) -> Result<Outcome, StoreError> {
+    ) -> impl Confirmation {
         let mut timer = None::<Sleep>;
-        poll_fn(|cx| {
+        poll_fn(move |cx| {
             let Some(work) = &mut self.work else { return Poll::Ready(Err(unheard())) };
             if let Poll::Ready(result) = work.as_mut().poll(cx) {
                 self.work = None;
@@ -108,9 +104,15 @@ impl Cleanup {
             }
             Poll::Ready(Err(pending.failure(self.number).unwrap_or_else(unheard)))
         })
-        .await
     }
 }
+
+/// How a job ended.
+pub(crate) trait Confirmation:
+    Future<Output = Result<Outcome, StoreError>> + Send + Unpin
+{
+}
+impl<F: Future<Output = Result<Outcome, StoreError>> + Send + Unpin> Confirmation for F {}
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
