@@ -192,7 +192,7 @@ impl Guard {
                 Some(update) => Box::pin(leave(held, update)).await,
                 None => match end(&held) {
                     Ok(released) => released,
-                    Err(rest) => end_turn(held, rest).await,
+                    Err(rest) => Box::pin(end_turn(held, rest)).await,
                 },
             }
         }
