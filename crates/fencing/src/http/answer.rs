@@ -13,7 +13,7 @@ use crate::error::{GateError, StaleFence};
 /// The body of an answer: the service's own, or that of a refusal.
 pub type FencedBody<B> = Either<B, Full<<B as http_body::Body>::Data>>;
 
-/// An answer that is given instead of the service's own.
+/// An answer of the layer instead of one of the service.
 #[derive(Debug)]
 pub(super) struct Answer {
     problem: Problem,
@@ -44,7 +44,7 @@ impl Answer {
         Self::new(Problem::Busy, detail)
     }
 
-    /// The requests before this one take too long.
+    /// The earlier requests take too long.
     pub(super) fn slow(resource: &str) -> Self {
         let detail = format!(
             "the requests for {resource:?} before this one took too long, nothing was written; repeat \
@@ -78,11 +78,12 @@ impl Answer {
         Self::new(Problem::ResourceMalformed, detail)
     }
 
-    /// The gate did not admit a request. What is wrong on the server's side stays in its log.
+    /// The gate did not admit a request. Details of a failure on the server go to its log only.
     pub(super) fn refused(error: GateError, resource: &str) -> Self {
         match error {
             GateError::Stale(stale) => {
-                // No id of the other lease: with it, the request could be sent in its name.
+                // Without the id of the other lease: a client could use that id to send a request
+                // in its name.
                 let detail = format!(
                     "a write to {:?} was refused: its fence {} is stale, the gate has seen {} of \
                      another lease, which has taken over; stop writing and acquire the lock again",
@@ -101,7 +102,7 @@ impl Answer {
                 tracing::warn!(resource, %error, "the gate before a request could not be asked");
                 Self::new(Problem::GateUnavailable, did_not_answer(resource))
             }
-            // The client has made the name up, so an operator has nothing to do.
+            // The client chose the name, so an operator has nothing to do.
             GateError::Resource(error) => {
                 let detail = format!("nothing was written: {error}");
                 Self::new(Problem::ResourceMalformed, detail)

@@ -2,17 +2,18 @@ use leasehold_core::Stamp;
 
 use crate::rule::Admitted;
 
-/// What a [`FenceLayer`](super::FenceLayer) admitted; the handler finds it in the request's extensions.
+/// The admission of a request by a [`FenceLayer`](super::FenceLayer); the handler finds it in the
+/// request's extensions.
 ///
-/// The storage behind the handler compares [`stamp`](Self::stamp) once more where more than one
-/// process writes to it, or where a handler may leave a write under way.
+/// The storage behind the handler has to compare [`stamp`](Self::stamp) too, if more than one
+/// process writes to it, or if a write of a handler may go on after the handler has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fenced {
     /// The resource whose gate admitted the request.
     pub resource: Box<str>,
-    /// What the request presented.
+    /// The stamp that the request carried.
     pub stamp: Stamp,
-    /// How it stood to the fences before it.
+    /// Whether the stamp is the first, newer than the last, or the same again.
     pub admitted: Admitted,
 }

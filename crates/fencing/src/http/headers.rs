@@ -9,7 +9,7 @@ pub const FENCE: HeaderName = HeaderName::from_static("leasehold-fence");
 /// The header with the id of the sender's lease, `<runtime-uuid>:<number>`.
 pub const LEASE: HeaderName = HeaderName::from_static("leasehold-lease");
 
-/// Puts a stamp on a request, in place of one that is there.
+/// Puts a stamp on a request, and replaces an earlier one.
 ///
 /// ```
 /// # use leasehold_core::{AcquisitionId, FenceToken, RuntimeId, Stamp};
@@ -30,13 +30,13 @@ pub fn put_stamp(headers: &mut HeaderMap, stamp: Stamp) {
 
 /// Reads the stamp from a request.
 ///
-/// It has to be written as [`put_stamp`] does, once: a number with a sign or leading zeros, or a
-/// header that stands twice, might be read otherwise elsewhere.
+/// The headers have to be exactly as [`put_stamp`] writes them, each once: another program might
+/// read a number with a sign or leading zeros, or a repeated header, in another way.
 ///
 /// # Errors
 ///
-/// - [`HeaderError::Missing`] when one of the two headers is not there.
-/// - [`HeaderError::Malformed`] when one is not what it should be.
+/// - [`HeaderError::Missing`] when one of the two headers is missing.
+/// - [`HeaderError::Malformed`] when one is not a valid fence or lease id.
 /// - [`HeaderError::Repeated`] when one is there more than once.
 pub fn read_stamp(headers: &HeaderMap) -> Result<Stamp, HeaderError> {
     let fence = read(headers, &FENCE)?;
@@ -58,11 +58,11 @@ fn read<T: FromStr>(headers: &HeaderMap, name: &HeaderName) -> Result<T, HeaderE
     text.parse().map_err(|_| malformed())
 }
 
-/// Why a request carries no stamp that can be read.
+/// Why the stamp of a request cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// A header is not there.
+    /// A header is missing.
     #[error(
         "the request has no header {header:?}; acquire the lock of the resource and send the fence \
          and the id of the lease with every write"
@@ -71,7 +71,7 @@ pub enum HeaderError {
         /// The name of the header.
         header: Box<str>,
     },
-    /// A header holds something else.
+    /// A header is not a valid fence or lease id.
     #[error(
         "the header {header:?} holds {value:?}; leasehold-fence is a whole number from 1 to \
          9007199254740991, and leasehold-lease is <runtime-uuid>:<number>, as the lease tells them"
@@ -79,7 +79,7 @@ pub enum HeaderError {
     Malformed {
         /// The name of the header.
         header: Box<str>,
-        /// What it holds, or the beginning of it.
+        /// Its value, or the beginning of it.
         value: Box<str>,
     },
     /// A header is there more than once, so it is not clear which one counts.
@@ -90,7 +90,7 @@ pub enum HeaderError {
     },
 }
 
-/// No more of a value than a message should repeat.
+/// The beginning of a value, short enough for a message.
 fn beginning(value: &HeaderValue) -> Box<str> {
     String::from_utf8_lossy(value.as_bytes()).chars().take(80).collect()
 }

@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-/// An object of JSON, member by member.
+/// Writes a JSON object, member by member.
 #[derive(Debug)]
 pub(super) struct Object(String);
 

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use crate::rule::{Verdict, judge};
 
-/// What a request that waits is told: its turn has come, or the stamp that shuts it out.
+/// The message to a waiting request: its turn has come, or a newer stamp shuts it out.
 pub(super) type Told = Result<(), Stamp>;
 
 /// Why a request does not enter a lane.
@@ -13,37 +13,39 @@ pub(super) type Told = Result<(), Stamp>;
 pub(super) enum NoPlace {
     /// The gate has admitted this stamp already.
     Stale(Stamp),
-    /// There are as many in the lane as may be, of this fence and newer ones.
+    /// The lane has the largest allowed number of requests with this fence or newer ones.
     Full,
 }
 
-/// A place that was given.
+/// A request that has entered a lane.
 #[derive(Debug)]
 pub(super) struct Entered {
     pub(super) number: u64,
-    /// Whether its stamp is newer than those of all others in the lane and than what the gate has
-    /// told: its lease has taken over from theirs.
+    /// Whether its stamp is newer than those of all others in the lane, and than the highest stamp
+    /// that the gate has reported. So its lease has taken over from theirs.
     pub(super) outranks: bool,
 }
 
-/// What a request does that asks for its turn.
+/// The answer to a request that asks for its turn.
 #[derive(Debug)]
 pub(super) enum Turn {
     Now(Told),
     Later(oneshot::Receiver<Told>),
 }
 
-/// The requests for one resource, in the order in which they came. One of them has its turn.
+/// The requests for one resource, in the order in which they came. At most one of them has its
+/// turn.
 ///
-/// It stands behind a mutex, and messages are sent when that is free: a waker may poll at once.
+/// A mutex guards the lane. Messages are sent after the mutex is released, because a waker may
+/// poll at once.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     requests: VecDeque<Request>,
     entered: u64,
     has_turn: Option<u64>,
-    /// The highest stamp that the gate has told to a request in the lane. It is forgotten with the
-    /// lane, and a request that it refuses keeps no lane alive: a watermark that an operator has set
-    /// back counts as soon as the requests in the lane have left it.
+    /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with
+    /// the lane, and refused requests do not enter the lane. So if an operator sets the watermark
+    /// back, that takes effect as soon as the requests in the lane have left it.
     highest: Option<Stamp>,
 }
 
@@ -62,14 +64,15 @@ pub(super) struct Message(oneshot::Sender<Told>, Told);
 
 impl Message {
     pub(super) fn send(self) {
-        // A request that has gone since leaves its place, which passes its turn on.
+        // If the request is gone, its dropped place passes the turn on.
         let _ = self.0.send(self.1);
     }
 }
 
 impl Lane {
-    /// Enters the lane, unless the stamp is stale or `most` requests are there whose fence is not
-    /// older: the requests of a former holder take no place from those of the new one.
+    /// Enters the lane, unless the stamp is stale or the lane has `most` requests whose fence is
+    /// not older. Requests with older fences do not count, so a former holder cannot fill the lane
+    /// of the new one.
     pub(super) fn enter(&mut self, presented: Stamp, most: usize) -> Result<Entered, NoPlace> {
         if let Verdict::Refuse { highest } = judge(self.highest, presented) {
             return Err(NoPlace::Stale(highest));
@@ -104,7 +107,8 @@ impl Lane {
         Turn::Later(told)
     }
 
-    /// The gate has told a stamp; requests that wait with an older one are to go.
+    /// Notes a stamp that the gate has reported, and returns refusals for waiting requests that
+    /// are older.
     pub(super) fn on_told(&mut self, stamp: Stamp) -> Vec<Message> {
         if self.highest.is_some_and(|highest| highest.fence >= stamp.fence) {
             return Vec::new();
@@ -115,7 +119,7 @@ impl Lane {
         stale.filter_map(|request| Some(Message(request.waits.take()?, Err(stamp)))).collect()
     }
 
-    /// A request leaves; the first that waits has its turn if that was this one's.
+    /// A request leaves. If it had the turn, the first waiting request gets it.
     pub(super) fn leave(&mut self, number: u64) -> Option<Message> {
         self.requests.retain(|request| request.number != number);
         if self.has_turn != Some(number) {

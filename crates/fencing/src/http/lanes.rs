@@ -7,10 +7,10 @@ use leasehold_core::Stamp;
 
 use super::lane::{Entered, Lane, Message, NoPlace, Told, Turn};
 
-/// One lane per resource, in which requests go one after another in the order they came.
+/// One lane per resource; the requests in a lane run one after another, in the order of arrival.
 ///
-/// A lane exists while a request is in it, so there are never more lanes than requests. The map is
-/// locked before a lane where both are.
+/// A lane exists while a request is in it, so there are never more lanes than requests. Code that
+/// needs both mutexes locks the map first, then the lane.
 #[derive(Debug, Default)]
 pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Arc<Mutex<Lane>>>>);
 
@@ -59,21 +59,23 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Whether its stamp was newer than all in the lane when it entered. The gate is to be told
-    /// before it waits, so that those leave which wait with an older one.
+    /// Whether the stamp was newer than all others in the lane when the request entered. Then the
+    /// layer tells the gate before the request waits, so that waiting requests with an older stamp
+    /// leave.
     pub(super) fn outranks(&self) -> bool {
         self.entered.outranks
     }
 
-    /// Waits until all who came before have left; fails with the stamp that came between.
+    /// Waits for the turn of the request; fails with a newer stamp that the gate has admitted
+    /// meanwhile.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future keeps the place, and a turn that it was given meanwhile. Dropping the place
-    /// gives both up.
+    /// Dropping the future keeps the place, and the turn if it was given meanwhile. Dropping the
+    /// place gives up both.
     pub(super) async fn turn(&mut self) -> Told {
         loop {
-            // Not in the `match`, which would keep the lane locked.
+            // Outside of the `match`, which would keep the lane locked.
             let turn = lock(&self.lane).ask(self.entered.number);
             match turn {
                 Turn::Now(told) => return told,
@@ -86,7 +88,7 @@ impl Place {
         }
     }
 
-    /// Tells those in the lane what the gate has seen.
+    /// Tells the requests in the lane of a stamp that the gate has seen.
     pub(super) fn seen(&self, stamp: Stamp) {
         let messages = lock(&self.lane).on_told(stamp);
         messages.into_iter().for_each(Message::send);

@@ -24,26 +24,30 @@ use crate::{
 
 type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 
-/// Refuses stale fences before an HTTP service, and holds each resource until it has answered.
+/// Refuses stale fences before an HTTP service, and holds each resource until the service has
+/// answered.
 ///
-/// Requests for one resource go one after another, in the order in which they were named; each asks the
-/// gate when its turn has come. One whose fence is newer than those of all that are there tells the gate
-/// before it waits. While requests for a resource are there, the layer remembers the highest stamp that
-/// the gate has told, and refuses older ones at once, also those that wait. One that is refused
-/// gets the answer of a [`Problem`](super::Problem): 412 for a stale fence, 428 for none, 400 for a
-/// malformed one. One that is admitted carries [`Fenced`](super::Fenced) in its extensions.
+/// Requests for one resource are handled one after another, in the order in which they were named.
+/// When the turn of a request has come, the layer asks the gate. If the fence of a new request is
+/// newer than those of all requests in the layer, the layer tells the gate before the request
+/// waits. While the layer has requests for a resource, it remembers the highest stamp that the
+/// gate has reported, and refuses older requests at once, even those that wait already. A refused
+/// request is answered with a [`Problem`](super::Problem): 412 for a stale fence, 428 for no
+/// fence, 400 for a malformed one. An admitted request carries [`Fenced`](super::Fenced) in its
+/// extensions.
 ///
-/// The service behind is asked whether it is ready only for an admitted request, so who waits for a
-/// resource takes no permit of a limit behind the layer. The layer itself is always ready: put what
-/// limits or sheds all requests before it.
+/// The layer asks the service behind it whether it is ready only for an admitted request, so a
+/// request that waits for a resource takes no permit of a concurrency limit behind the layer. The
+/// layer itself is always ready: put limits and load shedding for all requests before it.
 ///
 /// The resource is free again when the service has answered, has panicked, or its future was
-/// dropped because the client went away. What a handler leaves under way then is not guarded: a
-/// task that it spawned, a command that its storage has received, a body that it still streams.
+/// dropped because the client went away. The layer does not guard work that goes on after that: a
+/// task that the handler spawned, a command that its storage has received, a body that it still
+/// streams.
 ///
-/// Wrap with one layer and its clones all that writes to the same resources, and once only: a
-/// request that meets the layer again would wait for itself. A layer knows the requests of its own
-/// process. Cloning is cheap.
+/// Use one layer and its clones for all services that write to the same resources, and wrap each
+/// service once: a request that passes the layer twice would wait for itself. A layer knows only
+/// the requests of its own process. Cloning is cheap.
 ///
 /// ```
 /// use leasehold_fencing::{MemoryGate, http::{FenceLayer, Unnamed}};
@@ -73,19 +77,19 @@ pub struct FenceLayer {
 }
 
 impl FenceLayer {
-    /// A layer before a gate, with what names the resource that a request writes to.
+    /// A layer with a gate, and a closure that names the resource to which a request writes.
     ///
-    /// A request that needs no fence is named `None`, and passes. One that cannot be named is
-    /// answered 400.
+    /// The closure returns `None` for a request that needs no fence; such a request passes. If it
+    /// returns an error, the answer is 400.
     ///
-    /// **Make the name of the value that the handler uses**: what its extractor tells, what is
-    /// parsed, or the original address where that itself is what the handler writes to. One thing
-    /// has many paths (`/articles/7`, `/articles/07` and `/articles/%37`), and inside of a nested
-    /// router many things have one path. A late write under another name is admitted. Two texts in
-    /// one name need something between them that neither can contain.
+    /// **Make the name from the value that the handler uses**: the value of its extractor, the
+    /// parsed value, or the original address if the handler writes to that address itself. One
+    /// resource can have many paths (`/articles/7`, `/articles/07` and `/articles/%37`), and
+    /// inside of a nested router many resources can have the same path. A late write under another
+    /// name would be admitted. Two texts in one name need a separator that neither can contain.
     ///
-    /// Gates remember every resource that they have seen, so name only those that exist or that an
-    /// authenticated client may make.
+    /// Gates remember every resource that they have seen, so name only resources that exist, or
+    /// that an authenticated client may create.
     pub fn new(
         gate: impl FenceGate,
         name: impl for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync + 'static,
@@ -101,18 +105,19 @@ impl FenceLayer {
         }
     }
 
-    /// How many requests may wait for one resource; more are answered 503. Requests with an older
-    /// fence do not count against one with a newer fence. Default: 256.
+    /// How many requests may wait for one resource; the answer to further ones is 503. Requests
+    /// with an older fence do not count against a request with a newer fence. Default: 256.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.max_waiting = requests;
         self
     }
 
-    /// How long a request may take until the service behind has it, 10 ms to 1 h. Default: 5 s.
+    /// How long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
     ///
-    /// It counts the wait for the requests before, for the gate, and for the service to be ready.
-    /// The closure that names the resource is not counted. After that time the request is answered
-    /// 503; the service behind has not seen it. How long that service takes is not limited.
+    /// This is the time for the earlier requests, for the gate, and for the service to be ready.
+    /// The time of the closure that names the resource does not count. After `max_wait` the answer
+    /// is 503, and the service behind has not seen the request. The time of the service itself is
+    /// not limited.
     ///
     /// # Errors
     ///
@@ -123,18 +128,18 @@ impl FenceLayer {
         Ok(self)
     }
 
-    /// Another clock than that of the machine, for tests in virtual time.
+    /// Replaces the clock of the machine, for tests in virtual time.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Shuts out the holder before, when a lease is taken and before its first request.
+    /// Shuts out the former holder, after a lease is taken and before its first request.
     ///
-    /// Unlike [`FenceGate::advance`] of the gate behind, it then waits until the request that holds
-    /// the resource has been answered, so that nothing of an older holder comes after it. Requests that
-    /// wait with an older fence are refused at once. The limits
-    /// of number and time do not hold here: a handler that never ends is waited for without end.
+    /// Unlike [`FenceGate::advance`] of the gate itself, this method then waits until the request
+    /// that holds the resource has been answered. So no request of an older holder runs after it.
+    /// Waiting requests with an older fence are refused at once. `max_waiting` and `max_wait` do
+    /// not apply here: if a handler never ends, this method never returns.
     ///
     /// # Errors
     ///
@@ -142,14 +147,15 @@ impl FenceLayer {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether the watermark has moved; it may be repeated.
+    /// If the future is dropped, it is unknown whether the watermark has moved. The call may be
+    /// repeated.
     pub async fn advance(&self, resource: &str, presented: Stamp) -> Result<Admitted, GateError> {
         let mut place = match self.lanes.enter(resource, presented, usize::MAX) {
             Ok(place) => place,
             Err(NoPlace::Stale(highest)) => {
                 return Err(self.refuse(resource, presented, highest).into());
             }
-            // Not reached: a lane without a limit lets everybody in.
+            // Not reached: a lane without a limit is never full.
             Err(NoPlace::Full) => return self.gate.advance(resource, presented).await,
         };
         let advanced = self.shut_out(&place, resource, presented).await?;
@@ -159,7 +165,7 @@ impl FenceLayer {
         Ok(advanced)
     }
 
-    /// How many resources are held or waited for at this moment.
+    /// How many resources have a request that runs or waits at this moment.
     pub fn resources_in_use(&self) -> usize {
         self.lanes.len()
     }
@@ -174,7 +180,8 @@ impl FenceLayer {
         self.lanes.enter(resource, presented, self.max_waiting.saturating_add(1))
     }
 
-    /// Shuts out what is older, and sends away those in the lane that wait with it.
+    /// Tells the gate of a newer stamp, and refuses the waiting requests in the lane that are
+    /// older.
     pub(super) async fn shut_out(
         &self,
         place: &Place,
@@ -186,7 +193,7 @@ impl FenceLayer {
         advanced
     }
 
-    /// Asks the gate, and tells those in the lane what it has seen.
+    /// Asks the gate, and tells its highest stamp to the requests in the lane.
     pub(super) async fn admit(
         &self,
         place: &Place,
@@ -198,12 +205,12 @@ impl FenceLayer {
         admitted
     }
 
-    /// Counts and tells a refusal for which the gate need not be asked.
+    /// Counts and logs a refusal without asking the gate.
     pub(super) fn refuse(&self, resource: &str, presented: Stamp, highest: Stamp) -> StaleFence {
         self.refusals.refuse(resource, presented, highest)
     }
 
-    /// Until when the service behind has a request that comes now.
+    /// The end of `max_wait` for a request that comes now.
     pub(super) fn deadline(&self) -> Instant {
         self.clock.now() + self.max_wait
     }
@@ -213,14 +220,14 @@ impl FenceLayer {
         self.clock.now() >= deadline
     }
 
-    /// Waits for a future until a deadline; `None` when that has passed.
+    /// Waits for a future until a deadline; `None` if the deadline comes first.
     pub(super) async fn before<T>(
         &self,
         deadline: Instant,
         future: impl Future<Output = T>,
     ) -> Option<T> {
         let mut future = pin!(future);
-        // Most are ready at once, and need no timer.
+        // Most futures are ready at once, and need no timer.
         if let Poll::Ready(value) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
             return Some(value);
         }

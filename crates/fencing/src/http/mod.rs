@@ -1,12 +1,14 @@
-//! The gate before an HTTP service: what a client sends, and the layer that refuses stale fences.
+//! The gate before an HTTP service: the headers of a client, and the layer that refuses stale
+//! fences.
 //!
-//! A client puts the stamp of its lease on each request with [`put_stamp`]. The server wraps what
-//! writes in a [`FenceLayer`].
+//! A client puts the stamp of its lease on each request with [`put_stamp`]. The server wraps the
+//! services that write in a [`FenceLayer`].
 //!
-//! A layer that only compares is a trap: 5 is admitted and slow, 6 is admitted and writes, then 5
-//! writes. This one holds the resource until the service behind it has answered, and a newer fence
-//! waits for that. It knows the requests of its own process; with several, the storage behind them
-//! has to compare as well, by the [`Fenced`] that the handler finds in the request's extensions.
+//! It would not be enough to compare fences: fence 5 is admitted and slow, fence 6 is admitted and
+//! writes, then fence 5 writes. So the layer holds the resource until the service behind it has
+//! answered, and a request with a newer fence waits for that answer. The layer orders the requests
+//! of its own process only. If several processes write to one storage, the storage has to compare
+//! as well, with the [`Fenced`] that the handler finds in the request's extensions.
 
 mod answer;
 mod fenced;

@@ -1,20 +1,22 @@
 use std::{error::Error, future::Future, pin::Pin};
 
-/// A future of the name of the resource that a request writes to; `None` where it needs no fence.
+/// The future of the name of the resource that a request writes to; `None` if the request needs no
+/// fence.
 pub type NameFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
 
-/// Why the resource of a request has no name: the request is answered 400, with these words.
+/// Why the resource of a request has no name: the answer is 400, with this reason.
 ///
-/// Every error becomes one by `?`, such as that of an extractor. Its words are sent to the client.
+/// `?` converts every error to this type, such as that of an extractor. Its text is sent to the
+/// client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unnamed(Box<str>);
 
 impl Unnamed {
-    /// No more words than this are repeated to the client.
+    /// The longest reason that is sent to the client.
     const MAX_CHARS: usize = 200;
 
-    /// A reason in words of your own; more than 200 characters are cut off.
+    /// A reason of your own; text after 200 characters is cut off.
     pub fn because(reason: &str) -> Self {
         Self(reason.chars().take(Self::MAX_CHARS).collect())
     }

@@ -1,6 +1,6 @@
 use http::StatusCode;
 
-/// What a [`FenceLayer`](super::FenceLayer) answers instead of the service behind it.
+/// An answer of a [`FenceLayer`](super::FenceLayer) instead of one of the service behind it.
 ///
 /// The answer's body is `application/problem+json` (RFC 9457), and its `type` is
 /// [`type_uri`](Self::type_uri).
@@ -9,18 +9,18 @@ use http::StatusCode;
 pub enum Problem {
     /// 412: another holder has been admitted. Stop writing; do not repeat the request.
     StaleFence,
-    /// 428: the request carries no stamp. Send it with the one of a lease.
+    /// 428: the request carries no stamp. Send it with the stamp of a lease.
     FenceMissing,
-    /// 400: the request carries something else where the stamp belongs.
+    /// 400: the headers of the request are not a valid stamp.
     FenceMalformed,
-    /// 400: what the request writes to has no name that a gate can keep. Correct the address.
+    /// 400: the resource of the request has no name that a gate can keep. Correct the address.
     ResourceMalformed,
     /// 503: too many requests wait for the resource, or this one has waited for too long. Repeat it
     /// later, while the lease is held.
     Busy,
     /// 503: the storage of the gate did not answer. Repeat it later, while the lease is held.
     GateUnavailable,
-    /// 500: the gate cannot work until somebody changes something on the server.
+    /// 500: the gate cannot work until an operator corrects the server.
     GateBroken,
 }
 
@@ -47,8 +47,8 @@ impl Problem {
         }
     }
 
-    /// The `type` of the answer's body, by which a client tells it from other problems of that
-    /// status.
+    /// The `type` of the answer's body: by it a client tells this problem from others with the
+    /// same status.
     pub fn type_uri(self) -> &'static str {
         match self {
             Self::StaleFence => of_variant!("StaleFence"),
@@ -74,7 +74,7 @@ impl Problem {
         }
     }
 
-    /// Whether the same request may succeed later without anybody's doing.
+    /// Whether the same request may succeed later without any correction.
     pub fn is_transient(self) -> bool {
         self.status() == StatusCode::SERVICE_UNAVAILABLE
     }

@@ -18,13 +18,13 @@ use super::{
     layer::FenceLayer,
 };
 
-/// A future of the answer of a [`FenceService`].
+/// The future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
     Pin<Box<dyn Future<Output = Result<Response<FencedBody<B>>, E>> + Send>>;
 
 /// A service behind a [`FenceLayer`].
 ///
-/// Its errors are those of the service behind; a refusal is an answer.
+/// Its errors are those of the service behind it; a refusal is an answer, not an error.
 #[derive(Clone)]
 pub struct FenceService<S> {
     inner: S,
@@ -58,8 +58,8 @@ where
     type Future = FenceFuture<B, S::Error>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        // The service behind is asked when a request has its turn: one that is ready may hold a
-        // permit, which requests for other resources need meanwhile.
+        // The service behind is polled for readiness only when a request has its turn: a ready
+        // service may hold a permit, which requests for other resources need meanwhile.
         Poll::Ready(Ok(()))
     }
 
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// Lets a request through when its turn has come and the gate admits it.
+/// Passes a request to the service when its turn has come and the gate has admitted it.
 async fn pass<S, A, B>(
     layer: Arc<FenceLayer>,
     mut inner: S,
@@ -105,7 +105,7 @@ where
     let deadline = layer.deadline();
     let mut shut_out = None;
     if place.outranks() {
-        // A new holder: those that wait with an older fence are not to run before it.
+        // A new holder: waiting requests with an older fence must not run before it.
         match layer.before(deadline, layer.shut_out(&place, &resource, presented)).await {
             Some(Ok(advanced)) => shut_out = Some(advanced),
             Some(Err(error)) => return Ok(Answer::refused(error, &resource).into_response()),
@@ -114,11 +114,12 @@ where
     }
     match layer.before(deadline, place.turn()).await {
         Some(Err(highest)) => return refused(highest),
-        // All that waited for one that hung have their turn at the same instant; none asks any more.
+        // When a request that hung ends, several may get their turn after the deadline; they must
+        // not ask the gate.
         Some(Ok(())) if !layer.is_past(deadline) => {}
         Some(Ok(())) | None => return Ok(Answer::slow(&resource).into_response()),
     }
-    // Asked only now: while this one waited, a newer one may have passed.
+    // The gate is asked only now: while this request waited, a newer one may have been admitted.
     let admitted = match layer.before(deadline, layer.admit(&place, &resource, presented)).await {
         Some(Ok(admitted)) => admitted,
         Some(Err(error)) => return Ok(Answer::refused(error, &resource).into_response()),
@@ -128,12 +129,12 @@ where
         Some(ready) => ready?,
         None => return Ok(Answer::not_ready(&resource).into_response()),
     }
-    // The gate knew the stamp the second time, because it had been told.
+    // After `shut_out` the gate answers `Again`; the first answer is the one to report.
     let admitted = shut_out.unwrap_or(admitted);
     parts.extensions.insert(Fenced { resource: resource.into(), stamp: presented, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
-    // The resource is free only when the service's future is gone, here and when this one is
-    // dropped or unwound.
+    // The future of the service is dropped before the place, here and when this future is dropped
+    // or unwinds: only then is the resource free.
     drop(place);
     answer.map(|response| response.map(Either::Left))
 }

@@ -30,7 +30,7 @@ use crate::{
 type Body = FencedBody<String>;
 type Answer = JoinHandle<Response<Body>>;
 
-/// Sends a request, and lets all go on as far as they can.
+/// Sends a request, and runs all tasks until none can go on.
 async fn send<S>(service: &S, stamp: Stamp, body: &str) -> Answer
 where
     S: Service<Request<String>, Response = Response<Body>, Error = Infallible>,
@@ -123,7 +123,7 @@ async fn one_whose_fence_is_older_than_one_that_waits_is_refused_at_once() {
     assert_eq!(status(same_lease).await, StatusCode::OK);
 }
 
-/// A service of three permits, which one that is polled ready takes, as those of `tower` do.
+/// A service with three permits; polling it ready takes one, as with the limits of `tower`.
 struct Limited {
     inner: Handler,
     permits: Arc<Semaphore>,
@@ -193,7 +193,7 @@ async fn who_waits_for_a_resource_holds_no_permit_of_the_service_behind() {
     }
 }
 
-/// A storage that hangs: it answers nothing, and says who asked.
+/// A storage that hangs: it never answers, and records the stamps of its calls.
 #[derive(Debug, Default)]
 struct Hanging(Arc<AtomicUsize>);
 
@@ -242,7 +242,7 @@ async fn a_slow_handler_keeps_its_turn_and_those_behind_it_are_answered_in_time(
     assert_eq!(status(waits).await, StatusCode::SERVICE_UNAVAILABLE);
     handler.end_one();
     assert_eq!(status(slow).await, StatusCode::OK);
-    // The one that was not let in has shut out the former holder all the same.
+    // The new holder's request did not reach the handler, but it has shut out the former holder.
     let former = send(&service, stamp(5, 5), "").await;
     assert_eq!(status(former).await, StatusCode::PRECONDITION_FAILED);
     assert_eq!(status(send(&service, stamp(6, 6), "").await).await, StatusCode::OK);

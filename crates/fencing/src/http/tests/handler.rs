@@ -13,7 +13,7 @@ use tower_service::Service;
 use crate::http::{FenceLayer, Fenced, put_stamp, read_stamp};
 use crate::{FenceGate, Stamp};
 
-/// A handler that logs when it begins and ends, and ends when it is told to.
+/// A handler that logs when it begins and ends, and ends when the test says so.
 #[derive(Debug, Default)]
 pub(super) struct Handler {
     shared: Arc<Shared>,
@@ -32,7 +32,7 @@ impl Handler {
         self.shared.log.lock().unwrap().clone()
     }
 
-    /// Lets one handler end that waits, or the next one.
+    /// Lets one waiting handler end, or the next one to come.
     pub(super) fn end_one(&self) {
         self.shared.end.notify_one();
     }

@@ -8,7 +8,7 @@ use tower_service::Service;
 use super::handler::{Handler, call, layer, request, settle};
 use crate::{Admitted, FenceGate, GateError, MemoryGate, Stamp, testing::stamp};
 
-/// The trap: it compares, and lets the handler run when it may.
+/// The control without holding: it compares, and runs the handler if the stamp is admitted.
 async fn only_compares(gate: Arc<MemoryGate>, handler: Handler, stamp: Stamp, body: &str) {
     if gate.admit("/a", stamp).await.is_ok() {
         let _: Response<String> = call(&handler, request(stamp, body)).await;
@@ -156,7 +156,7 @@ async fn nothing_is_left_of_many_resources() {
     }
 }
 
-/// The service that is called is the one that was polled ready, also when it is called again.
+/// The layer calls the same service instance that it polled ready, also when it is called again.
 #[tokio::test]
 async fn a_service_is_called_only_when_it_is_ready() {
     let mut service = layer(MemoryGate::new()).layer(Handler::default());

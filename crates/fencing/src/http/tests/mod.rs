@@ -1,4 +1,4 @@
-//! The layer around services that the tests steer, without a server.
+//! The layer around services that the tests control, without a server.
 
 mod crowding;
 mod handler;

@@ -17,7 +17,7 @@ impl FenceGate for Failing {
     }
 }
 
-/// What a layer before a gate answers to a request, which must not reach the handler.
+/// The answer of a layer to a request that must not reach the handler.
 async fn refusal(gate: impl FenceGate, request: Request<String>) -> (Response<()>, String) {
     let (handler, layer) = (Handler::default(), layer(gate));
     let response: Response<FencedBody<String>> = call(&layer.layer(handler.clone()), request).await;
@@ -97,7 +97,7 @@ async fn a_gate_that_fails_is_not_a_stale_fence_and_tells_no_secrets() {
     }
 }
 
-/// A client makes names up; that is no matter for an operator.
+/// A client chose a bad name: an operator has nothing to do.
 #[tokio::test]
 async fn a_name_that_no_gate_can_keep_is_400_and_no_error_of_the_server() {
     let unnameable = Failing(ResourceError::BreaksHashTag("/a}".into()).into());
