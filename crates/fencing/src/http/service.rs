@@ -114,8 +114,8 @@ where
     }
     match layer.before(deadline, place.turn()).await {
         Some(Err(highest)) => return refused(highest),
-        // When a request that hung ends, several may get their turn after the deadline; they must
-        // not ask the gate.
+        // If a request hung, those that waited for it may get their turn only at their deadline:
+        // they must not ask the gate any more.
         Some(Ok(())) if !layer.is_past(deadline) => {}
         Some(Ok(())) | None => return Ok(Answer::slow(&resource).into_response()),
     }

@@ -15,12 +15,13 @@ use crate::{
 
 /// Watermarks in the memory of this process, for data that lives there too.
 ///
-/// It keeps one watermark for every resource it has ever seen, and forgets none: its memory is
-/// bounded by the number of resources alone, so resources should be things that recur, not
-/// requests. It knows only writers of this process; a storage that is shared needs its own gate.
+/// It keeps one watermark for every resource that it has ever seen, and forgets none. Only the
+/// number of resources bounds its memory, so a resource should be something that recurs, not a
+/// request. It knows only writers of this process; if several processes share a storage, that
+/// storage needs its own gate.
 ///
-/// [`write`](Self::write) holds its thread while another write to the resource runs. An admission
-/// waits for that write too, but as a future does: other tasks go on.
+/// [`write`](Self::write) blocks its thread while another write to the resource runs. An admission
+/// also waits for that write, but without blocking: other tasks go on.
 ///
 /// # Examples
 ///
@@ -58,8 +59,8 @@ impl MemoryGate {
     /// Runs a write if the stamp is admitted, in one step with the comparison.
     ///
     /// Writes to one resource run one after another, writes to different ones at the same time.
-    /// The watermark moves before the write runs, so a write that panics lets no older one in.
-    /// A write that calls this method for the same resource waits for itself forever.
+    /// The watermark moves before the write runs, so even if the write panics, older writes are
+    /// refused. A write that calls this method for the same resource waits for itself forever.
     ///
     /// # Errors
     ///
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(gate.known_resources(), 1);
     }
 
-    /// The control is the write itself: it holds its thread, which is what an admission must not do.
+    /// The control is the write itself: it blocks its thread, which an admission must not do.
     #[test]
     fn an_admission_waits_for_a_running_write_without_holding_its_thread() {
         let gate = Arc::new(MemoryGate::new());
@@ -188,7 +189,8 @@ mod tests {
         assert!(matches!(late, Err(GateError::Stale(_))));
     }
 
-    /// A future that is dropped takes its place along; one that stays has its turn.
+    /// If the future of an admission is dropped, the admission does not happen; others get their
+    /// turn.
     #[test]
     fn an_admission_that_is_dropped_is_taken_back() {
         let gate = MemoryGate::new();
@@ -205,7 +207,7 @@ mod tests {
         assert_eq!(gate.write("a", stamp(43, 3), || 7), Ok(7));
     }
 
-    /// Writes that follow each other without a pause let every admission in.
+    /// Every admission gets its turn, even among writes that follow each other without a pause.
     #[test]
     fn admissions_among_many_writes_all_end_and_the_newest_stands() {
         let gate = Arc::new(MemoryGate::new());
@@ -214,7 +216,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !done.load(Ordering::Relaxed) {
-                        // Stale from the first admission on, and judged all the same.
+                        // Stale from the first admission on; the gate judges it every time.
                         let _ = gate.write("a", stamp(1, 1), || ());
                         let _ = gate.write("a", stamp(5_000, 5_000), || ());
                     }

@@ -1,4 +1,4 @@
-//! The gate in the memory of a process: its watermarks, and who waits at them.
+//! The gate in the memory of a process: its watermarks, and the admissions that wait for them.
 
 mod gate;
 mod watermark;

@@ -12,19 +12,19 @@ use tokio::sync::oneshot;
 
 use crate::{error::StaleFence, rule::Admitted};
 
-/// What the rule says of a stamp.
+/// The verdict of the rule on a stamp.
 pub(super) type Judged = Result<Admitted, StaleFence>;
 
-/// Judges a stamp by the highest, and moves that on.
+/// Compares a stamp with the highest, and raises the highest if the stamp is admitted.
 pub(super) trait Rule: Fn(&mut Option<Stamp>, Stamp) -> Judged + Copy {}
 impl<R: Fn(&mut Option<Stamp>, Stamp) -> Judged + Copy> Rule for R {}
 
-/// The watermark of one resource: held by the write that runs, and waited for by admissions.
+/// The watermark of one resource. A running write holds it, and admissions wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Watermark {
     highest: Mutex<Option<Stamp>>,
     waiting: Mutex<Waiting>,
-    /// Whether `waiting` has any; written under its lock.
+    /// Whether `waiting` has admissions; changed only under the mutex of `waiting`.
     some_wait: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ struct Waiting {
 }
 
 impl Watermark {
-    /// Holds the watermark; the thread waits until it is free.
+    /// Holds the watermark; blocks the thread until the watermark is free.
     pub(super) fn hold<R: Rule>(&self, rule: R) -> Held<'_, R> {
         Held { watermark: self, highest: Some(lock(&self.highest)), rule }
     }
@@ -45,18 +45,20 @@ impl Watermark {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future takes the stamp back, unless it was judged already.
+    /// Dropping the future withdraws the stamp, unless it was judged already.
     pub(super) async fn admit(&self, presented: Stamp, rule: impl Rule) -> Judged {
         loop {
             if let Some(mut held) = self.try_hold(rule) {
                 return held.judge(presented);
             }
             let (place, told) = self.wait(presented);
-            // The write may have ended before it could see this one: then this sees the end of it.
+            // The write may have ended before this admission was in the queue: then this call
+            // judges the queue.
             drop(self.try_hold(rule));
             let judged = told.await;
             drop(place);
-            // Every admission that waits is told, unless a log subscriber panicked; then it asks anew.
+            // Every waiting admission gets a verdict, unless a log subscriber panicked; then it
+            // asks again.
             if let Ok(judged) = judged {
                 return judged;
             }
@@ -74,16 +76,17 @@ impl Watermark {
         let number = waiting.next;
         waiting.next += 1;
         waiting.admissions.insert(number, (presented, tell));
-        // Not a store: the write that looks later sees this, or this sees what that write did before.
+        // A swap, not a store: either the `fetch_or` of a later `drop` sees the flag, or this swap
+        // sees all that an earlier `drop` did, so that the watermark is free.
         self.some_wait.swap(true, Ordering::AcqRel);
         (Place { watermark: self, number }, told)
     }
 }
 
-/// A watermark that is held. Who waits is judged when it is dropped, also by a panic.
+/// A watermark that is held. Dropping it, even in a panic, judges the waiting admissions.
 pub(super) struct Held<'a, R: Rule> {
     watermark: &'a Watermark,
-    /// `None` only when it has been given back.
+    /// `None` only after it was released.
     highest: Option<MutexGuard<'a, Option<Stamp>>>,
     rule: R,
 }
@@ -97,15 +100,17 @@ impl<R: Rule> Held<'_, R> {
         }
     }
 
-    /// Judges those who wait. Their own futures could not: their executor may be on the thread that
-    /// waits to write next, and writes that follow each other would let none of them in.
+    /// Judges the waiting admissions. Their own futures cannot do that: their executor may run on
+    /// the thread that waits for the next write, and among writes without a pause they would never
+    /// find the watermark free.
     fn judge_waiting(&mut self) {
         let mut waiting = lock(&self.watermark.waiting);
         let admissions = mem::take(&mut waiting.admissions);
         self.watermark.some_wait.store(false, Ordering::Relaxed);
         drop(waiting);
         for (presented, tell) in admissions.into_values() {
-            // One that was dropped meanwhile may have been admitted, as its method says.
+            // If its future was dropped meanwhile, it may be admitted all the same, as the
+            // documentation of `admit` says.
             let _ = tell.send(self.judge(presented));
         }
     }
@@ -118,18 +123,19 @@ impl<R: Rule> Drop for Held<'_, R> {
                 self.judge_waiting();
             }
             drop(self.highest.take());
-            // Not a load, as in `wait`: one that came since then may not have found it free.
+            // A `fetch_or`, not a load, for the same reason as in `wait`: an admission that came
+            // meanwhile may have found the watermark held.
             if !self.watermark.some_wait.fetch_or(false, Ordering::AcqRel) {
                 return;
             }
-            // Where another holds it now, that one looks when it ends.
+            // If another holds the watermark now, its `drop` judges the queue.
             let Some(highest) = try_lock(&self.watermark.highest) else { return };
             self.highest = Some(highest);
         }
     }
 }
 
-/// The place of an admission that waits; dropping it takes the admission back.
+/// The place of a waiting admission; dropping it withdraws the admission.
 struct Place<'a> {
     watermark: &'a Watermark,
     number: u64,
@@ -141,7 +147,8 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A panic of a caller's write leaves nothing half done here: the watermark had moved before.
+/// Ignores poison: if a caller's write panics, the watermark is consistent, because it moved
+/// before the write.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,18 +9,17 @@ use super::{failure, gate::ObjectGate, metadata::WATERMARK};
 impl ObjectGate {
     /// Checks that the store can do what a gate needs, with an object of its own below `folder`.
     ///
-    /// It creates an object, reads its metadata, replaces it on conditions that hold and on others
-    /// that do not, with other bytes and with the same ones, and deletes it. Do so once, when the
-    /// service starts.
+    /// It creates an object, reads its metadata, replaces it under true and false conditions, with
+    /// different and with equal bytes, and deletes it. Call this once, when the service starts.
     ///
     /// # Errors
     ///
     /// A [`StoreError`] of kind `Config` names what the store lacks:
     ///
-    /// - it keeps no metadata, or tells neither ETags nor versions;
-    /// - it writes although the condition does not hold: no gate can use it;
-    /// - its ETags are made from the bytes alone: it is enough for a caller whose bytes differ with
-    ///   every lease, who sets [`bytes_differ`](Self::bytes_differ);
+    /// - it keeps no metadata, or returns neither ETags nor versions;
+    /// - it writes although the condition is false: no gate can use it;
+    /// - its ETags are made from the bytes alone: if your bytes differ with every lease, set
+    ///   [`bytes_differ`](Self::bytes_differ), and the store is good enough;
     /// - it compares ETags, although [`compares_versions`](Self::compares_versions) says otherwise.
     ///
     /// Errors of other kinds say nothing about what the store can do: try again.
@@ -32,7 +31,7 @@ impl ObjectGate {
         let path = folder.clone().join(format!("leasehold-{}", self.entropy.runtime_id()));
         let checked = Trials { gate: self, folder, path: &path }.run().await;
         if let Err(error) = self.store.delete(&path).await {
-            // The checks have reported it already, or it only leaves an object behind.
+            // A store that failed is reported already; otherwise only an object is left behind.
             tracing::debug!(%path, %error, "the object that tried the store was not deleted");
         }
         checked
@@ -42,7 +41,7 @@ impl ObjectGate {
 /// The checks, one write after another. Bodies differ unless the check is about equal bodies.
 struct Trials<'a> {
     gate: &'a ObjectGate,
-    /// What errors name.
+    /// The path in the errors.
     folder: &'a Path,
     path: &'a Path,
 }
@@ -74,13 +73,13 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Writes the body of a number, which the store has to accept.
+    /// Writes the body with a number; the store has to accept the write.
     async fn write(&self, body: u32, mode: PutMode) -> Result<(), StoreError> {
         let written = self.try_write(body, mode).await;
         written.map(drop).map_err(|error| failure::of_write(&error, self.folder))
     }
 
-    /// Whether the store accepts a write that it has to refuse.
+    /// Whether the store accepts a write that it should refuse.
     async fn is_taken(&self, body: u32, mode: PutMode) -> Result<bool, StoreError> {
         match self.try_write(body, mode).await {
             Ok(_) => Ok(true),

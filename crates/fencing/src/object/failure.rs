@@ -1,12 +1,12 @@
 use leasehold_core::{StoreError, StoreErrorKind};
 use object_store::{Error, path::Path};
 
-/// What a failed look means: nothing was written.
+/// The error of a failed look: nothing was written.
 pub(super) fn of_look(error: &Error, path: &Path) -> StoreError {
     of(error, StoreErrorKind::Definite).for_resource(path.as_ref())
 }
 
-/// What a failed write means: it may have happened, unless the store cannot or must not write.
+/// The error of a failed write: it may have happened, unless the store cannot or must not write.
 pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
     if matches!(error, Error::NotFound { .. }) {
         let what = format!("the object store failed: {}", without_queries(&error.to_string()));
@@ -16,19 +16,21 @@ pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
     of(error, StoreErrorKind::Indeterminate).for_resource(path.as_ref())
 }
 
-/// Whether a conditional write lost to another one, so that it may be tried again after a look.
+/// Whether another write came before a conditional write, which may be tried again after a new
+/// look.
 ///
 /// `replaces` says whether there was an object at the look.
 pub(super) fn is_lost_race(error: &Error, replaces: bool) -> bool {
     match error {
         Error::Precondition { .. } | Error::AlreadyExists { .. } => true,
-        // It was deleted after the look; where there was none, it is the bucket that is missing.
+        // The object was deleted after the look. If the look found no object, the bucket is
+        // missing.
         Error::NotFound { .. } => replaces,
         _ => false,
     }
 }
 
-/// Every attempt lost to another writer.
+/// Another writer came first at every attempt.
 pub(super) fn contended(path: &Path, attempts: u32) -> StoreError {
     StoreError::new(
         StoreErrorKind::Definite,
@@ -38,7 +40,7 @@ pub(super) fn contended(path: &Path, attempts: u32) -> StoreError {
     .for_resource(path.as_ref())
 }
 
-/// The store tells nothing by which a conditional write could name what it replaces.
+/// The store returns neither an ETag nor a version that a conditional write could name.
 pub(super) fn unversioned(path: &Path) -> StoreError {
     cannot("the store tells neither an ETag nor a version of the object")
         .for_resource(path.as_ref())
@@ -69,7 +71,7 @@ pub(super) fn etags_of_bytes(path: &Path) -> StoreError {
     .for_resource(path.as_ref())
 }
 
-/// The store compares no versions, though the gate was told that it does.
+/// The store does not compare versions, although `compares_versions` is set.
 pub(super) fn compares_etags(path: &Path) -> StoreError {
     StoreError::new(
         StoreErrorKind::Config,
@@ -115,7 +117,7 @@ fn of(error: &Error, otherwise: StoreErrorKind) -> StoreError {
     }
 }
 
-/// Queries of addresses may have signatures, so no query is repeated.
+/// Removes the queries of addresses, because they may have signatures.
 fn without_queries(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut in_query = false;

@@ -18,21 +18,22 @@ use crate::{
 /// A gate that keeps watermarks in the metadata of the objects that they guard.
 ///
 /// A resource is the path of an object. Its watermark is the metadata `leasehold`, with the value
-/// `<fence> <lease>`; an object without it was never fenced. The gate looks at the object, compares,
-/// and writes on condition that the object is still the one it looked at; when it is not, it looks
-/// again.
+/// `<fence> <lease>`; an object without it was never fenced. The gate reads the metadata of the
+/// object (a *look*), compares the stamps, and writes on the condition that the object has not
+/// changed since the look. If it has changed, the gate looks again.
 ///
-/// The condition is the object's ETag or version, so it is as good as that: it has to change with
-/// every write. **S3 without SSE-KMS, and most stores that are compatible with it, make ETags from
-/// the bytes alone.** There, a holder who is paused between look and write can replace an object
-/// that others have written since, if its bytes are the same again. Let the bytes differ with every
-/// lease, for instance by its stamp, and say so with [`bytes_differ`](Self::bytes_differ).
-/// [`check`](Self::check) tells which kind of store it is.
+/// The condition is the object's ETag or version. It protects only if the ETag or the version
+/// changes with every write. **S3 without SSE-KMS, and most stores that are compatible with it,
+/// make ETags from the bytes alone.** On such a store, a holder that was paused between its look
+/// and its write can replace an object that others have written meanwhile, if the object has the
+/// old bytes again. Let the bytes differ with every lease, for instance by its stamp, and set
+/// [`bytes_differ`](Self::bytes_differ). [`check`](Self::check) finds out which kind of store it
+/// is.
 ///
-/// Name an object by one [`Path`], in [`put`](Self::put) and in [`advance`](Self::advance):
-/// `Path::from` encodes a text, `Path::parse` does not, so that one text can be two objects.
+/// Use the same [`Path`] of an object in [`put`](Self::put) and in [`advance`](Self::advance):
+/// `Path::from` encodes a text and `Path::parse` does not, so one text can name two objects.
 ///
-/// A gate guards only what is written through it. Cloning is cheap.
+/// A gate guards only writes that go through it. Cloning is cheap.
 #[derive(Debug, Clone)]
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct ObjectGate {
@@ -61,7 +62,7 @@ enum Attempt {
 }
 
 impl ObjectGate {
-    /// The longest path, in bytes: S3 and Google Cloud Storage take no longer one.
+    /// The longest path, in bytes: the limit of S3 and Google Cloud Storage.
     pub const MAX_PATH_BYTES: usize = 1024;
 
     /// A gate on a store.
@@ -78,7 +79,7 @@ impl ObjectGate {
         }
     }
 
-    /// Whether the store's conditional writes compare versions rather than ETags. Default: `false`.
+    /// Whether the store's conditional writes compare versions instead of ETags. Default: `false`.
     ///
     /// Google Cloud Storage does: its ETags may stay the same when versions change. On other stores an
     /// unchanged ETag is an error.
@@ -97,9 +98,9 @@ impl ObjectGate {
         self
     }
 
-    /// How often a write is tried when others change the object meanwhile, 1 to 100. Default: 16.
+    /// How many attempts a write has if others change the object meanwhile, 1 to 100. Default: 16.
     ///
-    /// The pauses between are random, at most a second each.
+    /// The pauses between the attempts are random, at most a second each.
     ///
     /// # Errors
     ///
@@ -117,20 +118,20 @@ impl ObjectGate {
 
     /// Writes an object if the stamp is admitted, in one step with the comparison.
     ///
-    /// The object is replaced, with its attributes. Repeating it with the same stamp is safe: it
-    /// writes again or is refused, and undoes no other holder's write.
+    /// The write replaces the object and its attributes. You may repeat it with the same stamp: it
+    /// writes again or is refused, and undoes no write of another holder.
     ///
-    /// Of two writes of one lease the later one stands, even when the first one was given up and
-    /// arrives late: its condition no longer holds. Only where ETags are made from the bytes can it hold
-    /// again, when the object has the bytes again that the first write had seen.
+    /// Of two writes of one lease the later one wins. If the first write had no answer and arrives
+    /// late, its condition is no longer true. The exception: if ETags are made from the bytes, the
+    /// condition is true again when the object has the old bytes again.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
-    /// - [`GateError::Store`] when the store failed: of kind `Definite` when nothing was written,
-    ///   also because others changed the object during each attempt; `Indeterminate` when it may
-    ///   have been; `Corrupt` when the watermark is not one; `Config` when the store cannot write on
-    ///   a condition, or its ETag stayed the same.
+    /// - [`GateError::Store`] when the store failed. The kind is `Definite` when nothing was
+    ///   written, also because others changed the object during each attempt; `Indeterminate` when
+    ///   the write may have happened; `Corrupt` when the watermark is not a valid stamp; `Config`
+    ///   when the store cannot do conditional writes, or the ETag stayed the same.
     /// - [`GateError::Resource`] when the path is empty or too long; nothing was sent.
     ///
     /// # Cancel safety
@@ -147,8 +148,9 @@ impl ObjectGate {
 
     /// Writes an object with attributes, such as its content type, if the stamp is admitted.
     ///
-    /// The metadata that the gate keeps itself, `leasehold` and `leaseholdplaceholder`, are taken out
-    /// of them in upper or lower case: stores keep metadata in headers, whose names ignore case.
+    /// The gate uses the metadata `leasehold` and `leaseholdplaceholder` itself, and removes them
+    /// from the attributes, in upper or lower case: stores keep metadata in headers, whose names
+    /// ignore case.
     ///
     /// # Errors
     ///
@@ -168,12 +170,12 @@ impl ObjectGate {
         self.pass(path, &Write::Put(payload.into(), attributes), presented).await
     }
 
-    /// Shuts out the earlier holder, after a lease is taken and before its first write.
+    /// Shuts out the former holder, after a lease is taken and before its first write.
     ///
-    /// It takes the path that [`put`](Self::put) writes. The object keeps its bytes and attributes,
-    /// and gets a new watermark. A store changes metadata in no other way than by a write, so the
-    /// object is read and written once: its tags are lost, and its time is new. Where nothing is, an
-    /// empty object is made, which [`is_placeholder`](Self::is_placeholder) knows. A repeat with the
+    /// Use the same path as for [`put`](Self::put). The object keeps its bytes and attributes, and
+    /// gets a new watermark. A store can change metadata only by a write, so the object is read
+    /// and written once: it loses its tags, and its time is new. If there is no object, an empty
+    /// one is made, which [`is_placeholder`](Self::is_placeholder) recognises. A repeat with the
     /// same stamp writes nothing.
     ///
     /// # Errors
@@ -181,18 +183,20 @@ impl ObjectGate {
     /// Those of [`put`](Self::put). [`GateError::Store`] of kind `Config` also when the object is
     /// larger than [`max_rewritten`](Self::max_rewritten).
     ///
-    /// [`GateError::NotShutOut`] when the ETag stayed the same, because the store makes it from the
-    /// bytes alone: the watermark has moved, but a holder who had looked already can still replace
-    /// the object. On such a store write by `put` alone, and nothing that depends on what was read.
+    /// [`GateError::NotShutOut`] when the ETag stayed the same, because the store makes it from
+    /// the bytes alone: the watermark has moved, but a holder that had looked already can still
+    /// replace the object. On such a store use `put` only, for data that does not depend on
+    /// earlier reads.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves it unknown whether the watermark has moved; it may be repeated.
+    /// If the future is dropped, it is unknown whether the watermark has moved. The call may be
+    /// repeated.
     pub async fn advance(&self, path: &Path, presented: Stamp) -> Result<Admitted, GateError> {
         self.pass(path, &Write::Advance, presented).await
     }
 
-    /// Whether an object is empty because it was made by `advance`, before anybody wrote to it.
+    /// Whether an object is empty because `advance` made it before the first write.
     ///
     /// Readers have to treat such an object as missing.
     pub fn is_placeholder(attributes: &Attributes) -> bool {
@@ -253,7 +257,7 @@ impl ObjectGate {
             {
                 Err(match write {
                     Write::Put(..) => failure::same_etag(path).into(),
-                    // Reading again would prove that the watermark has moved, but not that earlier
+                    // Another look would show that the watermark has moved, but not that earlier
                     // holders are shut out: their condition is the ETag.
                     Write::Advance => {
                         NotShutOut { presented, resource: path.as_ref().into() }.into()
@@ -266,7 +270,7 @@ impl ObjectGate {
         }
     }
 
-    /// The body and attributes that an object has already, or those of a placeholder.
+    /// The present body and attributes of an object, or those of a placeholder.
     async fn same_again(
         &self,
         path: &Path,
@@ -285,7 +289,7 @@ impl ObjectGate {
         Ok((bytes.into(), attributes))
     }
 
-    /// Waits for a random part of a time that doubles with each attempt, up to a second.
+    /// Waits for a random time; its upper limit doubles with each attempt, up to a second.
     async fn pause(&self, attempt: u32) {
         let most = Duration::from_millis(10 << attempt.min(7)).min(Duration::from_secs(1));
         let pause = most.mul_f64(self.entropy.fraction());
@@ -293,16 +297,16 @@ impl ObjectGate {
     }
 }
 
-/// A resource is the text of a path, in the one spelling that `Path::from` leaves as it is: of ASCII
-/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the like. Another text is refused with
-/// [`ResourceError::NotAPath`]: it would name one object here, and another one where it is written.
-/// [`ObjectGate::advance`] takes the path itself. `admit` and `advance` of this trait both do what
-/// `ObjectGate::advance` does.
+/// A resource is the text of a path, spelled so that `Path::from` does not change it: ASCII
+/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the
+/// like. Any other text is refused with [`ResourceError::NotAPath`]: it could name one object
+/// here, and another one in the code that writes. [`ObjectGate::advance`] takes the path itself.
+/// `admit` and `advance` of this trait both do the same as `ObjectGate::advance`.
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
             let path = Path::parse(resource).ok();
-            // One spelling for one object: a layer keeps a lane for each text.
+            // Only one spelling for one object: the HTTP layer keeps a lane for each text.
             let path = path
                 .filter(|path| path.as_ref() == resource)
                 .filter(|path| *path == Path::from(resource));

@@ -5,14 +5,14 @@ use object_store::{
 
 use super::{failure, metadata};
 
-/// What was at a path when the gate looked.
+/// The state of a path when the gate looked.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// The highest stamp that the object has seen.
     pub(super) watermark: Option<Stamp>,
     /// The version that a write may replace; `None` if there was no object.
     version: Option<UpdateVersion>,
-    /// The object with its body still to be read, when it was asked for.
+    /// The object, with its body still to be read; `None` if only the metadata was asked for.
     pub(super) object: Option<GetResult>,
 }
 
@@ -22,7 +22,7 @@ impl Seen {
         self.version.is_some()
     }
 
-    /// Looks at an object, with its body or only at its head.
+    /// Reads the metadata of an object, and also opens its body if `with_body` is set.
     pub(super) async fn at(
         store: &dyn ObjectStore,
         path: &Path,
@@ -46,19 +46,19 @@ impl Seen {
         Ok(Self { watermark, version: Some(version), object: with_body.then_some(found) })
     }
 
-    /// The write that takes effect only while nothing has changed since.
+    /// The mode of a write that takes effect only if nothing has changed since the look.
     pub(super) fn mode(&self) -> PutMode {
         self.version.clone().map_or(PutMode::Create, PutMode::Update)
     }
 
-    /// Whether an ETag is the one that was seen.
+    /// Whether an ETag is the same as at the look.
     pub(super) fn has_etag(&self, e_tag: Option<&str>) -> bool {
         let seen = self.version.as_ref().and_then(|version| version.e_tag.as_deref());
         seen.is_some() && seen == e_tag
     }
 }
 
-/// The attributes of what is written, with its watermark.
+/// The attributes of a write, with the watermark.
 pub(super) fn stamped(mut attributes: Attributes, stamp: Stamp) -> Attributes {
     metadata::set_watermark(&mut attributes, stamp);
     attributes

@@ -3,17 +3,18 @@ use std::borrow::Cow;
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use object_store::{Attribute, AttributeValue, Attributes};
 
-/// The key of the watermark: letters alone, which every store takes, and every proxy passes on.
+/// The key of the watermark. It has letters only: every store accepts them, and every proxy passes
+/// them on.
 pub(super) const WATERMARK: &str = "leasehold";
 
-/// The key that marks an object which was made for its watermark alone.
+/// The key that marks an object which `advance` made only for its watermark.
 const PLACEHOLDER: &str = "leaseholdplaceholder";
 
 /// The watermark of an object, if it was ever fenced.
 pub(super) fn watermark(attributes: &Attributes) -> Result<Option<Stamp>, StoreError> {
     let mut values: Vec<&str> =
         of(attributes, WATERMARK).map(|(_, value)| value.as_ref()).collect();
-    // The map has no order. Several different values are no stamp.
+    // Sorted, because the map has no order. Several different values are not a stamp.
     values.sort_unstable();
     values.dedup();
     if values.is_empty() {
@@ -30,13 +31,13 @@ pub(super) fn watermark(attributes: &Attributes) -> Result<Option<Stamp>, StoreE
     })
 }
 
-/// Writes the watermark, in place of one that is there.
+/// Writes the watermark, and replaces an earlier one.
 pub(super) fn set_watermark(attributes: &mut Attributes, stamp: Stamp) {
     remove(attributes, WATERMARK);
     attributes.insert(key(WATERMARK), stamp.to_string().into());
 }
 
-/// Marks an object as one that was made for its watermark alone.
+/// Marks an object as one that was made only for its watermark.
 pub(super) fn mark_placeholder(attributes: &mut Attributes) {
     attributes.insert(key(PLACEHOLDER), "1".into());
 }
@@ -47,13 +48,13 @@ pub(super) fn unmark(attributes: &mut Attributes) {
     remove(attributes, PLACEHOLDER);
 }
 
-/// Whether an object was made for its watermark alone.
+/// Whether an object was made only for its watermark.
 pub(super) fn is_placeholder(attributes: &Attributes) -> bool {
     of(attributes, PLACEHOLDER).next().is_some()
 }
 
-/// The metadata of a name in upper or lower case: S3 and others keep it in headers, whose names ignore
-/// case.
+/// The metadata with a name, in upper or lower case: S3 and others keep metadata in headers, whose
+/// names ignore case.
 fn of<'a>(
     attributes: &'a Attributes,
     name: &'static str,

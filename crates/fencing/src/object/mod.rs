@@ -1,4 +1,4 @@
-//! The gate on an object store: what it keeps in an object's metadata, and how it writes.
+//! The gate on an object store: its watermark in an object's metadata, and its conditional writes.
 
 mod check;
 mod failure;

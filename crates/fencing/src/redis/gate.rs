@@ -25,17 +25,17 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 ///
 /// A resource is the key of a value. Its watermark is a string `<fence> <lease>` in the same
 /// cluster slot: `orders:{42}:watermark` for `orders:{42}`, and `watermark:{orders:42}` for
-/// `orders:42`, which has no hash tag. Comparing and writing are one script. The key of a watermark
-/// is refused as the key of a value.
+/// `orders:42`, which has no hash tag. One script compares and writes. The key of a watermark is
+/// refused as the key of a value.
 ///
 /// A trap: **give one key one resource.** A script may write `orders:{42}:log` as a part of the
-/// resource `orders:{42}`, and [`set`](Self::set) takes the same key as a resource of its own. That
-/// makes two watermarks, and neither knows the writes through the other. Guard a part through its
-/// whole only, in every process.
+/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its
+/// own. Then there are two watermarks, and neither sees the writes under the other. In every
+/// process, write a part only through the resource that contains it.
 ///
-/// A gate guards only what is written through it. Its watermarks are as durable as the server: one
-/// that loses writes in a failover loses watermarks with them, and so does one that evicts keys.
-/// Set `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
+/// A gate guards only writes that go through it. Its watermarks are as durable as the server: a
+/// server that loses writes in a failover, or evicts keys, also loses watermarks. Set
+/// `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
 /// live. Cloning is cheap.
 ///
 /// # Examples
@@ -66,13 +66,14 @@ impl RedisGate {
         Self { pool: pool.into(), watermark_ttl: None, refusals: Arc::new(Refusals::new("redis")) }
     }
 
-    /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: for ever.
+    /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
     ///
-    /// A trap: once a watermark has expired, the next writer counts as the first, however old its
-    /// fence. Choose a time longer than any writer can be paused, or none.
+    /// A trap: once a watermark has expired, the gate accepts the next writer, however old its
+    /// fence. Choose a time that is longer than the longest pause of a writer, or do not set one.
     ///
-    /// A second trap: a server with one of the `volatile-*` policies may evict every key that has a
-    /// time to live, so it may forget such a watermark at any moment. Use this with `noeviction` only.
+    /// A second trap: a server with one of the `volatile-*` policies may evict any key that has a
+    /// time to live, so it may lose such a watermark at any moment. Use this setting with
+    /// `noeviction` only.
     ///
     /// # Errors
     ///
@@ -85,20 +86,22 @@ impl RedisGate {
 
     /// Writes a value if the stamp is admitted, in one step with the comparison.
     ///
-    /// It is a plain `SET`: whatever the key held, with its time to live, is replaced. Repeating it
-    /// with the same stamp undoes no write of another lease: it writes again or is refused.
+    /// It is a plain `SET`, which replaces any value of the key and removes its time to live. You
+    /// may repeat it with the same stamp: it writes again or is refused, and undoes no write of
+    /// another lease.
     ///
-    /// The gate does not order the writes of one lease. After an `Indeterminate` error, or a dropped
-    /// future, the write may still be in flight, and replace what the same lease writes next. Where
-    /// that matters, acquire the lock again and go on with the new stamp: after its first write, the
-    /// lost write is refused.
+    /// The gate does not order the writes of one lease. After an `Indeterminate` error, or a
+    /// dropped future, the write may still be on its way, and may replace the next write of the
+    /// same lease. If that matters, acquire the lock again and go on with the new stamp: after the
+    /// first write with it, the late write is refused.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
-    ///   one.
-    /// - [`GateError::Resource`] when the key cannot have a watermark, or is one.
+    ///   a valid stamp.
+    /// - [`GateError::Resource`] when the key cannot have a watermark, or is the key of a
+    ///   watermark.
     ///
     /// # Cancel safety
     ///

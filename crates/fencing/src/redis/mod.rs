@@ -1,4 +1,4 @@
-//! The gate on a Redis server: its watermarks, its scripts, and what they answer.
+//! The gate on a Redis server: its watermarks, its scripts, and their answers.
 
 mod gate;
 mod reply;

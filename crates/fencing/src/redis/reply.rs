@@ -7,7 +7,7 @@ use crate::{
     rule::Admitted,
 };
 
-/// Reads what a gate's script answered: the verdict, and the answer of a wrapped script.
+/// Reads the answer of a gate's script: the verdict, and the answer of a wrapped script.
 pub(super) fn read(
     reply: Value,
     resource: &str,
@@ -33,7 +33,7 @@ pub(super) fn read(
     Ok((admitted, more))
 }
 
-/// The error of a call that brought no answer; a script that does not compile is the caller's.
+/// The error of a call without an answer. If a script does not compile, the error is the caller's.
 pub(super) fn unanswered(error: StoreError, resource: &str) -> GateError {
     if error.what().contains("Error compiling script") {
         return failed(resource, error.what()).into();

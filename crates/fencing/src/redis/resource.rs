@@ -7,8 +7,8 @@ use crate::error::ResourceError;
 /// | `orders:{42}` | `orders:{42}:watermark` |
 /// | `orders:42` | `watermark:{orders:42}` |
 ///
-/// No two values share a watermark, none is named like a key of a lock, and the key of a watermark
-/// is that of no value.
+/// No two values share a watermark. No watermark has the name of a lock's key. The key of a
+/// watermark cannot be the key of a value.
 pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     let refuse = |error: fn(Box<str>) -> ResourceError| Err(error(key.into()));
     if key.is_empty() {
@@ -29,7 +29,8 @@ pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     Ok(format!("watermark:{{{key}}}"))
 }
 
-/// Refuses keys of a script which its resource does not guard; `others` are said to be such.
+/// Refuses `keys` of a script that its resource does not guard. `others` may be such keys, but not
+/// watermarks.
 pub(super) fn check_keys(
     resource: &str,
     keys: &[String],
@@ -49,15 +50,15 @@ pub(super) fn check_keys(
     }
 }
 
-/// Whether [`watermark_key`] makes this key of some value's.
+/// Whether [`watermark_key`] makes this key from the key of some value.
 fn is_watermark(key: &str) -> bool {
     let tagged = key.strip_suffix(":watermark").is_some_and(has_hash_tag);
     let plain = key.strip_prefix("watermark:{").and_then(|rest| rest.strip_suffix('}'));
     tagged || plain.is_some_and(|value| !value.is_empty() && !value.contains('}'))
 }
 
-/// Whether Redis takes the slot from a part of the key: what stands between the first `{` and the
-/// first `}` after it, if that is anything.
+/// Whether Redis computes the slot from a part of the key: the text between the first `{` and the
+/// next `}`, if it is not empty.
 fn has_hash_tag(key: &str) -> bool {
     key.split_once('{')
         .and_then(|(_, rest)| rest.split_once('}'))
@@ -70,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// What Redis hashes of a key, by the cluster specification.
+    /// The part of a key that Redis hashes, by the cluster specification.
     fn hashed(key: &str) -> &str {
         let Some(open) = key.find('{') else { return key };
         match key[open + 1..].find('}') {
@@ -100,7 +101,7 @@ mod tests {
             let refused = ResourceError::IsWatermark(watermark.as_str().into());
             assert_eq!(watermark_key(&watermark), Err(refused), "{key}");
         }
-        // These look alike, and are no value's watermark.
+        // These look like watermarks, but are none.
         for key in ["watermark:b", "b:watermark", "watermark:{b}c", "xwatermark:{b}", "watermark"] {
             assert!(watermark_key(key).is_ok(), "{key}");
         }

@@ -8,8 +8,8 @@ use crate::error::GateError;
 
 /// A Lua script that runs only behind a gate, in one step with its comparison.
 ///
-/// Besides its `KEYS` and `ARGV` the script sees the `FENCE` and `LEASE` that were admitted, as
-/// texts. Made by [`RedisGate::wrap`]. Cloning is cheap.
+/// Besides its `KEYS` and `ARGV` the script has the variables `FENCE` and `LEASE`, the admitted
+/// stamp as texts. [`RedisGate::wrap`] makes it. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct FencedScript {
     gate: RedisGate,
@@ -44,23 +44,24 @@ impl FencedScript {
     /// Runs the script if the resource's gate admits the stamp, and returns what it answers.
     ///
     /// The keys have to belong to the resource: each is the resource itself, or begins with it and
-    /// `:`, as `orders:{42}:log` does with `orders:{42}`. The gate does not guard other keys;
-    /// [`call_with_others`](Self::call_with_others) takes those. A key that the script makes up
-    /// itself is not seen. The gate does not see either that a part is also a resource of its own, in
-    /// [`RedisGate::set`] or in another call: it has a second watermark then, and an older holder gets
-    /// in by that way. Give one key one resource. On a Cluster all keys have to be in the slot of the resource.
+    /// `:`, as `orders:{42}:log` does with `orders:{42}`. The gate does not guard other keys; pass
+    /// those to [`call_with_others`](Self::call_with_others). The gate does not see a key that the
+    /// script itself makes. It does not see either that a part of the resource is used as a
+    /// resource of its own, in [`RedisGate::set`] or in another call: then there is a second
+    /// watermark, and an older holder can write under it. Give one key one resource. On a Cluster
+    /// all keys have to be in the slot of the resource.
     ///
     /// A repeat with the same stamp runs the script again. A call that failed with an
     /// `Indeterminate` error may still run later, also after newer calls with the same stamp; see
-    /// [`RedisGate::set`]. An error that stands *within* what the script answers is a part of the
-    /// answer, as `redis::Value::ServerError`.
+    /// [`RedisGate::set`]. An error *within* the answer of the script is a part of the answer, as
+    /// `redis::Value::ServerError`.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; the script has not run.
     /// - [`GateError::Body`] when the script failed by itself, or its answer is an error.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
-    ///   one.
+    ///   a valid stamp.
     /// - [`GateError::Resource`] when the resource cannot have a watermark, or a key is a watermark
     ///   or does not belong to the resource; nothing was sent.
     ///
@@ -78,11 +79,12 @@ impl FencedScript {
         self.run(resource, keys, Vec::new(), args, presented).await
     }
 
-    /// Runs the script as [`call`](Self::call) does, with keys besides that the gate does not guard.
+    /// Runs the script as [`call`](Self::call) does, with additional keys that the gate does not
+    /// guard.
     ///
-    /// The script sees the keys of the resource first in its `KEYS`, and the others behind them.
-    /// Nothing keeps an older holder from writing to the others through another resource: only read
-    /// them, or write what may be written in any order.
+    /// In `KEYS` the script sees the keys of the resource first, and then the others. An older
+    /// holder can still write to the others through another resource. So only read them, or write
+    /// data for which the order does not matter.
     ///
     /// # Errors
     ///

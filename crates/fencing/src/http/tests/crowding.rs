@@ -193,7 +193,7 @@ async fn who_waits_for_a_resource_holds_no_permit_of_the_service_behind() {
     }
 }
 
-/// A storage that hangs: it never answers, and records the stamps of its calls.
+/// A storage that hangs: it never answers, and counts its calls.
 #[derive(Debug, Default)]
 struct Hanging(Arc<AtomicUsize>);
 
