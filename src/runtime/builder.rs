@@ -25,7 +25,7 @@ pub struct LockRuntimeBuilder {
     rules: Rules,
 }
 
-/// A setting that only a Redis server needs, kept until there is an address.
+/// A setting for Redis only, kept until the address is known.
 #[derive(Clone)]
 enum RedisSetting {
     Connections(usize),
@@ -37,7 +37,7 @@ enum RedisSetting {
     ClientCertificate(Vec<u8>, Vec<u8>),
 }
 
-/// Keys, certificates and providers show nothing of themselves.
+/// Shows nothing of keys, certificates and credentials providers.
 impl fmt::Debug for RedisSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,18 +68,20 @@ impl LockRuntimeBuilder {
         }
     }
 
-    /// The prefix of all keys and channels: all who share locks share it. Default: `leasehold`.
+    /// The prefix of all keys and channels; processes that share locks need the same. Default:
+    /// `leasehold`.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..self }
     }
 
-    /// What operators see as the holder, after host and process. Default: the program's name.
+    /// The name of the service in the label of its leases, after host and process. Default: the
+    /// program's name.
     pub fn service(self, service: impl Into<String>) -> Self {
         Self { service: service.into(), ..self }
     }
 
-    /// How fence tokens are minted, and for how long counters are kept: the same for all who share
-    /// locks. Default: [`FenceSettings::default`].
+    /// How fence tokens are made, and for how long counters are kept; processes that share locks
+    /// need the same. Default: [`FenceSettings::default`].
     pub fn fencing(self, fencing: FenceSettings) -> Self {
         Self { fencing, ..self }
     }
@@ -89,15 +91,15 @@ impl LockRuntimeBuilder {
         Self { ttl: Some(ttl), ..self }
     }
 
-    /// How long an acquire waits for a lock unless it says otherwise. Default: 30 s.
+    /// How long an acquire waits for a lock if it sets no other time. Default: 30 s.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.timing.wait = wait;
         self
     }
 
-    /// For how long a grant waits to be taken by an acquire's future, and others wait for this
-    /// runtime when it is not heard of; at least 50 ms, and never longer than the lock's ttl, however
-    /// long it is chosen. Default: 3 s.
+    /// How long a grant waits until the future of an acquire takes it, and how long other
+    /// processes wait for this runtime when they do not hear from it. At least 50 ms; if it is
+    /// longer than the lock's ttl, the ttl counts. Default: 3 s.
     pub fn claim_window(mut self, window: Duration) -> Self {
         self.timing.claim_window = window;
         self
@@ -109,33 +111,36 @@ impl LockRuntimeBuilder {
         self
     }
 
-    /// After what time a call that still waits for a lock is reported, at least 100 ms, and
-    /// `Duration::MAX` for never: an event of level `WARN` and target `leasehold::blocked` tells the
-    /// lock, how long the call has waited, its position, and who holds the lock, since when.
+    /// After this time a call that still waits for a lock is reported, at least 100 ms;
+    /// `Duration::MAX` means never. An event of level `WARN` and target `leasehold::blocked` names
+    /// the lock, how long the call has waited, its position, the holder, and how long it has held
+    /// the lock.
     ///
-    /// A call is reported again whenever its wait has doubled. Within the time a lock is reported
-    /// once, however many wait, and at most eight locks are. Default: 10 s.
+    /// A call is reported again whenever its wait has doubled. Within this time each lock is
+    /// reported once, however many calls wait for it, and at most eight locks are reported.
+    /// Default: 10 s.
     pub fn blocked_after(mut self, time: Duration) -> Self {
         self.timing.blocked_after = time;
         self
     }
 
-    /// For how long an acquire goes on without any answer of the server before it fails as
-    /// [`AcquireError::Unavailable`](crate::error::AcquireError::Unavailable), at least 10 ms, and never
-    /// longer than its wait. Default: 5 s.
+    /// For how long an acquire waits without any answer from the server before it fails as
+    /// [`AcquireError::Unavailable`](crate::error::AcquireError::Unavailable), at least 10 ms, and
+    /// never longer than its wait. Default: 5 s.
     ///
-    /// It is no limit for a wait on a taken lock: while the server answers, waits go on.
+    /// It does not limit the wait for a taken lock: while the server answers, waits go on.
     pub fn outage_patience(mut self, patience: Duration) -> Self {
         self.timing.outage_patience = patience;
         self
     }
 
     /// Renews and cleans up on a thread of its own, which blocking code elsewhere cannot starve.
-    /// Default: on the tokio runtime that it is made in.
+    /// Default: on the tokio runtime in which the lock runtime is made.
     ///
-    /// Connections and timers live on that thread, too. So every future of the runtime, its locks and
-    /// its guards may be polled anywhere: outside of tokio, and in another tokio runtime than before.
-    /// The thread ends when the last of them is dropped, and the releases on their way are done.
+    /// Connections and timers run on that thread, too. So you may poll every future of the lock
+    /// runtime, its locks and its guards anywhere: outside of tokio, or in different tokio
+    /// runtimes. The thread ends when the last of them is dropped, and the pending releases are
+    /// done.
     pub fn own_thread(self) -> Self {
         Self { own_thread: true, ..self }
     }
@@ -145,17 +150,18 @@ impl LockRuntimeBuilder {
         self.with(RedisSetting::Connections(connections))
     }
 
-    /// How long a connection may take to be made, at least 10 ms. Default: 2 s.
+    /// How long making a connection may take, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         self.with(RedisSetting::ConnectTimeout(timeout))
     }
 
-    /// Who to be on the server, asked anew for each connection: for passwords and tokens that
-    /// change. Takes the place of user and password of the address. Default: those of the address.
+    /// The provider of user and password, which is asked for each new connection: for passwords
+    /// and tokens that change. It replaces the user and password of the address. Default: those of
+    /// the address.
     ///
-    /// A provider that blocks its thread holds up what else runs there, with
-    /// [`own_thread`](Self::own_thread) all timers of the runtime: a small local file is quick enough,
-    /// a network is not.
+    /// A provider that blocks its thread also blocks all else that runs there; with
+    /// [`own_thread`](Self::own_thread) these are all timers of the lock runtime. A small local
+    /// file is quick enough, a network is not.
     ///
     /// ```
     /// # use leasehold::{LockRuntime, redis::Credentials};
@@ -184,17 +190,17 @@ impl LockRuntimeBuilder {
         self.with(RedisSetting::ClientCertificate(certificate.into(), key.into()))
     }
 
-    /// Another clock, for tests in virtual time. Default: the machine's.
+    /// Replaces the clock, for tests in virtual time. Default: the machine's.
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// Another source of identities and jitter, for tests that replay. Default: the system's.
+    /// Replaces the source of ids and jitter, for tests that replay a run. Default: the system's.
     pub fn entropy(self, entropy: Arc<dyn Entropy>) -> Self {
         Self { entropy, ..self }
     }
 
-    /// Other decisions than the right ones, for tests that show what comes of them.
+    /// Replaces decisions by wrong ones, for tests that show the damage.
     #[doc(hidden)]
     pub fn seam(self, rules: Rules) -> Self {
         Self { rules, ..self }
@@ -202,11 +208,11 @@ impl LockRuntimeBuilder {
 
     /// Connects to a Redis server, version 6.2 or newer.
     ///
-    /// Every kind of command is run once, so what is missing shows here. The address is a text,
+    /// It runs every kind of command once, so a missing right shows here. The address is a text,
     /// `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls` or
     /// `redis+unix:///path`; or a `redis::Client` or `redis::ConnectionInfo` of the version of
-    /// redis-rs that is re-exported as [`leasehold::redis`](crate::redis). Of a client, its address,
-    /// login, database and TLS certificates are used, and connections of Leasehold's own are made.
+    /// redis-rs that is re-exported as [`leasehold::redis`](crate::redis). From a client Leasehold
+    /// takes the address, login, database and TLS certificates, and makes its own connections.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -223,11 +229,12 @@ impl LockRuntimeBuilder {
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
     ///   command, is too old, or is a node of a Cluster.
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`], [`ConnectError::TokioEnded`] and
-    ///   [`ConnectError::Thread`] when there is nothing to run on.
+    ///   [`ConnectError::Thread`] when there is no tokio runtime with timers, or no thread, for
+    ///   the background tasks.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves nothing behind but, at worst, a probe key that lives a second.
+    /// Dropping the future leaves at worst a test key behind, which expires after a second.
     pub async fn connect<A>(self, address: A) -> Result<LockRuntime, ConnectError>
     where
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
@@ -235,7 +242,7 @@ impl LockRuntimeBuilder {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
-        // On the executor: whatever polls this future may be no tokio runtime.
+        // On the executor, because the caller may poll this future outside of a tokio runtime.
         let connecting = async move { RedisStore::connect(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
         Ok(self.start(Arc::new(store), executor, timing, id))
@@ -243,15 +250,15 @@ impl LockRuntimeBuilder {
 
     /// Makes a runtime for a Redis server that may not be there yet, and sends nothing.
     ///
-    /// The first acquire connects. Until the server has passed the check that
-    /// [`connect`](Self::connect) makes, it counts as a server in an outage: who waits for a lock
-    /// waits on, a try fails with the error of the last attempt. What only an operator can mend, such
-    /// as a wrong password or a missing right, is told to every acquire at once, as a
-    /// [`StoreError`](crate::error::StoreError) of kind `Config`, and checked anew every second for as long
-    /// as somebody asks. When it is mended, the same runtime works.
+    /// The first acquire connects. Until the server has passed the same check as in
+    /// [`connect`](Self::connect), it counts as a server in an outage: acquires go on waiting, and
+    /// a try fails with the error of the last attempt. If only an operator can correct the error,
+    /// such as a wrong password or a missing right, every acquire fails at once with a
+    /// [`StoreError`](crate::error::StoreError) of kind `Config`. While acquires come, the check
+    /// is repeated every second. After the correction the same runtime works.
     ///
-    /// Its background tasks run on the tokio runtime that this is called in, unless
-    /// [`own_thread`](Self::own_thread) was asked for.
+    /// Its background tasks run on the tokio runtime in which you call this, unless
+    /// [`own_thread`](Self::own_thread) is set.
     ///
     /// # Errors
     ///

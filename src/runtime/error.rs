@@ -23,7 +23,7 @@ pub enum ConnectError {
     /// of a Cluster.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no tokio runtime to live on, and no thread of its own was asked for.
+    /// There is no tokio runtime to run on, and `own_thread()` was not set.
     #[error("there is no tokio runtime here; call this inside of one, or ask for own_thread()")]
     NoTokio,
     /// The tokio runtime was built without timers, so nothing could be renewed on it.
@@ -37,19 +37,19 @@ pub enum ConnectError {
          long as the locks, or ask for own_thread()"
     )]
     TokioEnded,
-    /// The system refused a thread of its own.
+    /// The system refused a new thread for the lock runtime.
     #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
     Thread(io::Error),
 }
 
-/// Why a lock could not be looked at.
+/// Why a lock could not be inspected or released by force.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
     /// The name is not the name of a lock.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The store could not tell.
+    /// The store gave no usable answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

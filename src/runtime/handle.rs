@@ -11,7 +11,7 @@ use super::{
     error::{ConnectError, InspectError},
 };
 
-/// The locks of this process: one per process is the rule, clones are the same.
+/// The locks of this process. Make one runtime for a process; clones share it.
 ///
 /// Its background tasks end when the last clone, lock and guard are dropped.
 ///
@@ -38,7 +38,7 @@ pub struct LockRuntime {
     engine: Arc<Engine>,
 }
 
-/// What a force-release came to.
+/// The result of a force-release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForceReleased {
@@ -46,8 +46,8 @@ pub enum ForceReleased {
     Ended {
         /// The lease that was found.
         lease: Box<LeaseRecord>,
-        /// A token above that lease's: present it to a gate to shut the old holder out at once.
-        /// `None` when the fence counter cannot count any further.
+        /// A token above that of the lease: pass it to a gate to shut the old holder out at once.
+        /// `None` when the fence counter has reached its end.
         fence: Option<FenceToken>,
     },
     /// Nobody held the lock, or the lease that was found ended by itself meanwhile.
@@ -93,7 +93,7 @@ impl LockRuntime {
         Self::builder().embedded()
     }
 
-    /// Settings other than the default ones.
+    /// A builder, for settings that differ from the defaults.
     pub fn builder() -> LockRuntimeBuilder {
         LockRuntimeBuilder::new()
     }
@@ -111,11 +111,12 @@ impl LockRuntime {
         Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
-    /// Something to be done once, such as the answer to one submission of a form: the first caller
-    /// runs, others hear of it while it runs and for a window after it succeeded.
+    /// Work that is done once, such as for one submission of a form: the first caller runs. While
+    /// it runs, and for a window after its success, other callers are told that they are
+    /// duplicates.
     ///
-    /// It rests on the lock of the same name: a holder of that lock keeps the door closed, and a
-    /// force-release opens it.
+    /// It uses the lock of the same name: while somebody holds that lock, all callers are
+    /// duplicates, and a force-release lets the next caller run.
     ///
     /// # Errors
     ///
@@ -124,27 +125,27 @@ impl LockRuntime {
         Ok(Once::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
-    /// A new owner, who may re-enter the locks it holds.
+    /// A new owner, which may re-enter the locks that it holds.
     pub fn owner(&self) -> Owner {
         self.engine.owner()
     }
 
-    /// Who this runtime is; the first part of the ids of its leases.
+    /// The id of this runtime; the first part of the ids of its leases.
     pub fn id(&self) -> RuntimeId {
         self.engine.runtime_id()
     }
 
-    /// Counts what the runtime keeps in memory.
+    /// Counts the entries that the runtime keeps in memory.
     pub fn footprint(&self) -> Footprint {
         self.engine.footprint()
     }
 
-    /// Tells who holds a lock, and who waits for it.
+    /// Returns the holder of a lock, and the processes that wait for it.
     ///
     /// # Errors
     ///
     /// - [`InspectError::Name`] when the text cannot be the name of a lock.
-    /// - [`InspectError::Store`] when the store cannot tell.
+    /// - [`InspectError::Store`] when the store gives no usable answer.
     ///
     /// # Cancel safety
     ///
@@ -153,21 +154,21 @@ impl LockRuntime {
         Ok(self.engine.inspect(&LockName::new(name)?).await?)
     }
 
-    /// Looks who holds a lock, and ends that lease.
+    /// Ends the lease of the holder of a lock.
     ///
-    /// For operators: the holder's runtime is told at once, and learns of it at its next renewal
-    /// if the message is lost. What it writes until then is refused only where the storage checks
-    /// fences. The lock goes on to the next who waits.
+    /// For operators. A message tells the holder's runtime at once; if the message is lost, the
+    /// runtime learns of the loss at its next renewal. Until then, writes of the holder are
+    /// refused only if the storage checks fences. The lock goes to the next waiter.
     ///
     /// # Errors
     ///
     /// - [`InspectError::Name`] when the text cannot be the name of a lock.
-    /// - [`InspectError::Store`] when the store could not be asked or told; of kind
+    /// - [`InspectError::Store`] when a command to the store failed; if its kind is
     ///   `Indeterminate`, the lease may have ended.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not take the command back.
+    /// Dropping the future does not withdraw the command.
     pub async fn force_release(
         &self,
         name: impl AsRef<str>,
@@ -195,16 +196,16 @@ impl LockRuntime {
 
     /// Refuses further acquires, lets guards end for at most `time`, then shuts down.
     ///
-    /// For a service that is asked to stop. From the first poll on, acquires fail with `ShutDown`, and
-    /// so do those that wait. Leases that are held go on: they are renewed, and the same owner or
-    /// guard can re-enter them. Once all guards have ended, or when `time` is over, what is still held
-    /// is ended as by [`shutdown`](Self::shutdown), and the report counts it. Takes at most `time`,
-    /// and one command timeout for what had to be ended then.
+    /// For a service that has to stop. From the first poll on, new and waiting acquires fail with
+    /// `ShutDown`. Held leases go on: they are renewed, and the same owner or guard can re-enter
+    /// them. When all guards have ended, or `time` is over, the remaining leases are ended as by
+    /// [`shutdown`](Self::shutdown), and the report counts them. Takes at most `time`, plus one
+    /// command timeout for the leases that had to be ended.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the drain under way. Another call waits for the same drain, whose
-    /// time stays that of the first call, and yields its report; a [`shutdown`](Self::shutdown) ends
+    /// If the future is dropped, the drain goes on. Another call waits for the same drain, with
+    /// the `time` of the first call, and returns its report; a [`shutdown`](Self::shutdown) ends
     /// it early.
     pub async fn drain(&self, time: Duration) -> ShutdownReport {
         self.engine.drain(time).await
@@ -212,12 +213,13 @@ impl LockRuntime {
 
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
-    /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the server is told.
-    /// Takes at most `time`, and reports what could not be released within it.
+    /// Holders are told at once: their lease is `Lost(Shutdown)` before a command is sent to the
+    /// server. Takes at most `time`, and reports the leases whose release was not confirmed within
+    /// it.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the shutdown under way; call it again to wait for the rest.
+    /// If the future is dropped, the shutdown goes on; call it again to wait for the rest.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
         self.engine.shutdown(time).await
     }

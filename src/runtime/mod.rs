@@ -1,4 +1,4 @@
-//! The runtime of a process: wires the crates together.
+//! The lock runtime of a process, which puts the crates together.
 
 mod builder;
 mod error;
