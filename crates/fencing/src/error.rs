@@ -172,8 +172,9 @@ impl fmt::Display for ConflictKind {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::testing::stamp;
 
     #[test]
     fn a_refusal_names_the_resource_and_the_remedy() {

@@ -53,8 +53,6 @@ pub mod postgres;
 mod redis;
 mod refusal;
 mod rule;
-#[cfg(test)]
-mod testing;
 
 pub use error::{
     BodyError, ConflictKind, GateError, NotShutOut, ResourceError, StaleFence, TransactionConflict,

@@ -43,10 +43,10 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
-    use crate::testing::stamp;
 
     #[test]
     fn refusals_are_counted_by_kind_of_gate_and_start_at_zero() {

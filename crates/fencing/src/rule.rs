@@ -52,8 +52,9 @@ pub enum Admitted {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::testing::stamp;
 
     #[test]
     fn only_a_newer_fence_or_the_same_lease_is_admitted() {

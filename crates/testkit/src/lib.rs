@@ -33,7 +33,7 @@ pub use cluster::RedisCluster;
 pub use entropy::SeededEntropy;
 pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
 pub use history::{Event, History, Violation};
-pub use leasehold_core::testing::ManualClock;
+pub use leasehold_testing::ManualClock;
 pub use log::Log;
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};

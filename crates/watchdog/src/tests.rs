@@ -16,8 +16,8 @@ use leasehold_core::{
     lease::Grant,
     metric::ClassMetrics,
     store::{Granted, RenewAnswer},
-    testing::ManualClock,
 };
+use leasehold_testing::ManualClock;
 
 use crate::{
     Common, HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed, seam::Rules,

@@ -102,8 +102,9 @@ fn visible(text: &str) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::testing::stamp;
 
     const SOME_LEASE: &str = "00000000-0000-0000-0000-000000000007:3";
 

@@ -137,8 +137,9 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::testing::stamp;
 
     fn enter(lane: &mut Lane, fence: u64) -> u64 {
         lane.enter(stamp(fence, fence), 9).unwrap().number

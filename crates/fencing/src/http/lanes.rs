@@ -116,8 +116,9 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::testing::stamp;
 
     fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
         pin!(future).poll(&mut Context::from_waker(Waker::noop()))

@@ -133,8 +133,10 @@ mod tests {
         time::Duration,
     };
 
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::{error::GateError, memory::watermark::lock, rule::Admitted, testing::stamp};
+    use crate::{error::GateError, memory::watermark::lock, rule::Admitted};
 
     #[tokio::test]
     async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {

@@ -77,8 +77,9 @@ fn key(name: &'static str) -> Attribute {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::testing::stamp;
 
     #[test]
     fn a_watermark_reads_back_and_the_last_one_counts() {

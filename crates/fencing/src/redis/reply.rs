@@ -72,8 +72,11 @@ fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testing::stamp;
+
     use super::*;
-    use crate::{error::StaleFence, testing::stamp};
+
+    use crate::error::StaleFence;
 
     fn read_parts(parts: &[&str]) -> Result<(Admitted, Value), GateError> {
         let parts = parts.iter().map(|part| Value::BulkString(part.as_bytes().into())).collect();

@@ -80,3 +80,108 @@ fn problem(status: StatusCode, detail: &str) -> Response {
 }
 
 const JSON: &str = "application/json";
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::pending,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use axum::{
+        Router,
+        body::{Body, to_bytes},
+        middleware,
+        routing::post,
+    };
+    use leasehold::{
+        LockName,
+        testing::{Failure, ManualClock, TestStore},
+    };
+    use tower_service::Service;
+
+    use super::*;
+
+    /// A service behind the door, on a clock and a store of the test.
+    struct Scene {
+        clock: Arc<ManualClock>,
+        store: TestStore,
+        runs: Arc<AtomicUsize>,
+        app: Router,
+    }
+
+    impl Scene {
+        /// In the first run of the handler an operator ends its lease.
+        fn new(first_is_lost: bool) -> Self {
+            let clock = Arc::new(ManualClock::new());
+            let store = TestStore::new(clock.clone());
+            let builder = LockRuntime::builder().clock(clock.clone());
+            let locks = builder.on_store(Arc::new(store.clone())).expect("a runtime");
+            let runs = Arc::new(AtomicUsize::new(0));
+            let (operator, counted) = (store.clone(), Arc::clone(&runs));
+            let handler = async move || {
+                if counted.fetch_add(1, Ordering::SeqCst) == 0 && first_is_lost {
+                    let lock = LockName::new("submit/7").expect("a name");
+                    assert!(operator.take_away(&lock).await);
+                    pending::<()>().await;
+                }
+                StatusCode::CREATED
+            };
+            let app = Router::new().route("/", post(handler));
+            let app = app.layer(middleware::from_fn_with_state(locks, once));
+            Self { clock, store, runs, app }
+        }
+
+        /// Submits form 7, and lets time pass; the status and the text of the answer.
+        async fn submit(&mut self) -> (StatusCode, String) {
+            let request = Request::post("/").header(KEY, "7").body(Body::empty());
+            let call = self.app.call(request.expect("a request"));
+            let (answer, ()) = tokio::join!(call, self.clock.travel(Duration::from_secs(30)));
+            let (answer, body) = answer.expect("an answer").into_parts();
+            let body = to_bytes(body, 65_536).await.expect("a body");
+            (answer.status, String::from_utf8_lossy(&body).into_owned())
+        }
+
+        fn runs(&self) -> usize {
+            self.runs.load(Ordering::SeqCst)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_loses_its_lease_is_given_up_and_the_door_is_open_again() {
+        let mut scene = Scene::new(true);
+        let (status, body) = scene.submit().await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        assert!(body.contains("Lost(Gone)"), "{body}");
+        assert_eq!(scene.submit().await.0, StatusCode::CREATED);
+        assert_eq!(scene.submit().await.0, StatusCode::CONFLICT);
+        assert_eq!(scene.runs(), 2);
+    }
+
+    #[tokio::test]
+    async fn nothing_runs_while_the_server_is_away() {
+        let mut scene = Scene::new(false);
+        for failure in [Failure::Unreachable, Failure::Refuses] {
+            scene.store.fail(failure);
+            let (status, body) = scene.submit().await;
+            assert_eq!((status, scene.runs()), (StatusCode::SERVICE_UNAVAILABLE, 0), "{body}");
+        }
+        scene.store.recover();
+        assert_eq!(scene.submit().await.0, StatusCode::CREATED);
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_answer_was_lost_leaves_the_door_open() {
+        let mut scene = Scene::new(false);
+        scene.store.fail(Failure::AnswersLost);
+        // The server has granted the lease, and the answer was lost: nothing runs, nothing is held.
+        assert_eq!(scene.submit().await.0, StatusCode::SERVICE_UNAVAILABLE);
+        scene.store.recover();
+        scene.clock.travel(Duration::from_secs(60)).await;
+        assert_eq!((scene.submit().await.0, scene.runs()), (StatusCode::CREATED, 1));
+    }
+}

@@ -12,7 +12,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use leasehold_core::testing::ManualClock;
+use leasehold_testing::{ManualClock, stamp};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinHandle,
@@ -24,7 +24,6 @@ use super::handler::{Handler, call, layer, request, settle};
 use crate::{
     Admitted, FenceGate, GateFuture, MemoryGate, Stamp,
     http::{FenceService, FencedBody},
-    testing::stamp,
 };
 
 type Body = FencedBody<String>;

@@ -2,11 +2,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode};
+use leasehold_testing::stamp;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::handler::{Handler, call, layer, request, settle};
-use crate::{Admitted, FenceGate, GateError, MemoryGate, Stamp, testing::stamp};
+use crate::{Admitted, FenceGate, GateError, MemoryGate, Stamp};
 
 /// The control without holding: it compares, and runs the handler if the stamp is admitted.
 async fn only_compares(gate: Arc<MemoryGate>, handler: Handler, stamp: Stamp, body: &str) {

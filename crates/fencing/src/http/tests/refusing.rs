@@ -1,10 +1,11 @@
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use leasehold_testing::stamp;
 use tower_layer::Layer;
 
 use super::handler::{Handler, call, layer, request};
 use crate::http::{FencedBody, LEASE, Problem};
-use crate::{FenceGate, GateError, GateFuture, MemoryGate, ResourceError, Stamp, testing::stamp};
+use crate::{FenceGate, GateError, GateFuture, MemoryGate, ResourceError, Stamp};
 use leasehold_core::{StoreError, StoreErrorKind};
 
 /// A gate that always fails with the same error.

@@ -1,14 +1,13 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::{
-    clock::{Clock, Instant},
-    memory::MemoryStore,
+use leasehold_core::{
+    Clock, FenceSettings, Instant, LockName, LockStore, MemoryStore, RuntimeId, RuntimeLabel,
+    StoreError, StoreErrorKind,
     store::{
-        Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
-        StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
+        WithdrawAnswer,
     },
-    types::{LockName, RuntimeId, RuntimeLabel},
 };
 
 /// A store in memory that fails when a test says so, and takes leases away from their holders.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::clock::{Clock, Instant, Sleep};
+use leasehold_core::{Clock, Instant, Sleep};
 
 /// A clock that stands still until a test moves it; clones show the same time.
 ///
