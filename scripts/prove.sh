@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# The record run: what the gate proves in minutes, for longer. Summaries to keep are printed last.
+# The record run: the tests that scripts/test.sh runs for minutes, for longer. Summaries to keep are printed last.
 #
 #   scripts/prove.sh [PART ...]    all parts unless some are named:
 #
@@ -97,12 +97,12 @@ matrix() {
     cat <<HEAD
 # Fault matrix
 
-Each row is a test against real servers and processes: the fault, what is right when it strikes, what was seen, and what the
-same fault did to a control without the protection. \`scripts/prove.sh matrix\` writes this table; the gate runs every row and
+Each row is a test on real servers and processes: the fault, the right behaviour, what was seen, and the damage that the same
+fault did to a control without the protection. \`scripts/prove.sh matrix\` writes this table. \`scripts/test.sh\` runs every row, and
 checks that none is missing here.
 
-Seen on $(date -u '+%Y-%m-%d'), $(uname -sm), $(nproc) cores, $(redis-server --version | sed -n 's/.*v=\([0-9.]*\).*/redis-server \1/p'), each arm ${REPEATS:-3} times; the table tells the last.
-\`scripts/test.sh --servers\` runs every row on Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0; the gate on those of them that it finds.
+Seen on $(date -u '+%Y-%m-%d'), $(uname -sm), $(nproc) cores, $(redis-server --version | sed -n 's/.*v=\([0-9.]*\).*/redis-server \1/p'), with and without the protection ${REPEATS:-3} times each; the table has the last run.
+\`scripts/test.sh --servers\` runs every row on Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0; \`scripts/test.sh\` on those of them that it finds.
 HEAD
     local file room="" id fault right seen control damage
     for file in "$rows"/*.row; do
