@@ -1,88 +1,101 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use crate::round::Round;
+use crate::{round::Round, subjects::Subject};
 
-/// Rounds of the floor and of Leasehold, by kind of runtime and number of tasks.
+/// The rounds of all subjects, by kind of runtime and number of tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Report(BTreeMap<Load, Vec<(Round, Round)>>);
+pub(crate) struct Report(BTreeMap<Row, BTreeMap<Subject, Vec<Round>>>);
 
 /// The kind of runtime, multi-threaded first, and the number of tasks.
-type Load = (Reverse<&'static str>, usize);
+type Row = (Reverse<&'static str>, usize);
+
+/// What is measured, and what a machine calls it.
+const VALUES: [(&str, Value); 4] = [
+    ("pairs_per_second", |round| round.pairs_per_second),
+    ("client_micros_per_pair", |round| round.client_micros),
+    ("server_micros_per_pair", |round| round.server_micros),
+    ("p99_micros", |round| round.p99),
+];
+
+/// One of the values of a round.
+type Value = fn(&Round) -> f64;
 
 impl Report {
-    /// Adds a round of the floor and the round of Leasehold that followed it.
-    pub(crate) fn add(&mut self, kind: &'static str, tasks: usize, floor: Round, leasehold: Round) {
-        self.0.entry((Reverse(kind), tasks)).or_default().push((floor, leasehold));
+    /// Adds a round. All subjects have a round before one of them has the next.
+    pub(crate) fn add(&mut self, kind: &'static str, tasks: usize, subject: Subject, round: Round) {
+        let rows = self.0.entry((Reverse(kind), tasks)).or_default();
+        rows.entry(subject).or_default().push(round);
     }
 
     /// Prints a table for people, then a line of JSON per row for machines.
     pub(crate) fn print(&self) {
         println!("uncontended acquire + release; medians of interleaved rounds (least..most)\n");
         println!(
-            "{:<15} {:>5}  {:>28}  {:>28}  {:>6}  {:>10}  {:>10}  {:>6}",
+            "{:<15} {:>5}  {:<14}  {:>24}  {:>8}  {:>9}  {:>9}  {:>7}  {:>7}",
             "runtime",
             "tasks",
-            "floor pairs/s",
-            "leasehold pairs/s",
-            "ratio",
-            "floor µs",
-            "lease. µs",
-            "ratio"
+            "",
+            "pairs/s",
+            "× rslock",
+            "client µs",
+            "server µs",
+            "p50 µs",
+            "p99 µs"
         );
-        for ((Reverse(kind), tasks), rounds) in &self.0 {
-            let row = Row::of(rounds);
-            println!(
-                "{kind:<15} {tasks:>5}  {:>28}  {:>28}  {:>6.2}  {:>10.1}  {:>10.1}  {:>6.2}",
-                row.floor.shown(),
-                row.leasehold.shown(),
-                row.speed_ratio,
-                row.floor_cpu,
-                row.leasehold_cpu,
-                row.cpu_ratio
-            );
+        for ((Reverse(kind), tasks), subjects) in &self.0 {
+            for (subject, rounds) in subjects {
+                let speed = Spread::of(rounds.iter().map(|round| round.pairs_per_second));
+                let median = |value: Value| Spread::of(rounds.iter().map(value)).median;
+                println!(
+                    "{kind:<15} {tasks:>5}  {:<14}  {:>24}  {:>8.2}  {:>9.1}  {:>9.1}  {:>7.0}  {:>7.0}",
+                    subject.name(),
+                    speed.shown(),
+                    ratio(subjects, *subject, Subject::Rslock, |round| round.pairs_per_second),
+                    median(|round| round.client_micros),
+                    median(|round| round.server_micros),
+                    median(|round| round.p50),
+                    median(|round| round.p99),
+                );
+            }
+            println!();
         }
         println!(
-            "\nµs: processor time of the client per pair. Ratios: median of the ratios of a round.\n"
+            "µs: processor time per pair, of the client and of the server; p50 and p99: how long"
         );
-        for ((Reverse(kind), tasks), rounds) in &self.0 {
-            let row = Row::of(rounds);
-            let print =
-                |what, value, ratio| print_json(&format!("{what}/{kind}/{tasks}"), value, ratio);
-            print("pairs_per_second", row.leasehold.median, row.speed_ratio);
-            print("cpu_micros_per_pair", row.leasehold_cpu, row.cpu_ratio);
+        println!(
+            "a pair takes. × rslock: median of the ratios of two rounds that ran side by side.\n"
+        );
+        self.print_json();
+    }
+
+    /// Leasehold's values, with the ratio to every other subject.
+    fn print_json(&self) {
+        for ((Reverse(kind), tasks), subjects) in &self.0 {
+            let Some(rounds) = subjects.get(&Subject::Leasehold) else { continue };
+            for (what, value) in VALUES {
+                for other in Subject::ALL.into_iter().filter(|other| *other != Subject::Leasehold) {
+                    let line = serde_json::json!({
+                        "bench": "acquire_release",
+                        "row": format!("{what}/{kind}/{tasks}/{}", other.name()),
+                        "value": Spread::of(rounds.iter().map(value)).median,
+                        "ratio": ratio(subjects, Subject::Leasehold, other, value),
+                    });
+                    println!("{line}");
+                }
+            }
         }
     }
 }
 
-fn print_json(row: &str, value: f64, ratio: f64) {
-    let line = serde_json::json!({
-        "bench": "acquire_release", "row": row, "value": value, "ratio": ratio
-    });
-    println!("{line}");
-}
-
-/// The medians of one number of tasks.
-struct Row {
-    floor: Spread,
-    leasehold: Spread,
-    speed_ratio: f64,
-    floor_cpu: f64,
-    leasehold_cpu: f64,
-    cpu_ratio: f64,
-}
-
-impl Row {
-    fn of(rounds: &[(Round, Round)]) -> Self {
-        let each = |value: fn(&(Round, Round)) -> f64| Spread::of(rounds.iter().map(value));
-        Self {
-            floor: each(|(floor, _)| floor.pairs_per_second),
-            leasehold: each(|(_, leasehold)| leasehold.pairs_per_second),
-            speed_ratio: each(|(f, l)| l.pairs_per_second / f.pairs_per_second).median,
-            floor_cpu: each(|(floor, _)| floor.cpu_micros_per_pair).median,
-            leasehold_cpu: each(|(_, leasehold)| leasehold.cpu_micros_per_pair).median,
-            cpu_ratio: each(|(f, l)| l.cpu_micros_per_pair / f.cpu_micros_per_pair).median,
-        }
-    }
+/// The median of the ratios of a subject to another one, round by round.
+fn ratio(
+    subjects: &BTreeMap<Subject, Vec<Round>>,
+    one: Subject,
+    other: Subject,
+    value: Value,
+) -> f64 {
+    let of = |subject| subjects.get(&subject).map_or(&[][..], Vec::as_slice).iter().map(value);
+    Spread::of(of(one).zip(of(other)).map(|(one, other)| one / other)).median
 }
 
 /// Median, least and most of some values.

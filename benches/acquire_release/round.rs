@@ -1,58 +1,81 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
-use std::{error::Error, future::Future, time::Instant};
+use std::time::{Duration, Instant};
 
+use redis::Client;
 use tokio::task::JoinSet;
 
-use crate::cpu;
+use crate::{Failure, cpu, server_cpu, subjects::Pairs};
 
-/// What one round came to.
+/// How many tasks take and release locks of their own, and how many pairs they do in all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) tasks: usize,
+    pub(crate) pairs: usize,
+}
+
+/// What one round measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
     /// Acquire and release pairs per second.
     pub(crate) pairs_per_second: f64,
     /// Processor time of this process per pair, in microseconds.
-    pub(crate) cpu_micros_per_pair: f64,
+    pub(crate) client_micros: f64,
+    /// Processor time of the server per pair, in microseconds.
+    pub(crate) server_micros: f64,
+    /// How long a pair takes, in microseconds: the median.
+    pub(crate) p50: f64,
+    /// How long a pair takes, in microseconds: 99 of 100 take no longer.
+    pub(crate) p99: f64,
 }
 
-/// What a worker is to do: which names, and how often in all.
-#[derive(Debug, Clone)]
-pub(crate) struct Share {
-    /// The names of this worker alone, used in turn.
-    pub(crate) names: Vec<String>,
-    /// How many pairs to do.
-    pub(crate) pairs: usize,
-}
-
-/// How many names a worker has of its own.
+/// How many names a worker has of its own, used in turn.
 const NAMES: usize = 8;
 
-/// Runs `pairs` pairs over `tasks` workers.
-pub(crate) async fn run<F, W>(
-    tasks: usize,
-    pairs: usize,
-    worker: F,
-) -> Result<Round, Box<dyn Error>>
-where
-    F: Fn(Share) -> W,
-    W: Future<Output = Result<(), String>> + Send + 'static,
-{
-    let share = pairs.div_ceil(tasks);
-    let (cpu_before, started) = (cpu::time_used(), Instant::now());
+/// Runs the pairs of a load.
+pub(crate) async fn run(url: &str, load: Load, subject: &impl Pairs) -> Result<Round, Failure> {
+    let share = load.pairs.div_ceil(load.tasks);
+    let mut server = Client::open(url)?.get_connection()?;
+    let server_before = server_cpu::time_used(&mut server)?;
+    let (client_before, started) = (cpu::time_used(), Instant::now());
     let mut workers = JoinSet::new();
-    for task in 0..tasks {
-        let names = (0..NAMES).map(|name| format!("bench-{task}-{name}")).collect();
-        workers.spawn(worker(Share { names, pairs: share }));
+    for task in 0..load.tasks {
+        workers.spawn(work(subject.clone(), task, share));
     }
+    let mut times = Vec::with_capacity(share * load.tasks);
     while let Some(done) = workers.join_next().await {
-        done??;
+        times.append(&mut done??);
     }
-    let (seconds, cpu) =
-        (started.elapsed().as_secs_f64(), cpu::time_used().saturating_sub(cpu_before));
-    #[expect(clippy::cast_precision_loss, reason = "a count of pairs is small")]
-    let done = (share * tasks) as f64;
+    let (wall, client) = (started.elapsed(), cpu::time_used().saturating_sub(client_before));
+    let used = server_cpu::time_used(&mut server)?.saturating_sub(server_before);
+    times.sort_unstable();
+    let done = count(times.len());
     Ok(Round {
-        pairs_per_second: done / seconds,
-        cpu_micros_per_pair: cpu.as_secs_f64() * 1e6 / done,
+        pairs_per_second: done / wall.as_secs_f64(),
+        client_micros: micros(client) / done,
+        server_micros: micros(used) / done,
+        p50: micros(times[times.len() / 2]),
+        p99: micros(times[times.len() * 99 / 100]),
     })
+}
+
+/// One task's pairs, and how long each took.
+async fn work(subject: impl Pairs, task: usize, share: usize) -> Result<Vec<Duration>, Failure> {
+    let names: Vec<String> = (0..NAMES).map(|name| format!("bench-{task}-{name}")).collect();
+    let mut times = Vec::with_capacity(share);
+    for pair in 0..share {
+        let started = Instant::now();
+        subject.pair(&names[pair % NAMES], pair).await?;
+        times.push(started.elapsed());
+    }
+    Ok(times)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of pairs is small")]
+fn count(pairs: usize) -> f64 {
+    pairs as f64
 }

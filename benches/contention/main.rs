@@ -5,6 +5,7 @@
 //! `scripts/bench-peers.sh` uses it, too. Called with `crowd`, it is a process with very many waiters.
 
 mod crowd;
+#[path = "../library.rs"]
 mod library;
 mod options;
 mod orchestrate;
