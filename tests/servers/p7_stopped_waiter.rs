@@ -89,7 +89,7 @@ fn child_program() {
 async fn wait_and_hold(credulous: bool) {
     let mut rules = Rules::default();
     if credulous {
-        rules.push_counts_from = |times| times.arrived_at;
+        rules.push_counts_from = |_, arrived_at| arrived_at;
     }
     let locks = builder().seam(rules).connect(&child::arg("url")).await;
     let locks = locks.expect("the server answers");

@@ -1,17 +1,17 @@
 use std::ops::Range;
 
-use leasehold::LeaseState;
 use leasehold_core::seam::StoreRules;
 use leasehold_reentrant_lock::seam::Rules;
+use leasehold_testkit::Wrong;
 
 use super::{run::run, runner};
 
-/// Other rules than the real ones.
+/// Other rules than the real ones, or a store that makes a runtime wrong.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mutation {
     pub(crate) store: StoreRules,
     pub(crate) driver: Rules,
-    pub(crate) orphans_by_fence: bool,
+    pub(crate) wrong: Option<Wrong>,
 }
 
 /// A mutation that the checks must notice within some seeds.
@@ -30,12 +30,12 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "belief_in_a_push_from_its_arrival",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.push_counts_from = |times| times.arrived_at,
+        mutate: |mutation| mutation.driver.push_counts_from = |_, arrived_at| arrived_at,
     },
     Mutant {
         name: "belief_in_a_push_from_the_last_not_yet",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.push_counts_from = |times| times.answered_sent_at,
+        mutate: |mutation| mutation.wrong = Some(Wrong::CountsPushesFromNotYet),
     },
     Mutant {
         name: "validity_from_the_reply",
@@ -65,7 +65,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_watchdog_that_renews_an_open_offer",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.watchdog.renews = |_| true,
+        mutate: |mutation| mutation.driver.renews = |_| true,
     },
     Mutant {
         name: "an_id_used_twice",
@@ -78,24 +78,9 @@ const MUTANTS: &[Mutant] = &[
         mutate: |mutation| mutation.driver.is_news = |_, _| true,
     },
     Mutant {
-        name: "an_offer_not_taken_back",
-        seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.takes_back = || false,
-    },
-    Mutant {
         name: "a_token_taken_by_whom_it_was_not_offered",
         seeds: 0..2_000,
         mutate: |mutation| mutation.driver.may_take = |_, _| true,
-    },
-    Mutant {
-        name: "a_token_offered_after_the_release",
-        seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.may_offer = |_| true,
-    },
-    Mutant {
-        name: "a_late_withdraw_of_a_joined_place",
-        seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.dies_withdrawn = || false,
     },
     Mutant {
         name: "a_withdraw_of_any_place",
@@ -120,24 +105,14 @@ const MUTANTS: &[Mutant] = &[
         mutate: |mutation| mutation.driver.is_believed = |_, _| true,
     },
     Mutant {
-        name: "lost_read_from_the_turn",
-        seeds: 0..2_000,
-        mutate: |mutation| {
-            mutation.driver.watchdog.shows = |own, until, now| match own {
-                LeaseState::Released if now < until => LeaseState::Held { until },
-                own => own,
-            };
-        },
-    },
-    Mutant {
         name: "an_old_push_that_costs_the_place",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.outlives_gone_push = || false,
+        mutate: |mutation| mutation.wrong = Some(Wrong::GivesUpPlaceOfGonePush),
     },
     Mutant {
         name: "an_orphan_released_by_its_fence",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.orphans_by_fence = true,
+        mutate: |mutation| mutation.wrong = Some(Wrong::ReleasesOrphansByFence),
     },
     Mutant {
         name: "a_replica_that_is_believed",
@@ -147,7 +122,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_minimum_that_no_release_knows_of",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.watchdog.closes = |_| None,
+        mutate: |mutation| mutation.wrong = Some(Wrong::KeepsNothingClosed),
     },
     Mutant {
         name: "a_turn_that_goes_on_behind_a_closed_door",
@@ -157,7 +132,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_first_task_that_is_deaf_while_it_asks",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.lead_listens = || false,
+        mutate: |mutation| mutation.wrong = Some(Wrong::IsDeafWhileItAsks),
     },
     Mutant {
         name: "a_first_command_left_alone_because_its_answer_is_slow",
@@ -170,7 +145,7 @@ const MUTANTS: &[Mutant] = &[
         name: "a_place_that_waits_for_a_whole_command",
         seeds: STEADY..20_000,
         mutate: |mutation| {
-            mutation.driver.beats_on = |awaited| !awaited;
+            mutation.wrong = Some(Wrong::BeatsOneAtATime);
             mutation.driver.place_deadline = |_, command| command;
         },
     },
@@ -178,26 +153,26 @@ const MUTANTS: &[Mutant] = &[
         name: "a_heartbeat_with_the_greater_of_two_deadlines",
         seeds: STEADY..20_000,
         mutate: |mutation| {
-            mutation.driver.beats_on = |awaited| !awaited;
+            mutation.wrong = Some(Wrong::BeatsOneAtATime);
             mutation.driver.place_deadline = |heartbeat, command| heartbeat.max(command);
         },
     },
     Mutant {
         name: "a_heartbeat_that_waits_for_the_answer_before",
         seeds: 0..10_000,
-        mutate: |mutation| mutation.driver.beats_on = |awaited| !awaited,
+        mutate: |mutation| mutation.wrong = Some(Wrong::BeatsOneAtATime),
     },
     Mutant {
         name: "a_turn_that_forgets_missing_answers",
         seeds: 0..10_000,
-        mutate: |mutation| mutation.driver.remembers_unanswered = || false,
+        mutate: |mutation| mutation.wrong = Some(Wrong::ForgetsUnanswered),
     },
 ];
 
 impl Mutation {
     /// The real rules.
     pub(crate) fn none() -> Self {
-        Self { store: StoreRules::default(), driver: Rules::default(), orphans_by_fence: false }
+        Self { store: StoreRules::default(), driver: Rules::default(), wrong: None }
     }
 
     /// The mutant of a name, or the real rules.
@@ -261,15 +236,11 @@ mutants! {
     a_watchdog_that_renews_an_open_offer
     an_id_used_twice
     a_turn_begun_twice
-    an_offer_not_taken_back
     a_token_taken_by_whom_it_was_not_offered
-    a_token_offered_after_the_release
-    a_late_withdraw_of_a_joined_place
     a_withdraw_of_any_place
     no_withdraw_mark
     a_block_not_reserved_in_the_counter
     a_hand_over_that_does_not_look_at_the_clock
-    lost_read_from_the_turn
     an_old_push_that_costs_the_place
     an_orphan_released_by_its_fence
     a_replica_that_is_believed

@@ -6,8 +6,8 @@ use std::{
 
 use leasehold::{LockRuntime, store::LockStore, time::Instant};
 use leasehold_testkit::{
-    Event, ManualClock,
-    sim::{Dice, Fate, OrphansByFence, Trace, Weather, World},
+    Event, ManualClock, WrongStore,
+    sim::{Dice, Fate, Trace, Weather, World},
 };
 use tokio::task::JoinHandle;
 
@@ -80,8 +80,10 @@ impl Run {
             .command_timeout(plan.command_timeout)
             .seam(self.mutation.driver);
         let line: Arc<dyn LockStore> = Arc::new(world.line(&place));
-        let line: Arc<dyn LockStore> =
-            if self.mutation.orphans_by_fence { Arc::new(OrphansByFence::new(line)) } else { line };
+        let line: Arc<dyn LockStore> = match self.mutation.wrong {
+            Some(wrong) => Arc::new(WrongStore::new(line, wrong)),
+            None => line,
+        };
         let locks = world.within(number, || builder.on_store(line).expect("the plan is in range"));
         for index in 0..process.workers {
             let worker = Worker {

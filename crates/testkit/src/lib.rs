@@ -6,6 +6,7 @@
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
 //!   real time will do.
 //! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
+//! - [`WrongStore`] makes a wrong runtime of a right one.
 //! - [`FaultProxy`] does that to the messages between real servers and real clients.
 //! - [`History`] records what workers saw and checks it; [`Log`] collects what is logged.
 //! - [`ChildProcess`] is another process that a test stops, continues and kills; [`ClockShim`]
@@ -27,6 +28,7 @@ pub mod proxy;
 pub mod server;
 mod shim;
 pub mod sim;
+mod wrong;
 
 pub use child::ChildProcess;
 pub use cluster::RedisCluster;
@@ -41,3 +43,4 @@ pub use postgres::PostgresServer;
 pub use proxy::FaultProxy;
 pub use server::{RedisServer, ServerVersion};
 pub use shim::ClockShim;
+pub use wrong::{Wrong, WrongStore};

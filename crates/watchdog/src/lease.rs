@@ -13,21 +13,20 @@ use leasehold_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{plan::Renewing, seam::Rules};
+use crate::plan::Renewing;
 
 /// What all leases of a runtime share.
 #[derive(Debug)]
 pub struct Common {
     clock: Arc<dyn Clock>,
-    rules: Rules,
     outages: Arc<OutageWatch>,
 }
 
 impl Common {
-    /// A clock, and the decisions to make; no command was sent yet.
-    pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Arc<Self> {
+    /// Begins when no command was sent yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let outages = Arc::new(OutageWatch::new(Arc::clone(&clock)));
-        Arc::new(Self { clock, rules, outages })
+        Arc::new(Self { clock, outages })
     }
 
     /// What is known of the server's outages.
@@ -38,10 +37,6 @@ impl Common {
     /// What time it is.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
-    }
-
-    pub(crate) fn rules(&self) -> Rules {
-        self.rules
     }
 }
 
@@ -150,7 +145,7 @@ impl HeldLease {
 
     /// Until when the lock stays closed if the lease ends before; `None` if nobody asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
-        (self.common.rules.closes)(self.life().closed_until)
+        self.life().closed_until
     }
 
     /// The fence token of the lease.
@@ -185,8 +180,7 @@ impl HeldLease {
 
     /// What the holder may believe at `now`, which is the present.
     pub(crate) fn state_at(&self, now: Instant) -> LeaseState {
-        let (own, belief) = self.change(now, |rules| (rules.observe(now), rules.belief()));
-        (self.common.rules.shows)(own, belief, now)
+        self.change(now, |rules| (rules.observe(now), ())).0
     }
 
     /// For how long the lease may be believed without a renewal; zero when it is over.

@@ -11,8 +11,6 @@ mod due;
 mod lease;
 mod plan;
 mod renewal;
-#[doc(hidden)]
-pub mod seam;
 mod signal;
 mod slots;
 #[cfg(test)]

@@ -19,9 +19,7 @@ use leasehold_core::{
 };
 use leasehold_testing::ManualClock;
 
-use crate::{
-    Common, HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed, seam::Rules,
-};
+use crate::{Common, HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -65,12 +63,12 @@ type Weather<'a> = &'a mut dyn FnMut(Instant) -> (Duration, Option<StoreErrorKin
 impl Scene {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
-        let common = Common::new(Arc::clone(&clock) as Arc<dyn Clock>, Rules::default());
+        let common = Common::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let entropy = Arc::new(TestEntropy::default());
         let runtime = entropy.runtime_id();
         Self {
             clock,
-            watches: Watches::new(common, entropy),
+            watches: Watches::new(common, entropy, |is_held| is_held),
             runtime,
             metrics: Arc::new(ClassMetrics::new(Class::default())),
             leases: Vec::new(),
@@ -94,7 +92,7 @@ impl Scene {
             };
             let name = LockName::new(format!("{ttl}/{number}")).unwrap();
             let id = AcquisitionId::new(self.runtime, number);
-            let turn = Arc::new(Grant::told(&name, id, ttl, now, &granted));
+            let turn = Arc::new(Grant::from_answer(&name, id, ttl, now, &granted));
             let (until, renewing) = (turn.believed_until(), Renewing::Always);
             let (max_hold, min_hold) = (None, None);
             let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };

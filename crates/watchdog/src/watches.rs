@@ -84,11 +84,17 @@ const LATER: Duration = Duration::from_secs(1);
 
 impl Watches {
     /// Nothing is watched yet; a [`Watchdog`](crate::Watchdog) has to be started.
-    pub fn new(common: Arc<Common>, entropy: Arc<dyn Entropy>) -> Arc<Self> {
+    ///
+    /// `renews` decides whether a turn is renewed, by whether a task holds a lease of it.
+    pub fn new(
+        common: Arc<Common>,
+        entropy: Arc<dyn Entropy>,
+        renews: fn(is_held: bool) -> bool,
+    ) -> Arc<Self> {
         let state = Mutex::new(State {
             queue: DueQueue::new(),
             sleeps_until: Instant::default(),
-            renews: common.rules().renews,
+            renews,
             stopped: false,
         });
         Arc::new(Self { state, wake: Notify::new(), common, entropy })

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::LockRuntimeBuilder;
+use leasehold::{LockRuntime, LockRuntimeBuilder};
 use leasehold_reentrant_lock::seam::Rules;
-use leasehold_testkit::{CommandKind, Fault, Rule};
+use leasehold_testkit::{CommandKind, Fault, Rule, Wrong};
 
 use crate::support::{Waiting, World, lock, millis, secs, warm_up};
 
@@ -12,16 +12,23 @@ use crate::support::{Waiting, World, lock, millis, secs, warm_up};
 const WINDOWS: [Duration; 7] =
     [millis(50), millis(75), millis(100), millis(200), millis(300), secs(1), secs(3)];
 
+/// Makes a right runtime, or one that does something wrong.
+type Start = fn(&World, LockRuntimeBuilder) -> LockRuntime;
+
+fn one_at_a_time(world: &World, builder: LockRuntimeBuilder) -> LockRuntime {
+    world.start_wrong(builder, Wrong::BeatsOneAtATime)
+}
+
 /// Strikes one command of a kind: it is executed, and nothing is heard.
 fn lose_reply(world: &World, kind: CommandKind) {
     world.store.inject(Rule::new(Fault::LoseReply).on(kind));
 }
 
 /// The first task's own command is executed, and its answer is lost; then the lock is handed to it.
-async fn granted_without_a_first_reply(rules: Rules) -> (World, Waiting, Waiting) {
+async fn granted_without_a_first_reply(start: Start) -> (World, Waiting, Waiting) {
     let world = World::new();
     let holds = world.another_line().runtime(1);
-    let waits = world.start(world.builder(2).seam(rules));
+    let waits = start(&world, world.builder(2));
     let comes = world.another_line().runtime(3);
     let guard = lock(&holds).acquire().await.unwrap();
     lose_reply(&world, CommandKind::Acquire);
@@ -34,7 +41,7 @@ async fn granted_without_a_first_reply(rules: Rules) -> (World, Waiting, Waiting
 
 #[tokio::test]
 async fn a_grant_is_taken_although_the_first_reply_is_lost() {
-    let (world, first, second) = granted_without_a_first_reply(Rules::default()).await;
+    let (world, first, second) = granted_without_a_first_reply(World::start).await;
     first.taken(&world).await.release().await.unwrap();
     second.taken(&world).await.release().await.unwrap();
     // The command that was not answered is taken back; nothing comes of a late copy.
@@ -42,11 +49,11 @@ async fn a_grant_is_taken_although_the_first_reply_is_lost() {
     assert!(world.holder(World::NAME).await.is_none());
 }
 
-/// The control: a task that only awaits its own answer does not see what it is handed.
+/// The control: a task that hears nothing but its own answer does not see what it is handed.
 #[tokio::test]
 async fn control_a_task_that_does_not_listen_leaves_its_grant_lying() {
-    let rules = Rules { lead_listens: || false, ..Rules::default() };
-    let (world, first, second) = granted_without_a_first_reply(rules).await;
+    let deaf: Start = |world, builder| world.start_wrong(builder, Wrong::IsDeafWhileItAsks);
+    let (world, first, second) = granted_without_a_first_reply(deaf).await;
     world.pass(millis(500)).await;
     assert!(!first.is_over() && !second.is_over(), "the lock idles");
 }
@@ -58,13 +65,14 @@ fn moments(window: Duration) -> impl Iterator<Item = Duration> {
 
 /// Two processes wait, and replies to the first are lost; whether it is served first.
 async fn keeps_its_place(
-    waits: impl Fn(LockRuntimeBuilder) -> LockRuntimeBuilder,
+    start: Start,
+    window: Duration,
     lost: &[CommandKind],
     after: Duration,
 ) -> bool {
     let world = World::new();
     let (holds, comes) = (world.another_line().runtime(1), world.another_line().runtime(3));
-    let waits = world.start(waits(world.builder(2)));
+    let waits = start(&world, world.builder(2).claim_window(window));
     let guard = lock(&holds).acquire().await.unwrap();
     for kind in lost {
         lose_reply(&world, *kind);
@@ -92,7 +100,7 @@ async fn a_lost_reply_of_the_first_command_costs_no_place() {
             for lost in
                 [&[CommandKind::Acquire][..], &[CommandKind::Acquire, CommandKind::Heartbeat]]
             {
-                let kept = keeps_its_place(|build| build.claim_window(window), lost, after).await;
+                let kept = keeps_its_place(World::start, window, lost, after).await;
                 assert!(kept, "{window:?}, {after:?} after {lost:?}");
             }
         }
@@ -104,7 +112,7 @@ async fn a_lost_reply_of_a_heartbeat_costs_no_place() {
     for window in WINDOWS {
         for after in moments(window) {
             let lost = [CommandKind::Heartbeat];
-            let kept = keeps_its_place(|build| build.claim_window(window), &lost, after).await;
+            let kept = keeps_its_place(World::start, window, &lost, after).await;
             assert!(kept, "{window:?}, {after:?} after the loss");
         }
     }
@@ -113,20 +121,19 @@ async fn a_lost_reply_of_a_heartbeat_costs_no_place() {
 /// The control: where a heartbeat waits for the answer to the one before, a short window lapses.
 #[tokio::test]
 async fn control_heartbeats_one_at_a_time_lose_short_windows() {
-    let rules = Rules { beats_on: |awaited| !awaited, ..Rules::default() };
-    let mut lost = 0;
-    for after in moments(millis(75)) {
-        let build = |build: LockRuntimeBuilder| build.claim_window(millis(75)).seam(rules);
-        lost += u32::from(!keeps_its_place(build, &[CommandKind::Heartbeat], after).await);
+    let (mut lost, window) = (0, millis(75));
+    for after in moments(window) {
+        let kept = keeps_its_place(one_at_a_time, window, &[CommandKind::Heartbeat], after).await;
+        lost += u32::from(!kept);
     }
     assert!(lost > 0);
 }
 
 /// A release that queues its process anew is executed, and its answer is lost.
-async fn queued_anew_keeps_its_place(window: Duration, after: Duration, rules: Rules) -> bool {
+async fn queued_anew_keeps_its_place(start: Start, window: Duration, after: Duration) -> bool {
     let world = World::new();
     let (next, comes) = (world.another_line().runtime(1), world.another_line().runtime(3));
-    let holds = world.start(world.builder(2).claim_window(window).seam(rules));
+    let holds = start(&world, world.builder(2).claim_window(window));
     warm_up(&world, &next).await;
     let guard = lock(&holds).acquire().await.unwrap();
     let theirs = Waiting::queued(&world, &next).await;
@@ -152,7 +159,7 @@ async fn queued_anew_keeps_its_place(window: Duration, after: Duration, rules: R
 async fn a_lost_reply_of_a_release_that_queues_anew_costs_no_place() {
     for window in WINDOWS {
         for after in moments(window) {
-            let kept = queued_anew_keeps_its_place(window, after, Rules::default()).await;
+            let kept = queued_anew_keeps_its_place(World::start, window, after).await;
             assert!(kept, "{window:?}, {after:?} after the loss");
         }
     }
@@ -162,15 +169,14 @@ async fn a_lost_reply_of_a_release_that_queues_anew_costs_no_place() {
 /// before anybody asks again.
 #[tokio::test]
 async fn control_a_release_with_the_time_of_other_commands_loses_its_place() {
-    let rules = Rules {
-        place_deadline: |_, command| command,
-        beats_on: |awaited| !awaited,
-        ..Rules::default()
+    let start: Start = |world, builder| {
+        let rules = Rules { place_deadline: |_, command| command, ..Rules::default() };
+        one_at_a_time(world, builder.seam(rules))
     };
     for window in [millis(300), secs(1)] {
         let mut lost = 0;
         for after in moments(window) {
-            lost += u32::from(!queued_anew_keeps_its_place(window, after, rules).await);
+            lost += u32::from(!queued_anew_keeps_its_place(start, window, after).await);
         }
         assert!(lost > 0, "{window:?}");
     }

@@ -1,15 +1,17 @@
 //! A heartbeat that is executed after the release of its turn leaves no lease that nobody knows of.
 
-use leasehold_reentrant_lock::seam::Rules;
-use leasehold_testkit::{CommandKind, Fault, Rule};
+use leasehold::{LockRuntime, LockRuntimeBuilder};
+use leasehold_testkit::{CommandKind, Fault, Rule, Wrong};
 
 use crate::support::{Waiting, World, config, lock, millis, secs};
 
 /// A heartbeat is on its way when the lock is handed over; it arrives after the release.
-async fn holder_after_a_late_heartbeat(rules: Rules) -> bool {
+async fn holder_after_a_late_heartbeat(
+    start: fn(&World, LockRuntimeBuilder) -> LockRuntime,
+) -> bool {
     let world = World::new();
     let holds = world.another_line().runtime(1);
-    let waits = world.start(world.builder(2).seam(rules));
+    let waits = start(&world, world.builder(2));
     let guard = lock(&holds).acquire().await.unwrap();
     let waiting = Waiting::queued(&world, &waits).await;
     world.store.inject(Rule::new(Fault::LateRequest).on(CommandKind::Heartbeat));
@@ -26,14 +28,14 @@ async fn holder_after_a_late_heartbeat(rules: Rules) -> bool {
 
 #[tokio::test]
 async fn a_heartbeat_that_comes_after_the_release_is_refused() {
-    assert!(!holder_after_a_late_heartbeat(Rules::default()).await);
+    assert!(!holder_after_a_late_heartbeat(World::start).await);
 }
 
 /// The control: a runtime that forgets what was not answered leaves a ghost for one ttl.
 #[tokio::test]
 async fn control_a_forgotten_heartbeat_becomes_a_ghost() {
-    let rules = Rules { remembers_unanswered: || false, ..Rules::default() };
-    assert!(holder_after_a_late_heartbeat(rules).await);
+    let start = |world: &World, builder| world.start_wrong(builder, Wrong::ForgetsUnanswered);
+    assert!(holder_after_a_late_heartbeat(start).await);
 }
 
 /// A heartbeat that is refused for good ends the wait, and the place is not left to lapse.

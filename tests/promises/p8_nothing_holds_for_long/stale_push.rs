@@ -106,7 +106,7 @@ fn an_old_grant_is_not_believed() {
 /// The control: counted from its arrival, the old grant makes two believers.
 #[test]
 fn control_a_grant_counted_from_its_arrival_makes_two_believers() {
-    let rules = Rules { push_counts_from: |times| times.arrived_at, ..Rules::default() };
+    let rules = Rules { push_counts_from: |_, arrived_at| arrived_at, ..Rules::default() };
     assert!(scene(rules).believes_at_once(true));
 }
 

@@ -105,11 +105,11 @@ async fn an_offer_can_be_taken_until_it_is_stale() {
     assert!(guard.is_held());
 }
 
-/// The control: where a stale offer is passed over and not taken back, the turn does not end.
+/// The control: where an offer may be taken at any time, the turn does not end.
 #[tokio::test]
 async fn control_an_offer_that_is_not_taken_back_keeps_the_turn() {
     let world = World::new();
-    let rules = Rules { takes_back: || false, ..Rules::default() };
+    let rules = Rules { offer_ends: |at, _| at + secs(60), ..Rules::default() };
     let one = world.start(world.builder(1).seam(rules));
     let two = world.another_line().runtime(2);
     warm_up(&world, &one).await;

@@ -6,8 +6,8 @@ use leasehold::{
     time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{
-    CommandKind, Fault, FaultyStore, Gate, ManualClock, Patience, Rule, SeededEntropy,
-    contract::RedisSubject,
+    CommandKind, Fault, FaultyStore, Gate, ManualClock, Patience, Rule, SeededEntropy, Wrong,
+    WrongStore, contract::RedisSubject,
 };
 
 use super::words::{millis, secs};
@@ -103,6 +103,12 @@ impl World {
     /// A runtime with settings.
     pub(crate) fn start(&self, builder: LockRuntimeBuilder) -> LockRuntime {
         builder.on_store(Arc::new(self.store.clone())).expect("the settings are in range")
+    }
+
+    /// A runtime with settings that does something wrong.
+    pub(crate) fn start_wrong(&self, builder: LockRuntimeBuilder, wrong: Wrong) -> LockRuntime {
+        let store = WrongStore::new(Arc::new(self.store.clone()), wrong);
+        builder.on_store(Arc::new(store)).expect("the settings are in range")
     }
 
     /// Lets every reply to a kind of command take so long, however many are on their way.

@@ -25,7 +25,7 @@ impl Grant {
     /// The remaining time counts from `sent_at`: when the answered command was sent or, for a push,
     /// when the last heartbeat was sent that the store had received. The server counts from a later
     /// moment.
-    pub fn told(
+    pub fn from_answer(
         name: &LockName,
         id: AcquisitionId,
         ttl: Ttl,

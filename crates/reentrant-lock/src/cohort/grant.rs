@@ -7,8 +7,6 @@ use leasehold_core::{
     store::{AcquireAnswer, Granted, RenewAnswer},
 };
 
-use crate::seam::PushTimes;
-
 use super::{
     Answer,
     effects::{Effects, Outgoing},
@@ -33,9 +31,7 @@ impl Cohort {
         let place = match &mut self.phase {
             Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
-                if (env.rules.remembers_unanswered)() {
-                    turn.unanswered.on_reply(&answer.result);
-                }
+                turn.unanswered.on_reply(&answer.result);
                 let (ttl, first) = (turn.grant.ttl(), turn.grant.first());
                 match &answer.result {
                     // A push told of the same grant before: `begin` sees that it is not new.
@@ -54,9 +50,7 @@ impl Cohort {
                 return effects;
             }
             Phase::Releasing(releasing) if releasing.turn.grant.id() == id => {
-                if (env.rules.remembers_unanswered)() {
-                    releasing.turn.unanswered.on_reply(&answer.result);
-                }
+                releasing.turn.unanswered.on_reply(&answer.result);
                 return effects;
             }
             _ => {
@@ -96,30 +90,24 @@ impl Cohort {
     ) -> Effects {
         let mut effects = Effects::default();
         let found = match &self.phase {
-            Phase::Place(place) if place.id == id => {
-                Some((place.ttl, place.sent_at(number), place.answered))
-            }
+            Phase::Place(place) if place.id == id => Some((place.ttl, place.sent_at(number))),
             Phase::Asking(asking) if asking.id == id => {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
-                Some((asking.ttl, sent_at, Instant::default()))
+                Some((asking.ttl, sent_at))
             }
             Phase::Releasing(releasing) => releasing.next(id).map(|next| {
                 let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
-                (next.ttl, sent_at, Instant::default())
+                (next.ttl, sent_at)
             }),
             _ => None,
         };
-        let Some((ttl, sent_at, answered_sent_at)) = found else {
+        let Some((ttl, sent_at)) = found else {
             self.orphan(env, id, &mut effects);
             return effects;
         };
-        let times = PushTimes {
-            // One that is forgotten was sent long ago.
-            heartbeat_sent_at: sent_at.unwrap_or_default(),
-            answered_sent_at,
-            arrived_at: env.now,
-        };
-        let grant = grant_of(env, id, ttl, (env.rules.push_counts_from)(&times), granted);
+        // A heartbeat that is forgotten was sent long ago.
+        let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
+        let grant = grant_of(env, id, ttl, counts_from, granted);
         self.consider(env, grant, granted.contended, WakeSource::Push, &mut effects);
         effects
     }
@@ -176,8 +164,7 @@ impl Cohort {
                 }
             }
             // That ends the grant, not the acquisition, which keeps its place: it asks again.
-            Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) if (env.rules.outlives_gone_push)() => {}
-            Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => self.ask_anew(env),
+            Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {}
             Err(error) => place.on_failure(env, error),
         }
         effects
@@ -203,9 +190,9 @@ impl Cohort {
         };
         let mut unanswered = Unanswered::default();
         match self.phase.take() {
-            Phase::Place(place) => unanswered = place.unanswered.kept(env),
+            Phase::Place(place) => unanswered = place.unanswered,
             // A push came before the answer.
-            Phase::Asking(_) => unanswered = Unanswered::one().kept(env),
+            Phase::Asking(_) => unanswered = Unanswered::one(),
             // The release that queued it may have been sent more than once.
             Phase::Releasing(releasing) => {
                 let Turn { grant, unanswered: old, .. } = &releasing.turn;
@@ -264,5 +251,11 @@ pub(super) fn grant_of(
     counts_from: Instant,
     granted: &Granted,
 ) -> Grant {
-    Grant::told(env.name, id, ttl, (env.rules.answer_counts_from)(counts_from, env.now), granted)
+    Grant::from_answer(
+        env.name,
+        id,
+        ttl,
+        (env.rules.answer_counts_from)(counts_from, env.now),
+        granted,
+    )
 }

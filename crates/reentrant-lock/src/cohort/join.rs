@@ -13,7 +13,7 @@ use super::{
     effects::{Effects, Outgoing},
     env::Env,
     grant::grant_of,
-    phase::{Asking, Offer, Phase, Turn},
+    phase::{Asking, Phase},
     place::Place,
     queue::Ticket,
     state::Cohort,
@@ -112,11 +112,7 @@ impl Cohort {
             let lead = self.lead(env, ticket, ttl, tries);
             return (Ok((ticket, Some(lead))), Effects::default());
         }
-        let mut effects = Effects::default();
-        if (env.rules.may_offer)(true) {
-            self.reopen(env, &mut effects);
-        }
-        (Ok((ticket, None)), effects)
+        (Ok((ticket, None)), Effects::default())
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, ttl: Ttl, tries: bool) -> Lead {
@@ -177,7 +173,7 @@ impl Cohort {
         }
         // One that only tries has no place, unless others wait behind it.
         let is_wanted = asking.heartbeat.is_some() || self.queue.len() > 1;
-        if is_wanted && (env.rules.beats_on)(true) {
+        if is_wanted {
             self.keep_place(env);
         } else {
             asking.calls_at = Some(env.next_heartbeat(env.now, asking.ttl));
@@ -200,16 +196,12 @@ impl Cohort {
     /// back.
     fn take(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
-        let offer = turn.open_offer();
-        if !(env.rules.may_take)(offer.map(|offer| offer.ticket), ticket) {
-            return None;
-        }
+        let offer = turn.open_offer().filter(|offer| (env.rules.may_take)(offer.ticket, ticket))?;
         if !(env.rules.is_believed)(env.now, turn.until) {
             // The process was away for too long: the turn is over, and its tasks keep their order.
             self.release(None, effects);
             return None;
         }
-        let offer = offer.or_else(|| self_offered(turn, env, ticket))?;
         let first = turn.leases == 0;
         turn.on_take(env, offer.token);
         let taken = Taken {
@@ -245,7 +237,7 @@ impl Cohort {
             Phase::Turn(turn) if turn.open_offer().is_some_and(|offer| offer.ticket == ticket) => {
                 self.pass_on(env, &mut effects);
             }
-            Phase::Place(_) if self.queue.is_empty() => self.give_up_place(env, &mut effects),
+            Phase::Place(_) if self.queue.is_empty() => self.give_up_place(&mut effects),
             // Another task has the turn, or a command in flight settles it.
             _ => {}
         }
@@ -264,22 +256,10 @@ impl Cohort {
     }
 
     /// No task wants the place any more: it is withdrawn, and its id is dead.
-    fn give_up_place(&mut self, env: &Env<'_>, effects: &mut Effects) {
+    fn give_up_place(&mut self, effects: &mut Effects) {
         let Phase::Place(place) = &self.phase else { return };
         effects.withdraw.push((place.id, place.ttl));
-        if (env.rules.dies_withdrawn)() {
-            self.phase = Phase::Idle;
-        }
-    }
-
-    /// A turn that is being given back goes on: what must never be.
-    fn reopen(&mut self, env: &Env<'_>, effects: &mut Effects) {
-        if let Phase::Releasing(_) = &self.phase
-            && let Phase::Releasing(releasing) = self.phase.take()
-        {
-            self.phase = Phase::Turn(releasing.turn);
-            self.pass_on(env, effects);
-        }
+        self.phase = Phase::Idle;
     }
 
     /// The command of the first task was answered.
@@ -423,9 +403,4 @@ impl Cohort {
             self.phase = Phase::Place(Box::new(place));
         }
     }
-}
-
-/// A token out of turn: only a wrong decision gets here.
-fn self_offered(turn: &mut Turn, env: &Env<'_>, ticket: Ticket) -> Option<Offer> {
-    turn.offer(env, ticket).then(|| turn.open_offer()).flatten()
 }

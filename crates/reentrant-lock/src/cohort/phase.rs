@@ -254,7 +254,7 @@ impl Turn {
 
     /// When the open offer is stale: half the claim window after it was made.
     pub(super) fn stale_at(&self, env: &Env<'_>) -> Option<Instant> {
-        let patience = env.claim_window(self.grant.ttl()) / 2;
-        self.open_offer().map(|offer| offer.at + patience)
+        let claim_window = env.claim_window(self.grant.ttl());
+        self.open_offer().map(|offer| (env.rules.offer_ends)(offer.at, claim_window))
     }
 }

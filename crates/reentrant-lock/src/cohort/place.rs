@@ -15,8 +15,6 @@ pub(crate) struct Place {
     pub(super) ttl: Ttl,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
-    /// When the last heartbeat was sent that was answered "not yet".
-    pub(super) answered: Instant,
     /// Commands about it that may still be executed.
     pub(super) unanswered: Unanswered,
     next_at: Instant,
@@ -41,7 +39,6 @@ impl Place {
             id,
             ttl,
             sent: VecDeque::new(),
-            answered: Instant::default(),
             unanswered: Unanswered::default(),
             next_at: env.now,
             early_at: env.now,
@@ -77,13 +74,13 @@ impl Place {
 
     /// When the next heartbeat is due. It does not wait for answers: one that is lost must not cost
     /// the place.
-    pub(super) fn due(&self, env: &Env<'_>) -> Option<Instant> {
-        (env.rules.beats_on)(self.unanswered.is_awaited()).then_some(self.next_at)
+    pub(super) fn due(&self) -> Instant {
+        self.next_at
     }
 
     /// Whether the next heartbeat may be sent.
     pub(super) fn is_due(&self, env: &Env<'_>) -> bool {
-        self.due(env).is_some() && self.early_at <= env.now
+        self.early_at <= env.now
     }
 
     /// The next heartbeat is to be sent then.
@@ -119,7 +116,6 @@ impl Place {
 
     /// A command that was sent at `sent_at` was answered "not yet".
     pub(super) fn on_not_yet(&mut self, env: &Env<'_>, sent_at: Instant, position: Position) {
-        self.answered = self.answered.max(sent_at);
         self.ahead = Some(position.ahead);
         self.failures = 0;
         self.last_error = None;
@@ -207,19 +203,8 @@ impl Unanswered {
         self.lost |= is_lost;
     }
 
-    /// Whether an answer is awaited.
-    pub(super) fn is_awaited(self) -> bool {
-        self.awaited > 0
-    }
-
     /// Whether there are any.
     pub(super) fn is_any(self) -> bool {
-        self.is_awaited() || self.lost
-    }
-
-    /// What a new turn keeps of it.
-    pub(super) fn kept(self, env: &Env<'_>) -> Self {
-        let awaited = if (env.rules.remembers_unanswered)() { self.awaited } else { 0 };
-        Self { awaited, ..self }
+        self.awaited > 0 || self.lost
     }
 }

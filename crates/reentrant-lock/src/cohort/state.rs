@@ -84,7 +84,7 @@ impl Cohort {
     /// When to look next, if nothing happens before.
     pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
         match &self.phase {
-            Phase::Place(place) => place.due(env),
+            Phase::Place(place) => Some(place.due()),
             Phase::Asking(asking) => Some(asking.look_at(env)),
             Phase::Turn(turn) => turn.stale_at(env),
             Phase::Releasing(releasing) => releasing.look_at(env),

@@ -193,8 +193,9 @@ fn whoever_comes_when_the_release_was_sent_does_not_queue_with_it() {
     let (_, effects) = scene.drop_lease(10);
     let end = release_of(&effects);
     assert_eq!(scene.send(&end), None);
-    scene.join();
+    let late = scene.join();
     assert_eq!(scene.send(&end), None);
+    scene.waits(late);
 }
 
 #[test]
@@ -204,6 +205,7 @@ fn whoever_comes_while_a_lease_is_given_back_asks_as_soon_as_that_is_answered() 
     let _ = scene.granted(lead, 10, 20, false);
     let (AfterLease::Ends(end), _) = scene.release(10) else { panic!("its holder ends it") };
     let late = scene.join();
+    scene.waits(late);
     let (_, effects) = scene.released(&end, Ok(ReleaseAnswer::Released));
     assert!(
         matches!(effects.send, Some(Outgoing::Heartbeat(beat)) if beat.waiter.id.number() > late)

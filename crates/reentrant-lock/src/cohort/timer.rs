@@ -31,7 +31,12 @@ impl Cohort {
                 effects.wake = self.queue.waker(asking.lead);
             }
             Phase::Turn(turn) if turn.stale_at(env).is_some_and(|at| at <= env.now) => {
-                self.pass_over(env, &mut effects);
+                // Its task is sent away, and the turn ends.
+                if let Some(offer) = turn.open_offer() {
+                    effects.wake = self.queue.waker(offer.ticket);
+                    self.queue.leave(offer.ticket);
+                    self.release(None, &mut effects);
+                }
             }
             Phase::Releasing(releasing)
                 if releasing.watched_until.is_some_and(|at| at <= env.now) =>
@@ -53,19 +58,6 @@ impl Cohort {
             _ => {}
         }
         (None, effects)
-    }
-
-    /// An offer was not taken: its task is sent away, and the turn ends.
-    fn pass_over(&mut self, env: &Env<'_>, effects: &mut Effects) {
-        let Phase::Turn(turn) = &mut self.phase else { return };
-        let Some(offer) = turn.open_offer() else { return };
-        if (env.rules.takes_back)() {
-            effects.wake = self.queue.waker(offer.ticket);
-            self.queue.leave(offer.ticket);
-            self.release(None, effects);
-        } else if !turn.offer(env, offer.ticket + 1) {
-            self.release(None, effects);
-        }
     }
 
     /// Messages may have been lost: a place is asked for again soon. A command in flight does not

@@ -98,11 +98,11 @@ impl Engine {
         let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
             parts;
         let metrics = Arc::new(Metrics::default());
-        let common = Common::new(Arc::clone(&clock), rules.watchdog);
+        let common = Common::new(Arc::clone(&clock));
         // Every command of this runtime passes here.
         let outages = Arc::clone(common.outages());
         let store: Arc<dyn LockStore> = Arc::new(WatchedStore::new(store, outages));
-        let watches = Watches::new(common, Arc::clone(&entropy));
+        let watches = Watches::new(common, Arc::clone(&entropy), rules.renews);
         let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
             _watchdog: Watchdog::start(
                 executor.handle(),

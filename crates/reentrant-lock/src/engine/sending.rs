@@ -293,9 +293,7 @@ impl Sending {
     /// When another copy follows whether or not this one is answered: as a heartbeat would, if a place
     /// depends on it.
     fn again_at(&self, next: Option<NextPlace>, now: Instant) -> Option<Instant> {
-        let Engine { timing, rules, .. } = &*self.engine;
-        let next = next.filter(|_| (rules.beats_on)(true))?;
-        Some(now + timing.heartbeat_pause(next.ttl))
+        next.map(|next| now + self.engine.timing.heartbeat_pause(next.ttl))
     }
 
     fn copy(&self, keep: Option<Duration>, next: Option<NextPlace>, now: Instant) -> Copy<'_> {

@@ -73,7 +73,6 @@ impl Wait {
             let mut ends = ends;
             match own {
                 None => tally.waits(in_line),
-                Some(_) if !(engine.rules.lead_listens)() => return Poll::Pending,
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
                 // next. A push wakes the task, and so does the runtime when that takes long.
                 Some(own) if !own.is_sent => {

@@ -47,6 +47,8 @@ struct Book {
     late: VecDeque<Command>,
 }
 
+super::by_commands::lock_store_by_commands!(FaultyStore);
+
 impl FaultyStore {
     /// How long a late delivery may take on the store behind.
     const LATE_LIMIT: Duration = Duration::from_secs(5);

@@ -2,13 +2,13 @@
 //! what the store tells unasked.
 
 mod answer;
+pub(crate) mod by_commands;
 mod command;
 mod fault;
 mod faulty_store;
 mod gate;
 mod kind;
 mod letter;
-mod lock_store;
 mod log;
 mod next;
 mod push_rule;

@@ -1,12 +1,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use leasehold_core::{
-    Clock, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
-    store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
-        WithdrawAnswer,
-    },
+    Clock, Instant, RuntimeId, RuntimeLabel, StoreError,
+    store::{AcquireAnswer, Listener, Waiter},
 };
 
 use super::{
@@ -15,7 +11,7 @@ use super::{
 };
 use crate::{
     ManualClock,
-    faulty::{Answer, Command},
+    faulty::{Answer, Command, by_commands::lock_store_by_commands},
 };
 
 /// A process's store: the server at the other end of a network that the world rules.
@@ -26,6 +22,8 @@ pub struct Line {
     clock: ManualClock,
     announce: Announce,
 }
+
+lock_store_by_commands!(Line);
 
 /// Tells the world which runtime a process has.
 #[derive(Clone)]
@@ -49,6 +47,9 @@ impl Line {
 
     /// Sends a command when it is first polled, and waits for what comes of it until its deadline.
     async fn send(&self, command: Command, deadline: Instant) -> Result<Answer, StoreError> {
+        if let Command::Heartbeat { batch, label } = &command {
+            return self.send_heartbeats(batch, label, deadline).await.map(Answer::Heartbeat);
+        }
         let ticket = self.wire().send(self.process, command);
         self.outcome(ticket, deadline).await
     }
@@ -94,80 +95,12 @@ impl Line {
         Ok(batch.iter().map(answer_of).collect())
     }
 
-    fn wire(&self) -> MutexGuard<'_, Wire> {
-        self.wire.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Sends a command and unwraps the answer, which is of the same kind.
-macro_rules! send {
-    ($line:ident, $kind:ident, $command:expr, $deadline:expr) => {
-        Box::pin(async move {
-            match $line.send($command, $deadline).await? {
-                Answer::$kind(answer) => Ok(answer),
-                other => unreachable!("{other:?} is of another kind than its command"),
-            }
-        })
-    };
-}
-
-impl LockStore for Line {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        let Acquire { name, id, ttl, watermark, label, wait, deadline } = command;
-        let (name, label) = (name.clone(), label.clone());
-        send!(self, Acquire, Command::Acquire { name, id, ttl, watermark, label, wait }, deadline)
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        Box::pin(self.send_heartbeats(batch, label, deadline))
-    }
-
-    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+    fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         (self.announce.0)(runtime);
         self.wire().listen(self.process, listener);
     }
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        let Hold { name, id, fence, update, ttl, deadline } = command;
-        let name = name.clone();
-        send!(self, Hold, Command::Hold { name, id, fence, update, ttl }, deadline)
-    }
-
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        let Release { name, id, fence, keep, next, deadline } = command;
-        let (name, next) = (name.clone(), next.map(Into::into));
-        send!(self, Release, Command::Release { name, id, fence, keep, next }, deadline)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
-        send!(self, Renew, Command::Renew { batch: batch.to_vec() }, deadline)
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        let Withdraw { name, id, deadline } = command;
-        let name = name.clone();
-        send!(self, Withdraw, Command::Withdraw { name, id }, deadline)
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        send!(self, Inspect, Command::Inspect { name: name.clone() }, deadline)
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        let ForceRelease { name, id, fence, deadline } = command;
-        let name = name.clone();
-        send!(self, ForceRelease, Command::ForceRelease { name, id, fence }, deadline)
+    fn wire(&self) -> MutexGuard<'_, Wire> {
+        self.wire.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

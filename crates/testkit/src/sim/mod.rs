@@ -11,7 +11,6 @@ mod drift;
 mod letter;
 mod line;
 mod mishap;
-mod orphans;
 mod process;
 mod server;
 mod slot;
@@ -26,7 +25,7 @@ pub use dice::{Dice, Ppm};
 pub use drift::Drift;
 pub use line::Line;
 pub use mishap::{Fate, Mishap, Strikes};
-pub use orphans::OrphansByFence;
+
 pub use server::Peek;
 pub use spy::Spy;
 pub use stops::Stops;

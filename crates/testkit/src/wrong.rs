@@ -1,0 +1,265 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, StoreError, StoreErrorKind,
+    store::{AcquireAnswer, Listener, Push, ReleaseAnswer, RenewAnswer, Waiter, WithdrawAnswer},
+};
+
+use crate::faulty::{Answer, Command, by_commands::lock_store_by_commands};
+
+/// What a wrong runtime does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// What a push granted is released by the fence that the push told, and not withdrawn by its id:
+    /// a newer grant of the same id then stands.
+    ReleasesOrphansByFence,
+    /// A pushed grant counts from the last heartbeat that was answered "not yet".
+    CountsPushesFromNotYet,
+    /// The first task does not hear what is pushed while its own command awaits the answer.
+    IsDeafWhileItAsks,
+    /// A heartbeat waits for the answer to the one before.
+    BeatsOneAtATime,
+    /// When a turn ends, commands that were not answered are forgotten.
+    ForgetsUnanswered,
+    /// An acquisition gives its place up when a grant that was pushed to it is gone.
+    GivesUpPlaceOfGonePush,
+    /// No release knows that its lock is to stay closed.
+    KeepsNothingClosed,
+}
+
+/// A wrong runtime: a right one over a store that changes what it sends and hears.
+#[derive(Debug)]
+pub struct WrongStore {
+    store: Arc<dyn LockStore>,
+    wrong: Wrong,
+    notes: Arc<Mutex<Notes>>,
+    ear: Mutex<Option<Arc<Ear>>>,
+}
+
+/// What the store has to remember to be wrong.
+#[derive(Debug, Default)]
+struct Notes {
+    /// The first fences of pushed grants.
+    pushed: BTreeMap<AcquisitionId, FenceToken>,
+    /// The last heartbeats that were answered "not yet".
+    not_yet: BTreeMap<AcquisitionId, u64>,
+    /// Commands in flight that ask for a lock or keep a place.
+    asks: BTreeMap<AcquisitionId, usize>,
+    /// Acquisitions whose turns were released.
+    released: BTreeSet<AcquisitionId>,
+}
+
+/// Passes pushes on to the runtime.
+#[derive(Debug)]
+struct Ear {
+    runtime: Weak<dyn Listener>,
+    wrong: Wrong,
+    notes: Arc<Mutex<Notes>>,
+}
+
+lock_store_by_commands!(WrongStore);
+
+impl WrongStore {
+    /// A store for a runtime that is to be wrong.
+    pub fn new(store: Arc<dyn LockStore>, wrong: Wrong) -> Self {
+        Self { store, wrong, notes: Arc::default(), ear: Mutex::default() }
+    }
+
+    async fn send(&self, mut command: Command, deadline: Instant) -> Result<Answer, StoreError> {
+        match (self.wrong, &mut command) {
+            (Wrong::ReleasesOrphansByFence, Command::Withdraw { name, id }) => {
+                let fence = lock(&self.notes).pushed.get(id).copied();
+                if let Some(fence) = fence {
+                    return self.release_orphan(name.clone(), *id, fence, deadline).await;
+                }
+            }
+            (Wrong::ForgetsUnanswered, Command::Withdraw { id, .. })
+                if lock(&self.notes).released.contains(id) =>
+            {
+                return Ok(Answer::Withdraw(WithdrawAnswer { ended_grant: false }));
+            }
+            (Wrong::ForgetsUnanswered, Command::Release { id, .. }) => {
+                lock(&self.notes).released.insert(*id);
+            }
+            (Wrong::KeepsNothingClosed, Command::Release { keep, .. }) => *keep = None,
+            (Wrong::BeatsOneAtATime, command) => return self.beat(command, deadline).await,
+            _ => {}
+        }
+        let _asking = Asking::of(&self.notes, &command);
+        let answer = command.run(&*self.store, deadline).await?;
+        match (self.wrong, &answer) {
+            (Wrong::CountsPushesFromNotYet, answer) => lock(&self.notes).note(&command, answer),
+            (Wrong::GivesUpPlaceOfGonePush, Answer::Renew(answers)) => {
+                for (renewal, answer) in renewals(&command).iter().zip(answers) {
+                    if *answer == RenewAnswer::Gone {
+                        let (name, id) = (renewal.name.clone(), renewal.id);
+                        let command = Command::Withdraw { name, id };
+                        let _ = command.run(&*self.store, deadline).await;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(answer)
+    }
+
+    async fn release_orphan(
+        &self,
+        name: LockName,
+        id: AcquisitionId,
+        fence: FenceToken,
+        deadline: Instant,
+    ) -> Result<Answer, StoreError> {
+        let release = Command::Release { name, id, fence, keep: None, next: None };
+        let answer = release.run(&*self.store, deadline).await?;
+        let ended_grant = answer != Answer::Release(ReleaseAnswer::Gone);
+        Ok(Answer::Withdraw(WithdrawAnswer { ended_grant }))
+    }
+
+    /// Sends a command, except what is about a place while another such command is in flight.
+    async fn beat(&self, command: &mut Command, deadline: Instant) -> Result<Answer, StoreError> {
+        let mut all = Vec::new();
+        if let Command::Heartbeat { batch, .. } = command {
+            all = batch.clone();
+            batch.retain(|waiter| !self.is_asking(waiter.id));
+            if batch.is_empty() {
+                return Err(one_at_a_time());
+            }
+        } else if let Command::Release { next: Some(next), .. } = command
+            && self.is_asking(next.id)
+        {
+            return Err(one_at_a_time());
+        }
+        let _asking = Asking::of(&self.notes, command);
+        match command.run(&*self.store, deadline).await? {
+            Answer::Heartbeat(answers) => {
+                let mut answers: BTreeMap<_, _> =
+                    waiters(command).iter().map(|waiter| waiter.id).zip(answers).collect();
+                let answer = |waiter: &Waiter| {
+                    answers.remove(&waiter.id).unwrap_or_else(|| Err(one_at_a_time()))
+                };
+                Ok(Answer::Heartbeat(all.iter().map(answer).collect()))
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn is_asking(&self, id: AcquisitionId) -> bool {
+        lock(&self.notes).asks.contains_key(&id)
+    }
+
+    fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        let (wrong, notes) = (self.wrong, Arc::clone(&self.notes));
+        let ear = Arc::new(Ear { runtime: listener, wrong, notes });
+        let listener: Arc<dyn Listener> = Arc::clone(&ear) as _;
+        self.store.listen(runtime, Arc::downgrade(&listener));
+        *lock(&self.ear) = Some(ear);
+    }
+}
+
+impl Notes {
+    /// Remembers the heartbeats of a command that were answered "not yet".
+    fn note(&mut self, command: &Command, answer: &Answer) {
+        match (command, answer) {
+            (Command::Acquire { id, wait: Some(heartbeat), .. }, Answer::Acquire(answer)) => {
+                self.answered(*id, heartbeat.number, answer);
+            }
+            (Command::Heartbeat { batch, .. }, Answer::Heartbeat(answers)) => {
+                for (waiter, answer) in batch.iter().zip(answers) {
+                    if let Ok(answer) = answer {
+                        self.answered(waiter.id, waiter.heartbeat.number, answer);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, id: AcquisitionId, number: u64, answer: &AcquireAnswer) {
+        if let AcquireAnswer::Queued(_) = answer {
+            let last = self.not_yet.entry(id).or_default();
+            *last = number.max(*last);
+        }
+    }
+}
+
+impl Listener for Ear {
+    fn on_push(&self, mut push: Push) {
+        if let Push::Granted { id, granted, heartbeat, .. } = &mut push {
+            let mut notes = lock(&self.notes);
+            notes.pushed.insert(*id, granted.first);
+            match self.wrong {
+                Wrong::IsDeafWhileItAsks if notes.asks.contains_key(id) => return,
+                Wrong::CountsPushesFromNotYet => {
+                    *heartbeat = notes.not_yet.get(id).copied().unwrap_or(*heartbeat);
+                }
+                _ => {}
+            }
+        }
+        if let Some(runtime) = self.runtime.upgrade() {
+            runtime.on_push(push);
+        }
+    }
+}
+
+/// A command in flight that asks for a lock or keeps a place.
+struct Asking {
+    notes: Arc<Mutex<Notes>>,
+    ids: Vec<AcquisitionId>,
+}
+
+impl Asking {
+    fn of(notes: &Arc<Mutex<Notes>>, command: &Command) -> Self {
+        let ids = match command {
+            Command::Acquire { id, .. } => vec![*id],
+            Command::Heartbeat { batch, .. } => batch.iter().map(|waiter| waiter.id).collect(),
+            Command::Release { next: Some(next), .. } => vec![next.id],
+            _ => Vec::new(),
+        };
+        for id in &ids {
+            *lock(notes).asks.entry(*id).or_default() += 1;
+        }
+        Self { notes: Arc::clone(notes), ids }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let mut notes = lock(&self.notes);
+        for id in &self.ids {
+            let asks = notes.asks.get_mut(id).map_or(0, |asks| {
+                *asks -= 1;
+                *asks
+            });
+            if asks == 0 {
+                notes.asks.remove(id);
+            }
+        }
+    }
+}
+
+fn waiters(command: &Command) -> &[Waiter] {
+    match command {
+        Command::Heartbeat { batch, .. } => batch,
+        _ => &[],
+    }
+}
+
+fn renewals(command: &Command) -> &[leasehold_core::store::Renewal] {
+    match command {
+        Command::Renew { batch } => batch,
+        _ => &[],
+    }
+}
+
+fn one_at_a_time() -> StoreError {
+    let what = "an earlier command about the same place awaits its answer";
+    StoreError::new(StoreErrorKind::Definite, what, "wait for it")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
