@@ -1,15 +1,14 @@
 use std::ops::Range;
 
-use leasehold_core::seam::StoreRules;
 use leasehold_reentrant_lock::seam::Rules;
-use leasehold_testkit::Wrong;
+use leasehold_testkit::{Mistake, Wrong};
 
 use super::{run::run, runner};
 
 /// Other rules than the real ones, or a store that makes a runtime wrong.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mutation {
-    pub(crate) store: StoreRules,
+    pub(crate) store: Option<Mistake>,
     pub(crate) driver: Rules,
     pub(crate) wrong: Option<Wrong>,
 }
@@ -45,22 +44,22 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "renew_without_the_fence_check",
         seeds: 0..10_000,
-        mutate: |mutation| mutation.store.extends = |lease, named| lease.id == named.id,
+        mutate: |mutation| mutation.store = Some(Mistake::ExtendsAnyFence),
     },
     Mutant {
         name: "release_without_the_fence_check",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.store.releases = |lease, named| lease.id == named.id,
+        mutate: |mutation| mutation.store = Some(Mistake::ReleasesAnyFence),
     },
     Mutant {
         name: "increments_in_place_of_absolute_holds",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.store.holds = |stored, _| stored + 1,
+        mutate: |mutation| mutation.store = Some(Mistake::AddsHolds),
     },
     Mutant {
         name: "a_renewal_that_recreates",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.store.renewal_recreates = |_| true,
+        mutate: |mutation| mutation.store = Some(Mistake::RecreatesLeases),
     },
     Mutant {
         name: "a_watchdog_that_renews_an_open_offer",
@@ -85,19 +84,17 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_withdraw_of_any_place",
         seeds: 0..2_000,
-        mutate: |mutation| {
-            mutation.store.leaves_queue = |place, named| place.runtime() == named.runtime();
-        },
+        mutate: |mutation| mutation.store = Some(Mistake::WithdrawsAnyPlace),
     },
     Mutant {
         name: "no_withdraw_mark",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.store.is_withdrawn = |_| false,
+        mutate: |mutation| mutation.store = Some(Mistake::LeavesNoMark),
     },
     Mutant {
         name: "a_block_not_reserved_in_the_counter",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.store.reserves = |first, _| first,
+        mutate: |mutation| mutation.store = Some(Mistake::ReservesTooLittle),
     },
     Mutant {
         name: "a_hand_over_that_does_not_look_at_the_clock",
@@ -117,7 +114,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_replica_that_is_believed",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.store.is_believed = |_| true,
+        mutate: |mutation| mutation.store = Some(Mistake::AnswersAsReplica),
     },
     Mutant {
         name: "a_minimum_that_no_release_knows_of",
@@ -172,7 +169,7 @@ const MUTANTS: &[Mutant] = &[
 impl Mutation {
     /// The real rules.
     pub(crate) fn none() -> Self {
-        Self { store: StoreRules::default(), driver: Rules::default(), wrong: None }
+        Self { store: None, driver: Rules::default(), wrong: None }
     }
 
     /// The mutant of a name, or the real rules.

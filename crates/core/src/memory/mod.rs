@@ -1,7 +1,6 @@
 //! The embedded store: the rules of the scripts, in the memory of this process.
 
 mod keyspace;
-mod mail;
 mod queue;
 mod row;
 mod rules;

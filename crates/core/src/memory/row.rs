@@ -1,6 +1,6 @@
 use super::{queue::Queue, time::ServerTime};
 use crate::{
-    seam::{Named, Part},
+    seam::Part,
     types::{AcquisitionId, FenceToken, RuntimeLabel},
 };
 
@@ -28,9 +28,9 @@ pub(crate) struct LeaseRow {
 }
 
 impl LeaseRow {
-    /// The lease as commands name it.
-    pub(crate) fn named(&self) -> Named {
-        Named { id: self.id, fence: self.fence }
+    /// Whether a command that names this acquisition and fence is about the lease.
+    pub(crate) fn is(&self, id: AcquisitionId, fence: FenceToken) -> bool {
+        (self.id, self.fence) == (id, fence)
     }
 }
 

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     future::ready,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
@@ -6,13 +7,12 @@ use std::{
 
 use super::{
     keyspace::Keyspace,
-    mail::{Listeners, Mail},
-    rules::{Asker, Step},
+    rules::{Asker, Mail, Step},
     time::ServerTime,
 };
 use crate::{
     clock::{Clock, Instant},
-    seam::{Part, StoreRules},
+    seam::Part,
     store::{
         Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
         Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
@@ -29,7 +29,6 @@ use crate::{
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     settings: FenceSettings,
-    rules: StoreRules,
     started_at: Instant,
     started_unix: Duration,
     keyspace: Mutex<Keyspace>,
@@ -39,17 +38,10 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store on a clock.
     pub fn new(clock: Arc<dyn Clock>, settings: FenceSettings) -> Self {
-        Self::with_rules(clock, settings, StoreRules::default())
-    }
-
-    /// A store with other rules than the real ones; for tests of the tests.
-    #[doc(hidden)]
-    pub fn with_rules(clock: Arc<dyn Clock>, settings: FenceSettings, rules: StoreRules) -> Self {
         let (started_at, started_unix) = (clock.now(), clock.unix_time());
         Self {
             clock,
             settings,
-            rules,
             started_at,
             started_unix,
             keyspace: Mutex::default(),
@@ -80,7 +72,7 @@ impl MemoryStore {
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let now = self.server_time();
         let (answer, mail) = lock(&self.keyspace).with(now, name, |row| {
-            let mut step = Step::new(row, name, now, self.settings, &self.rules);
+            let mut step = Step::new(row, name, now, self.settings);
             let answer = rule(&mut step);
             (answer, step.into_mail())
         });
@@ -169,5 +161,28 @@ impl LockStore for MemoryStore {
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         Box::pin(async move { Ok(self.apply(command.name, |step| step.force_release(&command))) })
+    }
+}
+
+/// The listener of each runtime; listeners that were dropped are removed.
+#[derive(Debug, Default)]
+struct Listeners {
+    of: BTreeMap<RuntimeId, Weak<dyn Listener>>,
+}
+
+impl Listeners {
+    /// Sets the listener of a runtime.
+    fn register(&mut self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.of.retain(|_, other| other.strong_count() > 0);
+        self.of.insert(runtime, listener);
+    }
+
+    /// The listener of a runtime.
+    fn of(&mut self, runtime: RuntimeId) -> Option<Arc<dyn Listener>> {
+        let listener = self.of.get(&runtime)?.upgrade();
+        if listener.is_none() {
+            self.of.remove(&runtime);
+        }
+        listener
     }
 }

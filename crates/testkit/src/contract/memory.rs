@@ -6,7 +6,7 @@ use std::{
 use leasehold_core::{
     Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
     RuntimeLabel, Ttl,
-    seam::{Part, StoreRules},
+    seam::Part,
     store::{Acquire, AcquireAnswer, Inspection, Release, Renewal},
 };
 
@@ -14,32 +14,36 @@ use super::{
     subject::{Capability, Snapshot, StoreUnderTest, Task},
     words::alice,
 };
-use crate::ManualClock;
+use crate::{ManualClock, Mistake, WrongServer};
 
 /// The embedded store on a manual clock: virtual time, exact bounds.
 #[derive(Debug)]
 pub struct MemorySubject {
     clock: ManualClock,
     fencing: FenceSettings,
-    rules: StoreRules,
-    store: Mutex<Arc<MemoryStore>>,
+    mistake: Option<Mistake>,
+    store: Mutex<Arc<WrongServer>>,
 }
 
 impl MemorySubject {
     /// An empty store on a manual clock of its own.
     pub fn new(fencing: FenceSettings) -> Self {
-        Self::with_rules(fencing, StoreRules::default())
+        Self::with_mistake(fencing, None)
     }
 
-    /// The same with other rules than the real ones: a mutant.
-    pub fn with_rules(fencing: FenceSettings, rules: StoreRules) -> Self {
+    /// The same with a mistake.
+    pub fn with_mistake(fencing: FenceSettings, mistake: Option<Mistake>) -> Self {
         let clock = ManualClock::new();
-        let store = MemoryStore::with_rules(Arc::new(clock.clone()), fencing, rules);
-        Self { clock, fencing, rules, store: Mutex::new(Arc::new(store)) }
+        let store = Mutex::new(empty(&clock, fencing, mistake));
+        Self { clock, fencing, mistake, store }
     }
 
     /// The store itself.
     pub fn memory(&self) -> Arc<MemoryStore> {
+        Arc::clone(self.wrong().memory())
+    }
+
+    fn wrong(&self) -> Arc<WrongServer> {
         Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -47,6 +51,15 @@ impl MemorySubject {
     fn outage(&self) {
         self.clock.advance(Duration::from_millis(10));
     }
+}
+
+fn empty(
+    clock: &ManualClock,
+    fencing: FenceSettings,
+    mistake: Option<Mistake>,
+) -> Arc<WrongServer> {
+    let memory = MemoryStore::new(Arc::new(clock.clone()), fencing);
+    Arc::new(WrongServer::new(Arc::new(memory), mistake))
 }
 
 impl StoreUnderTest for MemorySubject {
@@ -59,7 +72,7 @@ impl StoreUnderTest for MemorySubject {
     }
 
     fn store(&self) -> Arc<dyn LockStore> {
-        self.memory()
+        self.wrong()
     }
 
     fn deadline(&self) -> Instant {
@@ -109,9 +122,8 @@ impl StoreUnderTest for MemorySubject {
     fn restart(&self) -> Task<'_> {
         Box::pin(async move {
             self.outage();
-            let clock = Arc::new(self.clock.clone());
-            let anew = MemoryStore::with_rules(clock, self.fencing, self.rules);
-            *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(anew);
+            let anew = empty(&self.clock, self.fencing, self.mistake);
+            *self.store.lock().unwrap_or_else(PoisonError::into_inner) = anew;
         })
     }
 

@@ -8,13 +8,13 @@ use std::{
 
 use leasehold_core::{
     Clock, FenceSettings, LockName, LockStore, MemoryStore, RuntimeId, StoreError, StoreErrorKind,
-    seam::{Part, StoreRules},
+    seam::Part,
     store::{HoldAnswer, Inspection, Listener, Push, ReleaseAnswer, RenewAnswer},
 };
 
 use super::slot::Outcome;
 use crate::{
-    ManualClock,
+    ManualClock, Mistake, WrongServer,
     faulty::{Answer, Command},
 };
 
@@ -22,8 +22,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Server {
     clock: ManualClock,
-    memory: MemoryStore,
-    rules: StoreRules,
+    store: WrongServer,
     outbox: Arc<Outbox>,
     mailboxes: Mutex<BTreeMap<RuntimeId, Arc<Mailbox>>>,
 }
@@ -54,15 +53,15 @@ impl Server {
     /// The least time that passes with every command.
     const PACE: Duration = Duration::from_micros(1);
 
-    pub(super) fn new(clock: &ManualClock, rules: StoreRules) -> Self {
-        let settings = FenceSettings::default();
-        let memory = MemoryStore::with_rules(Arc::new(clock.clone()), settings, rules);
+    pub(super) fn new(clock: &ManualClock, mistake: Option<Mistake>) -> Self {
+        let memory = MemoryStore::new(Arc::new(clock.clone()), FenceSettings::default());
+        let store = WrongServer::new(Arc::new(memory), mistake);
         let (outbox, mailboxes) = (Arc::default(), Mutex::default());
-        Self { clock: clock.clone(), memory, rules, outbox, mailboxes }
+        Self { clock: clock.clone(), store, outbox, mailboxes }
     }
 
     pub(super) fn memory(&self) -> &MemoryStore {
-        &self.memory
+        self.store.memory()
     }
 
     /// Reads the pushes for a runtime from now on.
@@ -70,21 +69,21 @@ impl Server {
         let mailbox = Arc::new(Mailbox { process, outbox: Arc::downgrade(&self.outbox) });
         lock(&self.mailboxes).insert(runtime, Arc::clone(&mailbox));
         let mailbox: Weak<Mailbox> = Arc::downgrade(&mailbox);
-        self.memory.listen(runtime, mailbox);
+        self.store.listen(runtime, mailbox);
     }
 
     /// Executes a command; the pushes that it made come before its answer.
     pub(super) fn execute(&self, command: &Command) -> (Outcome, Vec<(usize, Push)>) {
         self.clock.advance(Self::PACE);
         let deadline = self.clock.now() + Duration::from_secs(1);
-        let outcome = at_once(command.run(&self.memory, deadline));
+        let outcome = at_once(command.run(&self.store, deadline));
         (outcome, std::mem::take(&mut *lock(&self.outbox.0)))
     }
 
-    /// Answers as a replica would that was never told of any lock: a refusal, unless it is believed.
+    /// Answers as a replica would that was never told of any lock: a refusal, unless that is its mistake.
     pub(super) fn answer_as_replica(&self, command: &Command) -> Outcome {
         self.clock.advance(Self::PACE);
-        if !(self.rules.is_believed)(false) {
+        if self.store.mistake() != Some(Mistake::AnswersAsReplica) {
             return Err(refusal("the server is a replica"));
         }
         // It runs what writes nothing there.
@@ -102,21 +101,21 @@ impl Server {
     /// Forgets one part of what is known of a name.
     pub(super) fn lose(&self, name: &LockName, part: Part) {
         self.clock.advance(Self::PACE);
-        self.memory.lose(name, part);
+        self.memory().lose(name, part);
         self.clock.advance(Self::PACE);
     }
 
     /// Forgets everything.
     pub(super) fn clear(&self) {
         self.clock.advance(Self::PACE);
-        self.memory.clear();
+        self.memory().clear();
         self.clock.advance(Self::PACE);
     }
 
     /// Looks at a lock, unseen.
     pub(super) fn inspect(&self, name: &LockName) -> Inspection {
         let deadline = self.clock.now() + Duration::from_secs(1);
-        at_once(self.memory.inspect(name, deadline)).expect("the embedded store answers")
+        at_once(self.memory().inspect(name, deadline)).expect("the embedded store answers")
     }
 }
 

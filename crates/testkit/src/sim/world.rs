@@ -7,7 +7,7 @@ use std::{
 
 use leasehold_core::{
     Clock, Entropy, Instant, LockName, MemoryStore, RuntimeId,
-    seam::{Part, StoreRules},
+    seam::Part,
     store::{Inspection, LeaseRecord},
 };
 use tokio::task::JoinHandle;
@@ -26,7 +26,7 @@ use super::{
     weather::Weather,
     wire::Wire,
 };
-use crate::{ManualClock, SeededEntropy, faulty::Command, history::Deed};
+use crate::{ManualClock, Mistake, SeededEntropy, faulty::Command, history::Deed};
 
 /// A server, processes and the network between them, in virtual time, from one seed.
 ///
@@ -73,11 +73,11 @@ impl Post {
 
 impl World {
     /// A world without processes, calm, whose log is kept or not.
-    pub fn new(seed: u64, rules: StoreRules, traced: bool) -> Self {
+    pub fn new(seed: u64, mistake: Option<Mistake>, traced: bool) -> Self {
         let (clock, spy) = (ManualClock::new(), Spy::default());
         let (dice, wire_dice) = (Dice::new(seed ^ 0x0077_6f72), Dice::new(seed ^ 0x7769_7265));
         let wire = Wire::new(clock.clone(), wire_dice, spy.clone(), Trace::new(traced));
-        let server = Arc::new(Server::new(&clock, rules));
+        let server = Arc::new(Server::new(&clock, mistake));
         Self {
             clock,
             dice,

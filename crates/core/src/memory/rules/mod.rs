@@ -3,7 +3,6 @@
 //! A [`Step`] is one execution: its state, and the messages that it sends.
 
 mod acquire;
-mod block;
 mod extend;
 mod grant;
 mod inspect;
@@ -12,4 +11,4 @@ mod release;
 mod step;
 
 pub(super) use queue::Asker;
-pub(super) use step::Step;
+pub(super) use step::{Mail, Step};

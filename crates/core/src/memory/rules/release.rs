@@ -1,20 +1,16 @@
 use super::{Asker, Step, queue::Contest};
-use crate::{
-    seam::Named,
-    store::{
-        ForceRelease, ForceReleaseAnswer, Next, Push, Release, ReleaseAnswer, WITHDRAWAL_MARK,
-        Withdraw, WithdrawAnswer,
-    },
+use crate::store::{
+    ForceRelease, ForceReleaseAnswer, Next, Push, Release, ReleaseAnswer, WITHDRAWAL_MARK,
+    Withdraw, WithdrawAnswer,
 };
 
 impl Step<'_> {
     /// Ends a lease and grants the lock to the next waiter, or keeps it closed for exactly a given
     /// time.
     pub(crate) fn release(&mut self, command: &Release<'_>) -> ReleaseAnswer {
-        let (now, releases) = (self.now, self.rules.releases);
-        let named = Named { id: command.id, fence: command.fence };
+        let now = self.now;
         let next = command.next.filter(|_| command.keep.is_none());
-        let Some(lease) = self.lease().filter(|lease| releases(lease.named(), named)) else {
+        let Some(lease) = self.lease().filter(|lease| lease.is(command.id, command.fence)) else {
             return self.report(next.as_ref());
         };
         if lease.kept {
@@ -64,8 +60,8 @@ impl Step<'_> {
 
     /// Takes an acquisition back: its place, or its grant, which the next waiter gets.
     pub(crate) fn withdraw(&mut self, command: &Withdraw<'_>) -> WithdrawAnswer {
-        let (id, leaves_queue) = (command.id, self.rules.leaves_queue);
-        self.queue().remove(|place| leaves_queue(place.id, id));
+        let id = command.id;
+        self.queue().remove(|place| place.id == id);
         let ended_grant = self.lease().is_some_and(|lease| lease.id == id && !lease.kept);
         if ended_grant {
             self.end_and_grant_next();
@@ -77,11 +73,10 @@ impl Step<'_> {
     /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime, and
     /// grants the lock to the next waiter.
     pub(crate) fn force_release(&mut self, command: &ForceRelease<'_>) -> ForceReleaseAnswer {
-        let named = Named { id: command.id, fence: command.fence };
-        let Some(lease) = self.lease().filter(|lease| lease.named() == named) else {
+        let ForceRelease { id, fence, .. } = *command;
+        let Some(lease) = self.lease().filter(|lease| lease.is(id, fence)) else {
             return ForceReleaseAnswer::Changed;
         };
-        let Named { id, fence } = named;
         let ended = lease.last.get();
         let above = self.token_after(self.row.counted(self.now).max(ended));
         if let Some(above) = above {

@@ -1,16 +1,21 @@
 use std::time::Duration;
 
 use super::super::{
-    mail::Mail,
     queue::Queue,
     row::{LeaseRow, Row},
     time::ServerTime,
 };
 use crate::{
-    seam::StoreRules,
     store::{FenceSettings, Granted, Push, whole_millis},
-    types::{AcquisitionId, LockName},
+    types::{AcquisitionId, LockName, RuntimeId},
 };
+
+/// A message that a rule sends to a runtime.
+#[derive(Debug)]
+pub(crate) struct Mail {
+    pub(crate) to: RuntimeId,
+    pub(crate) push: Push,
+}
 
 /// One execution of a rule on the row of a name, at one moment.
 #[derive(Debug)]
@@ -19,7 +24,6 @@ pub(crate) struct Step<'a> {
     pub(super) name: &'a LockName,
     pub(super) now: ServerTime,
     pub(super) settings: FenceSettings,
-    pub(super) rules: &'a StoreRules,
     mail: Vec<Mail>,
 }
 
@@ -30,9 +34,8 @@ impl<'a> Step<'a> {
         name: &'a LockName,
         now: ServerTime,
         settings: FenceSettings,
-        rules: &'a StoreRules,
     ) -> Self {
-        Self { row, name, now, settings, rules, mail: Vec::new() }
+        Self { row, name, now, settings, mail: Vec::new() }
     }
 
     /// What the step has sent, in order.
@@ -76,7 +79,7 @@ impl<'a> Step<'a> {
 
     /// Whether an acquisition is dead.
     pub(super) fn is_withdrawn(&mut self, id: AcquisitionId) -> bool {
-        (self.rules.is_withdrawn)(self.row.is_withdrawn(self.now, id))
+        self.row.is_withdrawn(self.now, id)
     }
 
     /// Whether a command is late: its runtime has queued a newer acquisition.
