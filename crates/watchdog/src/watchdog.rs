@@ -133,7 +133,7 @@ impl Driver {
     fn show(&mut self) {
         let now = self.watches.clock().now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
-            let unreachable = self.watches.common().outages().unreachable_for(now);
+            let unreachable = self.watches.common().outages().silence().unreachable_for(now);
             self.metrics.store().unreachable(unreachable);
             self.metrics.show(now);
             self.shown_at = now;
@@ -153,7 +153,7 @@ impl Driver {
     /// Asks a server that is out of reach whether it is back, if no other command does.
     fn probe(&mut self, now: Instant) {
         while self.probes.try_join_next().is_some() {}
-        if !self.watches.common().outages().needs_probe() {
+        if !self.watches.common().outages().silence().needs_probe() {
             return;
         }
         let Ok(name) = LockName::new(Subject::PROBE) else { return };

@@ -1,10 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{
-    command::{CommandKind, Subject},
-    few::Few,
-    line::{AtStake, Failing, Line, LostLease, Recovered},
-};
+use super::line::{AtStake, CommandKind, Failing, Line, LostLease, Recovered, Subject};
 use crate::{
     clock::Instant,
     store::StoreError,
@@ -162,6 +158,41 @@ impl Journal {
     }
 }
 
+/// Lets the first few of many equal events pass, and counts the others.
+#[derive(Debug, Default)]
+struct Few {
+    since: Option<Instant>,
+    passed: u32,
+    others: u64,
+}
+
+impl Few {
+    /// How many are let through within a window.
+    const MAX: u32 = 5;
+    /// The window; it begins with its first event.
+    const WINDOW: Duration = Duration::from_secs(10);
+
+    /// Whether an event at `now` is one of the few; otherwise it is counted.
+    fn admits(&mut self, now: Instant) -> bool {
+        if self.since.is_none_or(|since| now.saturating_since(since) >= Self::WINDOW) {
+            self.since = Some(now);
+            self.passed = 0;
+        }
+        let admitted = self.passed < Self::MAX;
+        if admitted {
+            self.passed += 1;
+        } else {
+            self.others += 1;
+        }
+        admitted
+    }
+
+    /// How many were counted since the last call.
+    fn take_others(&mut self) -> u64 {
+        std::mem::take(&mut self.others)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{super::line::numbers, *};
@@ -273,5 +304,13 @@ mod tests {
         assert!(journal.tick(at(15), None, AtStake::default()).is_empty());
         // One that was sent afterwards does.
         assert!(journal.failed(at(16), at(9), renew, &error).is_some());
+    }
+
+    #[test]
+    fn a_few_pass_in_each_window_and_the_others_are_counted() {
+        let mut few = Few::default();
+        assert_eq!((0..100).filter(|_| few.admits(at(1))).count(), 5);
+        assert_eq!((few.take_others(), few.take_others()), (95, 0));
+        assert!(!few.admits(at(10)) && few.admits(at(11)));
     }
 }

@@ -5,16 +5,11 @@
 //!   every few seconds, one for the end.
 //! - [`WatchedStore`] stands before the store and reports every command to the watch.
 
-mod command;
-mod few;
 mod journal;
 mod line;
 mod silence;
 mod watch;
-mod watched_store;
 
-pub use command::{CommandKind, Subject};
-pub use line::{AtStake, LostLease};
+pub use line::{AtStake, CommandKind, LostLease, Subject};
 pub use silence::{Outage, Silence};
-pub use watch::OutageWatch;
-pub use watched_store::WatchedStore;
+pub use watch::{OutageWatch, WatchedStore};

@@ -33,13 +33,13 @@ pub struct Outage {
 
 impl Silence {
     /// A command is sent at `now`.
-    pub fn sent(&mut self, now: Instant) {
+    pub(super) fn sent(&mut self, now: Instant) {
         self.in_flight += 1;
         self.since.get_or_insert(now);
     }
 
     /// A command was answered at `now`; returns the outage that this ends, if there was one.
-    pub fn answered(&mut self, now: Instant) -> Option<Outage> {
+    pub(super) fn answered(&mut self, now: Instant) -> Option<Outage> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let ended = self.outage();
         self.heard_at = self.heard_at.max(Some(now));
@@ -52,7 +52,7 @@ impl Silence {
 
     /// A command that was sent at `sent_at` failed without an answer, or could not be sent. It is
     /// ignored if the server has answered another command meanwhile.
-    pub fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
+    pub(super) fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
         if self.heard_at.is_some_and(|heard_at| heard_at > sent_at) {
             return self.leave();
         }
@@ -64,7 +64,7 @@ impl Silence {
     }
 
     /// The sender of a command gave up at `now`: its outcome is unknown.
-    pub fn given_up(&mut self, now: Instant) {
+    pub(super) fn given_up(&mut self, now: Instant) {
         self.given_up_at = Some(now);
         self.leave();
     }
@@ -78,7 +78,7 @@ impl Silence {
     }
 
     /// When the present silence began; `None` when every command was answered or given up.
-    pub fn since(&self) -> Option<Instant> {
+    pub fn silent_since(&self) -> Option<Instant> {
         self.since
     }
 
@@ -134,7 +134,7 @@ mod tests {
     fn an_outage_begins_with_the_first_command_that_is_not_answered() {
         let mut silence = Silence::default();
         silence.sent(at(100));
-        assert_eq!(silence.since(), Some(at(100)));
+        assert_eq!(silence.silent_since(), Some(at(100)));
         assert_eq!(silence.unreachable_for(at(900)), Duration::ZERO);
         silence.sent(at(200));
         silence.unanswered(at(100), error());
@@ -145,7 +145,7 @@ mod tests {
         let ended = silence.answered(at(1600)).unwrap();
         assert_eq!((ended.since, ended.unanswered), (at(100), 2));
         assert_eq!(silence.unreachable_for(at(9999)), Duration::ZERO);
-        assert!(silence.since().is_none() && silence.heard_since(at(1600)));
+        assert!(silence.silent_since().is_none() && silence.heard_since(at(1600)));
         assert!(!silence.heard_since(at(1601)));
     }
 
@@ -155,9 +155,9 @@ mod tests {
         silence.sent(at(0));
         silence.sent(at(10));
         assert!(silence.answered(at(20)).is_none());
-        assert_eq!(silence.since(), Some(at(20)));
+        assert_eq!(silence.silent_since(), Some(at(20)));
         silence.unanswered(at(0), error());
-        assert!(silence.outage().is_none() && silence.since().is_none());
+        assert!(silence.outage().is_none() && silence.silent_since().is_none());
     }
 
     #[test]
@@ -165,11 +165,14 @@ mod tests {
         let mut silence = Silence::default();
         silence.sent(at(0));
         silence.answered(at(1));
-        assert_eq!(silence.since(), None);
+        assert_eq!(silence.silent_since(), None);
         silence.sent(at(500));
         silence.given_up(at(510));
         assert!(silence.has_been_silent_since(at(500)) && !silence.has_been_silent_since(at(511)));
-        assert_eq!((silence.since(), silence.unreachable_for(at(9999))), (None, Duration::ZERO));
+        assert_eq!(
+            (silence.silent_since(), silence.unreachable_for(at(9999))),
+            (None, Duration::ZERO)
+        );
     }
 
     #[test]

@@ -1,18 +1,18 @@
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
-    command::Subject,
     journal::Journal,
-    line::{AtStake, Line, LostLease},
-    silence::{Outage, Silence},
+    line::{AtStake, CommandKind, Line, LostLease, Subject},
+    silence::Silence,
 };
 use crate::{
     clock::{Clock, Instant},
-    store::StoreError,
-    types::{FenceToken, LockName},
+    store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, StoreFuture,
+        Waiter, Withdraw, WithdrawAnswer,
+    },
+    types::{FenceToken, LockName, RuntimeId, RuntimeLabel},
 };
 
 /// What one runtime knows about outages of its server, fed with every command that it sends.
@@ -34,43 +34,13 @@ impl OutageWatch {
         Self { clock, state: Mutex::default() }
     }
 
-    /// How long the server has been out of reach at `now`; zero when it is not.
-    pub fn unreachable_for(&self, now: Instant) -> Duration {
-        self.state().silence.unreachable_for(now)
-    }
-
-    /// The present outage, if there is one.
-    pub fn outage(&self) -> Option<Outage> {
-        self.state().silence.outage()
-    }
-
-    /// When the present silence began; `None` when every command was answered.
-    pub fn silent_since(&self) -> Option<Instant> {
-        self.state().silence.since()
-    }
-
-    /// Whether the server has answered any command at `at` or later.
-    pub fn heard_since(&self, at: Instant) -> bool {
-        self.state().silence.heard_since(at)
-    }
-
-    /// When the server answered any command last.
-    pub fn heard_at(&self) -> Option<Instant> {
-        self.state().silence.heard_at()
-    }
-
-    /// Whether the server was asked since `at`, and has not answered anything.
-    pub fn has_been_silent_since(&self, at: Instant) -> bool {
-        self.state().silence.has_been_silent_since(at)
-    }
-
-    /// Whether the server is out of reach, and no command in flight could show that it is back.
-    pub fn needs_probe(&self) -> bool {
-        self.state().silence.needs_probe()
+    /// What is known of the server's silence at this moment.
+    pub fn silence(&self) -> Silence {
+        self.state().silence.clone()
     }
 
     /// A command is sent.
-    pub(super) fn sent<'a>(&'a self, subject: Subject<'a>) -> InFlight<'a> {
+    fn sent<'a>(&'a self, subject: Subject<'a>) -> InFlight<'a> {
         let sent_at = self.clock.now();
         self.state().silence.sent(sent_at);
         InFlight { watch: self, subject, sent_at, open: true }
@@ -106,25 +76,28 @@ impl OutageWatch {
         lines.iter().for_each(Line::write);
     }
 
-    /// A command failed without an answer, or with an error that the server told.
-    fn failed(&self, subject: Subject<'_>, sent_at: Instant, error: &StoreError) {
+    /// A command was answered, or failed.
+    fn ended(&self, subject: Subject<'_>, sent_at: Instant, error: Option<&StoreError>) {
         let now = self.clock.now();
-        let Subject { command, lock, lease, fence } = subject;
-        let ([reached, failed], is_logged) = {
+        let (reached, failed) = {
             let State { silence, journal } = &mut *self.state();
-            let reached = if error.is_sign_of_life() {
-                silence.answered(now).map(|outage| now.saturating_since(outage.since))
-            } else {
-                silence.unanswered(sent_at, error.clone());
-                None
+            let outage = match error {
+                Some(error) if !error.is_sign_of_life() => {
+                    silence.unanswered(sent_at, error.clone());
+                    None
+                }
+                _ => silence.answered(now),
             };
-            let reached = reached.and_then(|after| journal.reached(now, after));
-            let failed = journal.failed(now, sent_at, subject, error);
-            let is_logged = failed.is_some();
-            ([reached, failed], is_logged)
+            if error.is_none() {
+                journal.succeeded();
+            }
+            let reached =
+                outage.and_then(|outage| journal.reached(now, now.saturating_since(outage.since)));
+            (reached, error.and_then(|error| journal.failed(now, sent_at, subject, error)))
         };
         reached.iter().chain(&failed).for_each(Line::write);
-        if !is_logged {
+        if let (Some(error), None) = (error, &failed) {
+            let Subject { command, lock, lease, fence } = subject;
             tracing::debug!(
                 command = command.as_label(),
                 lock = lock.map(tracing::field::display),
@@ -136,18 +109,6 @@ impl OutageWatch {
         }
     }
 
-    /// A command was answered.
-    fn answered(&self) {
-        let now = self.clock.now();
-        let line = {
-            let State { silence, journal } = &mut *self.state();
-            let ended = silence.answered(now);
-            journal.succeeded();
-            ended.and_then(|outage| journal.reached(now, now.saturating_since(outage.since)))
-        };
-        line.iter().for_each(Line::write);
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,7 +116,7 @@ impl OutageWatch {
 
 /// A command without an answer yet; dropped in this state, it counts as given up.
 #[derive(Debug)]
-pub(super) struct InFlight<'a> {
+struct InFlight<'a> {
     watch: &'a OutageWatch,
     subject: Subject<'a>,
     sent_at: Instant,
@@ -163,16 +124,10 @@ pub(super) struct InFlight<'a> {
 }
 
 impl InFlight<'_> {
-    /// The server did what the command says.
-    pub(super) fn answered(mut self) {
+    /// The command was answered, or failed.
+    fn ended(mut self, error: Option<&StoreError>) {
         self.open = false;
-        self.watch.answered();
-    }
-
-    /// The command failed: the server said so, or said nothing.
-    pub(super) fn failed(mut self, error: &StoreError) {
-        self.open = false;
-        self.watch.failed(self.subject, self.sent_at, error);
+        self.watch.ended(self.subject, self.sent_at, error);
     }
 }
 
@@ -183,4 +138,120 @@ impl Drop for InFlight<'_> {
             self.watch.state().silence.given_up(now);
         }
     }
+}
+
+/// A store that reports every command, answer and failure to an [`OutageWatch`].
+///
+/// All commands of a runtime pass here.
+#[derive(Debug)]
+pub struct WatchedStore {
+    store: Arc<dyn LockStore>,
+    watch: Arc<OutageWatch>,
+}
+
+impl WatchedStore {
+    /// Tells `watch` of what happens on `store`.
+    pub fn new(store: Arc<dyn LockStore>, watch: Arc<OutageWatch>) -> Self {
+        Self { store, watch }
+    }
+
+    /// Passes a command on. A command counts as sent when it is made.
+    fn pass<'a, T: 'a>(
+        &'a self,
+        subject: Subject<'a>,
+        sending: StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
+        let in_flight = self.watch.sent(subject);
+        Box::pin(async move {
+            let answer = sending.await;
+            in_flight.ended(answer.as_ref().err());
+            answer
+        })
+    }
+}
+
+impl LockStore for WatchedStore {
+    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+        let subject = Subject::lock(CommandKind::Acquire, command.name);
+        self.pass(subject, self.store.acquire(command))
+    }
+
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        label: &'a RuntimeLabel,
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+        let subject = match batch {
+            [one] => Subject::lock(CommandKind::Heartbeat, &one.name),
+            _ => Subject::many(CommandKind::Heartbeat),
+        };
+        let in_flight = self.watch.sent(subject);
+        let sending = self.store.heartbeat(batch, label, deadline);
+        Box::pin(async move {
+            let answers = sending.await;
+            in_flight.ended(answers.as_ref().map_or_else(Some, |all| failure_of_all(all)));
+            answers
+        })
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.store.listen(runtime, listener);
+    }
+
+    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+        let Hold { name, id, fence, .. } = command;
+        let subject = Subject::lease(CommandKind::Hold, name, id, fence);
+        self.pass(subject, self.store.hold(command))
+    }
+
+    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+        let Release { name, id, fence, .. } = command;
+        let subject = Subject::lease(CommandKind::Release, name, id, fence);
+        self.pass(subject, self.store.release(command))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        batch: &'a [Renewal],
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+        let subject = match batch {
+            [one] => Subject::lease(CommandKind::Renew, &one.name, one.id, one.fence),
+            _ => Subject::many(CommandKind::Renew),
+        };
+        self.pass(subject, self.store.renew(batch, deadline))
+    }
+
+    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
+        let subject = Subject::lock(CommandKind::Withdraw, command.name);
+        self.pass(subject, self.store.withdraw(command))
+    }
+
+    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
+        let subject = Subject::lock(CommandKind::Inspect, name);
+        self.pass(subject, self.store.inspect(name, deadline))
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        command: ForceRelease<'a>,
+    ) -> StoreFuture<'a, ForceReleaseAnswer> {
+        let ForceRelease { name, id, fence, .. } = command;
+        let subject = Subject::lease(CommandKind::ForceRelease, name, id, fence);
+        self.pass(subject, self.store.force_release(command))
+    }
+}
+
+/// The failure of a batch, if none of its names was answered.
+fn failure_of_all<T>(answers: &[Result<T, StoreError>]) -> Option<&StoreError> {
+    let was_answered = |answer: &Result<T, StoreError>| match answer {
+        Ok(_) => true,
+        Err(error) => error.is_answer(),
+    };
+    if answers.iter().any(was_answered) {
+        return None;
+    }
+    let failures = || answers.iter().filter_map(|answer| answer.as_ref().err());
+    failures().find(|error| error.is_sign_of_life()).or_else(|| failures().next())
 }

@@ -70,7 +70,7 @@ impl Engine {
     ///
     /// While the store does not answer there is no report: no holder is to blame.
     pub(crate) fn take_report(&self, name: &LockName, now: Instant) -> Option<u64> {
-        if !self.outages().unreachable_for(now).is_zero() {
+        if !self.outages().silence().unreachable_for(now).is_zero() {
             return None;
         }
         let mut ration = self.reports.lock().unwrap_or_else(PoisonError::into_inner);

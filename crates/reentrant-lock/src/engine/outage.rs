@@ -14,8 +14,9 @@ impl Engine {
         error: Option<StoreError>,
     ) -> AcquireError {
         let now = self.clock.now();
-        let outage = self.outages().outage();
-        let heard_at = self.outages().heard_at().filter(|heard_at| *heard_at >= started);
+        let silence = self.outages().silence();
+        let outage = silence.outage();
+        let heard_at = silence.heard_at().filter(|heard_at| *heard_at >= started);
         // Without an outage, the command of this call alone has failed.
         let answers_others = outage.is_none() && error.is_some() && heard_at.is_some();
         let (since, failed, last_error) = match (outage, heard_at) {
@@ -24,7 +25,7 @@ impl Engine {
             }
             (None, Some(heard_at)) if answers_others => (heard_at, 1, None),
             // What was sent is still on its way.
-            (None, _) => (self.outages().silent_since().unwrap_or(started), 0, None),
+            (None, _) => (silence.silent_since().unwrap_or(started), 0, None),
         };
         let error = error.or(last_error).unwrap_or_else(not_yet).for_no_lock();
         AcquireError::Unavailable(Box::new(Unavailable {

@@ -158,8 +158,7 @@ impl Once {
             failures += 1;
             clock.sleep_until(gives_up.min(clock.now() + pause)).await;
         }
-        let outages = self.engine.outages();
-        if outages.has_been_silent_since(started) {
+        if self.engine.outages().silence().has_been_silent_since(started) {
             return Err(self.engine.unavailable(&self.name, started, None));
         }
         Err(AcquireError::Store(unsettled().for_lock(&self.name)))

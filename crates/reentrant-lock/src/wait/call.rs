@@ -147,7 +147,7 @@ impl Wait {
                     Progress::Busy => {
                         let is_unasked = line.is_none();
                         if is_unasked
-                            && self.engine.outages().outage().is_some()
+                            && self.engine.outages().silence().outage().is_some()
                             && !self.is_held_here()
                         {
                             // Others ask for it already, and are not answered.

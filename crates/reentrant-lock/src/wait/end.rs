@@ -36,13 +36,13 @@ impl Wait {
     /// A lock that a task of this process holds is held, whatever the server says. What the server said
     /// of other processes counts until a command fails.
     pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
-        let outages = self.engine.outages();
-        if self.request.tries || outages.heard_since(started) || self.is_held_here() {
+        let silence = self.engine.outages().silence();
+        if self.request.tries || silence.heard_since(started) || self.is_held_here() {
             return false;
         }
         let is_unknown =
-            outages.has_been_silent_since(started) && !self.knows(Cohort::is_held_elsewhere);
-        outages.outage().is_some() || is_unknown
+            silence.has_been_silent_since(started) && !self.knows(Cohort::is_held_elsewhere);
+        silence.outage().is_some() || is_unknown
     }
 
     /// Whether this process itself has the lock, or keeps it closed.
@@ -94,7 +94,7 @@ impl Wait {
         let (now, label) = (engine.clock.now(), engine.label.to_string());
         let here = engine.held_here(&self.name);
         let here = here.map(|lease| HolderInfo::of_turn(&lease, label, now));
-        if here.is_some() && engine.outages().outage().is_some() {
+        if here.is_some() && engine.outages().silence().outage().is_some() {
             return here;
         }
         let seen = engine.holder_on_server(&self.name, LONGEST_LOOK).await;

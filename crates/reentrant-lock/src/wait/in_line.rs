@@ -102,7 +102,7 @@ impl Wait {
                 // A lease of this very process goes on without the server: it is no outage for those who
                 // wait for it.
                 let silent_since =
-                    || engine.outages().silent_since().filter(|_| !self.is_held_here());
+                    || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, silent_since) {
                     return Poll::Ready(Progress::Unavailable);
                 }
