@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{
-    describe::describe_metrics,
+    names::describe_metrics,
     series::{ClassMetrics, StoreMetrics},
 };
 use crate::{clock::Instant, types::Class};

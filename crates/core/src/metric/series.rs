@@ -1,16 +1,8 @@
-use std::{
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
-use metrics::{Key, SharedString};
+use metrics::{Key, Label, Level, Metadata, SharedString, with_recorder};
 
-use super::{
-    emit::{count, key, record, set},
-    names,
-    since::Since,
-};
+use super::{names, since::Lasting};
 use crate::{
     clock::Instant,
     lease::LossReason,
@@ -304,48 +296,6 @@ impl fmt::Debug for ClassMetrics {
     }
 }
 
-/// The two gauges of things that last: how many there are, and the age of the oldest.
-struct Lasting {
-    number: Key,
-    age: Key,
-    since: Mutex<Since>,
-}
-
-impl Lasting {
-    fn new(number: Key, age: Key) -> Self {
-        Self { number, age, since: Mutex::default() }
-    }
-
-    fn began(&self, since: Instant) {
-        let number = self.since().began(since);
-        self.set_number(number);
-    }
-
-    fn ended(&self, since: Instant) {
-        let number = self.since().ended(since);
-        self.set_number(number);
-    }
-
-    fn show(&self, now: Instant) {
-        let (number, oldest) = {
-            let since = self.since();
-            (since.number(), since.oldest())
-        };
-        self.set_number(number);
-        let age = oldest.map_or(Duration::ZERO, |oldest| now.saturating_since(oldest));
-        set(&self.age, age.as_secs_f64());
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
-    fn set_number(&self, number: i64) {
-        set(&self.number, number as f64);
-    }
-
-    fn since(&self) -> MutexGuard<'_, Since> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The series that concern a runtime as a whole.
 #[derive(Debug)]
 pub struct StoreMetrics {
@@ -437,4 +387,25 @@ impl GateMetrics {
     pub fn show(&self) {
         count(&self.rejected, 0);
     }
+}
+
+static METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, Some("leasehold"));
+
+/// A key with its labels, built once.
+pub(super) fn key(name: &'static str, labels: &[(&'static str, SharedString)]) -> Key {
+    let labels: Vec<Label> =
+        labels.iter().map(|(name, value)| Label::new(*name, value.clone())).collect();
+    Key::from_parts(name, labels)
+}
+
+pub(super) fn count(key: &Key, by: u64) {
+    with_recorder(|recorder| recorder.register_counter(key, &METADATA).increment(by));
+}
+
+pub(super) fn record(key: &Key, value: f64) {
+    with_recorder(|recorder| recorder.register_histogram(key, &METADATA).record(value));
+}
+
+pub(super) fn set(key: &Key, value: f64) {
+    with_recorder(|recorder| recorder.register_gauge(key, &METADATA).set(value));
 }

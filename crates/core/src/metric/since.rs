@@ -1,13 +1,62 @@
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use metrics::Key;
+
+use super::series::set;
 use crate::clock::Instant;
+
+/// The two gauges of things that last: how many there are, and the age of the oldest.
+pub(super) struct Lasting {
+    number: Key,
+    age: Key,
+    since: Mutex<Since>,
+}
+
+impl Lasting {
+    pub(super) fn new(number: Key, age: Key) -> Self {
+        Self { number, age, since: Mutex::default() }
+    }
+
+    pub(super) fn began(&self, since: Instant) {
+        let number = self.since().began(since);
+        self.set_number(number);
+    }
+
+    pub(super) fn ended(&self, since: Instant) {
+        let number = self.since().ended(since);
+        self.set_number(number);
+    }
+
+    pub(super) fn show(&self, now: Instant) {
+        let (number, oldest) = {
+            let since = self.since();
+            (since.number(), since.oldest())
+        };
+        self.set_number(number);
+        let age = oldest.map_or(Duration::ZERO, |oldest| now.saturating_since(oldest));
+        set(&self.age, age.as_secs_f64());
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
+    fn set_number(&self, number: i64) {
+        set(&self.number, number as f64);
+    }
+
+    fn since(&self) -> MutexGuard<'_, Since> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// How many things are going on, and since when the oldest of them is.
 ///
 /// Things that began within the same second are counted together. So the memory depends on how long
 /// things last, and not on how many there are. An age is at most one second too great.
 #[derive(Debug, Default)]
-pub(super) struct Since {
+struct Since {
     number: i64,
     /// By the second in which they began.
     seconds: BTreeMap<u64, Second>,
@@ -24,22 +73,22 @@ struct Second {
 
 impl Since {
     /// One thing began at `since`; yields how many are going on.
-    pub(super) fn began(&mut self, since: Instant) -> i64 {
+    fn began(&mut self, since: Instant) -> i64 {
         self.change(since, 1)
     }
 
     /// One thing that began at `since` ended; yields how many are going on.
-    pub(super) fn ended(&mut self, since: Instant) -> i64 {
+    fn ended(&mut self, since: Instant) -> i64 {
         self.change(since, -1)
     }
 
     /// How many are going on.
-    pub(super) fn number(&self) -> i64 {
+    fn number(&self) -> i64 {
         self.number
     }
 
     /// Since when the oldest is going on, to the second.
-    pub(super) fn oldest(&self) -> Option<Instant> {
+    fn oldest(&self) -> Option<Instant> {
         self.seconds.values().find(|second| second.number > 0).map(|second| second.first)
     }
 
@@ -58,8 +107,6 @@ impl Since {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn at(millis: u64) -> Instant {

@@ -1,12 +1,13 @@
 use std::sync::Weak;
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 
 use super::{
     decode, heartbeat,
+    lane::Lane,
     script::{Call, millis, watermark},
     scripts,
-    store::RedisStore,
+    store::{RedisStore, lane_number},
 };
 use crate::{
     clock::Instant,
@@ -150,5 +151,57 @@ impl LockStore for RedisStore {
             let call = Call::new(&scripts::FORCE_RELEASE, 4, &write);
             self.run_apart(name, call, deadline, decode::force_release).await
         })
+    }
+}
+
+impl RedisStore {
+    /// The lane to which a name is pinned, so that its commands do not overtake each other.
+    pub(super) fn lane(&self, name: &LockName) -> &Lane {
+        &self.commands[self.lane_number(name)]
+    }
+
+    /// The number of a name's lane.
+    pub(super) fn lane_number(&self, name: &LockName) -> usize {
+        lane_number(name, self.commands.len())
+    }
+
+    /// Writes the first four keys of every script that may grant a name.
+    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
+        to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
+        to.arg(self.keys.queue(name)).arg(self.keys.waiters(name));
+    }
+
+    /// Runs a script on the lane of a name.
+    async fn run<T>(
+        &self,
+        name: &LockName,
+        call: Call<'_>,
+        deadline: Instant,
+        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let answer = async {
+            self.readiness.by(deadline).await?;
+            self.lane(name).call(call, deadline).await
+        };
+        answer.await.and_then(decode).map_err(|error| error.for_lock(name))
+    }
+
+    /// Runs a script on a pooled connection, out of the way of leases.
+    async fn run_apart<T>(
+        &self,
+        name: &LockName,
+        call: Call<'_>,
+        deadline: Instant,
+        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let answer = async {
+            self.readiness.by(deadline).await?;
+            self.pool.exchange(call, &*self.clock, deadline).await
+        };
+        answer.await.and_then(decode).map_err(|error| error.for_lock(name))
+    }
+
+    pub(super) fn retention_millis(&self) -> u64 {
+        self.fencing.retention_millis()
     }
 }

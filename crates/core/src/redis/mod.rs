@@ -18,7 +18,8 @@ mod readiness;
 mod script;
 mod scripts;
 mod store;
-mod subscription;
+mod subscriber;
+mod subscriptions;
 #[cfg(feature = "tls")]
 mod tls;
 

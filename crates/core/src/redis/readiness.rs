@@ -14,7 +14,7 @@ use super::{
     lane::{Lane, no_runtime, not_connected},
     script::Call,
     scripts,
-    subscription::Subscriptions,
+    subscriptions::Subscriptions,
 };
 use crate::{
     clock::{Clock, Instant},

@@ -3,7 +3,6 @@ use std::{
     sync::Arc,
 };
 
-use redis::{Cmd, Value};
 use tokio::runtime::Handle;
 
 use super::{
@@ -12,11 +11,10 @@ use super::{
     lane::Lane,
     pool::RedisPool,
     readiness::{Check, Readiness},
-    script::Call,
-    subscription::Subscriptions,
+    subscriptions::Subscriptions,
 };
 use crate::{
-    clock::{Clock, Instant},
+    clock::Clock,
     store::{FenceSettings, KeyScheme, StoreError, StoreErrorKind},
     types::{LockName, RuntimeId},
 };
@@ -29,13 +27,13 @@ use crate::{
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) keys: KeyScheme,
-    fencing: FenceSettings,
-    commands: Vec<Lane>,
+    pub(super) fencing: FenceSettings,
+    pub(super) commands: Vec<Lane>,
     pub(super) renewals: Lane,
-    pool: RedisPool,
+    pub(super) pool: RedisPool,
     pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) readiness: Readiness,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 impl RedisStore {
@@ -123,56 +121,10 @@ impl RedisStore {
     pub fn pool(&self) -> &RedisPool {
         &self.pool
     }
-
-    /// The lane to which a name is pinned, so that its commands do not overtake each other.
-    pub(super) fn lane(&self, name: &LockName) -> &Lane {
-        &self.commands[self.lane_number(name)]
-    }
-
-    /// The number of a name's lane.
-    pub(super) fn lane_number(&self, name: &LockName) -> usize {
-        lane_number(name, self.commands.len())
-    }
-
-    /// Writes the first four keys of every script that may grant a name.
-    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
-        to.arg(self.keys.lease(name)).arg(self.keys.counter(name));
-        to.arg(self.keys.queue(name)).arg(self.keys.waiters(name));
-    }
-
-    /// Runs a script on the lane of a name.
-    pub(super) async fn run<T>(
-        &self,
-        name: &LockName,
-        call: Call<'_>,
-        deadline: Instant,
-        decode: impl FnOnce(Value) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.readiness.by(deadline).await.map_err(|error| error.for_lock(name))?;
-        let answer = self.lane(name).call(call, deadline).await;
-        answer.and_then(decode).map_err(|error| error.for_lock(name))
-    }
-
-    /// Runs a script on a pooled connection, out of the way of leases.
-    pub(super) async fn run_apart<T>(
-        &self,
-        name: &LockName,
-        call: Call<'_>,
-        deadline: Instant,
-        decode: impl FnOnce(Value) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.readiness.by(deadline).await.map_err(|error| error.for_lock(name))?;
-        let answer = self.pool.exchange(call, &*self.clock, deadline).await;
-        answer.and_then(decode).map_err(|error| error.for_lock(name))
-    }
-
-    pub(super) fn retention_millis(&self) -> u64 {
-        self.fencing.retention_millis()
-    }
 }
 
 /// The number of the lane that a name is pinned to.
-fn lane_number(name: &LockName, lanes: usize) -> usize {
+pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
     if lanes == 1 {
         return 0;
     }

@@ -1,6 +1,6 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use super::NameError;
+use super::{NameError, text::shown_as_text};
 
 /// A bounded label for metrics, chosen by the user: what kind of lock, never which one.
 ///
@@ -49,17 +49,7 @@ impl Default for Class {
     }
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
+shown_as_text!(Class);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,6 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
+
+use super::text::shown_as_text;
 
 /// A readable label of a runtime, kept with every lease so that an operator can see who holds it.
 ///
@@ -44,17 +46,7 @@ fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown-host".into())
 }
 
-impl fmt::Display for RuntimeLabel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for RuntimeLabel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
+shown_as_text!(RuntimeLabel);
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ mod name;
 mod namespace;
 mod setting;
 mod stamp;
+mod text;
 mod ttl;
 
 pub use acquisition::{AcquisitionId, AcquisitionIdError, RuntimeId};

@@ -1,6 +1,6 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use super::{Class, Namespace};
+use super::{Class, Namespace, text::shown_as_text};
 
 /// The name of a lock: 1 to 512 bytes of text, the same in every process that competes for it.
 ///
@@ -46,17 +46,7 @@ impl AsRef<str> for LockName {
     }
 }
 
-impl fmt::Display for LockName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for LockName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
+shown_as_text!(LockName);
 
 /// Why a text cannot name a lock, a class of locks, or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use super::NameError;
+use super::{NameError, text::shown_as_text};
 
 /// The prefix of every key and channel, so that several systems can share one Redis.
 ///
@@ -42,17 +42,7 @@ impl Default for Namespace {
     }
 }
 
-impl fmt::Display for Namespace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Namespace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
+shown_as_text!(Namespace);
 
 #[cfg(test)]
 mod tests {

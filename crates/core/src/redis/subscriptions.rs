@@ -5,18 +5,20 @@ use std::{
 
 use tokio::{runtime::Handle, task::AbortHandle};
 
-use super::subscriber::{Subscriber, subscribe};
+use super::{
+    dial::Dialer,
+    subscriber::{Subscriber, subscribe},
+};
 use crate::{
     clock::Clock,
     entropy::{Entropy, SystemEntropy},
-    redis::dial::Dialer,
     store::{Listener, StoreError},
     types::RuntimeId,
 };
 
 /// The subscriptions of a store: at most one for a runtime, each a task with a connection.
 #[derive(Debug)]
-pub(in crate::redis) struct Subscriptions {
+pub(super) struct Subscriptions {
     dialer: Arc<Dialer>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -30,11 +32,7 @@ struct Task(AbortHandle);
 
 impl Subscriptions {
     /// None yet; tasks and connections will live on the given tokio runtime.
-    pub(in crate::redis) fn new(
-        dialer: Arc<Dialer>,
-        clock: Arc<dyn Clock>,
-        runtime: Handle,
-    ) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
         let (entropy, tasks) = (Arc::new(SystemEntropy::new()), Mutex::default());
         Self { dialer, clock, entropy, runtime, tasks }
     }
@@ -48,17 +46,12 @@ impl Subscriptions {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection.
-    pub(in crate::redis) async fn check(&self, channel: &str) -> Result<(), StoreError> {
+    pub(super) async fn check(&self, channel: &str) -> Result<(), StoreError> {
         subscribe(&self.dialer, &*self.clock, channel, |_| Ok(())).await.map(drop)
     }
 
     /// Passes the messages on the channel of a runtime to a listener, from now on.
-    pub(in crate::redis) fn listen(
-        &self,
-        runtime: RuntimeId,
-        channel: String,
-        listener: Weak<dyn Listener>,
-    ) {
+    pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
         let subscriber = Subscriber {
             dialer: Arc::clone(&self.dialer),
             clock: Arc::clone(&self.clock),

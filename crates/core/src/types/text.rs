@@ -1,0 +1,18 @@
+/// Shows a type that is a text as that text; quoted in `Debug`.
+macro_rules! shown_as_text {
+    ($name:ident) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+    };
+}
+
+pub(super) use shown_as_text;
