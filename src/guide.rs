@@ -5,7 +5,7 @@
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
 //! - Operation: [`operations`], [`metrics`], [`monitoring`].
-//! - What is promised, and how it is known: [`guarantees`], [`fault_matrix`], [`reliability`],
+//! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
 //!   [`performance`], [`architecture`].
 
 /// Where the links of a page lead to in this documentation; the first definition of a link counts.
@@ -25,31 +25,31 @@ pages! {
     migrating = "docs/guides/migrating.md", "From rslock, Redlock crates and Redisson.";
     #[cfg(any(not(doctest), feature = "testing"))]
     testing = "docs/guides/testing.md", "Tests without a server, lost leases, virtual time.";
-    deadlocks = "docs/guides/deadlocks.md", "How tasks come to wait for each other, and several locks at once.";
+    deadlocks = "docs/guides/deadlocks.md", "How deadlocks arise, how to find them, and how to take several locks at once.";
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
     faq = "docs/guides/faq.md", "Questions, and when to use something else.";
 
-    duplicate_submission = "docs/guides/duplicate-submission.md", "Work that is done once, however often it is asked for.";
+    duplicate_submission = "docs/guides/duplicate-submission.md", "Work that is done once, even if a client asks for it several times.";
     scheduled_jobs = "docs/guides/scheduled-jobs.md", "A job that one instance of a fleet runs.";
     leader = "docs/guides/leader.md", "One instance leads, and another takes over.";
     #[cfg(any(not(doctest), feature = "postgres"))]
-    flash_sale = "docs/guides/flash-sale.md", "Few pieces, many buyers, and nothing sold twice.";
+    flash_sale = "docs/guides/flash-sale.md", "Many buyers, few pieces, and no piece sold twice.";
     #[cfg(any(not(doctest), feature = "postgres"))]
     orders_in_sequence = "docs/guides/orders-in-sequence.md", "The orders of each customer, one after another.";
 
     #[cfg(any(not(doctest), feature = "postgres"))]
-    postgres = "docs/guides/postgres.md", "Fenced writes in PostgreSQL, and what breaks them.";
+    postgres = "docs/guides/postgres.md", "Fenced writes in PostgreSQL, and mistakes that break them.";
     #[cfg(any(not(doctest), feature = "tower"))]
     http = "docs/guides/http.md", "Fences before an HTTP service, with a `tower` layer.";
     #[cfg(any(not(doctest), feature = "object-store"))]
     object_store = "docs/guides/object-store.md", "Fences on an object store.";
 
-    guarantees = "docs/guarantees.md", "Each promise, what it rests on, and what is not promised.";
-    operations = "docs/operations.md", "Server settings, rights, keys, what to look at, what it costs.";
+    guarantees = "docs/guarantees.md", "Each promise, why it holds, and what is not promised.";
+    operations = "docs/operations.md", "Server settings, rights, keys, costs, timeouts, and what to do when something is wrong.";
     metrics = "docs/metrics.md", "Every series with its labels and meaning.";
     monitoring = "docs/monitoring/README.md", "A dashboard, alert rules, and what to do about each alert.";
-    performance = "docs/performance.md", "What was measured, with date and machine.";
-    reliability = "docs/reliability.md", "The record run, and how to repeat it.";
-    fault_matrix = "docs/fault-matrix.md", "Every fault that is tested, and what was seen.";
+    performance = "docs/performance.md", "Measurements, each with its date and machine.";
+    reliability = "docs/reliability.md", "Results of the long test runs, and how to repeat them.";
+    fault_matrix = "docs/fault-matrix.md", "Every fault that is tested, the result, and the damage without the protection.";
     architecture = "docs/architecture.md", "The crates, and how a lock is acquired and handed over.";
 }
