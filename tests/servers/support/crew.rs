@@ -160,7 +160,7 @@ impl Finished {
         assert_eq!(summary.increments, summary.accepted as u64, "{summary:?}");
         assert!(summary.accepted > 0, "{summary:?}");
         format!(
-            "{} increments, none lost; {} stale writes refused; {} losses told",
+            "{} increments, none lost; {} stale writes refused; {} losses reported",
             summary.increments, summary.refused, summary.lost
         )
     }
@@ -181,7 +181,7 @@ impl Finished {
         let kinds = [
             ("stale writes accepted", count(|v| matches!(v, StaleWrite { .. }))),
             ("tokens given twice", count(|v| matches!(v, SharedToken { .. } | SharedWrite { .. }))),
-            ("tokens that fell", count(|v| matches!(v, TokenFell { .. }))),
+            ("tokens that were smaller than the last", count(|v| matches!(v, TokenFell { .. }))),
             ("increments lost", usize::try_from(lost.unwrap_or_default()).unwrap_or(usize::MAX)),
         ];
         let told = kinds.iter().filter(|(_, number)| *number > 0);

@@ -9,8 +9,8 @@ use crate::support::{child, matrix::Row, naive::NaiveLock, raw, wait};
 const ROW: Row = Row {
     id: "client-clock-steps",
     fault: "a holder's wall clock steps by an hour, forward and back",
-    right: "nothing happens: it renews on, under the same lease",
-    control: "a validity that is counted by the time of day",
+    right: "nothing happens: the same lease is renewed as before",
+    control: "a validity that is measured by the time of day",
 };
 
 pub(super) const ROLE: &str = "steps";
@@ -126,7 +126,7 @@ fn control() -> String {
         }
     });
     assert!(scene.ask().0, "the control noticed");
-    "after + 1 h it believes no more; after − 1 h, beside another".into()
+    "after + 1 h no belief; after − 1 h two believers".into()
 }
 
 /// The control's child: counts the validity of its lease by the time of day.

@@ -19,7 +19,7 @@ use crate::support::{
 const ROW: Row = Row {
     id: "server-clock-back",
     fault: "the server's clock steps back by an hour while locks are held",
-    right: "fences grow by one; holders work on; force-release frees what a dead one left",
+    right: "fences grow by one; holders go on; a force-release frees the lock of a dead holder",
     control: "fences that are the server's time",
 };
 

@@ -10,8 +10,8 @@ use crate::support::{matrix::Row, storage, wait};
 const ROW: Row = Row {
     id: "server-clock-back-after-loss",
     fault: "the server loses its data (FLUSHALL), and its clock steps back by an hour",
-    right: "what the runtime has seen keeps its fences growing, and it reports the regression",
-    control: "a runtime that has seen nothing",
+    right: "fences continue above the highest that the runtime has seen; the regression is reported",
+    control: "a runtime that has seen no fence before",
 };
 
 const TTL: Duration = Duration::from_secs(5);

@@ -10,9 +10,9 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "server-clock-forward",
-    fault: "the server's clock steps forward by an hour in a section: leases end there at once",
-    right: "the next holder gets a greater fence; the late write is refused; the loss is told",
-    control: "a storage that does not look at fences",
+    fault: "the server's clock steps forward by an hour during a hold: the lease ends there at once",
+    right: "the next holder gets a greater fence; the late write is refused; the holder learns of the loss",
+    control: "a storage that does not compare fences",
 };
 
 /// Much longer than the row takes: no lease runs out but by the step. One task in each process: a

@@ -16,8 +16,8 @@ use crate::support::{matrix::Row, naive::NaiveLock, raw, wait};
 const ROW: Row = Row {
     id: "server-clock-slews",
     fault: "the server's clock runs 0.6 % fast: leases end early there",
-    right: "belief ends before, by its margin of 1 %: no two believers",
-    control: "a validity counted from the reply, without a margin",
+    right: "belief ends earlier, by its margin of 1 %: never two believers",
+    control: "a validity that begins with the reply, without a margin",
 };
 
 const TTL: Duration = Duration::from_secs(2);

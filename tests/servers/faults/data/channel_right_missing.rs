@@ -8,9 +8,9 @@ use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "channel-right-missing",
-    fault: "the user loses the right to its channels: grants cannot be told",
-    right: "waiters go on by heartbeat, which a metric tells; a new runtime is refused",
-    control: "a waiter that waits for its message alone",
+    fault: "the user loses the right to its channels: no message about a grant can be sent",
+    right: "waiters get their grants by heartbeat, as a metric shows; a new runtime is refused",
+    control: "a waiter that waits only for its message",
 };
 
 #[test]

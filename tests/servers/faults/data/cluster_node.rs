@@ -6,8 +6,8 @@ use crate::support::{matrix::Row, patient};
 
 const ROW: Row = Row {
     id: "cluster-node",
-    fault: "the address is that of a node of a Redis Cluster, which redirects most names",
-    right: "connecting is refused, before a lock is asked for that another node has",
+    fault: "the address leads to a node of a Redis Cluster, which redirects most names",
+    right: "connect is refused, before a lock of another node is asked for",
     control: "none: a clear error is the protection",
 };
 

@@ -8,7 +8,7 @@ use crate::support::{matrix::Row, naive::NaiveLock, raw, wait};
 
 const ROW: Row = Row {
     id: "corrupt-counter",
-    fault: "the fence counter is no number, too large for one, or of another type",
+    fault: "the fence counter is not a number, is too large, or has another type",
     right: "acquires are refused before anything is written; a release ends its lease",
     control: "a script that writes the lease and then runs INCR",
 };

@@ -14,9 +14,9 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "corrupt-lease",
-    fault: "the key of a lease is of another type, of another layout, or without a time to live",
-    right: "an error names the lock at once, also to those who wait; nothing is overwritten",
-    control: "a script that looks at one field of the hash and waits for PTTL",
+    fault: "the key of a lease has another type, another layout, or no time to live",
+    right: "an error names the lock at once, also for waiters; nothing is overwritten",
+    control: "a script that reads one field of the hash and waits for PTTL",
 };
 
 #[test]
@@ -96,5 +96,5 @@ fn control() -> String {
     server.command(&["HSET", "persisted", "owner", "nobody who lives"]);
     let asks = 100;
     assert!((0..asks).all(|_| ask("persisted") == -1), "it knows for how long to wait");
-    format!("two hold what {holder} held; {asks} asks say wait for -1 ms")
+    format!("two processes hold what {holder} held; {asks} acquires are told to wait for -1 ms")
 }

@@ -6,9 +6,9 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "corrupt-queue",
-    fault: "the queue, or what is known of those who wait, is of another type",
-    right: "a release ends its lease; who waits is told which lock it is",
-    control: "a release that takes the next waiter first and then deletes the lease",
+    fault: "the queue, or the hash of the waiters, has another type",
+    right: "a release ends its lease; waiters get an error that names the lock",
+    control: "a release that first takes the next waiter and then deletes the lease",
 };
 
 #[test]
@@ -46,7 +46,7 @@ fn protected() -> String {
             }
         }
         assert_eq!(server.keys_without_ttl(), [""; 0]);
-        format!("{released} leases released, {released} waiters told")
+        format!("{released} leases released, {released} waiters got the error")
     })
 }
 

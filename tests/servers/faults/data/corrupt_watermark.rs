@@ -9,9 +9,9 @@ use crate::support::{matrix::Row, storage};
 
 const ROW: Row = Row {
     id: "corrupt-watermark",
-    fault: "the watermark of a gate is no stamp, or of another type",
-    right: "the gate refuses everybody with an error of its own; nothing is written",
-    control: "a gate that takes what is no number for none",
+    fault: "the watermark of a gate is not a stamp, or has another type",
+    right: "the gate refuses all writers with an error of its own; nothing is written",
+    control: "a gate that treats an invalid number as no watermark",
 };
 
 #[test]

@@ -9,8 +9,8 @@ use crate::support::{child, events, matrix::Row, wait};
 const ROW: Row = Row {
     id: "herd",
     fault: "200 tasks in each of 3 processes wait for one lock",
-    right: "a hand-over wakes one; few commands each; processes in turn, tasks in order",
-    control: "a lock that tells everybody, 40 tasks in each of 3 processes",
+    right: "a hand-over wakes one process and costs few commands; tasks are served in order",
+    control: "a lock that sends each message to all, 40 tasks in each of 3 processes",
 };
 
 #[test]

@@ -6,8 +6,8 @@ use crate::support::matrix::Row;
 
 const ROW: Row = Row {
     id: "holds-overflow",
-    fault: "the count of nested holds in Redis stands at its greatest number",
-    right: "the count in memory is what matters: the next one told is right again",
+    fault: "the count of nested holds in Redis is the greatest number",
+    right: "the count in memory decides: the next change writes the right count again",
     control: "HINCRBY 1 and HINCRBY -1",
 };
 

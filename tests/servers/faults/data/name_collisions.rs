@@ -7,8 +7,8 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "name-collisions",
-    fault: "names with braces, colons, suffixes of keys, unicode, and as long as can be",
-    right: "refused, or keys of their own for each lock, all of it in one cluster slot",
+    fault: "names with braces, colons, suffixes of keys, unicode, and of the greatest length",
+    right: "refused; or each lock has its own keys, all in one cluster slot",
     control: "the name is the key, the name with `:fence` the counter",
 };
 

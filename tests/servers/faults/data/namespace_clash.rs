@@ -8,9 +8,9 @@ use crate::support::{matrix::Row, naive::NaiveLock, patient, raw, wait};
 
 const ROW: Row = Row {
     id: "namespace-clash",
-    fault: "programs use one server, under namespaces and names that run into each other",
-    right: "locks of two namespaces, or of two databases, never meet, nor do their messages",
-    control: "keys that are namespace, colon and name",
+    fault: "programs share a server, with namespaces and names that are easily confused",
+    right: "locks and messages of two namespaces, or of two databases, stay separate",
+    control: "keys made of namespace, colon and name",
 };
 
 #[test]

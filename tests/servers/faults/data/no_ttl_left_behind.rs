@@ -11,9 +11,9 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "no-ttl-left-behind",
-    fault: "rights and memory come and go while processes work, again and again",
-    right: "no increment is lost, and no key of a lock is ever without a time to live",
-    control: "HSET and then PEXPIRE, under the same",
+    fault: "rights and memory are taken away and given back while processes work",
+    right: "no increment is lost, and each key of a lock always has a time to live",
+    control: "HSET and then PEXPIRE, under the same faults",
 };
 
 #[test]

@@ -7,9 +7,9 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "password-changed",
-    fault: "the password is changed and every connection closed, while 200 tasks ask",
-    right: "errors speak of the login and show no password; few dials; it goes on when changed back",
-    control: "a task that connects anew for each try",
+    fault: "the password is changed and all connections are closed, while 200 tasks ask",
+    right: "errors name the login and show no password; few dials; all works when it is changed back",
+    control: "a task that makes a connection for each try",
 };
 
 #[test]
@@ -59,7 +59,7 @@ fn protected() -> String {
         guard.release().await.expect("held to the end");
         use_lock(&others, "a").await;
         assert_eq!(server.keys_without_ttl(), [""; 0]);
-        format!("{told} of {ASKS} told of the login, {dials} connections; went on")
+        format!("{told} of {ASKS} errors name the login, {dials} connections; went on")
     })
 }
 
@@ -95,5 +95,5 @@ fn control() -> String {
     assert!((0..ASKS).all(|_| client.get_connection().is_err()), "it logs in");
     let dials = dialed() - before;
     assert!(dials >= ASKS as u64, "{dials} connections");
-    format!("{ASKS} asks make {dials} connections")
+    format!("{ASKS} acquires make {dials} connections")
 }

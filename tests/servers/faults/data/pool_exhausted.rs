@@ -15,8 +15,8 @@ use crate::support::{matrix::Row, raw, wait};
 
 const ROW: Row = Row {
     id: "pool-exhausted",
-    fault: "the only connection of a pool is kept by a call that is not answered (CLIENT PAUSE)",
-    right: "those behind it wait for as long as one call may take, then are told which it is",
+    fault: "the only connection of a pool is in use by a call without an answer (CLIENT PAUSE)",
+    right: "the calls behind it wait for one timeout, then fail with the cause",
     control: "one connection behind a mutex, without timeouts",
 };
 

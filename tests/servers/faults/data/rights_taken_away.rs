@@ -11,8 +11,8 @@ use crate::support::{matrix::Row, raw, wait};
 
 const ROW: Row = Row {
     id: "rights-taken-away",
-    fault: "in the midst of work the user loses the right to a command, or to its keys",
-    right: "errors say which rights to grant; leases end rightly; no key without a time to live",
+    fault: "during work the user loses the right to a command, or to its keys",
+    right: "errors name the missing rights; leases end as they should; each key has a time to live",
     control: "a script whose second write is denied",
 };
 

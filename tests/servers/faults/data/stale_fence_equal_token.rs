@@ -12,7 +12,7 @@ const ROW: Row = Row {
     id: "stale-fence-equal-token",
     fault: "a plain counter is lost: two leases have the same fence",
     right: "the gate compares the lease, too: the second one is refused",
-    control: "a gate that refuses what is less, and looks at numbers alone",
+    control: "a gate that compares only the numbers, and refuses only a smaller one",
 };
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support::matrix::Row;
 const ROW: Row = Row {
     id: "token-exhausted",
     fault: "the fence counter is at 2^53-1, the greatest number that a Lua number holds exactly",
-    right: "the last token is given once; then acquires are refused, releases go on",
+    right: "the last token is given once; then acquires are refused, releases work",
     control: "a script that adds one to a Lua number",
 };
 

@@ -13,7 +13,7 @@ const ROW: Row = Row {
     id: "ttl-out-of-range",
     fault: "a ttl of zero, of less than 100 ms, of more than a day, or of 2^63-1 ms",
     right: "the builder and the acquire refuse it, with the range; nothing is sent",
-    control: "a script that runs HSET and then PEXPIRE with whatever it is given",
+    control: "a script that runs HSET and then PEXPIRE with any value",
 };
 
 #[test]

@@ -9,8 +9,8 @@ use crate::support::{matrix::Row, storage, wait};
 
 const ROW: Row = Row {
     id: "watermark-in-same-redis-lost",
-    fault: "the server that has the lock, the data and the watermark loses it all (FLUSHALL)",
-    right: "a limit: the gate says First to the next; who calls advance first shuts stale holders out",
+    fault: "the server that has lock, data and watermark loses all of them (FLUSHALL)",
+    right: "a limit: the gate answers First to the next writer; advance shuts stale holders out",
     control: "the same gate, without advance",
 };
 
@@ -58,7 +58,7 @@ fn protected() -> String {
         // The one before finds out at its next command.
         assert!(stale.reenter().await.is_err());
         wait::soon("the loss is told", stale.lost()).await;
-        "told First; after advance 3 stale writes refused, 0 accepted".into()
+        "answered First; after advance 3 stale writes refused, 0 accepted".into()
     })
 }
 
@@ -69,6 +69,6 @@ fn control() -> String {
         assert_eq!(gate.set(KEY, "stale", stale.stamp()).await, Ok(Admitted::First));
         assert_eq!(server.query::<String>(&["GET", KEY]), "stale");
         assert!(stale.fence() < holder.fence());
-        "1 stale write accepted, and told as First".into()
+        "1 stale write accepted, and answered First".into()
     })
 }

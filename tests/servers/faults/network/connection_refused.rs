@@ -11,8 +11,8 @@ use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "connection-refused",
-    fault: "nobody listens at the server's address, at start and later",
-    right: "an error in bounded time says which server, which lock and what to do; then it goes on",
+    fault: "no server listens at the address, at start and later",
+    right: "an error in bounded time names server, lock and what to do; later all works",
     control: "",
 };
 

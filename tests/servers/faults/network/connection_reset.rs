@@ -13,7 +13,7 @@ use crate::support::matrix::Row;
 const ROW: Row = Row {
     id: "connection-reset",
     fault: "connections are reset (RST) before, during and after commands of every kind",
-    right: "whether a command ran is unknown: it is sent again on a new connection, and counts once",
+    right: "a command that may have run is sent again on a new connection, and counts once",
     control: "a retried HINCRBY",
 };
 

@@ -8,8 +8,8 @@ use crate::support::{matrix::Row, patient, raw, wait};
 
 const ROW: Row = Row {
     id: "half-open",
-    fault: "connections swallow everything in both directions and are not closed",
-    right: "commands end by their own deadlines; new connections renew the leases in time",
+    fault: "connections lose all data in both directions and are not closed",
+    right: "commands end at their own deadlines; new connections renew the leases in time",
     control: "a client without deadlines",
 };
 
@@ -71,5 +71,5 @@ fn control() -> String {
         assert_eq!(answer.expect("an answer"), "PONG");
     });
     until("all connections end", || net.proxy.counts().open == 0);
-    "no answer and no error while the hole is there".into()
+    "no answer and no error during the fault".into()
 }

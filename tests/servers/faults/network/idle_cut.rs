@@ -9,8 +9,8 @@ use crate::support::{matrix::Row, patient, raw};
 
 const ROW: Row = Row {
     id: "idle-cut",
-    fault: "idle connections are cut: by the server's `timeout`, CLIENT KILL, resets, and a restart",
-    right: "the next try is sent on a new connection; nobody sees an error",
+    fault: "idle connections are cut by the server's `timeout`, CLIENT KILL, resets, a restart",
+    right: "the next try is sent on a new connection; there is no error",
     control: "a connection that is kept until a command fails on it",
 };
 

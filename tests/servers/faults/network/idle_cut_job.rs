@@ -12,7 +12,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "idle-cut-job",
     fault: "the server closes idle connections (`timeout 1`) between the runs of a scheduled job",
-    right: "of three instances that try it with min_hold, one runs it every time; no error",
+    right: "three instances try it with min_hold: one runs it each time; no error",
     control: "SET NX on a connection that is kept until a command fails on it",
 };
 

@@ -11,8 +11,8 @@ use crate::support::matrix::Row;
 
 const ROW: Row = Row {
     id: "idle-cut-once",
-    fault: "the server closes idle connections (`timeout 1`) between jobs that are to run once each",
-    right: "of three instances that call once(..).run(..), one runs each job; no error",
+    fault: "the server closes idle connections (`timeout 1`) between jobs that must run once",
+    right: "three instances call once(..).run(..): one runs each job; no error",
     control: "SET NX on a connection that is kept until a command fails on it",
 };
 

@@ -14,8 +14,8 @@ use crate::support::{matrix::Row, patient, wait};
 const ROW: Row = Row {
     id: "late-duplicate-acquire",
     fault: "copies of acquires arrive again after the release",
-    right: "nobody else's lease changes; at worst the copy is a lease that nobody renews",
-    control: "a SETNX with an EXPIRE behind it",
+    right: "no other lease changes; at worst the copy becomes a lease that nobody renews",
+    control: "a SETNX followed by an EXPIRE",
 };
 
 #[test]

@@ -12,7 +12,7 @@ use crate::support::matrix::Row;
 const ROW: Row = Row {
     id: "late-duplicate-release",
     fault: "copies of releases arrive while others hold the lock",
-    right: "a release means one acquisition and one fence: no other lease ends",
+    right: "a release names one acquisition and one fence: no other lease ends",
     control: "a DEL",
 };
 

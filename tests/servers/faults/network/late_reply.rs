@@ -15,9 +15,9 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "late-reply",
-    fault: "replies to acquires and releases are later than the ttl",
-    right: "belief counts from before the request was sent: no two believe at once",
-    control: "validity counted from the reply",
+    fault: "replies to acquires and releases come later than the ttl",
+    right: "belief begins before the request is sent: never two believers",
+    control: "a validity that begins with the reply",
 };
 
 /// Longer than the ttl of the plans.

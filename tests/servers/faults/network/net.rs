@@ -93,7 +93,7 @@ pub(super) fn strictly_right(finished: &Finished) -> String {
     let history: History = events.into_iter().map(end).collect();
     let summary = history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
     finished.right();
-    format!("{} increments, none lost; {} losses told", summary.increments, summary.lost)
+    format!("{} increments, none lost; {} losses reported", summary.increments, summary.lost)
 }
 
 /// Blocks this thread until something holds.

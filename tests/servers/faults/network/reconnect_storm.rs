@@ -14,8 +14,8 @@ use crate::support::{child, matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "reconnect-storm",
-    fault: "all connections of 1,000 and more waiters are reset, and none is taken for a while",
-    right: "a runtime dials for all of its tasks, with pauses; all are served afterwards",
+    fault: "all connections of over 1,000 waiters are reset; for a while none is accepted",
+    right: "a runtime dials once for all its tasks, with pauses; all are served afterwards",
     control: "a connection for every waiter",
 };
 
@@ -99,7 +99,7 @@ fn control() -> String {
     let dials = || net.proxy.counts().refused;
     until("all have dialled", || dials() >= 1_000);
     let dials = dials();
-    format!("{dials} dials for one attempt of each")
+    format!("{dials} dials for one attempt each")
 }
 
 fn micros(duration: Duration) -> u64 {

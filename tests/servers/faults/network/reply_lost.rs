@@ -12,7 +12,7 @@ use crate::support::matrix::Row;
 
 const ROW: Row = Row {
     id: "reply-lost",
-    fault: "acquires, releases and renewals are executed, and their replies lost",
+    fault: "acquires, releases and renewals run, and their replies are lost",
     right: "the same command is sent again and gets the same answer; everything counts once",
     control: "a retried HINCRBY",
 };
@@ -47,5 +47,5 @@ fn control() -> String {
     let left = naive::count_up_and_down(&net.url());
     assert_eq!((net.proxy.struck(rule), left), (1, 1));
     assert!(!naive::set_nx(&net.url(), "lock", "other", "1000"));
-    "one acquire counted 2, still taken after its release".into()
+    "one acquire counted twice, still taken after its release".into()
 }

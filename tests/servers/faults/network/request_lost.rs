@@ -15,7 +15,7 @@ use crate::support::matrix::Row;
 const ROW: Row = Row {
     id: "request-lost",
     fault: "acquires, releases and renewals never arrive",
-    right: "they are sent again while there is time, and count once",
+    right: "they are sent again until their deadline, and count once",
     control: "a release that is sent once and not confirmed",
 };
 

@@ -9,7 +9,7 @@ use crate::support::matrix::Row;
 const ROW: Row = Row {
     id: "subscriber-killed",
     fault: "subscriptions are killed by the server and reset by the network, again and again",
-    right: "they are made anew; what was missed meanwhile is found by heartbeat",
+    right: "they are made anew; heartbeats find grants whose message was lost",
     control: "a waiter that does not subscribe again",
 };
 

@@ -8,8 +8,8 @@ use crate::support::matrix::Row;
 
 const ROW: Row = Row {
     id: "subscriber-lagging",
-    fault: "subscribers stand still until the server kills them for their full buffers",
-    right: "heartbeats go on meanwhile; what was published late is understood or ignored",
+    fault: "subscribers are stopped until the server disconnects them for full buffers",
+    right: "heartbeats go on; late messages are used or ignored",
     control: "a waiter that does not subscribe again",
 };
 

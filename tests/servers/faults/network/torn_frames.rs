@@ -16,9 +16,9 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "torn-frames",
-    fault: "every byte travels alone; some messages end in the middle",
-    right: "an answer is whole or none",
-    control: "a reader that takes what one read brings for a reply",
+    fault: "every byte is sent alone; some messages end in the middle",
+    right: "an answer is complete, or is no answer",
+    control: "a reader that treats the bytes of one read as a reply",
 };
 
 #[test]

@@ -9,8 +9,8 @@ use crate::support::{child, matrix::Row, naive::NaiveLock, raw, wait};
 const ROW: Row = Row {
     id: "acquire-cancelled",
     fault: "acquires of a contended lock are cancelled after 0 to 8 ms, in three processes",
-    right: "no lease and no place is left: the lock is free soon, long before the ttl",
-    control: "a naive acquire, cancelled before its answer: taken until the ttl",
+    right: "no lease and no place is left: the lock is free long before its ttl",
+    control: "a naive acquire that is cancelled before its answer",
 };
 
 pub(super) const ROLE: &str = "cancels";

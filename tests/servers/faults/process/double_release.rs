@@ -15,7 +15,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "double-release",
     fault: "a lock is released by its last holder after a pause, by strangers, and twice",
-    right: "every such release is told so, and changes nothing",
+    right: "each wrong release returns an error, and changes nothing",
     control: "a release that deletes the key (DEL)",
 };
 

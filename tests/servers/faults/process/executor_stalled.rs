@@ -10,9 +10,9 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "executor-stalled",
-    fault: "blocking code stalls a holder's only thread, renewals and all, for 2 ttl",
-    right: "at the first look after it the lease is lost; the write is refused",
-    control: "a storage that does not look at fences",
+    fault: "blocking code stalls a holder's only thread, which also renews, for 2 ttl",
+    right: "the first check after it shows the loss; the write is refused",
+    control: "a storage that does not compare fences",
 };
 
 const PLAN: Plan = Plan { processes: 2, ttl: Duration::from_millis(700), ..Plan::PROTECTED };

@@ -8,7 +8,7 @@ use crate::support::{child, matrix::Row, wait};
 const ROW: Row = Row {
     id: "executor-stalled-own-thread",
     fault: "blocking code stalls a holder's only thread past its ttl, while another waits",
-    right: "a runtime with a thread of its own renews all the same: the lease survives",
+    right: "a runtime with own_thread() goes on renewing: the lease survives",
     control: "renewals on the thread that is stalled",
 };
 

@@ -9,7 +9,7 @@ use crate::support::{child, matrix::Row, raw, wait};
 const ROW: Row = Row {
     id: "holder-killed",
     fault: "a holder is killed (SIGKILL); nothing is published when its lease runs out",
-    right: "the waiter looks again when the ttl ends, and gets the lock",
+    right: "the waiter asks again when the ttl ends, and gets the lock",
     control: "a waiter that only waits for a message",
 };
 

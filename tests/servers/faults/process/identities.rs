@@ -9,9 +9,9 @@ use crate::support::{child, matrix::Row, raw, wait};
 
 const ROW: Row = Row {
     id: "identities",
-    fault: "twelve processes of one host name, one service and, in their containers, one pid",
-    right: "each draws identities of its own: one of them holds the lock",
-    control: "an owner made of host name and pid, which re-enters the lock of its like",
+    fault: "twelve processes with the same host name, service and (in containers) pid",
+    right: "each draws its own identities: one of them holds the lock",
+    control: "an owner made of host name and pid, which re-enters the lock of another process",
 };
 
 pub(super) const ROLE: &str = "like-others";

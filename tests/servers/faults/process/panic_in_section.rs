@@ -49,7 +49,7 @@ fn control() -> String {
     scene::until_passed(&server, ends_at, SHORT);
     let now: Vec<String> = server.query(&["HGETALL", scene::LEASE]);
     assert_eq!(now, lease, "the control let go");
-    "still taken two ttl later, renewed for nobody".into()
+    "still taken two ttl later, and renewed".into()
 }
 
 /// The child: panics with the guard in its hands, and lives on.

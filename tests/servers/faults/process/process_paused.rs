@@ -10,8 +10,8 @@ use crate::support::{
 const ROW: Row = Row {
     id: "process-paused",
     fault: "two holders are stopped (SIGSTOP) between their read and their write, past their ttl",
-    right: "the next holder gets the lock; the late writes are refused; the losses are told",
-    control: "a storage that does not look at fences",
+    right: "the next holder gets the lock; the late writes are refused; the holders learn of the loss",
+    control: "a storage that does not compare fences",
 };
 
 const PLAN: Plan = Plan { ttl: Duration::from_millis(600), ..Plan::PROTECTED };

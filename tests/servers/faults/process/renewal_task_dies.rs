@@ -16,8 +16,8 @@ use crate::support::{matrix::Row, naive::NaiveLock, raw, storage, wait};
 const ROW: Row = Row {
     id: "renewal-task-dies",
     fault: "the tokio runtime that renews is dropped while another thread uses the guard",
-    right: "the loss is told at once; the late write is refused",
-    control: "a task that renews a naive lock, and nobody who looks after it",
+    right: "the holder learns of the loss at once; the late write is refused",
+    control: "a task that renews a naive lock, and is not watched",
 };
 
 const TTL: Duration = Duration::from_millis(1_200);

@@ -13,7 +13,7 @@ use crate::support::{child, matrix::Row, naive::NaiveLock, raw, wait};
 const ROW: Row = Row {
     id: "runtime-dropped",
     fault: "a tokio runtime is dropped with live guards inside and outside of its tasks",
-    right: "nothing panics or blocks; the guards say lost; the ttl frees the locks",
+    right: "nothing panics or blocks; the guards are lost; the ttl frees the locks",
     control: "a guard whose drop spawns its release",
 };
 

@@ -8,7 +8,7 @@ use crate::support::{child, matrix::Row, wait};
 const ROW: Row = Row {
     id: "shutdown-while-holding",
     fault: "a process shuts its runtime down and exits with live guards of four locks",
-    right: "the locks are released before the process ends, which says so",
+    right: "the locks are released before the process ends, and the report says so",
     control: "an exit without shutdown",
 };
 

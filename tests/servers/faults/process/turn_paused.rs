@@ -11,9 +11,9 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "turn-paused",
-    fault: "a process is stopped (SIGSTOP) in the midst of a turn of four tasks, past its ttl",
-    right: "its next tasks do not believe in the old turn: they get newer fences, in order",
-    control: "a storage that does not look at fences",
+    fault: "a process is stopped (SIGSTOP) during a turn of four tasks, past its ttl",
+    right: "its next tasks do not use the old turn: they get newer fences, in order",
+    control: "a storage that does not compare fences",
 };
 
 const PLAN: Plan = Plan { tasks: 4, ..Plan::PROTECTED };

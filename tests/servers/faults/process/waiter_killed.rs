@@ -8,8 +8,8 @@ use crate::support::{child, matrix::Row, raw, wait};
 const ROW: Row = Row {
     id: "waiter-killed",
     fault: "the waiter at the head of the queue is killed (SIGKILL)",
-    right: "it delays those behind it by its claim window at most",
-    control: "a list as the queue, which knows nothing of who lives",
+    right: "it delays the others by at most its claim window",
+    control: "a list as the queue, which does not know who is alive",
 };
 
 pub(super) const ROLE: &str = "naive-waiter";

@@ -9,7 +9,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "busy-script",
     fault: "an endless script keeps the server busy, until SCRIPT KILL",
-    right: "a clear error for who tries; who waits is served after; a held lease survives",
+    right: "a clear error for tries; waiters are served afterwards; a held lease survives",
     control: "a lock that fails at the first error",
 };
 

@@ -10,7 +10,7 @@ use crate::support::{
 const ROW: Row = Row {
     id: "eviction",
     fault: "a full server evicts the lease of a holder, and then the counter (allkeys-random)",
-    right: "the loss is told, the late write refused; tokens grow",
+    right: "the holder learns of the loss; the late write is refused; tokens grow",
     control: "a plain counter",
 };
 

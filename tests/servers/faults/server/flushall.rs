@@ -8,8 +8,8 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "flushall",
-    fault: "FLUSHALL while a holder stands between its read and its write",
-    right: "the loss is told, the late write refused; tokens grow",
+    fault: "FLUSHALL while a holder is between its read and its write",
+    right: "the holder learns of the loss; the late write is refused; tokens grow",
     control: "a plain counter",
 };
 

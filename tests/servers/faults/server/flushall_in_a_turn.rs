@@ -8,8 +8,8 @@ use crate::support::{crew::Crew, matrix::Row};
 const ROW: Row = Row {
     id: "flushall-in-a-turn",
     fault: "FLUSHALL in the middle of turns of several tasks",
-    right: "what such a turn hands on is refused where newer tokens were; tasks are told",
-    control: "a storage that does not look at fences",
+    right: "leases of such a turn are refused after newer tokens; their tasks learn of the loss",
+    control: "a storage that does not compare fences",
 };
 
 /// How often the data goes while everybody works.

@@ -12,8 +12,8 @@ use crate::support::{
 const ROW: Row = Row {
     id: "force-release-in-a-turn",
     fault: "an operator ends turns of several tasks by force",
-    right: "the holder is told, its late write refused; waiting tasks are served later",
-    control: "a storage that does not look at fences",
+    right: "the holder learns of it; its late write is refused; waiting tasks are served later",
+    control: "a storage that does not compare fences",
 };
 
 /// How often turns are ended while everybody works.

@@ -9,7 +9,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "loading",
     fault: "the server starts again and loads 5,000 keys slowly",
-    right: "a clear error for who tries; who waits gets the lock when it has loaded",
+    right: "a clear error for tries; waiters get the lock when the data is loaded",
     control: "a lock that fails at the first error",
 };
 

@@ -11,8 +11,8 @@ use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "max-clients",
-    fault: "a crowd takes every connection that the server allows (maxclients)",
-    right: "a clear error for who connects; held leases go on; works when the crowd has gone",
+    fault: "other clients use all connections that the server allows (maxclients)",
+    right: "a clear error for new connections; held leases go on; works when the others are gone",
     control: "none: a clear error is the protection",
 };
 

@@ -57,7 +57,7 @@ pub(super) fn right(finished: &Finished) -> String {
     assert!(summary.refused > 0 && summary.lost > 0, "{summary:?}");
     let (increments, refused, lost) = (summary.increments, summary.refused, summary.lost);
     format!(
-        "{increments} increments, none lost; {refused} stale writes refused; {lost} losses told"
+        "{increments} increments, none lost; {refused} stale writes refused; {lost} losses reported"
     )
 }
 

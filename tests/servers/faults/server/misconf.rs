@@ -8,7 +8,7 @@ use crate::support::matrix::Row;
 
 const ROW: Row = Row {
     id: "misconf",
-    fault: "the server cannot save its snapshot, and takes no writes",
+    fault: "the server cannot save its snapshot, and accepts no writes",
     right: "a clear error; nothing is written; free afterwards",
     control: "none: a clear error is the protection",
 };

@@ -11,8 +11,8 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "no-replicas",
-    fault: "the master has lost its replicas, and takes no writes (min-replicas-to-write)",
-    right: "a clear error; nothing is written; what was held is lost; free afterwards",
+    fault: "the master has lost its replicas, and accepts no writes (min-replicas-to-write)",
+    right: "a clear error; nothing is written; held leases are lost; free afterwards",
     control: "none: a clear error is the protection",
 };
 

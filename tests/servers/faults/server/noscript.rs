@@ -11,8 +11,8 @@ use crate::support::{
 const ROW: Row = Row {
     id: "noscript",
     fault: "SCRIPT FLUSH between calls and during them",
-    right: "nobody sees an error; scripts are sent again",
-    control: "a client that knows scripts by their digest alone",
+    right: "there is no error; scripts are sent again",
+    control: "a client that sends only the digest of a script",
 };
 
 /// Renewals have time on a busy machine.

@@ -11,9 +11,9 @@ use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "out-of-memory",
-    fault: "the server is full (noeviction) while somebody holds",
-    right: "a clear error for who acquires; renewal, re-entry and release go on",
-    control: "a release script that notes who released before it deletes",
+    fault: "the server is out of memory (noeviction) while a lease is held",
+    right: "a clear error for acquires; renewal, re-entry and release work",
+    control: "a release script that writes the releaser's name before it deletes",
 };
 
 const TTL: Duration = Duration::from_secs(2);

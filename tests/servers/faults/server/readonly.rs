@@ -8,9 +8,9 @@ use crate::support::{matrix::Row, naive::NaiveLock, raw};
 
 const ROW: Row = Row {
     id: "readonly",
-    fault: "the master is demoted, and later the address leads to its successor",
+    fault: "the master becomes a replica, and later the address leads to the new master",
     right: "a clear error until then; connections are made anew; lease and fences go on",
-    control: "a connection that is kept for as long as it answers",
+    control: "a connection that is kept as long as it answers",
 };
 
 const TTL: Duration = Duration::from_secs(20);

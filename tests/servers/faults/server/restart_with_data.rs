@@ -10,9 +10,9 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "restart-with-data",
-    fault: "the server is killed and starts with its append-only file, while somebody holds",
-    right: "the held lease survives, fences go on, nobody loses",
-    control: "a server without persistence, and nobody who looks at fences",
+    fault: "the server is killed and starts with its append-only file, while a lease is held",
+    right: "the held lease survives, fences go on, no lease is lost",
+    control: "a server without persistence, and a storage that does not compare fences",
 };
 
 /// Much longer than a restart takes.

@@ -15,8 +15,8 @@ use crate::support::{
 
 const ROW: Row = Row {
     id: "server-paused",
-    fault: "the server is stopped (SIGSTOP) past the ttl while somebody holds",
-    right: "every call ends while it stands still; no two believe; work goes on after",
+    fault: "the server is stopped (SIGSTOP) past the ttl while a lease is held",
+    right: "every call ends during the stop; never two believers; work goes on afterwards",
     control: "a client without deadlines",
 };
 

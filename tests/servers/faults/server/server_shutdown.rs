@@ -9,7 +9,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "server-shutdown",
     fault: "SHUTDOWN NOSAVE while processes wait, and a start without data",
-    right: "who cannot wait is told why; everybody else is served after; the loss is told",
+    right: "tries get a clear error; waiters are served afterwards; the holder learns of the loss",
     control: "a connection that is never made anew",
 };
 
@@ -75,7 +75,7 @@ fn protected() -> String {
         scene::until("the lock is free", || {
             !server.query::<bool>(&["EXISTS", "leasehold:{a}:lease"])
         });
-        format!("a clear error, a loss told, {} waiters served", RUNTIMES * TASKS)
+        format!("a clear error, a loss reported, {} waiters served", RUNTIMES * TASKS)
     })
 }
 

@@ -14,8 +14,8 @@ use crate::support::{
 const ROW: Row = Row {
     id: "slow-server",
     fault: "the server sleeps again and again, each time shorter than the ttl",
-    right: "leases survive, nobody loses; renewals do not stand behind other calls",
-    control: "validity counted from the reply",
+    right: "leases survive; renewals do not wait behind other calls",
+    control: "a validity that begins with the reply",
 };
 
 const TTL: Duration = Duration::from_secs(4);
@@ -43,7 +43,9 @@ fn protected() -> String {
     let summary = finished.history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
     assert_eq!((summary.lost, summary.refused), (0, 0), "{summary:?}");
     scene::leaves_nothing(&server);
-    format!("{LEASES} leases and that of a crew survived {CALLS} calls piled up in 2 naps")
+    format!(
+        "{LEASES} leases and those of other tasks survived {CALLS} calls that waited in 2 pauses"
+    )
 }
 
 /// Two naps, behind which calls pile up, while leases are held.
