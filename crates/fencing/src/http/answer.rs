@@ -1,17 +1,14 @@
 use http::{HeaderValue, Response, header};
-use http_body_util::{Either, Full};
 use leasehold_core::Stamp;
 
 use super::{
+    body::FencedBody,
     headers::{HeaderError, read_stamp},
     json::Object,
     name::Unnamed,
     problem::Problem,
 };
 use crate::error::{GateError, StaleFence};
-
-/// The body of an answer: the service's own, or that of a refusal.
-pub type FencedBody<B> = Either<B, Full<<B as http_body::Body>::Data>>;
 
 /// An answer of the layer instead of one of the service.
 #[derive(Debug)]
@@ -128,8 +125,7 @@ impl Answer {
         B: http_body::Body,
         B::Data: From<String>,
     {
-        let body = Full::new(B::Data::from(self.body()));
-        let mut response = Response::new(Either::Right(body));
+        let mut response = Response::new(FencedBody::of_refusal(self.body()));
         *response.status_mut() = self.problem.status();
         let headers = response.headers_mut();
         let problem_json = HeaderValue::from_static("application/problem+json");

@@ -11,6 +11,7 @@
 //! as well, with the [`Fenced`] that the handler finds in the request's extensions.
 
 mod answer;
+mod body;
 mod fenced;
 mod headers;
 mod json;
@@ -23,7 +24,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-pub use answer::FencedBody;
+pub use body::FencedBody;
 pub use fenced::Fenced;
 pub use headers::{FENCE, HeaderError, LEASE, put_stamp, read_stamp};
 pub use layer::FenceLayer;

@@ -7,16 +7,10 @@ use std::{
 };
 
 use http::{Request, Response};
-use http_body_util::Either;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{
-    answer::{Answer, FencedBody},
-    fenced::Fenced,
-    lane::NoPlace,
-    layer::FenceLayer,
-};
+use super::{answer::Answer, body::FencedBody, fenced::Fenced, lane::NoPlace, layer::FenceLayer};
 
 /// The future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
@@ -85,7 +79,7 @@ where
         Ok(None) => {
             poll_fn(|cx| inner.poll_ready(cx)).await?;
             let answer = inner.call(Request::from_parts(parts, body)).await;
-            return answer.map(|response| response.map(Either::Left));
+            return answer.map(|response| response.map(FencedBody::of_service));
         }
         Err(unnamed) => return Ok(Answer::unnamed(&unnamed).into_response()),
     };
@@ -136,5 +130,5 @@ where
     // The future of the service is dropped before the place, here and when this future is dropped
     // or unwinds: only then is the resource free.
     drop(place);
-    answer.map(|response| response.map(Either::Left))
+    answer.map(|response| response.map(FencedBody::of_service))
 }
