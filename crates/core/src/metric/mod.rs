@@ -3,12 +3,13 @@
 //! Nothing is allocated while no recorder is installed, and a recorder that is installed late
 //! sees everything from then on: keys are built once, handles are not kept.
 
+mod describe;
 pub mod names;
 mod registry;
 mod series;
 mod since;
 
-pub use names::{buckets, describe_metrics};
+pub use describe::{buckets, describe_metrics};
 pub use registry::Metrics;
 pub use series::{
     AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, ReleaseOutcome, ReleaseVia, RenewalOutcome,

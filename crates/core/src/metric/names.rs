@@ -1,9 +1,9 @@
 //! The names of all metrics.
 
-use metrics::{KeyName, Unit, with_recorder};
+use metrics::Unit;
 
 /// What kind of metric a name is; a histogram has the upper bounds of its buckets.
-enum Kind {
+pub(super) enum Kind {
     Counter,
     Gauge,
     Histogram(&'static [f64]),
@@ -29,7 +29,7 @@ macro_rules! metrics {
         )+
 
         /// Every metric: its name, kind, unit and description.
-        const ALL: &[(&str, Kind, Unit, &str)] = &[$(($name, $kind $(($bounds))?, Unit::$unit, $meaning),)+];
+        pub(super) const ALL: &[(&str, Kind, Unit, &str)] = &[$(($name, $kind $(($bounds))?, Unit::$unit, $meaning),)+];
     };
 }
 
@@ -104,36 +104,3 @@ const HANDOVER: &[f64] = &[
 ];
 const POSITION: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0, 4096.0];
 const TURN: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1024.0];
-
-/// Tells the installed recorder the unit and meaning of every metric.
-///
-/// The watchdog repeats this every few seconds, so that a recorder that is installed late learns it
-/// too. Call it yourself to have the descriptions at once.
-pub fn describe_metrics() {
-    with_recorder(|recorder| {
-        for (name, kind, unit, meaning) in ALL {
-            let (name, unit, meaning) = (KeyName::from(*name), Some(*unit), (*meaning).into());
-            match kind {
-                Counter => recorder.describe_counter(name, unit, meaning),
-                Gauge => recorder.describe_gauge(name, unit, meaning),
-                Histogram(_) => recorder.describe_histogram(name, unit, meaning),
-            }
-        }
-    });
-}
-
-/// The name of every histogram, and the upper bounds of the buckets that fit it, in its unit.
-///
-/// ```
-/// # use leasehold_core::metric;
-/// for (name, bounds) in metric::buckets() {
-///     // PrometheusBuilder::set_buckets_for_metric(Matcher::Full(name.into()), bounds)
-///     assert!(name.starts_with("leasehold_") && bounds.is_sorted());
-/// }
-/// ```
-pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
-    ALL.iter().filter_map(|(name, kind, ..)| match kind {
-        Histogram(bounds) => Some((*name, *bounds)),
-        Counter | Gauge => None,
-    })
-}

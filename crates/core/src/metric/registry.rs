@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{
-    names::describe_metrics,
+    describe::describe_metrics,
     series::{ClassMetrics, StoreMetrics},
 };
 use crate::{clock::Instant, types::Class};

@@ -1,4 +1,7 @@
-use std::sync::Weak;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Weak,
+};
 
 use redis::{Cmd, Value};
 
@@ -7,7 +10,7 @@ use super::{
     lane::Lane,
     script::{Call, millis, watermark},
     scripts,
-    store::{RedisStore, lane_number},
+    store::RedisStore,
 };
 use crate::{
     clock::Instant,
@@ -204,4 +207,14 @@ impl RedisStore {
     pub(super) fn retention_millis(&self) -> u64 {
         self.fencing.retention_millis()
     }
+}
+
+/// The number of the lane that a name is pinned to.
+pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
+    if lanes == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

@@ -1,11 +1,9 @@
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
 use super::{
+    commands::lane_number,
     config::RedisConfig,
     dial::Dialer,
     lane::Lane,
@@ -121,14 +119,4 @@ impl RedisStore {
     pub fn pool(&self) -> &RedisPool {
         &self.pool
     }
-}
-
-/// The number of the lane that a name is pinned to.
-pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
-    if lanes == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

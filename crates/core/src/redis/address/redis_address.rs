@@ -33,7 +33,7 @@ impl RedisAddress {
     /// [`AddressError`] when it is not understood, or needs a feature that is not enabled.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let url = url.trim();
-        let shown = spelling::check(url)?;
+        let shown = spelling::check(url, cfg!(feature = "tls"))?;
         // The detail of an error may repeat parts of the URL, so only its category is told.
         let info = url.into_connection_info().map_err(|error| {
             const USUAL: &str = "write redis://[user:password@]host[:port][/database]";
@@ -296,11 +296,10 @@ mod tests {
         assert_eq!(error.part(), AddressPart::Database);
     }
 
-    #[cfg(not(feature = "tls"))]
     #[test]
     fn tls_without_the_feature_says_what_to_write() {
         for url in ["rediss://h", "valkeys://h"] {
-            let error = RedisAddress::parse(url).unwrap_err();
+            let error = spelling::check(url, false).unwrap_err();
             assert_eq!(error.part(), AddressPart::Tls);
             let error = error.to_string();
             assert!(error.contains("`tls`") && error.contains("Cargo.toml"), "{error}");

@@ -14,20 +14,20 @@ pub(super) const ENABLE_TLS: &str = concat!(
 /// A fault: the part, how to show the address, what is wrong, and what to do.
 type Fault = (AddressPart, String, String, String);
 
-/// Checks a text and tells how to show it.
-pub(super) fn check(text: &str) -> Result<String, AddressError> {
+/// Checks a text and tells how to show it. `has_tls` says whether the feature `tls` is enabled.
+pub(super) fn check(text: &str, has_tls: bool) -> Result<String, AddressError> {
     let checked = match text.split_once("://") {
         _ if text.is_empty() => Err(empty()),
         None => Err(no_scheme(text)),
-        Some((scheme, rest)) => of_scheme(&scheme.to_ascii_lowercase(), rest),
+        Some((scheme, rest)) => of_scheme(&scheme.to_ascii_lowercase(), rest, has_tls),
     };
     checked.map_err(|(part, shown, what, remedy)| AddressError::new(part, shown, what, remedy))
 }
 
-fn of_scheme(scheme: &str, rest: &str) -> Result<String, Fault> {
+fn of_scheme(scheme: &str, rest: &str, has_tls: bool) -> Result<String, Fault> {
     match scheme {
         "redis" | "valkey" => over_tcp("redis", rest),
-        "rediss" | "valkeys" if cfg!(not(feature = "tls")) => {
+        "rediss" | "valkeys" if !has_tls => {
             let shown = format!("rediss://{}", host_alone(rest));
             Err((AddressPart::Tls, shown, NO_TLS.into(), ENABLE_TLS.into()))
         }
