@@ -103,18 +103,12 @@ struct Competitor {
 
 impl Competitor {
     async fn run(mut self) {
-        while !self.exists("enough").await {
+        while !raw::exists(&mut self.raw, "enough").await {
             let (worker, asked_at) = (self.worker, SystemClock.now());
             let guard = self.lock.acquire().wait_forever().await.expect("a lease");
-            let (lease, fence, granted_at) = (guard.id(), guard.fence(), SystemClock.now());
-            events::tell(Event::Granted { worker, fence, lease, asked_at, granted_at });
-            believe(&guard);
+            events::tell_granted(worker, &guard, asked_at);
             self.increment(&guard).await;
-            let at = SystemClock.now();
-            events::tell(match guard.release().await {
-                Ok(_) => Event::Released { lease, at },
-                Err(_) => Event::Lost { lease, at: SystemClock.now() },
-            });
+            events::release(guard).await;
         }
     }
 
@@ -127,14 +121,14 @@ impl Competitor {
         }
         let read = redis::cmd("GET").arg(VALUE).query_async::<Option<u64>>(&mut self.raw).await;
         let read = read.expect("an answer").unwrap_or_default();
-        if self.exists(&self.pause.clone()).await {
+        if raw::exists(&mut self.raw, &self.pause).await {
             println!("read {read}");
-            while self.exists(&self.pause.clone()).await {
+            while raw::exists(&mut self.raw, &self.pause).await {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             println!("went on");
         }
-        believe(guard);
+        events::tell_believed(guard);
         let (fence, lease, at) = (guard.fence(), guard.id(), SystemClock.now());
         let order = self.write(read + 1, guard).await;
         let accepted = order.is_some();
@@ -158,18 +152,5 @@ impl Competitor {
             Err(GateError::Stale(_)) => None,
             other => panic!("{other:?}"),
         }
-    }
-
-    async fn exists(&mut self, key: &str) -> bool {
-        let exists = redis::cmd("EXISTS").arg(key).query_async(&mut self.raw).await;
-        exists.expect("an answer")
-    }
-}
-
-/// Tells until when the holder believes, if it still does.
-fn believe(guard: &Guard) {
-    let (now, left) = (SystemClock.now(), guard.remaining());
-    if !left.is_zero() {
-        events::tell(Event::BelievedUntil { lease: guard.id(), until: now + left });
     }
 }

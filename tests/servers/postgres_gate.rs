@@ -162,19 +162,13 @@ struct Competitor {
 
 impl Competitor {
     async fn run(mut self) {
-        while !self.exists("enough").await {
+        while !raw::exists(&mut self.raw, "enough").await {
             let (worker, asked_at) = (self.worker, SystemClock.now());
             // A ttl this short is over now and then before a busy machine has answered.
             let Ok(guard) = self.lock.acquire().wait_forever().await else { continue };
-            let (lease, fence, granted_at) = (guard.id(), guard.fence(), SystemClock.now());
-            events::tell(Event::Granted { worker, fence, lease, asked_at, granted_at });
-            believe(&guard);
+            events::tell_granted(worker, &guard, asked_at);
             self.increment(&guard).await;
-            let at = SystemClock.now();
-            events::tell(match guard.release().await {
-                Ok(_) => Event::Released { lease, at },
-                Err(_) => Event::Lost { lease, at: SystemClock.now() },
-            });
+            events::release(guard).await;
         }
     }
 
@@ -188,14 +182,14 @@ impl Competitor {
             }
         }
         let read: i64 = sqlx::query_scalar(READ).fetch_one(&self.pool).await.expect("a value");
-        let pauses = self.exists(&self.pause.clone()).await;
+        let pauses = raw::exists(&mut self.raw, &self.pause).await;
         if pauses {
             println!("read {read}");
-            while self.exists(&self.pause.clone()).await {
+            while raw::exists(&mut self.raw, &self.pause).await {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         }
-        believe(guard);
+        events::tell_believed(guard);
         let (fence, lease, at) = (guard.fence(), guard.id(), SystemClock.now());
         let order = self.write(read + 1, guard).await;
         let accepted = order.is_some();
@@ -223,18 +217,5 @@ impl Competitor {
         let place: i64 = write.fetch_one(&mut *tx).await.expect("a place");
         tx.commit().await.expect("a commit");
         Some(u64::try_from(place).expect("a place"))
-    }
-
-    async fn exists(&mut self, key: &str) -> bool {
-        let exists = redis::cmd("EXISTS").arg(key).query_async(&mut self.raw).await;
-        exists.expect("an answer")
-    }
-}
-
-/// Tells until when the holder believes, if it still does.
-fn believe(guard: &Guard) {
-    let (now, left) = (SystemClock.now(), guard.remaining());
-    if !left.is_zero() {
-        events::tell(Event::BelievedUntil { lease: guard.id(), until: now + left });
     }
 }

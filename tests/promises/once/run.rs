@@ -1,17 +1,29 @@
-use std::io;
+use std::{future::pending, io};
 
 use leasehold::{
-    Acquire, Lease,
+    Acquire, Lease, LockRuntime,
     error::{AcquireError, RunOnceError},
     once::{OnceOutcome, Progress},
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
+use tokio::task::JoinHandle;
 
 use super::words::{NAME, duplicate, first, submission};
 use crate::support::{World, millis, on_every_store, secs};
 
 fn broken() -> io::Error {
     io::Error::other("the card was refused")
+}
+
+/// A run that does not end by itself, once it has begun.
+async fn endless_run(
+    world: &World,
+    locks: &LockRuntime,
+) -> JoinHandle<Result<OnceOutcome<()>, RunOnceError<io::Error>>> {
+    let submission = submission(locks);
+    let task = tokio::spawn(async move { submission.run(|_| pending::<io::Result<()>>()).await });
+    world.until("it runs", async || world.holder(NAME).await.is_some()).await;
+    task
 }
 
 on_every_store! {
@@ -50,13 +62,7 @@ on_every_store! {
     /// A client that hangs up cancels its request.
     async fn a_cancelled_run_opens_the_door(world: World) {
         let locks = world.runtime(1);
-        let task = tokio::spawn({
-            let submission = submission(&locks);
-            async move {
-                submission.run(|_| std::future::pending::<io::Result<()>>()).await
-            }
-        });
-        world.until("it runs", async || world.holder(NAME).await.is_some()).await;
+        let task = endless_run(&world, &locks).await;
         task.abort();
         assert!(task.await.unwrap_err().is_cancelled());
         world.until_free(NAME).await;
@@ -66,13 +72,7 @@ on_every_store! {
     /// The future is dropped where it stands.
     async fn a_run_whose_lease_is_lost_is_stopped(world: World) {
         let locks = world.runtime(1);
-        let task = tokio::spawn({
-            let submission = submission(&locks);
-            async move {
-                submission.run(|_| std::future::pending::<io::Result<()>>()).await
-            }
-        });
-        world.until("it runs", async || world.holder(NAME).await.is_some()).await;
+        let task = endless_run(&world, &locks).await;
         locks.force_release(NAME).await.unwrap();
         world.until("it is stopped", async || task.is_finished()).await;
         let ended = task.await.unwrap();

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Guard, error::AcquireError};
+use leasehold::{Guard, LockRuntime, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Gate, ManualClock, Rule};
 
 use crate::support::{TimerlessClock, World, lock};
@@ -46,6 +46,16 @@ fn poll(task: &mut Acquiring, waker: &Waker) -> Poll<Result<Guard, AcquireError>
     task.as_mut().poll(&mut Context::from_waker(waker))
 }
 
+/// A lock that is held, and a task that waits for it: its waker has the last reference to another one.
+async fn held_and_waited_for(locks: &LockRuntime) -> (Guard, Acquiring) {
+    let held = lock(locks).acquire().await.unwrap();
+    let mut other = lock(locks).acquire().into_future();
+    assert!(poll(&mut other, Waker::noop()).is_pending());
+    let mut waiting = lock(locks).acquire().into_future();
+    assert!(poll(&mut waiting, &waker_of(Some(other))).is_pending());
+    (held, waiting)
+}
+
 /// Runs a scene on a thread of its own, which must end.
 fn ends(what: &'static str, scene: impl AsyncFnOnce() + Send + 'static) {
     let (tell, told) = mpsc::channel();
@@ -62,11 +72,7 @@ fn a_waker_that_is_replaced_is_dropped_outside_of_every_lock() {
     ends("replaced", async || {
         let world = world();
         let locks = world.runtime(1);
-        let held = lock(&locks).acquire().await.unwrap();
-        let mut other = lock(&locks).acquire().into_future();
-        assert!(poll(&mut other, Waker::noop()).is_pending());
-        let mut waiting = lock(&locks).acquire().into_future();
-        assert!(poll(&mut waiting, &waker_of(Some(other))).is_pending());
+        let (held, mut waiting) = held_and_waited_for(&locks).await;
         // The waker before goes, and the task with it.
         assert!(poll(&mut waiting, Waker::noop()).is_pending());
         assert_eq!(locks.footprint().waiting, 1);
@@ -79,11 +85,7 @@ fn the_waker_of_a_task_that_leaves_is_dropped_outside_of_every_lock() {
     ends("leaves", async || {
         let world = world();
         let locks = world.runtime(1);
-        let held = lock(&locks).acquire().await.unwrap();
-        let mut other = lock(&locks).acquire().into_future();
-        assert!(poll(&mut other, Waker::noop()).is_pending());
-        let mut waiting = lock(&locks).acquire().into_future();
-        assert!(poll(&mut waiting, &waker_of(Some(other))).is_pending());
+        let (held, waiting) = held_and_waited_for(&locks).await;
         drop(waiting);
         assert_eq!(locks.footprint().waiting, 0);
         held.release().await.unwrap();

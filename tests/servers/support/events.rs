@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeMap, fmt::Debug, str::FromStr, time::Duration};
 
-use leasehold::time::Instant;
-use leasehold_testkit::Event;
+use leasehold::{
+    Guard,
+    time::{Clock, Instant, SystemClock},
+};
+use leasehold_testkit::{Event, history::Worker};
 
 /// What begins the line of an event.
 pub(crate) const PREFIX: &str = "event ";
@@ -13,6 +16,30 @@ const OF: &str = "of ";
 /// Prints an event for the parent to read.
 pub(crate) fn tell(event: Event) {
     println!("{PREFIX}{}", line(event));
+}
+
+/// Tells of a grant, and until when its holder believes.
+pub(crate) fn tell_granted(worker: Worker, guard: &Guard, asked_at: Instant) {
+    let (fence, lease, granted_at) = (guard.fence(), guard.id(), SystemClock.now());
+    tell(Event::Granted { worker, fence, lease, asked_at, granted_at });
+    tell_believed(guard);
+}
+
+/// Tells until when a holder believes, if it still does.
+pub(crate) fn tell_believed(guard: &Guard) {
+    let (now, left) = (SystemClock.now(), guard.remaining());
+    if !left.is_zero() {
+        tell(Event::BelievedUntil { lease: guard.id(), until: now + left });
+    }
+}
+
+/// Gives a lease back, and tells how it ended.
+pub(crate) async fn release(guard: Guard) {
+    let (lease, at) = (guard.id(), SystemClock.now());
+    tell(match guard.release().await {
+        Ok(_) => Event::Released { lease, at },
+        Err(_) => Event::Lost { lease, at: SystemClock.now() },
+    });
 }
 
 /// Prints an event of one of several locks for the parent to read.

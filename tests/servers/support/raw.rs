@@ -2,6 +2,11 @@
 
 use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 
+/// Whether a key exists.
+pub(crate) async fn exists(raw: &mut MultiplexedConnection, key: &str) -> bool {
+    redis::cmd("EXISTS").arg(key).query_async(raw).await.expect("an answer")
+}
+
 /// Connects; answers may take their time.
 pub(crate) async fn connect(url: &str) -> MultiplexedConnection {
     let client = Client::open(url).expect("an address");

@@ -9,9 +9,11 @@ use leasehold_core::{
 
 use super::{
     Answer,
+    effects::{Effects, Outgoing},
+    env::Env,
     phase::{Phase, Turn},
     place::Unanswered,
-    state::{Cohort, Effects, Env, Outgoing},
+    state::Cohort,
 };
 
 /// With less belief left than this a grant is confirmed before any task enters.

@@ -11,10 +11,12 @@ use crate::release::rest;
 
 use super::{
     Answer,
+    effects::{Effects, NextPlace, Outgoing, TurnId, TurnRelease},
+    env::Env,
     grant::grant_of,
     phase::{Phase, Releasing},
     place::Place,
-    state::{Cohort, Effects, Env, NextPlace, Outgoing, TurnId, TurnRelease},
+    state::Cohort,
 };
 
 /// What becomes of a turn when a lease of it is released.

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
 use super::{
+    effects::{Effects, Outgoing},
+    env::Env,
     phase::Phase,
     place::Beat,
-    state::{Cohort, Effects, Env, Outgoing},
+    state::Cohort,
 };
 
 /// Within which time a place is asked for again after messages may have been lost. The pause

@@ -9,16 +9,13 @@ use leasehold_core::{
 use tokio::select;
 
 use crate::{
+    acquire::Acquire,
     cohort::TurnId,
     engine::Engine,
     error::{AcquireError, OptionsError},
-    lock::Acquire,
 };
 
-use super::{
-    guard::OnceGuard,
-    outcome::{Begun, Duplicate},
-};
+use super::{duplicate::Duplicate, guard::OnceGuard, outcome::Begun};
 
 /// Something to be done once: by the first who comes, and by nobody else while it runs and for a
 /// window after it succeeded.

@@ -6,9 +6,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{LeaseLost, ReleaseError, SucceedError},
-    guard::{Guard, Released},
+    guard::Guard,
     lease::Lease,
     release::rest,
+    released::Released,
 };
 
 /// A run under way, whose lease is renewed for as long as this lives.

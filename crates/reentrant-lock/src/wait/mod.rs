@@ -4,5 +4,8 @@
 mod call;
 mod end;
 mod in_line;
+mod tally;
 
 pub(crate) use call::{Patience, Wait};
+
+use tally::Tally;

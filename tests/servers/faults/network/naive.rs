@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use leasehold_testkit::proxy::{Action, Rule};
 use redis::{Client, Connection, FromRedisValue, RedisResult};
 
 use super::net::{Net, time, until};
@@ -45,11 +46,21 @@ pub(super) fn set_nx(url: &str, key: &str, id: &str, ttl: &str) -> bool {
 
 /// The reentrant lock with a counter that is increased and decreased, each command repeated until it
 /// is answered: takes it, gives it back, and says how many holds are left.
-pub(super) fn count_up_and_down(url: &str) -> i64 {
+fn count_up_and_down(url: &str) -> i64 {
     let (attempts, _) = ask_until_answered::<i64>(url, &["HINCRBY", "lock", "me", "1"]);
     ask::<i64>(url, &["PEXPIRE", "lock", "60000"]).expect("an answer");
     assert_eq!(attempts, 2, "its answer was lost once");
     ask(url, &["HINCRBY", "lock", "me", "-1"]).expect("an answer")
+}
+
+/// Loses the answer to an increment: the one hold is counted twice, and is still there after its
+/// release. `action` is what happens to the answer.
+pub(super) fn counts_twice(action: Action) {
+    let net = Net::start();
+    let rule = net.proxy.inject(Rule::new(action).replies().containing("HINCRBY"));
+    let left = count_up_and_down(&net.url());
+    assert_eq!((net.proxy.struck(rule), left), (1, 1));
+    assert!(!set_nx(&net.url(), "lock", "other", "1000"));
 }
 
 /// A connection whose reads give up at last.

@@ -2,9 +2,7 @@
 //! of several copies is killed; and it says what is wrong with a wrong address.
 
 use std::{
-    env,
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Output},
     time::Duration,
 };
 
@@ -13,6 +11,8 @@ use leasehold::{
     time::{Clock, SystemClock},
 };
 use leasehold_testkit::{Patience, RedisServer};
+
+use crate::program::{self, LIMIT, finished, text};
 
 /// The lines of a report on a run in which nothing broke.
 const REPORTED: [&str; 7] = [
@@ -24,9 +24,6 @@ const REPORTED: [&str; 7] = [
     "renewal         ",
     "All invariants hold.",
 ];
-
-/// What a run takes at most, on a machine that is busy with other tests.
-const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 fn in_process_it_ends_with_the_report() {
@@ -111,50 +108,12 @@ fn wait_for_copies(server: &RedisServer, count: usize) {
     Patience::of(LIMIT).until(all_work).expect("the copies begin to work");
 }
 
-/// The example that cargo built along with this test.
-fn program() -> PathBuf {
-    let test = env::current_exe().expect("a test knows where it is");
-    let profile =
-        test.parent().and_then(Path::parent).expect("tests are built into <profile>/deps");
-    let program =
-        profile.join("examples").join(format!("order_pipeline{}", env::consts::EXE_SUFFIX));
-    assert!(
-        program.is_file(),
-        "{} is missing; `cargo test` builds it, `cargo test --test …` needs \
-         `cargo build --example order_pipeline` before",
-        program.display()
-    );
-    program
-}
-
 fn start(url: Option<&str>) -> Child {
-    let mut command = Command::new(program());
-    command.env_remove("REDIS_URL").envs(url.map(|url| ("REDIS_URL", url)));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().expect("the example starts")
-}
-
-/// What the program wrote until it ended; its output is small enough to stay in the pipe.
-fn finished(mut child: Child) -> Output {
-    let ended = Patience::of(LIMIT).until(|| child.try_wait().expect("a child can be asked"));
-    if ended.is_none() {
-        child.kill().expect("a child can be killed");
-    }
-    let output = child.wait_with_output().expect("a child can be read");
-    let (report, error) = (text(&output.stdout), text(&output.stderr));
-    assert!(ended.is_some(), "not finished within {LIMIT:?}: {report}{error}");
-    output
+    program::start("order_pipeline", url)
 }
 
 fn assert_reported(output: &Output, copies: &str) {
-    let (report, error) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{report}{error}");
+    program::assert_reported(output, &[&REPORTED[..], &[copies]].concat());
+    let error = text(&output.stderr);
     assert!(error.is_empty(), "{error}");
-    for line in REPORTED.iter().chain([&copies]) {
-        assert!(report.contains(line), "{line}: {report}");
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
