@@ -16,8 +16,6 @@ pub(crate) struct Endurance {
     counts_from: Instant,
     /// When to look next.
     look_at: Instant,
-    /// From when on the wait looks.
-    looks_from: Instant,
     /// A silence during which this process stood still for a part.
     excused: Option<Instant>,
 }
@@ -29,12 +27,7 @@ impl Endurance {
     /// Begins at `now`.
     pub(crate) fn new(patience: Duration, now: Instant) -> Self {
         let patience = patience.max(OptionsError::MIN_OUTAGE_PATIENCE);
-        Self { patience, counts_from: now, look_at: now + patience, looks_from: now, excused: None }
-    }
-
-    /// The wait looks in time from `now` on.
-    pub(crate) fn looks_from(&mut self, now: Instant) {
-        self.looks_from = now;
+        Self { patience, counts_from: now, look_at: now + patience, excused: None }
     }
 
     /// When to look next.
@@ -43,16 +36,17 @@ impl Endurance {
     }
 
     /// Looks at `now`, when the server has been silent since `silent_since`; whether it is enough. It
-    /// is asked only when it is time to look.
+    /// is asked only when it is time to look. The wait looks in time from `looks_from` on.
     pub(crate) fn is_over(
         &mut self,
         now: Instant,
+        looks_from: Instant,
         silent_since: impl FnOnce() -> Option<Instant>,
     ) -> bool {
         if now < self.look_at {
             return false;
         }
-        let planned = self.look_at.max(self.looks_from);
+        let planned = self.look_at.max(looks_from);
         let Some(since) = silent_since() else {
             // A silence that begins from now on is not enough before that.
             self.look_at = now + self.patience;
@@ -90,39 +84,38 @@ mod tests {
         let mut endurance = endurance();
         assert_eq!(endurance.look_at(), at(6_000));
         // The outage began before the wait did, which has a patience of its own.
-        assert!(!endurance.is_over(at(5_999), || Some(at(0))));
-        assert!(endurance.is_over(at(6_000), || Some(at(0))));
+        assert!(!endurance.is_over(at(5_999), at(1_000), || Some(at(0))));
+        assert!(endurance.is_over(at(6_000), at(1_000), || Some(at(0))));
     }
 
     #[test]
     fn an_answer_begins_it_anew() {
         let mut endurance = endurance();
-        assert!(!endurance.is_over(at(6_000), || Some(at(4_000))));
+        assert!(!endurance.is_over(at(6_000), at(1_000), || Some(at(4_000))));
         assert_eq!(endurance.look_at(), at(9_000));
-        assert!(!endurance.is_over(at(9_000), || None));
+        assert!(!endurance.is_over(at(9_000), at(1_000), || None));
         assert_eq!(endurance.look_at(), at(14_000));
-        assert!(endurance.is_over(at(14_000), || Some(at(9_000))));
+        assert!(endurance.is_over(at(14_000), at(1_000), || Some(at(9_000))));
     }
 
     #[test]
     fn a_process_that_stood_still_gives_the_server_its_time_once() {
         let mut endurance = endurance();
-        assert!(!endurance.is_over(at(60_000), || Some(at(2_000))));
+        assert!(!endurance.is_over(at(60_000), at(1_000), || Some(at(2_000))));
         assert_eq!(endurance.look_at(), at(65_000));
-        assert!(endurance.is_over(at(65_600), || Some(at(2_000))));
+        assert!(endurance.is_over(at(65_600), at(1_000), || Some(at(2_000))));
     }
 
     #[test]
     fn a_first_look_that_nobody_took_in_time_is_no_pause() {
         let mut endurance = endurance();
-        endurance.looks_from(at(11_000));
-        assert!(endurance.is_over(at(11_000), || Some(at(1_000))));
+        assert!(endurance.is_over(at(11_000), at(11_000), || Some(at(1_000))));
     }
 
     #[test]
     fn no_patience_at_all_does_not_look_without_end() {
         let mut endurance = Endurance::new(Duration::ZERO, at(1_000));
-        assert!(!endurance.is_over(at(1_010), || None));
+        assert!(!endurance.is_over(at(1_010), at(1_000), || None));
         assert_eq!(endurance.look_at(), at(1_020));
     }
 }

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
+    num::NonZeroU32,
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -21,8 +22,23 @@ use crate::{
     lease::Lease,
     owner::Held,
     release::{Outcome, rest},
-    released::Released,
 };
+
+/// What releasing a guard came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// It was the last hold: the lease has ended. The server confirmed it, unless another task of
+    /// this process went on with the lock.
+    Ended,
+    /// It was the last hold: the lease has ended, and the server confirmed that the lock stays
+    /// closed for a while, as [`min_hold`](crate::Acquire::min_hold) asked.
+    Kept {
+        /// For how long it stays closed from the server's answer on.
+        remaining: Duration,
+    },
+    /// The lease is still held by this many guards.
+    StillHeld(NonZeroU32),
+}
 
 /// One hold of a lease.
 ///
@@ -282,7 +298,7 @@ fn end_turn(
     rest: Cleanup,
 ) -> impl Future<Output = Result<Released, ReleaseError>> + Send {
     let until = held.engine.command_deadline(held.lease.ttl());
-    let mut ended = rest.confirm(until);
+    let mut ended = rest.wait(until, true, false);
     poll_fn(move |cx| {
         Pin::new(&mut ended).poll(cx).map(|ended| match ended {
             Ok(Outcome::Released) => Ok(Released::Ended),

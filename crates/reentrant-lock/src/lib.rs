@@ -7,9 +7,7 @@
 //! - [`Owner`] may re-enter what it holds.
 //! - [`Engine`] is what the locks of one runtime share.
 
-mod acquire;
 mod blocked;
-mod caller;
 mod cohort;
 mod endurance;
 mod engine;
@@ -20,24 +18,21 @@ mod lock;
 mod once;
 mod owner;
 mod release;
-mod released;
 #[doc(hidden)]
 pub mod seam;
-mod suspicion;
+mod self_wait;
 mod timing;
 mod wait;
 mod with;
 
-pub use acquire::Acquire;
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
     AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,
     RunOnceError, SelfWait, SucceedError, Unavailable, WaitTimeout, WithError,
 };
-pub use guard::Guard;
+pub use guard::{Guard, Released};
 pub use lease::Lease;
-pub use lock::ReentrantLock;
+pub use lock::{Acquire, ReentrantLock};
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
-pub use released::Released;
 pub use timing::{Timing, TimingError};

@@ -1,13 +1,19 @@
-use std::{future::Future, sync::Arc};
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
-use leasehold_core::{Class, LockName, NameError, metric::ClassMetrics};
+use leasehold_core::{Class, LockName, NameError, RuntimeLabel, Ttl, metric::ClassMetrics};
 
 use crate::{
-    acquire::Acquire,
-    engine::Engine,
-    error::{AcquireError, WithError},
+    engine::{Engine, Request},
+    error::{AcquireError, OptionsError, WithError},
     guard::Guard,
     lease::Lease,
+    owner::Owner,
+    wait::{Patience, Wait},
 };
 
 /// A lock by name.
@@ -96,5 +102,209 @@ impl ReentrantLock {
         F: Future<Output = Result<T, E>>,
     {
         self.acquire().with(body).await
+    }
+}
+
+/// How to acquire a lock; await it to do so.
+///
+/// Without further calls it waits for the runtime's default time (30 s), with the runtime's
+/// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use leasehold::{LockRuntime, error::AcquireError};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let lock = locks.lock("orders/42")?;
+/// let guard = lock.acquire().ttl(Duration::from_secs(10)).max_hold(Duration::from_secs(60)).await?;
+///
+/// match lock.acquire().wait(Duration::from_millis(20)).await {
+///     Ok(_) => unreachable!("it is taken"),
+///     Err(AcquireError::Timeout(timeout)) => println!("busy: {timeout}"),
+///     Err(AcquireError::Unavailable(outage)) => println!("the server does not answer: {outage}"),
+///     Err(other) => return Err(other.into()),
+/// }
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "an acquire does nothing unless it is awaited"]
+pub struct Acquire {
+    engine: Arc<Engine>,
+    name: LockName,
+    metrics: Arc<ClassMetrics>,
+    wait: Option<Duration>,
+    outage_patience: Duration,
+    ttl: Option<Duration>,
+    max_hold: Option<Duration>,
+    min_hold: Option<Duration>,
+    label: Option<RuntimeLabel>,
+    renews: bool,
+    owner: Option<Owner>,
+}
+
+impl Acquire {
+    pub(crate) fn new(engine: &Arc<Engine>, name: &LockName, metrics: &Arc<ClassMetrics>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            name: name.clone(),
+            metrics: Arc::clone(metrics),
+            wait: Some(engine.timing.wait),
+            outage_patience: engine.timing.outage_patience,
+            ttl: None,
+            max_hold: None,
+            min_hold: None,
+            label: None,
+            renews: true,
+            owner: None,
+        }
+    }
+
+    /// Waits for at most this long, up to 365 days; zero tries once. Default: the runtime's.
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
+    }
+
+    /// Waits without a limit.
+    pub fn wait_forever(self) -> Self {
+        Self { wait: None, ..self }
+    }
+
+    /// Fails as [`Unavailable`](AcquireError::Unavailable) after this long without any answer of
+    /// the server, at least 10 ms, and never later than the wait ends. Default: the runtime's.
+    ///
+    /// Time that a lock is taken does not count: while the server answers, the wait goes on.
+    pub fn outage_patience(self, patience: Duration) -> Self {
+        Self { outage_patience: patience, ..self }
+    }
+
+    /// How long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
+    pub fn renew(self, renews: bool) -> Self {
+        Self { renews, ..self }
+    }
+
+    /// Ends the lease as `Lost(MaxHold)` after this time, released or not. Default: no limit.
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self { max_hold: Some(max_hold), ..self }
+    }
+
+    /// Keeps the lock closed until this long after the acquire, also when its lease ends before; up
+    /// to 24 h. Default: zero.
+    ///
+    /// For jobs that are started by clocks that differ: an instance that is late finds the lock closed, however
+    /// fast the job was. The lease ends with its release, drop, `max_hold` or shutdown as ever, and the
+    /// lock stays closed for the rest, which may be longer than the ttl; those who wait keep their
+    /// places. A re-entry that asks for a later end prolongs it, none shortens it. A holder that
+    /// crashes, or ends before the server was told, keeps the lock closed for its ttl, and a
+    /// force-release opens it at once.
+    pub fn min_hold(self, hold: Duration) -> Self {
+        Self { min_hold: Some(hold), ..self }
+    }
+
+    /// What others see as the holder. Default: the runtime's label.
+    pub(crate) fn label(self, label: Option<RuntimeLabel>) -> Self {
+        Self { label, ..self }
+    }
+
+    /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
+    /// [scope](Owner::scope), else a fresh one.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { owner: Some(owner.clone()), ..self }
+    }
+
+    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the acquire, except that there is no `Timeout`. A command that was not answered,
+    /// or could not be sent, is [`AcquireError::Unavailable`] at once, and its effect is
+    /// withdrawn; one that the server refused for now is [`AcquireError::Store`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As awaiting the acquire.
+    pub async fn try_acquire(self) -> Result<Option<Guard>, AcquireError> {
+        match Box::pin(self.validated(Patience::Try)?.run()).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(AcquireError::Timeout(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn validated(self, patience: Patience) -> Result<Wait, AcquireError> {
+        let Self { engine, name, metrics, ttl, max_hold, min_hold, renews, owner, .. } = self;
+        let outage_patience = self.outage_patience;
+        let runtime = engine.runtime_id();
+        if owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
+            return Err(AcquireError::ForeignOwner { lock: name });
+        }
+        let ttl = match ttl.map(Ttl::new) {
+            None => engine.timing.ttl,
+            Some(Ok(ttl)) => ttl,
+            Some(Err(error)) => return Err(refused(name, error.into())),
+        };
+        match (patience, max_hold) {
+            (Patience::For(wait), _) if wait > OptionsError::MAX_WAIT => {
+                return Err(refused(name, OptionsError::Wait { wait }));
+            }
+            _ if outage_patience < OptionsError::MIN_OUTAGE_PATIENCE => {
+                let option = OptionsError::OutagePatience { patience: outage_patience };
+                return Err(refused(name, option));
+            }
+            (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
+            _ if min_hold.is_some_and(|hold| hold > OptionsError::MAX_CLOSED) => {
+                return Err(refused(name, OptionsError::MinHold));
+            }
+            _ => {}
+        }
+        let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
+        let label = self.label;
+        let caller = None;
+        let request = Request { ttl, tries, renews, max_hold, min_hold, caller, label, metrics };
+        Ok(Wait { engine, name, request, patience, outage_patience, owner })
+    }
+}
+
+fn refused(lock: LockName, option: OptionsError) -> AcquireError {
+    AcquireError::Options { lock, option }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<Guard, AcquireError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    /// Acquires the lock, waiting for it where that is needed.
+    ///
+    /// # Errors
+    ///
+    /// - [`AcquireError::Timeout`] when the wait was over before the lock was free.
+    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience, or for
+    ///   the whole of a wait that was shorter.
+    /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
+    /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
+    /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.
+    /// - [`AcquireError::TooManyHolds`] when the owner re-entered it too often.
+    /// - [`AcquireError::ShutDown`] when the runtime was shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future at any point takes its effect back; a waiter that comes
+    /// back queues anew.
+    fn into_future(self) -> Self::IntoFuture {
+        let patience = self.wait.map_or(Patience::Forever, Patience::For);
+        match self.validated(patience) {
+            Ok(wait) => Box::pin(wait.run()),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 }

@@ -152,7 +152,7 @@ impl Held {
                 let by = engine.command_deadline(lease.ttl());
                 // Most wait for longer than a command takes, and need no timer for that.
                 let until = until.filter(|until| *until < by);
-                hold.attempt(until.unwrap_or(by), until.is_none()).await.map(|_| ())
+                hold.wait(until.unwrap_or(by), until.is_none(), true).await.map(|_| ())
             }
             None => Ok(()),
         };

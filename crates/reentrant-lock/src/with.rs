@@ -8,10 +8,10 @@ use leasehold_core::lease::{LeaseState, LossReason};
 use leasehold_watchdog::LeaseEnd;
 
 use crate::{
-    acquire::Acquire,
     error::{LeaseLost, ReleaseError, WithError},
     guard::Guard,
     lease::Lease,
+    lock::Acquire,
 };
 
 impl Acquire {

@@ -6,7 +6,7 @@ use std::{
 
 use leasehold_core::{Ttl, lease::Grant};
 
-use crate::slots::Key;
+use crate::due::Key;
 
 /// How a renewal ended, for a turn that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

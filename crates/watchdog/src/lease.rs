@@ -15,31 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::plan::Renewing;
 
-/// What all leases of a runtime share.
-#[derive(Debug)]
-pub struct Common {
-    clock: Arc<dyn Clock>,
-    outages: Arc<OutageWatch>,
-}
-
-impl Common {
-    /// Begins when no command was sent yet.
-    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock)));
-        Arc::new(Self { clock, outages })
-    }
-
-    /// What is known of the server's outages.
-    pub fn outages(&self) -> &Arc<OutageWatch> {
-        &self.outages
-    }
-
-    /// What time it is.
-    pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
-    }
-}
-
 /// What a task takes over: one token of a turn, with the options of its lease.
 #[derive(Debug, Clone)]
 pub struct Share {
@@ -69,7 +44,7 @@ pub struct HeldLease {
     number: u64,
     fence: FenceToken,
     since: Instant,
-    common: Arc<Common>,
+    outages: Arc<OutageWatch>,
     metrics: Arc<ClassMetrics>,
     life: Mutex<Life>,
 }
@@ -84,11 +59,11 @@ struct Life {
 }
 
 impl HeldLease {
-    /// Takes over a share of a turn at `now`; call [`taken`](Self::taken) outside of every lock.
+    /// Takes over a share of a turn at `now`; call [`count`](Self::count) outside of every lock.
     pub fn new(
         share: &Share,
         now: Instant,
-        common: &Arc<Common>,
+        outages: &Arc<OutageWatch>,
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
@@ -98,14 +73,14 @@ impl HeldLease {
             number: share.number,
             fence: share.fence,
             since: now,
-            common: Arc::clone(common),
+            outages: Arc::clone(outages),
             metrics,
             life: Mutex::new(Life { rules, closed_until, ended: None }),
         })
     }
 
     /// Counts the lease as held.
-    pub fn taken(&self) {
+    pub fn count(&self) {
         self.metrics.hold_began(self.since);
     }
 
@@ -165,7 +140,7 @@ impl HeldLease {
 
     /// The clock that the lease is measured on.
     pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.common.clock
+        self.outages.clock()
     }
 
     /// The series of the lock's class.
@@ -175,7 +150,7 @@ impl HeldLease {
 
     /// What the holder may believe now.
     pub fn state(&self) -> LeaseState {
-        self.state_at(self.common.clock.now())
+        self.state_at(self.clock().now())
     }
 
     /// What the holder may believe at `now`, which is the present.
@@ -186,14 +161,14 @@ impl HeldLease {
     /// For how long the lease may be believed without a renewal; zero when it is over.
     pub fn remaining(&self) -> Duration {
         match self.state() {
-            LeaseState::Held { until } => until.saturating_since(self.common.clock.now()),
+            LeaseState::Held { until } => until.saturating_since(self.clock().now()),
             LeaseState::Lost(_) | LeaseState::Released => Duration::ZERO,
         }
     }
 
     /// A renewal or hold that was sent at `sent_at` was answered with `remaining`.
     pub fn extended(&self, sent_at: Instant, remaining: Duration) -> LeaseState {
-        let now = self.common.clock.now();
+        let now = self.clock().now();
         self.change(now, |rules| (rules.extended(now, sent_at, remaining), ())).0
     }
 
@@ -221,7 +196,7 @@ impl HeldLease {
 
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&self, reason: LossReason) -> LeaseState {
-        let now = self.common.clock.now();
+        let now = self.clock().now();
         self.change(now, |rules| (rules.lose(now, reason), ())).0
     }
 
@@ -285,7 +260,7 @@ impl HeldLease {
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
-        self.common.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
+        self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
         self.tell_end();
     }
 

@@ -15,11 +15,12 @@ use leasehold_core::{
     StoreErrorKind, SystemEntropy, Ttl,
     lease::Grant,
     metric::ClassMetrics,
+    outage::OutageWatch,
     store::{Granted, RenewAnswer},
 };
 use leasehold_testing::ManualClock;
 
-use crate::{Common, HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed};
+use crate::{HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -63,12 +64,12 @@ type Weather<'a> = &'a mut dyn FnMut(Instant) -> (Duration, Option<StoreErrorKin
 impl Scene {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
-        let common = Common::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock) as Arc<dyn Clock>));
         let entropy = Arc::new(TestEntropy::default());
         let runtime = entropy.runtime_id();
         Self {
             clock,
-            watches: Watches::new(common, entropy, |is_held| is_held),
+            watches: Watches::new(outages, entropy, |is_held| is_held),
             runtime,
             metrics: Arc::new(ClassMetrics::new(Class::default())),
             leases: Vec::new(),

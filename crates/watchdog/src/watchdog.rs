@@ -41,7 +41,15 @@ impl Watchdog {
         keeper: Arc<dyn TurnKeeper>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let driver = Driver::new(Arc::clone(&watches), store, keeper, metrics);
+        let driver = Driver {
+            watches: Arc::clone(&watches),
+            store,
+            keeper,
+            metrics,
+            in_flight: JoinSet::new(),
+            probes: JoinSet::new(),
+            shown_at: Instant::default(),
+        };
         drop(runtime.spawn(driver.run()));
         Self { watches }
     }
@@ -71,16 +79,6 @@ impl Driver {
     const TICK: Duration = Duration::from_secs(5);
     /// How long a probe waits for its answer.
     const PROBE: Duration = Duration::from_secs(2);
-
-    fn new(
-        watches: Arc<Watches>,
-        store: Arc<dyn LockStore>,
-        keeper: Arc<dyn TurnKeeper>,
-        metrics: Arc<Metrics>,
-    ) -> Self {
-        let (in_flight, probes, shown_at) = (JoinSet::new(), JoinSet::new(), Instant::default());
-        Self { watches, store, keeper, metrics, in_flight, probes, shown_at }
-    }
 
     async fn run(mut self) {
         while let Some(work) = self.watches.take_due(self.watches.clock().now()) {
@@ -133,7 +131,7 @@ impl Driver {
     fn show(&mut self) {
         let now = self.watches.clock().now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
-            let unreachable = self.watches.common().outages().silence().unreachable_for(now);
+            let unreachable = self.watches.outages().silence().unreachable_for(now);
             self.metrics.store().unreachable(unreachable);
             self.metrics.show(now);
             self.shown_at = now;
@@ -145,7 +143,6 @@ impl Driver {
     /// Logs which commands failed, and what depends on the server.
     fn log_outage(&self, now: Instant) {
         self.watches
-            .common()
             .outages()
             .tick(now, || AtStake { leases: self.watches.held(), waiting: self.keeper.waiting() });
     }
@@ -153,7 +150,7 @@ impl Driver {
     /// Asks a server that is out of reach whether it is back, if no other command does.
     fn probe(&mut self, now: Instant) {
         while self.probes.try_join_next().is_some() {}
-        if !self.watches.common().outages().silence().needs_probe() {
+        if !self.watches.outages().silence().needs_probe() {
             return;
         }
         let Ok(name) = LockName::new(Subject::PROBE) else { return };

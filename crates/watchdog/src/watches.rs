@@ -8,15 +8,15 @@ use leasehold_core::{
     Clock, Entropy, Instant, Ttl,
     lease::{Grant, LeaseState, LossReason},
     metric::ClassMetrics,
+    outage::OutageWatch,
 };
 use tokio::sync::Notify;
 
 use crate::{
     batch::{Attempt, Batch, Batches, SpareRoom},
-    due::DueQueue,
-    lease::{Common, HeldLease, Share},
+    due::{DueQueue, Key},
+    lease::{HeldLease, Share},
     plan::{RenewalPlan, Renewing},
-    slots::Key,
 };
 
 /// The turns that a [`Watchdog`](crate::Watchdog) watches, shared with its task.
@@ -26,7 +26,7 @@ use crate::{
 pub struct Watches {
     state: Mutex<State>,
     pub(crate) wake: Notify,
-    common: Arc<Common>,
+    outages: Arc<OutageWatch>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -87,7 +87,7 @@ impl Watches {
     ///
     /// `renews` decides whether a turn is renewed, by whether a task holds a lease of it.
     pub fn new(
-        common: Arc<Common>,
+        outages: Arc<OutageWatch>,
         entropy: Arc<dyn Entropy>,
         renews: fn(is_held: bool) -> bool,
     ) -> Arc<Self> {
@@ -97,21 +97,21 @@ impl Watches {
             renews,
             stopped: false,
         });
-        Arc::new(Self { state, wake: Notify::new(), common, entropy })
+        Arc::new(Self { state, wake: Notify::new(), outages, entropy })
     }
 
-    /// What the leases that are taken here share.
-    pub fn common(&self) -> &Arc<Common> {
-        &self.common
+    /// What is known of the server's outages.
+    pub fn outages(&self) -> &Arc<OutageWatch> {
+        &self.outages
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {
-        &**self.common.clock()
+        &**self.outages.clock()
     }
 
     /// Takes over a share of a turn, and watches the turn if it is not watched yet.
     ///
-    /// Call [`HeldLease::taken`] afterwards, outside of every lock. When the watchdog's task has
+    /// Call [`HeldLease::count`] afterwards, outside of every lock. When the watchdog's task has
     /// ended there is no watch, and the caller has to report the lease as lost.
     pub fn take(
         &self,
@@ -120,30 +120,18 @@ impl Watches {
         now: Instant,
         metrics: Arc<ClassMetrics>,
     ) -> (Arc<HeldLease>, Option<Watch>) {
-        let lease = HeldLease::new(share, now, &self.common, metrics);
-        let key = self.occupy(watch.map(|watch| watch.0), &lease, share.renewing, now);
-        (lease, key.map(Watch))
-    }
-
-    fn occupy(
-        &self,
-        key: Option<Key>,
-        lease: &Arc<HeldLease>,
-        renewing: Renewing,
-        now: Instant,
-    ) -> Option<Key> {
+        let lease = HeldLease::new(share, now, &self.outages, metrics);
         let fraction = self.entropy.fraction();
         let mut state = self.state();
         if state.stopped {
-            return None;
+            return (lease, None);
         }
-        let known = key.filter(|key| state.queue.get(*key).is_some());
-        let key = known.unwrap_or_else(|| state.insert(lease));
-        let at = state.occupy(key, lease, renewing, now, fraction);
-        if at < state.sleeps_until {
+        let known = watch.filter(|watch| state.queue.get(watch.0).is_some());
+        let Watch(key) = known.unwrap_or_else(|| state.insert(&lease));
+        if state.occupy(key, &lease, share.renewing, now, fraction) < state.sleeps_until {
             self.wake.notify_one();
         }
-        Some(key)
+        (lease, Some(Watch(key)))
     }
 
     /// Stops renewing a turn of which no lease is held any more, and goes on watching it.
@@ -334,10 +322,10 @@ impl State {
         }
     }
 
-    fn insert(&mut self, lease: &HeldLease) -> Key {
+    fn insert(&mut self, lease: &HeldLease) -> Watch {
         let turn = Arc::clone(lease.turn());
         let plan = RenewalPlan::new(turn.ttl());
-        self.queue.insert(Instant::at(Duration::MAX), Watched { turn, lease: None, plan })
+        Watch(self.queue.insert(Instant::at(Duration::MAX), Watched { turn, lease: None, plan }))
     }
 
     fn occupy(

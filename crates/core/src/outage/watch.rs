@@ -34,6 +34,11 @@ impl OutageWatch {
         Self { clock, state: Mutex::default() }
     }
 
+    /// The clock of the runtime.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// What is known of the server's silence at this moment.
     pub fn silence(&self) -> Silence {
         self.state().silence.clone()

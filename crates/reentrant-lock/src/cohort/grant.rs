@@ -9,11 +9,9 @@ use leasehold_core::{
 
 use super::{
     Answer,
-    effects::{Effects, Outgoing},
-    env::Env,
     phase::{Phase, Turn},
     place::Unanswered,
-    state::Cohort,
+    state::{Cohort, Effects, Env, Outgoing},
 };
 
 /// With less belief left than this a grant is confirmed before any task enters.

@@ -10,13 +10,11 @@ use leasehold_watchdog::Watch;
 
 use super::{
     Answer,
-    effects::{Effects, Outgoing},
-    env::Env,
     grant::grant_of,
     phase::{Asking, Phase},
     place::Place,
     queue::Ticket,
-    state::Cohort,
+    state::{Cohort, Effects, Env, Outgoing},
     too_late,
 };
 
@@ -279,27 +277,29 @@ impl Cohort {
                 return self.on_late_first_reply(env, lead, tries, answer);
             }
         };
-        let (id, mut place) = (asking.id, Place::asked_for(env, &asking));
+        let id = asking.id;
+        let place = || Box::new(Place::asked_for(env, &asking));
         let progress = match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
                 let grant = grant_of(env, id, asking.ttl, answer.sent_at, &granted);
-                if grant.remaining(env.now).is_zero() && tries {
+                let is_late = grant.remaining(env.now).is_zero();
+                if is_late && tries {
                     self.queue.leave(lead);
                     effects.withdraw.push((id, asking.ttl));
                     self.ask_anew(env);
                     return (Progress::Failed(too_late()), effects);
                 }
-                let is_late = grant.remaining(env.now).is_zero();
-                self.phase = Phase::Place(Box::new(place));
-                if is_late {
-                    return (Progress::Waits, effects);
+                // It is no news if it was ended by force while its answer was on its way.
+                if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
+                    self.phase = Phase::Place(place());
                 }
-                self.begin(env, grant, granted.contended, None, &mut effects);
+                if !is_late {
+                    self.begin(env, grant, granted.contended, None, &mut effects);
+                }
                 if let Some(taken) = self.take_unwoken(env, lead, &mut effects) {
                     return (Progress::Granted(taken), effects);
                 }
                 if tries {
-                    // The grant was ended by force while its answer was on its way.
                     effects.add(self.leave(env, lead));
                     return (Progress::Failed(too_late()), effects);
                 }
@@ -307,12 +307,13 @@ impl Cohort {
             }
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Queued(_)) if tries => {
                 self.queue.leave(lead);
-                self.ask_again_as(place);
+                self.ask_again_as(place());
                 Progress::Busy
             }
             Ok(AcquireAnswer::Queued(position)) => {
+                let mut place = place();
                 place.on_not_yet(env, answer.sent_at, position);
-                self.phase = Phase::Place(Box::new(place));
+                self.phase = Phase::Place(place);
                 Progress::Waits
             }
             Ok(AcquireAnswer::Withdrawn) if tries => {
@@ -335,14 +336,15 @@ impl Cohort {
                     effects.withdraw.push((id, asking.ttl));
                     self.ask_anew(env);
                 } else {
-                    self.ask_again_as(place);
+                    self.ask_again_as(place());
                 }
                 Progress::Failed(error)
             }
             Err(error) => {
-                let mut place = place.uncertain(error.kind() == StoreErrorKind::Indeterminate);
+                let mut place = place();
+                place.unanswered.lose(error.kind() == StoreErrorKind::Indeterminate);
                 place.on_failure(env, error);
-                self.phase = Phase::Place(Box::new(place));
+                self.phase = Phase::Place(place);
                 Progress::Waits
             }
         };
@@ -398,9 +400,9 @@ impl Cohort {
     }
 
     /// The runtime goes on asking under the same id, if tasks wait.
-    fn ask_again_as(&mut self, place: Place) {
+    fn ask_again_as(&mut self, place: Box<Place>) {
         if !self.queue.is_empty() {
-            self.phase = Phase::Place(Box::new(place));
+            self.phase = Phase::Place(place);
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The rules of turns, as pure functions of state, time and event: what the tasks of one runtime
 //! wait for that want one name, and what the runtime tells the store for them.
 
-mod effects;
-mod env;
 mod grant;
 mod join;
 mod phase;
@@ -14,13 +12,11 @@ mod state;
 mod tests;
 mod timer;
 
-pub(crate) use effects::{Effects, NextPlace, Outgoing, TurnId, TurnRelease};
-pub(crate) use env::{Env, Numbers};
 pub(crate) use join::{Lead, Progress, Taken};
 pub(crate) use place::Beat;
 pub(crate) use queue::Ticket;
 pub(crate) use release::{AfterLease, NextTurn};
-pub(crate) use state::Cohort;
+pub(crate) use state::{Cohort, Effects, Env, NextPlace, Numbers, Outgoing, TurnId, TurnRelease};
 
 use leasehold_core::{Instant, StoreError, StoreErrorKind};
 

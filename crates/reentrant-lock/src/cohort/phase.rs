@@ -6,10 +6,9 @@ use leasehold_watchdog::Watch;
 use crate::release::rest;
 
 use super::{
-    effects::{NextPlace, TurnId, TurnRelease},
-    env::Env,
     place::{Place, Unanswered},
     queue::Ticket,
+    state::{Env, NextPlace, TurnId, TurnRelease},
 };
 
 /// What a runtime has of a name in Redis: one live acquisition at most.

@@ -6,7 +6,7 @@ use leasehold_core::{
     store::{Heartbeat, Place as Position, Waiter},
 };
 
-use super::{env::Env, phase::Asking};
+use super::{phase::Asking, state::Env};
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
 #[derive(Debug)]

@@ -11,12 +11,10 @@ use crate::release::rest;
 
 use super::{
     Answer,
-    effects::{Effects, NextPlace, Outgoing, TurnId, TurnRelease},
-    env::Env,
     grant::grant_of,
     phase::{Phase, Releasing},
     place::Place,
-    state::Cohort,
+    state::{Cohort, Effects, Env, NextPlace, Outgoing, TurnId, TurnRelease},
 };
 
 /// What becomes of a turn when a lease of it is released.

@@ -1,12 +1,25 @@
-use leasehold_core::{FenceToken, Instant, StoreError};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Waker,
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, StoreError, Ttl, backoff,
+    lease::{Grant, LossReason},
+    metric::{ClassMetrics, ReleaseVia},
+    store::Heartbeat,
+};
 use leasehold_watchdog::Watch;
 
-use crate::release::rest;
+use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
 
 use super::{
-    effects::TurnId,
-    env::Env,
     phase::Phase,
+    place::Beat,
     queue::{Discarded, LocalQueue, Ticket},
     unheard,
 };
@@ -114,13 +127,13 @@ impl Cohort {
         self.queue.len().saturating_sub(1) as u64 + ahead
     }
 
-    /// How many tasks stand before one, and how many runtimes before this one.
-    pub(crate) fn position(&self, ticket: Ticket) -> (usize, Option<u64>) {
-        let ahead = match &self.phase {
+    /// Where a task stands.
+    pub(crate) fn position(&self, ticket: Ticket) -> QueuePosition {
+        let runtimes = match &self.phase {
             Phase::Place(place) => place.ahead,
             _ => None,
         };
-        (self.queue.before(ticket), ahead)
+        QueuePosition { runtimes, tasks: self.queue.before(ticket) }
     }
 
     /// Whether the lock is known to be held, by what the server said or by the present turn.
@@ -158,4 +171,156 @@ impl Cohort {
             Phase::Turn(_) | Phase::Idle => None,
         }
     }
+}
+
+/// What a rule may know besides its state and the event: the time, and the settings of the runtime.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Env<'a> {
+    pub(crate) name: &'a LockName,
+    pub(crate) now: Instant,
+    /// A fraction in `[0, 1)`.
+    pub(crate) jitter: f64,
+    pub(crate) numbers: &'a Numbers,
+    pub(crate) timing: &'a Timing,
+    pub(crate) rules: &'a Rules,
+}
+
+impl Env<'_> {
+    /// How long a grant of this ttl waits to be taken.
+    pub(super) fn claim_window(&self, ttl: Ttl) -> Duration {
+        self.timing.claim_window(ttl)
+    }
+
+    /// When the heartbeat after one that was sent at `sent_at` is due: within a quarter of the
+    /// claim window, so that three may be lost.
+    pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
+        let pause = (self.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter / 4.0);
+        sent_at + pause.max(Timing::SHORTEST_PAUSE)
+    }
+
+    /// When to try again after so many failures in a row.
+    pub(super) fn retry(&self, failures: u32, ttl: Ttl) -> Instant {
+        let longest = self.timing.heartbeat_pause(ttl);
+        self.now + backoff(Timing::SHORTEST_PAUSE, longest, failures, 1.0 - self.jitter)
+    }
+}
+
+/// Where the numbers of a runtime come from: none is given twice.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    runtime_id: RuntimeId,
+    acquisitions: AtomicU64,
+    changes: AtomicU64,
+}
+
+impl Numbers {
+    pub(crate) fn new(runtime_id: RuntimeId) -> Self {
+        Self { runtime_id, acquisitions: AtomicU64::new(0), changes: AtomicU64::new(0) }
+    }
+
+    /// The runtime whose numbers these are.
+    pub(crate) fn runtime_id(&self) -> RuntimeId {
+        self.runtime_id
+    }
+
+    /// An id that was never used, for an acquisition or a lease.
+    pub(crate) fn id(&self) -> AcquisitionId {
+        self.known(self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// The id of a number that was given before.
+    pub(crate) fn known(&self, number: u64) -> AcquisitionId {
+        AcquisitionId::new(self.runtime_id, number)
+    }
+
+    /// The number of a heartbeat, or of a change of holds: greater than those before.
+    pub(crate) fn change(&self) -> u64 {
+        self.changes.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// What is to be done once a rule has been applied, outside of every lock.
+#[derive(Debug, Default)]
+#[must_use = "a rule only says what is to be done"]
+pub(crate) struct Effects {
+    /// The task to wake.
+    pub(crate) wake: Option<Waker>,
+    /// Further tasks to wake.
+    pub(crate) wake_all: Vec<Waker>,
+    /// A command that the runtime sends.
+    pub(crate) send: Option<Outgoing>,
+    /// Acquisitions to withdraw, whatever they have by now.
+    pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
+    /// A turn that the watchdog need not watch any more.
+    pub(crate) forget: Option<Watch>,
+    /// Why the holder of a lease of that turn has lost it.
+    pub(crate) lost: Option<LossReason>,
+    /// How many leases the turn had that is over.
+    pub(crate) leases: Option<u32>,
+    /// The class in whose series it counts; `None` for that of the task that came first.
+    pub(crate) metrics: Option<Arc<ClassMetrics>>,
+}
+
+impl Effects {
+    /// Adds what follows from one more event; a rule sends one command at most.
+    pub(super) fn add(&mut self, more: Self) {
+        match self.wake {
+            None => self.wake = more.wake,
+            Some(_) => self.wake_all.extend(more.wake),
+        }
+        self.wake_all.extend(more.wake_all);
+        self.send = self.send.take().or(more.send);
+        self.withdraw.extend(more.withdraw);
+        self.forget = self.forget.take().or(more.forget);
+        self.lost = self.lost.take().or(more.lost);
+        self.leases = self.leases.or(more.leases);
+        self.metrics = self.metrics.take().or(more.metrics);
+    }
+}
+
+/// A command that the runtime sends.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// End a turn on the server.
+    Release(TurnRelease),
+    /// Confirm a grant by a renewal, before any task believes in it.
+    Confirm(Grant),
+    /// Ask for a lock.
+    Heartbeat(Beat),
+}
+
+/// A turn, as commands name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TurnId {
+    pub(crate) id: AcquisitionId,
+    /// The first token of its grant.
+    pub(crate) first: FenceToken,
+}
+
+impl TurnId {
+    /// The turn that a grant gives.
+    pub(crate) fn of(grant: &Grant) -> Self {
+        Self { id: grant.id(), first: grant.first() }
+    }
+}
+
+/// The end of a turn on the server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TurnRelease {
+    pub(crate) turn: TurnId,
+    pub(crate) ttl: Ttl,
+    /// Until when the lock stays closed nevertheless.
+    pub(crate) closed_until: Option<Instant>,
+    /// As which release it counts; `None` where the holder's own release was counted before.
+    pub(crate) via: Option<ReleaseVia>,
+}
+
+/// The acquisition with which a runtime queues anew in the step that ends its turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NextPlace {
+    pub(crate) id: AcquisitionId,
+    pub(crate) ttl: Ttl,
+    pub(crate) heartbeat: Heartbeat,
+    /// When the first copy of the release was sent.
+    pub(crate) sent_at: Instant,
 }

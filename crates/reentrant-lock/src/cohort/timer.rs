@@ -1,11 +1,9 @@
 use std::time::Duration;
 
 use super::{
-    effects::{Effects, Outgoing},
-    env::Env,
     phase::Phase,
     place::Beat,
-    state::Cohort,
+    state::{Cohort, Effects, Env, Outgoing},
 };
 
 /// Within which time a place is asked for again after messages may have been lost. The pause

@@ -15,15 +15,20 @@ use leasehold_core::{
     outage::{OutageWatch, WatchedStore},
     store::{ForceRelease, ForceReleaseAnswer},
 };
-use leasehold_watchdog::{Common, Watchdog, Watches};
+use leasehold_watchdog::{Watchdog, Watches};
 use tokio::{runtime::Handle, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{blocked::Ration, cohort::Numbers, seam::Rules, timing::Timing};
 
 use super::{
-    agenda::Agenda, executor::Executor, heartbeats::Heartbeats, listener::Keeper, pending::Pending,
-    shutdown::Drain, table::Shard, watermarks::Watermarks,
+    executor::Executor,
+    heartbeats::{Agenda, Heartbeats},
+    listener::Keeper,
+    pending::Pending,
+    shutdown::Drain,
+    table::Shard,
+    watermarks::Watermarks,
 };
 
 /// What an [`Engine`] is made of.
@@ -98,11 +103,10 @@ impl Engine {
         let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
             parts;
         let metrics = Arc::new(Metrics::default());
-        let common = Common::new(Arc::clone(&clock));
+        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock)));
         // Every command of this runtime passes here.
-        let outages = Arc::clone(common.outages());
-        let store: Arc<dyn LockStore> = Arc::new(WatchedStore::new(store, outages));
-        let watches = Watches::new(common, Arc::clone(&entropy), rules.renews);
+        let store: Arc<dyn LockStore> = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
+        let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
         let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
             _watchdog: Watchdog::start(
                 executor.handle(),
@@ -200,7 +204,7 @@ impl Engine {
 
     /// What is known of the server's outages.
     pub(crate) fn outages(&self) -> &OutageWatch {
-        self.watches.common().outages()
+        self.watches.outages()
     }
 
     /// Passes an answer on, and counts it if it is an error.

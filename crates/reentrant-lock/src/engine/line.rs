@@ -16,12 +16,12 @@ use leasehold_core::{
 use leasehold_watchdog::{HeldLease, ReleasedLease, Renewing, Share};
 
 use crate::{
-    caller::Caller,
     cohort::{AfterLease, Answer, Cohort, Effects, Env, Lead, Progress, Taken, Ticket, TurnId},
     release::Belief,
+    self_wait::Caller,
 };
 
-use super::{cleanup::Cleanup, core::Engine, table::Member};
+use super::{core::Engine, pending::Cleanup, table::Member};
 
 /// What a task asks of a lock.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl NewLease {
     /// Counts the lease, outside of every lock.
     pub(crate) fn tell(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
         let Self { lease, is_watched, woken } = self;
-        lease.taken();
+        lease.count();
         if let Some((source, handover)) = woken {
             metrics.wakeup(source, handover);
         }
@@ -258,25 +258,9 @@ impl InLine {
         })
     }
 
-    /// How many tasks and runtimes stand before one that has just come.
-    pub(crate) fn arrived_behind(&self) -> u64 {
-        self.engine.look(&self.name, Cohort::length).unwrap_or(0)
-    }
-
-    /// Whether the lock is known to be held.
-    pub(crate) fn is_known_held(&self) -> bool {
-        self.engine.look(&self.name, Cohort::is_known_held).unwrap_or(false)
-    }
-
-    /// How many tasks of this runtime stand before this one, and how many runtimes before theirs.
-    pub(crate) fn position(&self) -> (usize, Option<u64>) {
-        let look = |cohort: &Cohort| cohort.position(self.ticket);
-        self.engine.look(&self.name, look).unwrap_or((0, None))
-    }
-
-    /// Why the runtime could not ask, if its last command failed.
-    pub(crate) fn last_error(&self) -> Option<StoreError> {
-        self.engine.look(&self.name, Cohort::last_error).flatten()
+    /// Looks at the cohort, for the task of this ticket.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Cohort, Ticket) -> T) -> Option<T> {
+        self.engine.look(&self.name, |cohort| look(cohort, self.ticket))
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Weak;
 use leasehold_core::{
     AcquisitionId, Class, FenceToken, Instant, LockName,
     lease::{Grant, LossReason},
-    store::{Granted, Listener, Push},
+    store::{Listener, Push},
 };
 use leasehold_watchdog::TurnKeeper;
 
@@ -66,15 +66,6 @@ impl Engine {
                 member.cohort.on_lost_messages(env);
                 ((), Effects::default())
             });
-        }
-    }
-
-    /// Tokens of a name were granted, whether the grant counts or not.
-    pub(crate) fn saw(&self, name: &LockName, granted: &Granted) {
-        self.watermarks.saw(self.clock.now(), name, granted.last);
-        if granted.regressed {
-            self.metrics.store().regression();
-            self.outages().regressed(self.clock.now(), name, granted.first);
         }
     }
 }

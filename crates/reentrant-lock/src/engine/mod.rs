@@ -1,15 +1,12 @@
 //! What the locks of one runtime share: it applies events to the cohorts of all names, and carries
 //! out what follows.
 
-mod agenda;
-mod cleanup;
 mod core;
 mod executor;
 mod heartbeats;
 mod inspect;
 mod line;
 mod listener;
-mod outage;
 mod outgoing;
 mod pending;
 mod sending;
@@ -19,8 +16,8 @@ mod table;
 mod tests;
 mod watermarks;
 
-pub(crate) use cleanup::Cleanup;
 pub(crate) use line::{InLine, NewLease, Request};
+pub(crate) use pending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};
 pub use executor::Executor;

@@ -1,23 +1,23 @@
-use std::{sync::Arc, task::Waker};
+use std::sync::Arc;
 
 use leasehold_core::{
     AcquisitionId, LockName, StoreError, StoreErrorKind, Ttl,
     lease::{Grant, HoldUpdate, LeaseState},
     metric::{ClassMetrics, ReleaseVia},
-    store::{ReleaseAnswer, RenewAnswer, Renewal},
+    store::{RenewAnswer, Renewal},
 };
 use leasehold_watchdog::HeldLease;
 use tokio::runtime::Handle;
 
 use crate::{
-    cohort::{self, Answer, Effects, NextPlace, NextTurn, TurnId, TurnRelease},
+    cohort::{self, Answer, Effects, TurnId, TurnRelease},
     release::Belief,
 };
 
 use super::{
-    cleanup::Cleanup,
     core::Engine,
     heartbeats::Beats,
+    pending::Cleanup,
     sending::{Command, Job, Sender},
 };
 
@@ -51,13 +51,10 @@ impl Engine {
         effects: &mut Effects,
     ) -> Vec<Outgoing> {
         let mut outgoing = Vec::new();
-        if effects.send.is_none() && effects.withdraw.is_empty() {
-            return outgoing;
-        }
         let Some(engine) = self.me.upgrade() else { return outgoing };
         match effects.send.take() {
             Some(cohort::Outgoing::Release(release)) => {
-                let job = self.release_job(name, metrics, &release, Sender::Runtime);
+                let job = self.release_job(name, metrics, &release, Some(Sender::Runtime));
                 outgoing.extend(Cleanup::armed(&engine, job, None).map(Outgoing::Job));
             }
             Some(cohort::Outgoing::Confirm(grant)) => {
@@ -84,15 +81,9 @@ impl Engine {
         id: AcquisitionId,
         ttl: Ttl,
     ) -> Job {
-        Job {
-            name: name.clone(),
-            id,
-            ttl,
-            command: Command::Withdraw,
-            expires: self.clock.now() + ttl.get(),
-            via: Some(ReleaseVia::Withdraw),
-            metrics: Arc::clone(metrics),
-        }
+        let (via, expires) = (Some(ReleaseVia::Withdraw), self.clock.now() + ttl.get());
+        let (name, metrics) = (name.clone(), Arc::clone(metrics));
+        Job { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
     }
 
     fn release_job(
@@ -100,18 +91,13 @@ impl Engine {
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
         release: &TurnRelease,
-        sender: Sender,
+        sender: Option<Sender>,
     ) -> Job {
-        let TurnRelease { turn, ttl, closed_until, via } = *release;
-        Job {
-            name: name.clone(),
-            id: turn.id,
-            ttl,
-            command: Command::Release { fence: turn.first, closed_until, sender: Some(sender) },
-            expires: self.clock.now() + ttl.get(),
-            via,
-            metrics: Arc::clone(metrics),
-        }
+        let TurnRelease { turn: TurnId { id, first: fence }, ttl, closed_until, via } = *release;
+        let (name, metrics, expires) =
+            (name.clone(), Arc::clone(metrics), self.clock.now() + ttl.get());
+        let command = Command::Release { fence, closed_until, sender };
+        Job { name, id, ttl, command, expires, via, metrics }
     }
 
     /// The release of a turn that its last holder ends, and waits for.
@@ -122,24 +108,16 @@ impl Engine {
         belief: Belief,
     ) -> Option<Cleanup> {
         let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..*release };
-        let sender = Sender::Holder(belief);
+        let sender = Some(Sender::Holder(belief));
         let job = self.release_job(lease.name(), lease.metrics(), &release, sender);
         Cleanup::armed(&self.me.upgrade()?, job, Some(Arc::clone(lease)))
     }
 
     /// Ends a lease on the server whose turn is over here.
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
-        let (turn, ttl) = (lease.turn(), lease.ttl());
-        let (fence, closed_until) = (turn.first(), lease.closed_until());
-        let job = Job {
-            name: turn.name().clone(),
-            id: turn.id(),
-            ttl,
-            command: Command::Release { fence, closed_until, sender: None },
-            expires: self.clock.now() + ttl.get(),
-            via: Some(via),
-            metrics: Arc::clone(lease.metrics()),
-        };
+        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
+        let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
+        let job = self.release_job(lease.name(), lease.metrics(), &release, None);
         drop(self.me.upgrade().and_then(|engine| Cleanup::armed(&engine, job, None)));
     }
 
@@ -161,58 +139,6 @@ impl Engine {
             metrics: Arc::clone(lease.metrics()),
         };
         Cleanup::armed(self, job, None)
-    }
-
-    /// A copy of a release is about to be sent; with what is queued in the same step.
-    ///
-    /// # Errors
-    ///
-    /// [`NextTurn`] when nothing depends on the release any more.
-    pub(crate) fn on_release_send(
-        &self,
-        name: &LockName,
-        turn: TurnId,
-    ) -> Result<Option<NextPlace>, NextTurn> {
-        let send = self.with(name, |member, env| {
-            (member.cohort.on_release_send(env, turn), Effects::default())
-        });
-        send.unwrap_or(Err(NextTurn))
-    }
-
-    /// A copy of a release was answered, or failed; whether another is to be sent.
-    pub(crate) fn on_release_reply(
-        &self,
-        name: &LockName,
-        turn: TurnId,
-        answer: Answer<ReleaseAnswer>,
-    ) -> bool {
-        if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
-            self.saw(name, granted);
-        }
-        let reply =
-            self.with(name, |member, env| member.cohort.on_release_reply(env, turn, answer));
-        reply.unwrap_or(false)
-    }
-
-    /// A holder waits no longer for the answer to its release.
-    pub(crate) fn on_release_left(&self, name: &LockName, turn: TurnId) {
-        self.with(name, |member, _| {
-            member.cohort.on_release_left(turn);
-            ((), Effects::default())
-        });
-    }
-
-    /// A release was never answered, and is not sent any more.
-    pub(crate) fn on_release_given_up(&self, name: &LockName, turn: TurnId) {
-        self.with(name, |member, env| ((), member.cohort.on_release_given_up(env, turn)));
-    }
-
-    /// Whether another copy of a release is to be sent at once; otherwise `waker` is woken when it is.
-    pub(crate) fn has_lost_messages(&self, name: &LockName, turn: TurnId, waker: &Waker) -> bool {
-        let look = self.with(name, |member, _| {
-            (member.cohort.has_lost_messages(turn, waker), Effects::default())
-        });
-        look.unwrap_or(false)
     }
 }
 

@@ -1,13 +1,25 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    fmt,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
 };
 
-use leasehold_core::{Clock, Instant, LockName, StoreError};
+use leasehold_core::{Clock, Instant, LockName, Sleep, StoreError};
+use leasehold_watchdog::HeldLease;
 use tokio::{select, sync::Notify};
 
-use crate::release::Outcome;
+use crate::{
+    cohort::{Effects, TurnId, unheard},
+    release::Outcome,
+};
+
+use super::{
+    core::Engine,
+    sending::{Job, Sending},
+};
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
 #[derive(Debug, Default)]
@@ -127,5 +139,103 @@ impl Jobs {
         {
             failed.push(lock);
         }
+    }
+}
+
+/// A job in the hands of the task that waits for it; dropped before it is done, it goes on in the
+/// runtime from where it stands.
+///
+/// Made before an await, it makes sure that a cancelled future leaves nothing undone. It counts as
+/// pending from then on. Never drop it inside of a lock of the engine.
+#[must_use = "dropped at once, it goes on in the runtime"]
+pub(crate) struct Cleanup {
+    engine: Arc<Engine>,
+    number: u64,
+    /// The lease whose turn ends with it, and whose holder waits for the answer.
+    attended: Option<Arc<HeldLease>>,
+    work: Option<Work>,
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<Outcome, StoreError>> + Send>>;
+
+impl Cleanup {
+    /// Makes a job ready; `None` when too many are pending.
+    pub(crate) fn armed(
+        engine: &Arc<Engine>,
+        job: Job,
+        attended: Option<Arc<HeldLease>>,
+    ) -> Option<Self> {
+        let sending = Sending::new(engine, job)?;
+        let number = sending.number();
+        let (engine, work) = (Arc::clone(engine), Some(Box::pin(sending.run()) as Work));
+        Some(Self { engine, number, attended, work })
+    }
+
+    /// Waits until the job is done, or its first attempt has failed if that `is_enough`, and until
+    /// `until` at most; the job goes on in the runtime then. No timer is needed before the deadline of
+    /// the first attempt, if `until` `is_its_deadline`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the server has refused, or has not answered in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the job to the runtime.
+    pub(crate) fn wait(
+        mut self,
+        until: Instant,
+        mut is_its_deadline: bool,
+        is_enough: bool,
+    ) -> impl Confirmation {
+        let mut timer = None::<Sleep>;
+        poll_fn(move |cx| {
+            let Some(work) = &mut self.work else { return Poll::Ready(Err(unheard())) };
+            if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                self.work = None;
+                return Poll::Ready(result);
+            }
+            let pending = &self.engine.pending;
+            if is_enough && let Some(failure) = pending.failure(self.number) {
+                return Poll::Ready(Err(failure));
+            }
+            // The first attempt has a deadline of its own: as a rule no timer is needed.
+            if std::mem::take(&mut is_its_deadline) {
+                return Poll::Pending;
+            }
+            let clock = &self.engine.clock;
+            let timer = timer.get_or_insert_with(|| clock.sleep_until(until));
+            if timer.as_mut().poll(cx).is_pending() && clock.now() < until {
+                return Poll::Pending;
+            }
+            Poll::Ready(Err(pending.failure(self.number).unwrap_or_else(unheard)))
+        })
+    }
+}
+
+/// How a job ended.
+pub(crate) trait Confirmation:
+    Future<Output = Result<Outcome, StoreError>> + Send + Unpin
+{
+}
+impl<F: Future<Output = Result<Outcome, StoreError>> + Send + Unpin> Confirmation for F {}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        if let Some(lease) = &self.attended {
+            let turn = TurnId::of(lease.turn());
+            self.engine.with(lease.name(), |member, _| {
+                member.cohort.on_release_left(turn);
+                ((), Effects::default())
+            });
+        }
+        drop(self.engine.handle().spawn(work));
+    }
+}
+
+impl fmt::Debug for Cleanup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cleanup").field("number", &self.number).finish_non_exhaustive()
     }
 }

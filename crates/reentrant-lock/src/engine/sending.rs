@@ -1,7 +1,7 @@
 use std::{
     future::poll_fn,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use leasehold_watchdog::HeldLease;
 use tokio::{select, sync::SemaphorePermit};
 
 use crate::{
-    cohort::{Answer, NextPlace, NextTurn, TurnId, unheard},
+    cohort::{Answer, Effects, NextPlace, NextTurn, TurnId, unheard},
     release::{self, Belief, Outcome, Step, rest},
 };
 
@@ -240,7 +240,7 @@ impl Sending {
             }
             if has_place
                 && let Some(turn) = self.job.turn()
-                && self.engine.has_lost_messages(&self.job.name, turn, cx.waker())
+                && self.has_lost_messages(turn, cx.waker())
             {
                 return Poll::Ready(Event::LostMessages);
             }
@@ -256,6 +256,14 @@ impl Sending {
         .await
     }
 
+    /// Whether another copy is to be sent at once; otherwise `waker` is woken when it is.
+    fn has_lost_messages(&self, turn: TurnId, waker: &Waker) -> bool {
+        let lost = self.engine.with(&self.job.name, |member, _| {
+            (member.cohort.has_lost_messages(turn, waker), Effects::default())
+        });
+        lost.unwrap_or(false)
+    }
+
     /// Counts the answer, and tells the cohort that waits for it; `false` when the next turn has begun.
     fn tell_turn(&self, answer: Answer<ReleaseAnswer>) -> bool {
         if let Err(error) = &answer.result {
@@ -264,21 +272,26 @@ impl Sending {
         }
         let is_answered =
             answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);
-        match self.job.turn() {
-            Some(turn) => self.engine.on_release_reply(&self.job.name, turn, answer) || is_answered,
-            None => true,
+        let Some(turn) = self.job.turn() else { return true };
+        if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
+            self.engine.saw(&self.job.name, granted);
         }
+        let repeats = self
+            .engine
+            .with(&self.job.name, |member, env| member.cohort.on_release_reply(env, turn, answer));
+        repeats.unwrap_or(false) || is_answered
     }
 
     /// The place that is queued with the next copy, chosen with the first one.
     fn next_place(&self, is_first: bool) -> Result<Option<NextPlace>, NextTurn> {
         match self.job.command {
             Command::Release { sender: Some(Sender::Holder(_)), .. } if is_first => Ok(None),
-            Command::Release { sender: Some(_), .. } => {
-                let Some(turn) = self.job.turn() else { return Ok(None) };
-                self.engine.on_release_send(&self.job.name, turn)
-            }
-            _ => Ok(None),
+            _ => self.job.turn().map_or(Ok(None), |turn| {
+                let send = self.engine.with(&self.job.name, |member, env| {
+                    (member.cohort.on_release_send(env, turn), Effects::default())
+                });
+                send.unwrap_or(Err(NextTurn))
+            }),
         }
     }
 
@@ -396,7 +409,9 @@ impl Drop for Sending {
             && let Some(turn) = self.job.turn()
         {
             // Without effect when the server has refused, which the cohort knows.
-            self.engine.on_release_given_up(&self.job.name, turn);
+            self.engine.with(&self.job.name, |member, env| {
+                ((), member.cohort.on_release_given_up(env, turn))
+            });
         }
         self.job.count(self.outcome);
         // Last: what follows from the end is pending by now.

@@ -8,11 +8,11 @@ use leasehold_core::{LockName, lease::LossReason, metric::ClassMetrics};
 use leasehold_watchdog::{HeldLease, Key, Watch};
 
 use crate::{
-    caller::Caller,
     cohort::{Cohort, Effects, Env},
+    self_wait::Caller,
 };
 
-use super::{agenda::Scheduled, core::Engine};
+use super::{core::Engine, heartbeats::Scheduled};
 
 /// Cohorts by name; boxed, for a hash map has room for more than it holds. One is forgotten when it
 /// is idle.
@@ -112,7 +112,9 @@ impl Engine {
         let (answer, mut effects) = event(member, &env);
         let metrics = effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics));
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
-        let outgoing = self.prepare(name, &metrics, &mut effects);
+        let has_commands = effects.send.is_some() || !effects.withdraw.is_empty();
+        let outgoing =
+            if has_commands { self.prepare(name, &metrics, &mut effects) } else { Vec::new() };
         let discarded = member.cohort.take_discarded();
         if self.schedule(member, &env) {
             shard.remove(name);
@@ -143,7 +145,8 @@ impl Engine {
         } else if let Some(at) = member.cohort.look_at(env) {
             self.agenda.set(&mut member.scheduled, at, env.name);
         } else if member.cohort.waiting() == 0 {
-            // A quiet turn, of which there are very many; among tasks that wait there is soon a look.
+            // Very many turns have no waiting task: they keep no entry. Where tasks wait, the entry stays,
+            // since the next look is due soon anyway.
             self.agenda.cancel(member.scheduled.take());
         }
         done

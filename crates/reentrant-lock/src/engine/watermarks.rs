@@ -4,7 +4,9 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{FenceToken, Instant, LockName};
+use leasehold_core::{FenceToken, Instant, LockName, store::Granted};
+
+use super::core::Engine;
 
 /// The largest token this runtime has seen of each name, for names in recent use.
 ///
@@ -49,6 +51,17 @@ impl Watermarks {
         }
         let seen = generations.older.remove(name).map_or(fence, |older| older.max(fence));
         generations.recent.insert(name.clone(), seen);
+    }
+}
+
+impl Engine {
+    /// Tokens of a name were granted, whether the grant counts or not.
+    pub(crate) fn saw(&self, name: &LockName, granted: &Granted) {
+        self.watermarks.saw(self.clock.now(), name, granted.last);
+        if granted.regressed {
+            self.metrics.store().regression();
+            self.outages().regressed(self.clock.now(), name, granted.first);
+        }
     }
 }
 

@@ -25,8 +25,12 @@ fn cause() -> StoreError {
     StoreError::new(StoreErrorKind::Indeterminate, CAUSE, "try again")
 }
 
+fn lost() -> LeaseLost {
+    LeaseLost { lock: lock(), fence: fence(), reason: LossReason::Gone }
+}
+
 fn acquire_errors() -> Vec<AcquireError> {
-    let (lock, fence, reason) = (lock(), fence(), LossReason::Expired);
+    let (lock, fence) = (lock(), fence());
     let waited = Duration::from_millis(1_500);
     let holder = HolderInfo {
         label: "billing".into(),
@@ -59,7 +63,7 @@ fn acquire_errors() -> Vec<AcquireError> {
         unavailable(0, false),
         unavailable(9, false),
         unavailable(1, true),
-        AcquireError::Lost(LeaseLost { lock: lock.clone(), fence, reason }),
+        AcquireError::Lost(lost()),
         AcquireError::Store(cause().for_lock(&lock)),
         AcquireError::Options { lock: lock.clone(), option: OptionsError::MaxHold },
         AcquireError::ForeignOwner { lock: lock.clone() },
@@ -69,69 +73,59 @@ fn acquire_errors() -> Vec<AcquireError> {
     ]
 }
 
-/// Every variant of every public error of this crate. The matches below tell of one that is missing.
+/// Adds errors of one type to a list; it does not compile if the pattern lacks a variant.
+macro_rules! add {
+    ($all:ident, $errors:expr, $variants:pat) => {
+        for error in $errors {
+            match &error {
+                $variants => {}
+            }
+            $all.push(Box::new(error));
+        }
+    };
+}
+
+/// Every variant of every public error of this crate.
 fn all() -> Vec<Box<dyn Error>> {
     let mut all = Vec::<Box<dyn Error>>::new();
-    let (fence, reason) = (fence(), LossReason::Gone);
-    for error in acquire_errors() {
-        match &error {
-            AcquireError::Timeout(_)
+    let acquire = acquire_errors();
+    add!(all, acquire.clone().into_iter().map(WithError::<StoreError>::Acquire), _);
+    add!(all, acquire.clone().into_iter().map(RunOnceError::<StoreError>::Acquire), _);
+    add!(
+        all,
+        acquire,
+        AcquireError::Timeout(_)
             | AcquireError::Unavailable(_)
             | AcquireError::Lost(_)
             | AcquireError::Store(_)
             | AcquireError::Options { .. }
             | AcquireError::ForeignOwner { .. }
             | AcquireError::TooManyHolds { .. }
-            | AcquireError::ShutDown { .. } => {}
-        }
-        all.push(Box::new(WithError::<StoreError>::Acquire(error.clone())));
-        all.push(Box::new(RunOnceError::<StoreError>::Acquire(error.clone())));
-        all.push(Box::new(error));
-    }
-    let reentered = [
-        ReenterError::Lost(LeaseLost { lock: lock(), fence, reason }),
-        ReenterError::TooManyHolds { lock: lock() },
-        ReenterError::Store(cause().for_lock(&lock())),
-    ];
-    for error in reentered {
-        match &error {
-            ReenterError::Lost(_) | ReenterError::TooManyHolds { .. } | ReenterError::Store(_) => {}
-        }
-        all.push(Box::new(error));
-    }
-    let released = [
-        ReleaseError::Lost(LeaseLost { lock: lock(), fence, reason }),
-        ReleaseError::Unconfirmed { lock: lock(), fence, keeps: false, error: cause() },
-        ReleaseError::Unconfirmed { lock: lock(), fence, keeps: true, error: cause() },
-    ];
-    for error in released {
-        match &error {
-            ReleaseError::Lost(_) | ReleaseError::Unconfirmed { .. } => {}
-        }
-        let succeeded = SucceedError::from(error.clone());
-        match &succeeded {
-            SucceedError::Lost(_) | SucceedError::Unconfirmed { .. } => {}
-        }
-        all.push(Box::new(error));
-        all.push(Box::new(succeeded));
-    }
+            | AcquireError::ShutDown { .. }
+    );
     let body = cause().for_lock(&lock());
-    let with =
-        [WithError::Lost(LeaseLost { lock: lock(), fence, reason }), WithError::Body(body.clone())];
-    for error in with {
-        match &error {
-            WithError::Acquire(_) | WithError::Lost(_) | WithError::Body(_) => {}
-        }
-        all.push(Box::new(error));
-    }
-    let ran =
-        [RunOnceError::Lost(LeaseLost { lock: lock(), fence, reason }), RunOnceError::Body(body)];
-    for error in ran {
-        match &error {
-            RunOnceError::Acquire(_) | RunOnceError::Lost(_) | RunOnceError::Body(_) => {}
-        }
-        all.push(Box::new(error));
-    }
+    let reenter = [
+        ReenterError::Lost(lost()),
+        ReenterError::TooManyHolds { lock: lock() },
+        ReenterError::Store(body.clone()),
+    ];
+    add!(
+        all,
+        reenter,
+        ReenterError::Lost(_) | ReenterError::TooManyHolds { .. } | ReenterError::Store(_)
+    );
+    let unconfirmed = |keeps| {
+        let (lock, fence, error) = (lock(), fence(), cause());
+        ReleaseError::Unconfirmed { lock, fence, keeps, error }
+    };
+    let release = [ReleaseError::Lost(lost()), unconfirmed(false), unconfirmed(true)];
+    let succeed = release.clone().map(SucceedError::from);
+    add!(all, release, ReleaseError::Lost(_) | ReleaseError::Unconfirmed { .. });
+    add!(all, succeed, SucceedError::Lost(_) | SucceedError::Unconfirmed { .. });
+    let with = [WithError::Lost(lost()), WithError::Body(body.clone())];
+    add!(all, with, WithError::Acquire(_) | WithError::Lost(_) | WithError::Body(_));
+    let run = [RunOnceError::Lost(lost()), RunOnceError::Body(body)];
+    add!(all, run, RunOnceError::Acquire(_) | RunOnceError::Lost(_) | RunOnceError::Body(_));
     let long = OptionsError::Wait { wait: OptionsError::MAX_WAIT * 2 };
     all.push(Box::new(TimingError::Wait(long)));
     all

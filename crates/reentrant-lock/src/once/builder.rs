@@ -9,13 +9,16 @@ use leasehold_core::{
 use tokio::select;
 
 use crate::{
-    acquire::Acquire,
     cohort::TurnId,
     engine::Engine,
     error::{AcquireError, OptionsError},
+    lock::Acquire,
 };
 
-use super::{duplicate::Duplicate, guard::OnceGuard, outcome::Begun};
+use super::{
+    guard::OnceGuard,
+    outcome::{Begun, Duplicate},
+};
 
 /// Something to be done once: by the first who comes, and by nobody else while it runs and for a
 /// window after it succeeded.

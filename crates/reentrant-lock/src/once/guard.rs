@@ -6,10 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{LeaseLost, ReleaseError, SucceedError},
-    guard::Guard,
+    guard::{Guard, Released},
     lease::Lease,
     release::rest,
-    released::Released,
 };
 
 /// A run under way, whose lease is renewed for as long as this lives.

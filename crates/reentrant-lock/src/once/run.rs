@@ -1,7 +1,10 @@
-use std::future::Future;
+use std::{future::Future, sync::PoisonError, time::Duration};
+
+use leasehold_core::AcquisitionId;
 
 use crate::{
-    error::{LeaseLost, ReleaseError, RunOnceError},
+    engine::Engine,
+    error::{LeaseLost, ReleaseError, RunOnceError, SucceedError},
     lease::Lease,
     with::run_while_held,
 };
@@ -9,7 +12,6 @@ use crate::{
 use super::{
     builder::Once,
     outcome::{Begun, OnceOutcome},
-    unconfirmed::warn_of,
 };
 
 impl Once {
@@ -63,4 +65,23 @@ impl Once {
             Err(reason) => Err(RunOnceError::Lost(LeaseLost::new(&run.lease().0, reason))),
         }
     }
+}
+
+/// Within this time each name is warned of once, and at most eight names are.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Warns that a run succeeded whose value does not tell that its door may open.
+fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
+    let (SucceedError::Lost(LeaseLost { lock, fence, .. })
+    | SucceedError::Unconfirmed { lock, fence, .. }) = error;
+    let now = engine.clock.now();
+    let mut ration = engine.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(left_out) = ration.take(lock, now, PAUSE) else { return };
+    drop(ration);
+    tracing::warn!(
+        %lock, %lease, %fence, left_out,
+        cause = error.cause().map(tracing::field::display),
+        "the work is done, and the server has not confirmed that the door is closed: another run may \
+         begin before the window is over"
+    );
 }

@@ -1,6 +1,5 @@
 use std::{
     future::{Future, poll_fn},
-    pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -8,21 +7,18 @@ use std::{
 use leasehold_core::{
     Instant, LockName, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
+    metric::{AcquireOutcome, ClassMetrics},
 };
 use leasehold_watchdog::HeldLease;
 
 use crate::{
-    caller::{Caller, Owned},
     cohort::{Cohort, Progress},
-    endurance::Endurance,
-    engine::{Engine, Request},
+    engine::{Engine, InLine, Request},
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
     owner::{Held, Owner},
-    suspicion::Suspicion,
+    self_wait::{Caller, Owned, Suspicion},
 };
-
-use super::Tally;
 
 /// For how long to wait.
 #[derive(Debug, Clone, Copy)]
@@ -75,20 +71,9 @@ impl Wait {
                 owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
             }
             self.request.caller = Some(Caller::here(owned));
-            let mut suspicion = Suspicion::default();
-            let mut outcome = {
-                let mut wait = pin!(self.wait(&mut tally, started));
-                let waited = poll_fn(|cx| {
-                    let outcome = wait.as_mut().poll(cx);
-                    if outcome.is_pending() {
-                        suspicion.look(&self.engine, &self.name, &self.request, cx);
-                    }
-                    outcome
-                });
-                waited.await
-            };
+            let mut outcome = self.wait(&mut tally, started).await;
             if let Err(error) = &mut outcome {
-                suspicion.explain(error);
+                tally.suspicion.explain(error);
             }
             tally.finish(&outcome);
             outcome
@@ -103,7 +88,7 @@ impl Wait {
     ) -> impl Future<Output = Result<Guard, AcquireError>> + Send + 'a {
         async move {
             let (mut ends, mut comes_back) = (self.patience.ends(started), false);
-            let mut endurance = Endurance::new(self.outage_patience, started);
+            let mut endurance = None;
             loop {
                 // A task that is polled seldom may come here again and again, and always too late.
                 if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
@@ -248,4 +233,84 @@ fn runtime_stopped() -> StoreError {
         "the tokio runtime that the lock runtime lives on has stopped",
         "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
     )
+}
+
+/// Counts how a call went, also when its future is dropped.
+#[derive(Debug)]
+pub(super) struct Tally {
+    metrics: Arc<ClassMetrics>,
+    /// As what a wait counts that is over.
+    over: AcquireOutcome,
+    started: Instant,
+    contended: bool,
+    waiting: bool,
+    /// How many stood before the call when it came.
+    behind: Option<u64>,
+    reentered: bool,
+    pub(super) suspicion: Suspicion,
+    outcome: AcquireOutcome,
+}
+
+impl Tally {
+    pub(super) fn new(metrics: &Arc<ClassMetrics>, tries: bool, started: Instant) -> Self {
+        Self {
+            metrics: Arc::clone(metrics),
+            over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
+            started,
+            contended: false,
+            waiting: false,
+            behind: None,
+            reentered: false,
+            suspicion: Suspicion::default(),
+            outcome: AcquireOutcome::Cancelled,
+        }
+    }
+
+    /// Another has the lock, by what the server said or by what this runtime knows: a command that
+    /// failed says nothing of it.
+    pub(super) fn finds_held(&mut self) {
+        if !std::mem::replace(&mut self.contended, true)
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
+        }
+    }
+
+    /// The call stands in line.
+    pub(super) fn waits(&mut self, in_line: &InLine) {
+        if std::mem::replace(&mut self.waiting, true) {
+            return;
+        }
+        self.metrics.wait_began(self.started);
+        let (behind, is_held) =
+            in_line.look(|cohort, _| (cohort.length(), cohort.is_known_held())).unwrap_or_default();
+        self.behind = Some(behind);
+        if is_held {
+            self.finds_held();
+        }
+    }
+
+    pub(super) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+        self.outcome = match outcome {
+            Ok(_) if self.reentered => AcquireOutcome::Reentered,
+            Ok(_) => AcquireOutcome::Acquired,
+            Err(AcquireError::Timeout(_)) => self.over,
+            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
+            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
+            Err(_) => AcquireOutcome::Error,
+        };
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        if self.waiting {
+            self.metrics.wait_ended(self.started);
+        }
+        self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.contended {
+            self.metrics.contended();
+        }
+    }
 }

@@ -12,14 +12,13 @@ use leasehold_core::{
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Lead, Progress},
+    cohort::{Cohort, Lead, Progress},
     endurance::Endurance,
     engine::{Engine, InLine, NewLease},
-    error::QueuePosition,
     owner::Owner,
 };
 
-use super::{Tally, call::Wait};
+use super::call::{Tally, Wait};
 
 /// Where a task stands in line.
 pub(super) struct Line<'a> {
@@ -44,15 +43,14 @@ impl Wait {
         &'a self,
         line: &'b mut Option<Line<'a>>,
         mut holds: Option<Soon<'b>>,
-        (started, ends, endurance): (Instant, Option<Instant>, &'b mut Endurance),
+        (started, ends, endurance): (Instant, Option<Instant>, &'b mut Option<Endurance>),
         tally: &'b mut Tally,
     ) -> impl Future<Output = Progress<NewLease>> + Send + 'b
     where
         'a: 'b,
     {
-        let mut report_at = self.next_report(started);
-        let mut timer = Timer::default();
-        endurance.looks_from(self.engine.clock.now());
+        let (mut report_at, mut timer) = (None, Timer::default());
+        let looks_from = self.engine.clock.now();
         poll_fn(move |cx| {
             let engine = &*self.engine;
             // Joined here and nowhere else: whatever an async function names it keeps, in every task that
@@ -72,12 +70,15 @@ impl Wait {
             }
             let mut ends = ends;
             match own {
-                None => tally.waits(in_line),
+                None => {
+                    tally.waits(in_line);
+                    tally.suspicion.look(engine, &self.name, &self.request, cx);
+                }
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
                 // next. A push wakes the task, and so does the runtime when that takes long.
                 Some(own) if !own.is_sent => {
                     own.is_sent = true;
-                    if earlier(ends, endurance.look_at()) >= own.deadline {
+                    if earlier(ends, started + self.outage_patience) >= own.deadline {
                         return Poll::Pending;
                     }
                 }
@@ -91,6 +92,9 @@ impl Wait {
             if is_over(holds.as_mut(), cx) {
                 return Poll::Ready(Progress::HeldByOwner);
             }
+            let endurance =
+                endurance.get_or_insert_with(|| Endurance::new(self.outage_patience, started));
+            let report_at = report_at.get_or_insert_with(|| self.next_report(started));
             loop {
                 // The clock as well: timers of an executor that is late are late, too.
                 let now = engine.clock.now();
@@ -103,14 +107,14 @@ impl Wait {
                 // wait for it.
                 let silent_since =
                     || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
-                if endurance.is_over(now, silent_since) {
+                if endurance.is_over(now, looks_from, silent_since) {
                     return Poll::Ready(Progress::Unavailable);
                 }
-                if report_at <= now {
+                if *report_at <= now {
                     self.report(in_line, now.saturating_since(started), now);
-                    report_at = self.next_report(started);
+                    *report_at = self.next_report(started);
                 }
-                let next = earlier(ends, report_at.min(endurance.look_at()));
+                let next = earlier(ends, endurance.look_at().min(*report_at));
                 if !timer.is_over(engine, next, cx) {
                     return Poll::Pending;
                 }
@@ -160,9 +164,8 @@ impl Wait {
     pub(super) fn report(&self, in_line: &InLine, waited: Duration, now: Instant) {
         let Self { engine, name, request, .. } = self;
         let Some(left_out) = engine.take_report(name, now) else { return };
-        let (tasks, runtimes) = in_line.position();
+        let Some(position) = in_line.look(Cohort::position) else { return };
         let (lock, class) = (name.clone(), request.metrics.class().clone());
-        let position = QueuePosition { runtimes, tasks };
         let report = Report { lock, class, waited, position, left_out };
         match engine.held_here(name) {
             Some(lease) => report.tell_lease(&lease, engine.label.to_string(), now),

@@ -4,8 +4,5 @@
 mod call;
 mod end;
 mod in_line;
-mod tally;
 
 pub(crate) use call::{Patience, Wait};
-
-use tally::Tally;

@@ -1,0 +1,149 @@
+use std::{task::Waker, time::Duration};
+
+use leasehold_core::{
+    FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
+    lease::LossReason,
+    store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
+};
+use uuid::Uuid;
+
+use super::{
+    AfterLease, Answer, Cohort, Effects, Env, Lead, Numbers, Outgoing, Progress, Taken, Ticket,
+    TurnId, TurnRelease, phase::Phase,
+};
+use crate::{seam::Rules, timing::Timing};
+
+mod place;
+mod release;
+mod turn;
+
+/// A cohort with what surrounds it, at some instant.
+struct Scene {
+    cohort: Cohort,
+    name: LockName,
+    numbers: Numbers,
+    timing: Timing,
+    rules: Rules,
+    now: Instant,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            cohort: Cohort::new(),
+            name: LockName::new("orders/42").unwrap(),
+            numbers: Numbers::new(RuntimeId::new(Uuid::nil())),
+            timing: Timing::default(),
+            rules: Rules::default(),
+            now: Instant::at(Duration::from_secs(1)),
+        }
+    }
+
+    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &Env<'_>) -> T) -> T {
+        let Self { cohort, name, numbers, timing, rules, now } = self;
+        event(cohort, &Env { name, now: *now, jitter: 0.0, numbers, timing, rules })
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now = self.now + Duration::from_millis(millis);
+    }
+
+    fn join(&mut self) -> Ticket {
+        self.join_as(false).0
+    }
+
+    fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
+        let join = |cohort: &mut Cohort, env: &Env<'_>| {
+            cohort.join::<()>(env, Ttl::default(), tries, Waker::noop()).0
+        };
+        self.with(join).expect("the task is let in")
+    }
+
+    fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {
+        let answer = Answer { sent_at: self.now, result: Ok(answer) };
+        self.with(|cohort, env| cohort.on_first_reply(env, lead, false, answer)).0
+    }
+
+    /// The first task's lease of a turn with tokens from `first` to `last`.
+    fn granted(&mut self, lead: Ticket, first: u64, last: u64, contended: bool) -> Taken {
+        match self.answer(lead, AcquireAnswer::Granted(grant(first, last, 30_000, contended))) {
+            Progress::Granted(taken) => taken,
+            other => panic!("granted, and yet {other:?}"),
+        }
+    }
+
+    fn queued(&mut self, lead: Ticket) {
+        let place = Place { remaining: Duration::from_secs(30), ahead: 2 };
+        assert!(matches!(self.answer(lead, AcquireAnswer::Queued(place)), Progress::Waits));
+    }
+
+    fn release(&mut self, token: u64) -> (AfterLease, Effects) {
+        self.end(token, None, false)
+    }
+
+    /// Releases a lease, or drops its guard; its lock stays closed for so many milliseconds.
+    fn end(&mut self, token: u64, closed: Option<u64>, dropped: bool) -> (AfterLease, Effects) {
+        let until = self.now + Duration::from_secs(20);
+        let closed_until = closed.map(|millis| self.now + Duration::from_millis(millis));
+        self.with(|cohort, env| cohort.on_release(env, fence(token), until, closed_until, dropped))
+    }
+
+    /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
+    fn send(&mut self, release: &TurnRelease) -> Option<Ticket> {
+        let next = self.with(|cohort, env| cohort.on_release_send(env, release.turn));
+        next.expect("it is awaited").map(|next| next.id.number())
+    }
+
+    /// A release was answered; whether another copy is to be sent.
+    fn released(
+        &mut self,
+        release: &TurnRelease,
+        result: Result<ReleaseAnswer, StoreError>,
+    ) -> (bool, Effects) {
+        let answer = Answer { sent_at: self.now, result };
+        self.with(|cohort, env| cohort.on_release_reply(env, release.turn, answer))
+    }
+
+    fn poll(&mut self, ticket: Ticket) -> Progress<Taken> {
+        self.with(|cohort, env| cohort.poll(env, ticket, Waker::noop())).0
+    }
+
+    /// The token that a task takes.
+    fn takes(&mut self, ticket: Ticket) -> u64 {
+        match self.poll(ticket) {
+            Progress::Granted(taken) => taken.token.get(),
+            other => panic!("{ticket} takes nothing: {other:?}"),
+        }
+    }
+
+    fn waits(&mut self, ticket: Ticket) {
+        assert!(matches!(self.poll(ticket), Progress::Waits));
+    }
+
+    /// A push of a grant that names heartbeat `number`.
+    fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
+        let id = self.numbers.known(id);
+        self.with(|cohort, env| cohort.on_grant(env, id, granted, number))
+    }
+}
+
+fn fence(token: u64) -> FenceToken {
+    FenceToken::try_from(token).unwrap()
+}
+
+fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
+    let (first, last) = (fence(first), fence(last));
+    let remaining = Duration::from_millis(millis);
+    Granted { first, last, remaining, contended, regressed: false }
+}
+
+fn withdrawn(effects: &Effects) -> Vec<Ticket> {
+    effects.withdraw.iter().map(|(id, _)| id.number()).collect()
+}
+
+fn release_of(effects: &Effects) -> TurnRelease {
+    match &effects.send {
+        Some(Outgoing::Release(release)) => *release,
+        other => panic!("the turn ends, and yet {other:?} is sent"),
+    }
+}

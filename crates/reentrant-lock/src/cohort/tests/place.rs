@@ -1,0 +1,97 @@
+use super::*;
+
+#[test]
+fn the_last_task_that_leaves_withdraws_the_place_for_good() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    let effects = scene.with(|cohort, env| cohort.leave(env, lead));
+    assert_eq!(withdrawn(&effects), [lead]);
+    assert!(scene.cohort.is_done());
+    let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
+    assert_eq!(withdrawn(&effects), [lead], "a grant that crossed it");
+}
+
+#[test]
+fn a_turn_begins_once_however_often_its_grant_arrives() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    let granted = grant(10, 20, 3000, false);
+    let _ = scene.push(lead, &granted, 1);
+    assert_eq!(scene.takes(lead), 10);
+    let again = scene.join();
+    let effects = scene.push(lead, &granted, 1);
+    assert!(effects.withdraw.is_empty() && effects.wake.is_none());
+    scene.waits(again);
+}
+
+#[test]
+fn a_push_counts_from_its_heartbeat_and_one_that_is_gone_costs_no_place() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    scene.pass(3100);
+    let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
+    let Some(Outgoing::Confirm(doubtful)) = effects.send else { panic!("it is confirmed first") };
+    scene.waits(lead);
+    let answer = Answer { sent_at: scene.now, result: Ok(RenewAnswer::Gone) };
+    let _ = scene.with(|cohort, env| cohort.on_confirmation(env, doubtful, answer));
+    let beat = scene.with(Cohort::on_timer).0.expect("it asks again at once");
+    assert_eq!(beat.waiter.id.number(), lead, "under the same id");
+}
+
+/// A store that lost its data grants the lock once more to a late copy of an old question.
+#[test]
+fn an_id_that_had_a_lease_is_never_granted_another() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.granted(lead, 10, 20, false);
+    let id = scene.numbers.known(lead);
+    let mut heard = |first| {
+        let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
+        let answer = Answer { sent_at: scene.now, result };
+        scene.with(|cohort, env| cohort.on_reply(env, id, answer))
+    };
+    assert!(heard(10).withdraw.is_empty(), "the same grant is no news");
+    assert!(heard(5).withdraw.is_empty(), "an older one ran out before this one");
+    assert_eq!(withdrawn(&heard(30)), [lead]);
+}
+
+/// A grant that was ended by force before its answer came is no reason for a try to wait.
+#[test]
+fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
+    let mut scene = Scene::new();
+    let (lead, _) = scene.join_as(true);
+    let id = scene.numbers.known(lead);
+    let gone = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
+    assert!(gone.withdraw.is_empty());
+    let result = Ok(AcquireAnswer::Granted(grant(10, 10, 30_000, false)));
+    let answer = Answer { sent_at: scene.now, result };
+    let (asked, effects) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, true, answer));
+    assert!(matches!(asked, Progress::Failed(_)), "{asked:?}");
+    assert_eq!(withdrawn(&effects), [lead]);
+    assert!(scene.cohort.is_done());
+}
+
+/// The failure of an old heartbeat comes when the next one is almost due: that is not put off.
+#[test]
+fn a_late_failure_puts_no_heartbeat_off() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    scene.queued(lead);
+    let failure = || StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "wait");
+    for round in 0..8 {
+        let due = scene.with(|cohort, env| cohort.look_at(env)).expect("a place is asked for");
+        scene.now = due.max(scene.now);
+        let sent_at = scene.now;
+        let (beat, _) = scene.with(Cohort::on_timer);
+        let id = beat.expect("a heartbeat is due").waiter.id;
+        scene.pass(700);
+        let answer = Answer { sent_at, result: Err(failure()) };
+        let _ = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
+        let next = scene.with(|cohort, env| cohort.look_at(env)).expect("a place is asked for");
+        let after = next.saturating_since(sent_at);
+        assert!(after <= Duration::from_millis(750), "round {round}: {after:?}");
+    }
+}
