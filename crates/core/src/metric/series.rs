@@ -20,13 +20,8 @@ macro_rules! label {
         }
 
         impl $name {
-            const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            fn as_label(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
+            /// The values of the label, in the order of the variants.
+            const LABELS: &'static [&'static str] = &[$($text,)+];
         }
     };
 }
@@ -149,41 +144,31 @@ impl ClassMetrics {
             labels.extend(more.iter().map(|(k, v)| (*k, SharedString::const_str(v))));
             key(name, &labels)
         };
-        let release = |via: &ReleaseVia| {
-            let labels = |o: &ReleaseOutcome| [("outcome", o.as_label()), ("via", via.as_label())];
-            ReleaseOutcome::ALL.iter().map(|o| with(names::RELEASE_TOTAL, &labels(o))).collect()
+        let each = |name, label, values: &[&'static str]| -> Vec<Key> {
+            values.iter().map(|value| with(name, &[(label, *value)])).collect()
         };
+        let release = |via: &&'static str| -> Vec<Key> {
+            let labels = |outcome: &&'static str| [("outcome", *outcome), ("via", *via)];
+            let outcomes = ReleaseOutcome::LABELS.iter();
+            outcomes.map(|outcome| with(names::RELEASE_TOTAL, &labels(outcome))).collect()
+        };
+        let reasons: Vec<_> = LossReason::ALL.iter().map(|reason| reason.as_label()).collect();
         Self {
-            acquire: AcquireOutcome::ALL
-                .iter()
-                .map(|o| with(names::ACQUIRE_TOTAL, &[("outcome", o.as_label())]))
-                .collect(),
+            acquire: each(names::ACQUIRE_TOTAL, "outcome", AcquireOutcome::LABELS),
             wait: with(names::ACQUIRE_WAIT_SECONDS, &[]),
             contended: with(names::CONTENDED_TOTAL, &[]),
             waits: Lasting::new(with(names::WAITERS, &[]), with(names::LONGEST_WAIT_SECONDS, &[])),
             holds: Lasting::new(with(names::HELD, &[]), with(names::OLDEST_HOLD_SECONDS, &[])),
-            hold: HoldEnd::ALL
-                .iter()
-                .map(|end| with(names::HOLD_SECONDS, &[("end", end.as_label())]))
-                .collect(),
-            wakeups: WakeSource::ALL
-                .iter()
-                .map(|s| with(names::WAKEUPS_TOTAL, &[("source", s.as_label())]))
-                .collect(),
+            hold: each(names::HOLD_SECONDS, "end", HoldEnd::LABELS),
+            wakeups: each(names::WAKEUPS_TOTAL, "source", WakeSource::LABELS),
             position: with(names::QUEUE_POSITION, &[]),
             handover: with(names::HANDOVER_SECONDS, &[]),
             turn: with(names::TURN_LEASES, &[]),
-            renewals: RenewalOutcome::ALL
-                .iter()
-                .map(|o| with(names::RENEWALS_TOTAL, &[("outcome", o.as_label())]))
-                .collect(),
+            renewals: each(names::RENEWALS_TOTAL, "outcome", RenewalOutcome::LABELS),
             margin: with(names::RENEWAL_MARGIN_SECONDS, &[]),
             margin_ratio: with(names::RENEWAL_MARGIN_RATIO, &[]),
-            lost: LossReason::ALL
-                .iter()
-                .map(|r| with(names::LOST_TOTAL, &[("reason", r.as_label())]))
-                .collect(),
-            release: ReleaseVia::ALL.iter().map(release).collect(),
+            lost: each(names::LOST_TOTAL, "reason", &reasons),
+            release: ReleaseVia::LABELS.iter().map(release).collect(),
             class,
         }
     }

@@ -27,6 +27,15 @@ const CHECK: Duration = Duration::from_secs(2);
 /// How long the answer may take.
 const ANSWER: Duration = Duration::from_secs(3);
 
+/// The longest pause before the first attempt that may fail; it doubles with every failure in a row.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// The longest pause after any number of failures.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// The longest pause after a refusal, which only an operator can lift.
+const REFUSED: Duration = Duration::from_secs(30);
+
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
 /// The end of a connection is noticed at once. A half-open connection is noticed within five seconds,
@@ -47,18 +56,25 @@ impl Subscriber {
     ///
     /// Dropping the future closes the connection.
     pub(super) async fn run(self) {
-        let mut backoff = Backoff::default();
+        let mut failures: u32 = 0;
         while self.is_wanted() {
             let pause = match self.subscribe().await {
                 Ok((connection, receiver)) => {
-                    self.log_return(backoff);
-                    backoff = Backoff::default();
+                    if failures > 0 {
+                        let endpoint = self.dialer.endpoint();
+                        tracing::info!(%endpoint, "the runtime hears the server again");
+                    }
+                    failures = 0;
                     self.attend(connection, &receiver).await;
                     tracing::debug!(endpoint = %self.dialer.endpoint(), "a subscription ended");
                     // Not counted: the next attempt is the first that may fail.
-                    Backoff::default().failed(self.entropy.fraction())
+                    backoff(SHORTEST, LONGEST, failures, self.entropy.fraction())
                 }
-                Err(error) => self.pause_after(&error, &mut backoff),
+                Err(error) => {
+                    let pause = self.pause_after(&error, failures);
+                    failures = failures.saturating_add(1);
+                    pause
+                }
             };
             self.rest(pause).await;
         }
@@ -110,27 +126,18 @@ impl Subscriber {
         }
     }
 
-    /// Logs the first failure in a row, and every refusal, which is rarely tried again.
-    fn pause_after(&self, error: &StoreError, backoff: &mut Backoff) -> Duration {
+    /// The pause after an attempt that failed as others did before it. The first failure is logged, and
+    /// every refusal, which is rarely tried again.
+    fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
         const WHAT: &str = "the runtime cannot hear the server; waiting goes on by heartbeat";
-        let first = backoff.is_fresh();
-        let fraction = self.entropy.fraction();
-        if error.kind() == StoreErrorKind::Config {
-            tracing::warn!(%error, "{WHAT}");
-            return backoff.refused(fraction);
-        }
-        if first {
+        let is_refusal = error.kind() == StoreErrorKind::Config;
+        if is_refusal || failures == 0 {
             tracing::warn!(%error, "{WHAT}");
         } else {
             tracing::debug!(%error, "{WHAT}");
         }
-        backoff.failed(fraction)
-    }
-
-    fn log_return(&self, backoff: Backoff) {
-        if !backoff.is_fresh() {
-            tracing::info!(endpoint = %self.dialer.endpoint(), "the runtime hears the server again");
-        }
+        let (shortest, longest) = if is_refusal { (REFUSED, REFUSED) } else { (SHORTEST, LONGEST) };
+        backoff(shortest, longest, failures, self.entropy.fraction())
     }
 }
 
@@ -219,62 +226,5 @@ impl Receiver {
         } else {
             tracing::warn!(bytes, "{WHAT}");
         }
-    }
-}
-
-/// How long to wait before the next attempt to subscribe: longer with every failure in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Backoff {
-    failures: u32,
-}
-
-impl Backoff {
-    /// The longest wait after a connection that worked.
-    const FIRST: Duration = Duration::from_millis(20);
-
-    /// The longest wait after any number of failures.
-    const LONGEST: Duration = Duration::from_secs(3);
-
-    /// The longest wait after a refusal, which only an operator can lift.
-    const REFUSED: Duration = Duration::from_secs(30);
-
-    /// The wait before the next attempt; `fraction` in `[0, 1)` spreads those of many runtimes
-    /// over the second half of it.
-    fn failed(&mut self, fraction: f64) -> Duration {
-        let pause = backoff(Self::FIRST, Self::LONGEST, self.failures, fraction);
-        self.failures = self.failures.saturating_add(1);
-        pause
-    }
-
-    /// The wait before the next attempt when the server refused this one.
-    fn refused(&mut self, fraction: f64) -> Duration {
-        self.failures = self.failures.saturating_add(1);
-        backoff(Self::REFUSED, Self::REFUSED, 0, fraction)
-    }
-
-    /// Whether no attempt has failed since the last one that succeeded.
-    fn is_fresh(self) -> bool {
-        self == Self::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_to_their_limit_and_are_spread() {
-        let mut backoff = Backoff::default();
-        assert!(backoff.is_fresh());
-        let first = backoff.failed(0.5);
-        assert_eq!(first, Duration::from_millis(15));
-        assert!(backoff.failed(0.0) > first);
-        assert!(!backoff.is_fresh());
-        for _ in 0..100 {
-            backoff.failed(0.5);
-        }
-        assert_eq!(backoff.failed(0.0), Duration::from_millis(1500));
-        assert!(backoff.failed(1.0) <= Duration::from_secs(3));
-        assert_eq!(backoff.refused(0.0), Duration::from_secs(15));
     }
 }
