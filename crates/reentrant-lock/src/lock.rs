@@ -226,9 +226,10 @@ impl Acquire {
     ///
     /// # Errors
     ///
-    /// As awaiting the acquire, except that there is no `Timeout`. A command that was not answered,
-    /// or could not be sent, is [`AcquireError::Unavailable`] at once, and its effect is
-    /// withdrawn; one that the server refused for now is [`AcquireError::Store`].
+    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. A command
+    /// that could not be sent, or was not answered within its command timeout, is
+    /// [`AcquireError::Unavailable`], and its effect is withdrawn. A command that the server refused
+    /// is [`AcquireError::Store`].
     ///
     /// # Cancel safety
     ///

@@ -44,7 +44,7 @@ async fn failing_runs_never_overlap_and_one_succeeds_in_the_end() {
         match submission(locks).begin().await.unwrap() {
             Begun::First(run) => {
                 runs += 1;
-                assert_eq!(done, 0, "the door is closed after the success");
+                assert_eq!(done, 0, "the lock is closed after the success");
                 if round == 30 {
                     done += 1;
                     run.succeed().await.unwrap();

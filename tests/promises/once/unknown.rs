@@ -23,7 +23,7 @@ async fn a_success_whose_reply_is_lost_is_confirmed_in_the_end() {
     assert_eq!(duplicate(&locks).await.remaining, WINDOW.saturating_sub(passed));
 }
 
-/// No reply ever: the work is done, and nobody says that the door is closed.
+/// No reply ever: the work is done, and nobody says that the lock is closed.
 #[tokio::test]
 async fn a_success_that_nobody_confirms_is_no_success() {
     for executed in [true, false] {
@@ -50,9 +50,9 @@ async fn a_success_that_nobody_confirms_is_no_success() {
     }
 }
 
-/// The answer may come after the call: the runtime goes on, and the door is closed.
+/// The answer may come after the call: the runtime goes on, and the lock is closed.
 #[tokio::test]
-async fn a_success_that_is_confirmed_later_closes_the_door() {
+async fn a_success_that_is_confirmed_later_closes_the_lock() {
     let world = World::new();
     let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
     let run = first(&locks).await;

@@ -3,7 +3,7 @@ use super::{AcquireError, LeaseLost};
 /// Why a run did not come to a clean end; a duplicate is none of these.
 ///
 /// Work that ended while its lease was believed is no error, even when the server has not confirmed
-/// that the door is closed.
+/// that the lock is closed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunOnceError<E> {
@@ -14,7 +14,7 @@ pub enum RunOnceError<E> {
     /// may begin.
     #[error("{0}; its closure was stopped, and another run may begin")]
     Lost(LeaseLost),
-    /// The closure failed; the door is open again.
+    /// The closure failed; the lock is open again.
     #[error("{0}")]
     Body(E),
 }

@@ -2,7 +2,7 @@ use leasehold_core::{FenceToken, LockName, StoreError};
 
 use super::{LeaseLost, ReleaseError};
 
-/// Why a run that succeeded could not close its door: the work is done, and may be done again.
+/// Why a run that succeeded could not close the lock: the work is done, and may be done again.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SucceedError {
@@ -11,8 +11,8 @@ pub enum SucceedError {
         "{0}; the work is done, but another run may have begun: rely on the fence check of your storage"
     )]
     Lost(LeaseLost),
-    /// The server has not answered in time. The runtime goes on telling it: the door is closed for the
-    /// window, or opens with the ttl if the server never hears.
+    /// The server has not answered in time. The runtime repeats the command: the lock is closed for
+    /// the window; if no command reaches the server, it opens with the ttl.
     #[error(
         "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {error}"
     )]

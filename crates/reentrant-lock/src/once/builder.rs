@@ -20,16 +20,16 @@ use super::{
     outcome::{Begun, Duplicate},
 };
 
-/// Something to be done once: by the first who comes, and by nobody else while it runs and for a
-/// window after it succeeded.
+/// Work that is done once: the first caller runs, and all others are duplicates while it runs and for
+/// a window after its success.
 ///
-/// It rests on the lock of the same name, which the first caller holds while it runs and leaves
-/// closed when it has succeeded. A run that fails, is dropped or loses its lease opens the door
-/// again; one whose process dies does so after the ttl.
+/// The run holds the lock of the same name. A success keeps that lock closed for the window. If the
+/// run fails, is dropped or loses its lease, the lock opens again; if its process dies, the lock opens
+/// after the ttl.
 ///
-/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, with
-/// the work done and its success untold. Hand [`OnceGuard::stamp`] to the storage, or write under
-/// the key of the request, so that a second run finds what the first one did.
+/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, after
+/// the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the storage, or
+/// write under the key of the request, so that a second run finds the result of the first.
 ///
 /// # Examples
 ///
@@ -61,12 +61,12 @@ pub struct Once {
     label: Option<RuntimeLabel>,
 }
 
-/// The pauses between two looks at a door.
+/// The pauses between two looks at a lock.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(250);
 
-/// What a look at a door showed.
-enum Door {
+/// What a look at a lock showed.
+enum Seen {
     /// A run is under way, or has succeeded.
     Closed(Box<LeaseRecord>),
     /// It is open, or about to be.
@@ -84,13 +84,13 @@ impl Once {
         Self { engine, name, metrics, ttl: None, window: Self::WINDOW, label: None }
     }
 
-    /// For how long after a success the door stays closed, up to 24 h; zero opens it at once.
+    /// For how long after a success the lock stays closed, up to 24 h; zero opens it at once.
     /// Default: 60 s.
     pub fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 
-    /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the door
+    /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the lock
     /// opens when it is over. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
@@ -117,8 +117,8 @@ impl Once {
         &self.name
     }
 
-    /// Begins the run if the door is open, and otherwise tells who came first, within one command
-    /// timeout; never waits for a run to end.
+    /// Begins the run if the lock is open; otherwise returns who came first. Answers within one
+    /// command timeout, and never waits for a run to end.
     ///
     /// Every call is a caller of its own, also within an owner's scope and within one task.
     ///
@@ -126,14 +126,14 @@ impl Once {
     ///
     /// - [`AcquireError::Unavailable`] when the server did not answer; nothing was begun, and whatever
     ///   may have come of it is withdrawn.
-    /// - [`AcquireError::Store`] when the server refused, or could not tell whether the door is open;
+    /// - [`AcquireError::Store`] when the server refused, or could not tell whether the lock is open;
     ///   nothing was begun.
     /// - [`AcquireError::Options`] when ttl or window are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future takes its effect back: the door is open again.
+    /// Dropping the future takes its effect back: the lock is open again.
     pub async fn begin(&self) -> Result<Begun, AcquireError> {
         if self.window > OptionsError::MAX_CLOSED {
             let (lock, option) = (self.name.clone(), OptionsError::Window);
@@ -153,10 +153,10 @@ impl Once {
             if let Some(guard) = tried {
                 return Ok(Begun::First(OnceGuard::new(guard, self.window)));
             }
-            if let Door::Closed(record) = self.look(gives_up).await? {
+            if let Seen::Closed(record) = self.look(gives_up).await? {
                 return Ok(Begun::Duplicate(Duplicate::of(&self.name, *record)));
             }
-            // The door was closed, and opened again before the look showed who had closed it.
+            // The lock was closed, and opened again before the look showed who had closed it.
             let pause = backoff(SHORTEST, LONGEST, failures, self.engine.entropy.fraction());
             failures += 1;
             clock.sleep_until(gives_up.min(clock.now() + pause)).await;
@@ -182,14 +182,14 @@ impl Once {
         &self.engine
     }
 
-    async fn look(&self, deadline: Instant) -> Result<Door, AcquireError> {
+    async fn look(&self, deadline: Instant) -> Result<Seen, AcquireError> {
         let started = self.engine.clock.now();
         let looked = self.engine.inspect_until(&self.name, deadline).await;
         Ok(match looked.map_err(|error| self.engine.failed(&self.name, started, error))? {
             Inspection::Held(record) if !self.is_releasing(&record) => {
-                Door::Closed(Box::new(record))
+                Seen::Closed(Box::new(record))
             }
-            Inspection::Held(_) | Inspection::Free { .. } => Door::Opens,
+            Inspection::Held(_) | Inspection::Free { .. } => Seen::Opens,
         })
     }
 
@@ -205,7 +205,7 @@ impl Once {
 fn unsettled() -> StoreError {
     StoreError::new(
         StoreErrorKind::Definite,
-        "it could not be told in time whether the door is open; nothing was begun",
+        "whether the lock is open could not be found out in time; nothing was begun",
         "try again: a run is just ending and the server has not answered that yet, or others begin \
          and end in quick succession",
     )

@@ -13,7 +13,7 @@ use crate::{
 
 /// A run under way, whose lease is renewed for as long as this lives.
 ///
-/// [`succeed`](Self::succeed) closes the door for the window. Everything else opens it: dropping this,
+/// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping this,
 /// [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most once:
 ///
 /// ```compile_fail,E0382
@@ -22,7 +22,7 @@ use crate::{
 /// let _ = run.fail().await;
 /// # }
 /// ```
-#[must_use = "a run that is dropped counts as failed, and its door opens at once"]
+#[must_use = "a run that is dropped counts as failed, and its lock opens at once"]
 pub struct OnceGuard {
     guard: Guard,
     window: Duration,
@@ -78,24 +78,24 @@ impl OnceGuard {
         self.guard.lease()
     }
 
-    /// The work is done: the door stays closed for the window, counted from this call.
+    /// The work is done: the lock stays closed for the window, counted from this call.
     ///
     /// `Ok` means that the server has confirmed it. This answers within one command timeout; what the
     /// server has not confirmed by then, the runtime goes on telling it until the lease's ttl is over.
     ///
     /// # Errors
     ///
-    /// The work is done in any case; it is the door that may be open.
+    /// The work is done in any case; only the lock may be open.
     ///
     /// - [`SucceedError::Lost`] when the lease had been lost: another run may have begun.
-    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the door may open
+    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the lock may open
     ///   with the ttl.
     ///
     /// # Cancel safety
     ///
     /// The success counts from the call on, polled or not; dropping the future leaves it to the
     /// runtime to tell the server.
-    #[must_use = "without the answer nobody knows whether the door is closed"]
+    #[must_use = "without the answer nobody knows whether the lock is closed"]
     pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
         let Self { guard, window } = self;
         if !window.is_zero() {
@@ -121,17 +121,17 @@ impl OnceGuard {
         }
     }
 
-    /// The work failed: the door is open again when this returns, within one command timeout.
+    /// The work failed: the lock is open again when this returns, within one command timeout.
     ///
     /// # Errors
     ///
-    /// - [`ReleaseError::Lost`] when the lease had been lost: the door was open before.
+    /// - [`ReleaseError::Lost`] when the lease had been lost: the lock was open before.
     /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time: it opens once
     ///   the server hears of it, or with the ttl.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves it to the runtime to open the door.
+    /// Dropping the future leaves it to the runtime to open the lock.
     pub async fn fail(self) -> Result<(), ReleaseError> {
         self.guard.release().await.map(|_| ())
     }

@@ -18,8 +18,8 @@ pub enum Begun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "it says whether the work was done here"]
 pub enum OnceOutcome<T> {
-    /// The work was done here. The door is closed for the window, or, where the server never hears
-    /// of it, until the lease's ttl is over.
+    /// The work was done here. The lock is closed for the window; if the success never reaches the
+    /// server, until the lease's ttl is over.
     Ran(T),
     /// Another caller came first; nothing was done here.
     Duplicate(Duplicate),
@@ -47,8 +47,8 @@ pub struct Duplicate {
     pub holder: String,
     /// How far the first run is.
     pub progress: Progress,
-    /// When the door opens if nothing more is heard of the first run: the rest of the window, or of
-    /// the lease's ttl, which is extended for as long as the run goes on.
+    /// The time until the lock opens if the server gets no further command from the first run: the
+    /// rest of the window, or of the lease's ttl, which is extended while the run goes on.
     pub remaining: Duration,
     /// The fence of the first run, under which it may have written its result.
     pub fence: FenceToken,

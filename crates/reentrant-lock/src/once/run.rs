@@ -15,28 +15,29 @@ use super::{
 };
 
 impl Once {
-    /// Runs a closure's future if the door is open, and closes the door for the window if it
+    /// Runs a closure's future if the lock is open, and closes the lock for the window if it
     /// succeeds; otherwise tells at once who came first.
     ///
     /// Before every poll of the future the clock is checked; when the lease is lost the future is
-    /// dropped where it stands. An error or a panic of the future opens the door.
+    /// dropped where it stands. An error or a panic of the future opens the lock.
     ///
     /// Work that ended while its lease was believed is done: its value is returned, also when the
-    /// server has not confirmed within one command timeout that the door is closed. The runtime goes
-    /// on telling it until the lease's ttl is over; if it never hears, the door opens then. A warning in
-    /// the log names the run; within 10 s each name is warned of once, and at most eight names are.
-    /// For work that must know, [`begin`](Self::begin) and [`succeed`](super::OnceGuard::succeed) tell.
+    /// server has not confirmed within one command timeout that the lock is closed. The runtime goes
+    /// on telling it until the lease's ttl is over; if no command reaches the server, the lock
+    /// opens then. A warning in the log names the run: within 10 s one warning for each name, and for
+    /// at most eight names. If your code must know, use [`begin`](Self::begin) and
+    /// [`succeed`](super::OnceGuard::succeed).
     ///
     /// # Errors
     ///
     /// - [`RunOnceError::Acquire`] when the run could not begin; the closure was not called.
     /// - [`RunOnceError::Lost`] when the lease was lost before the future ended with a value.
-    /// - [`RunOnceError::Body`] with the closure's own error; the door is open again.
+    /// - [`RunOnceError::Body`] with the closure's own error; the lock is open again.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the closure's and opens the door, unless the closure's future had
-    /// succeeded: then the door stays closed.
+    /// Dropping the future drops the closure's and opens the lock, unless the closure's future had
+    /// succeeded: then the lock stays closed.
     pub async fn run<T, E, F>(
         &self,
         body: impl FnOnce(Lease) -> F,
@@ -70,7 +71,7 @@ impl Once {
 /// Within this time each name is warned of once, and at most eight names are.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Warns that a run succeeded whose value does not tell that its door may open.
+/// Warns that a run succeeded, but that its lock may open before the window is over.
 fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
     let (SucceedError::Lost(LeaseLost { lock, fence, .. })
     | SucceedError::Unconfirmed { lock, fence, .. }) = error;
@@ -81,7 +82,7 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
     tracing::warn!(
         %lock, %lease, %fence, left_out,
         cause = error.cause().map(tracing::field::display),
-        "the work is done, and the server has not confirmed that the door is closed: another run may \
+        "the work is done, and the server has not confirmed that the lock stays closed: another run may \
          begin before the window is over"
     );
 }
