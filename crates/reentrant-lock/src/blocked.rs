@@ -22,13 +22,13 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Tells it of a lock that a task of this runtime holds.
-    pub(crate) fn tell_lease(self, lease: &HeldLease, label: String, now: Instant) {
-        self.tell(Some(HolderInfo::of_lease(lease, label, now)));
+    /// Logs it for a lock that a task of this runtime holds.
+    pub(crate) fn log_lease(self, lease: &HeldLease, label: String, now: Instant) {
+        self.log(Some(HolderInfo::of_lease(lease, label, now)));
     }
 
-    /// Tells it; without a holder where the lock is free at the moment.
-    pub(crate) fn tell(self, holder: Option<HolderInfo>) {
+    /// Logs it; without a holder if the lock is free at the moment.
+    pub(crate) fn log(self, holder: Option<HolderInfo>) {
         let Self { lock, class, waited, position, left_out } = self;
         let class = class.as_str();
         let Some(holder) = holder else {
@@ -71,7 +71,7 @@ pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duratio
 /// Which waits are reported: one of each name, and only so many names, within a time.
 ///
 /// A thousand calls that wait for one lock have one report, and a thousand locks that are stuck
-/// have a few, one of which tells how many were left out.
+/// have a few, one of which says how many were left out.
 #[derive(Debug, Default)]
 pub(crate) struct Ration {
     /// What was reported, and when.

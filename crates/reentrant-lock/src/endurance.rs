@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_look_that_nobody_took_in_time_is_no_pause() {
+    fn a_first_look_that_was_not_due_before_is_no_pause() {
         let mut endurance = endurance();
         assert!(endurance.is_over(at(11_000), at(11_000), || Some(at(1_000))));
     }

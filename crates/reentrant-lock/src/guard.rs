@@ -80,7 +80,7 @@ pub enum Released {
 ///     end = guard.lost() => println!("stop at once: {end}"),
 ///     () = write(guard.stamp()) => {} // the storage compares the stamp
 /// }
-/// guard.release().await?; // or drop it: the server is then told in the background
+/// guard.release().await?; // or drop it: the runtime then sends the release
 /// # Ok(())
 /// # }
 /// ```
@@ -172,7 +172,7 @@ impl Guard {
         let Some(update) = held.count_in()? else { return Ok(None) };
         // From here on the hold is the guard's, which takes it off again if it is dropped.
         let guard = Self::new(Arc::clone(held));
-        held.tell(update, until).await?;
+        held.send_holds(update, until).await?;
         Ok(Some(guard))
     }
 
@@ -181,7 +181,7 @@ impl Guard {
     /// The last release ends the lease; before the end of its
     /// [`min_hold`](crate::Acquire::min_hold) the lock stays closed for the rest. Where
     /// other tasks of this process wait for the lock, the next of them gets it in memory. Otherwise
-    /// the server is told, and this answers within one command timeout. What the server has not
+    /// the release is sent, and this answers within one command timeout. What the server has not
     /// confirmed by then, the runtime goes on telling it until the lease's ttl is over.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl fmt::Debug for Guard {
 
 /// Tells the server that a lease has fewer holds.
 async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
-    match held.tell(update, None).await {
+    match held.send_holds(update, None).await {
         Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
         // What counts is the count in memory.
         _ => Ok(Released::StillHeld(update.count)),

@@ -205,7 +205,7 @@ impl Acquire {
     /// fast the job was. The lease ends with its release, drop, `max_hold` or shutdown as ever, and the
     /// lock stays closed for the rest, which may be longer than the ttl; those who wait keep their
     /// places. A re-entry that asks for a later end prolongs it, none shortens it. A holder that
-    /// crashes, or ends before the server was told, keeps the lock closed for its ttl, and a
+    /// crashes, or ends before the server has the release, keeps the lock closed for its ttl, and a
     /// force-release opens it at once.
     pub fn min_hold(self, hold: Duration) -> Self {
         Self { min_hold: Some(hold), ..self }

@@ -137,17 +137,17 @@ impl Held {
         }
     }
 
-    /// Tells the server the holds, and waits for its answer, until `until` at most.
+    /// Sends the count of holds, and waits for the answer, until `until` at most.
     ///
     /// An answer that does not come refuses nothing: the lease is believed until its deadline with or
     /// without this hold, and the runtime goes on telling the absolute count.
-    pub(crate) async fn tell(
+    pub(crate) async fn send_holds(
         &self,
         update: HoldUpdate,
         until: Option<Instant>,
     ) -> Result<(), ReenterError> {
         let Self { engine, lease, .. } = self;
-        let told = match engine.hold(lease, update) {
+        let sent = match engine.hold(lease, update) {
             Some(hold) => {
                 let by = engine.command_deadline(lease.ttl());
                 // Most wait for longer than a command takes, and need no timer for that.
@@ -160,15 +160,15 @@ impl Held {
         if let LeaseState::Lost(reason) = lease.state() {
             return Err(self.lost(reason));
         }
-        match told {
+        match sent {
             Err(error) if error.kind().is_transient() => {
                 tracing::debug!(
                     lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), %error,
-                    "the holds could not be told; the lease stands, and the server is told later"
+                    "the count of holds is not confirmed; the lease stands, and the runtime sends it again"
                 );
                 Ok(())
             }
-            told => told.map_err(|error| ReenterError::Store(error.for_lock(lease.name()))),
+            sent => sent.map_err(|error| ReenterError::Store(error.for_lock(lease.name()))),
         }
     }
 

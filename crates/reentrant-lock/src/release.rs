@@ -280,7 +280,7 @@ mod tests {
 
         let mut two = sent(None);
         two.on_send(at(20), None, None);
-        assert_eq!(gone_at(two, 30), Outcome::Released, "nobody heard the answer to the first");
+        assert_eq!(gone_at(two, 30), Outcome::Released, "the answer to the first is lost");
     }
 
     #[test]

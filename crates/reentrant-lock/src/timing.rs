@@ -91,15 +91,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_out_of_range_is_told_in_a_sentence() {
+    fn a_time_out_of_range_is_named_in_a_sentence() {
         let zero = Duration::ZERO;
         for (timing, words) in [
             (Timing { claim_window: zero, ..Timing::default() }, "a claim window of 0ns is too"),
             (Timing { blocked_after: zero, ..Timing::default() }, "a blocked report of 0ns is too"),
             (Timing { outage_patience: zero, ..Timing::default() }, "an outage patience of 0ns"),
         ] {
-            let told = timing.validated().unwrap_err().to_string();
-            assert!(told.starts_with(words), "{told}");
+            let text = timing.validated().unwrap_err().to_string();
+            assert!(text.starts_with(words), "{text}");
         }
     }
 }

@@ -1,8 +1,4 @@
-use std::{
-    collections::{BTreeMap, btree_map},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use leasehold_core::{Ttl, lease::Grant};
 
@@ -44,14 +40,9 @@ impl Batches {
             self.full.extend(self.open.remove(&kind));
         }
     }
-}
 
-impl IntoIterator for Batches {
-    type Item = Batch;
-    type IntoIter =
-        std::iter::Chain<std::vec::IntoIter<Batch>, btree_map::IntoValues<(Ttl, bool), Batch>>;
-
-    fn into_iter(self) -> Self::IntoIter {
+    /// The commands to send.
+    pub(crate) fn into_commands(self) -> impl Iterator<Item = Batch> {
         self.full.into_iter().chain(self.open.into_values())
     }
 }

@@ -54,7 +54,7 @@ struct Life {
     rules: LeaseRules,
     /// Until when the lock stays closed, however the lease ends.
     closed_until: Option<Instant>,
-    /// Cancelled when the lease is over; made only if somebody asks for it.
+    /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
 }
 
@@ -118,7 +118,7 @@ impl HeldLease {
         state
     }
 
-    /// Until when the lock stays closed if the lease ends before; `None` if nobody asked for it.
+    /// Until when the lock stays closed if the lease ends before; `None` if no holder asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
         self.life().closed_until
     }
@@ -200,9 +200,9 @@ impl HeldLease {
         self.change(now, |rules| (rules.lose(now, reason), ())).0
     }
 
-    /// Releases the lease in memory at `now`, without telling anybody.
+    /// Releases the lease in memory at `now`, without waking those who wait for it.
     ///
-    /// For callers inside of a lock; call [`ReleasedLease::tell`] outside of it.
+    /// For callers inside of a lock; call [`ReleasedLease::notify`] outside of it.
     pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
         let mut life = self.life();
         let (before, state) = (life.rules.present(), life.rules.release(now));
@@ -249,23 +249,23 @@ impl HeldLease {
             (life.rules.present(), rule(&mut life.rules))
         };
         if let (LeaseState::Held { .. }, LeaseState::Lost(reason)) = (before, state) {
-            self.tell_loss(now, reason);
+            self.notify_loss(now, reason);
         }
         (state, answer)
     }
 
-    fn tell_loss(&self, now: Instant, reason: LossReason) {
+    fn notify_loss(&self, now: Instant, reason: LossReason) {
         let held_for = now.saturating_since(self.since);
         self.metrics.hold_ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
         self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
-        self.tell_end();
+        self.notify_end();
     }
 
-    /// Cancels the token that somebody asked for.
-    fn tell_end(&self) {
+    /// Cancels the token, if there is one.
+    fn notify_end(&self) {
         // Outside of the lock: it wakes tasks.
         let token = self.life().ended.clone();
         token.iter().for_each(CancellationToken::cancel);
@@ -276,9 +276,9 @@ impl HeldLease {
     }
 }
 
-/// A lease that was released in memory, before anybody was told.
+/// A lease that was released in memory, before those who wait for its end are woken.
 #[derive(Debug)]
-#[must_use = "those who wait for the end of the lease have to be told"]
+#[must_use = "those who wait for the end of the lease have to be woken"]
 pub struct ReleasedLease {
     lease: Arc<HeldLease>,
     state: LeaseState,
@@ -299,15 +299,15 @@ impl ReleasedLease {
     }
 
     /// Wakes those who wait for the end of the lease, and counts it.
-    pub fn tell(self, end: HoldEnd) {
+    pub fn notify(self, end: HoldEnd) {
         let Self { lease, state, ended, at, .. } = self;
         match state {
             _ if !ended => {}
-            LeaseState::Lost(reason) => lease.tell_loss(at, reason),
+            LeaseState::Lost(reason) => lease.notify_loss(at, reason),
             LeaseState::Held { .. } | LeaseState::Released => {
                 lease.metrics.hold_ended(lease.since);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
-                lease.tell_end();
+                lease.notify_end();
             }
         }
     }

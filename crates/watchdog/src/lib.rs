@@ -1,5 +1,5 @@
-//! The watchdog of Leasehold: it renews turns before they end and tells the holders of their leases
-//! when they are gone. Use the `leasehold` crate; this one is a part of it.
+//! The watchdog of Leasehold: it renews turns before they end, and signals to holders that their leases
+//! are lost. Use the `leasehold` crate; this one is a part of it.
 //!
 //! - [`HeldLease`] is one lease in its holder's eyes, with the signal of its loss.
 //! - [`RenewalPlan`] says when a turn is due, as a pure function of time and outcome.

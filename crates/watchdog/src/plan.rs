@@ -31,7 +31,7 @@ pub enum Renewing {
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl RenewalPlan {
-    /// A plan for a turn that nobody holds yet.
+    /// A plan for a turn that no task holds yet.
     pub fn new(ttl: Ttl) -> Self {
         Self { ttl, renewing: Renewing::Never, next: None, in_flight: None }
     }

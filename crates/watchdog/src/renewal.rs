@@ -75,7 +75,7 @@ impl Renewed {
             // The answer is about the turn, so it counts for the lease that is held by now.
             let lease = match holder {
                 Holder::Unwatched => continue,
-                Holder::Nobody => None,
+                Holder::None => None,
                 Holder::Lease(lease) => Some(&**lease),
             };
             match settle_one(lease, now, sent_at, &answer) {

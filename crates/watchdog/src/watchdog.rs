@@ -13,7 +13,7 @@ use crate::{
     watches::{Watches, Work},
 };
 
-/// The owner of the turns of a runtime, which is told when a turn is lost.
+/// The owner of the turns of a runtime, which hears when a turn is lost.
 pub trait TurnKeeper: fmt::Debug + Send + Sync + 'static {
     /// Takes note that a turn is lost. Its lease is lost already; its lock stays closed until
     /// `closed_until`. Must not block.
@@ -103,7 +103,7 @@ impl Driver {
         for lag in work.lags {
             self.metrics.store().renewal_lag(lag);
         }
-        for batch in work.batches {
+        for batch in work.batches.into_commands() {
             let renewing = batch.renew(Arc::clone(&self.store), Arc::clone(&self.watches));
             self.in_flight.spawn(renewing);
         }

@@ -66,8 +66,8 @@ struct Watched {
 pub(crate) enum Holder {
     /// The turn is not watched any more.
     Unwatched,
-    /// Nobody: the turn is on offer.
-    Nobody,
+    /// No task: the turn is on offer.
+    None,
     /// The holder of this lease.
     Lease(Arc<HeldLease>),
 }
@@ -248,7 +248,7 @@ impl Watches {
         state.fetch_ahead(keys.clone());
         let holder = |key| match state.queue.get(key) {
             None => Holder::Unwatched,
-            Some(Watched { lease: None, .. }) => Holder::Nobody,
+            Some(Watched { lease: None, .. }) => Holder::None,
             Some(Watched { lease: Some(lease), .. }) => Holder::Lease(Arc::clone(lease)),
         };
         keys.map(holder).collect()

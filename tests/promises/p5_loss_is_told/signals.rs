@@ -165,10 +165,10 @@ on_every_store! {
         let (before, token, lease) = (owned(guard.lost()), guard.cancellation(), guard.lease());
         assert!(!token.is_cancelled());
         assert_eq!(guard.release().await.unwrap(), Released::Ended);
+        assert_eq!(lease.state(), LeaseState::Released);
         assert_eq!(before.await, LeaseEnd::Released);
         assert_eq!(lease.lost().await, LeaseEnd::Released);
         assert!(token.is_cancelled() && lease.cancellation().is_cancelled());
-        assert_eq!(lease.state(), LeaseState::Released);
         assert!(lease.remaining().is_zero());
     }
 

@@ -32,7 +32,7 @@ impl Cohort {
                 turn.unanswered.on_reply(&answer.result);
                 let (ttl, first) = (turn.grant.ttl(), turn.grant.first());
                 match &answer.result {
-                    // A push told of the same grant before: `begin` sees that it is not new.
+                    // The same grant came by a push before: `begin` sees that it is not new.
                     Ok(AcquireAnswer::Granted(granted)) if granted.first == first => {
                         let grant = grant_of(env, id, ttl, answer.sent_at, granted);
                         let source = WakeSource::Heartbeat;
@@ -157,7 +157,7 @@ impl Cohort {
             Ok(RenewAnswer::Renewed { remaining }) => {
                 let grant = grant.renewed(answer.sent_at, remaining);
                 if !grant.remaining(env.now).is_zero() {
-                    // Whether others wait is not told; they do more often than not.
+                    // The answer does not say whether others wait; mostly they do.
                     self.begin(env, grant, true, Some(WakeSource::Push), &mut effects);
                 }
             }
@@ -241,7 +241,7 @@ impl Cohort {
     }
 }
 
-/// A grant as an answer or a push tells it.
+/// The grant of an answer or a push.
 pub(super) fn grant_of(
     env: &Env<'_>,
     id: AcquisitionId,

@@ -1,5 +1,5 @@
 //! The rules of turns, as pure functions of state, time and event: what the tasks of one runtime
-//! wait for that want one name, and what the runtime tells the store for them.
+//! wait for that want one name, and what the runtime sends to the store for them.
 
 mod grant;
 mod join;

@@ -57,7 +57,7 @@ pub(crate) struct Releasing {
     pub(super) closed_until: Option<Instant>,
     /// Since when its holder waits for the answer; `None` where the runtime does.
     pub(super) attended_since: Option<Instant>,
-    /// Messages may have been lost: when another copy is due, whose answer tells of them.
+    /// Messages may have been lost: when another copy is due, whose answer shows them.
     pub(super) asks_soon: Option<Instant>,
     /// Whether that copy is due, and what wakes the task that sends it.
     pub(super) asks_now: bool,

@@ -20,7 +20,7 @@ pub(crate) struct Place {
     next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
-    /// A grant that is being confirmed before anybody believes in it.
+    /// A grant that is being confirmed before a task believes in it.
     pub(super) confirming: Option<Grant>,
     pub(super) ahead: Option<u64>,
     failures: u32,
@@ -90,7 +90,7 @@ impl Place {
         self.early_at = at;
     }
 
-    /// Messages may have been lost, of which answers to earlier commands do not tell.
+    /// Messages may have been lost, and answers to earlier commands do not show them.
     pub(super) fn ask_soon(&mut self, at: Instant) {
         self.asks_soon = Some(self.asks_soon.map_or(at, |known| known.min(at)));
         self.ask_at(self.next_at);
@@ -159,7 +159,7 @@ impl Place {
     }
 }
 
-/// Redis tells times to live in whole milliseconds.
+/// Redis rounds times to live to whole milliseconds.
 const A_TICK: Duration = Duration::from_millis(1);
 
 /// A heartbeat to be sent.

@@ -250,7 +250,7 @@ impl Cohort {
             ReleaseAnswer::NextQueued(position) => {
                 place.on_not_yet(env, sent_at, position);
                 if releasing.is_repeated {
-                    // A repeat tells of the place, and does not keep it: a heartbeat does.
+                    // A repeat answers with the place, and does not keep it alive: a heartbeat does.
                     place.ask_at(env.now);
                 }
                 self.phase = Phase::Place(Box::new(place));

@@ -165,7 +165,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the store cannot be told; `Indeterminate` means that the lease may
+    /// [`StoreError`] when the store does not confirm it; `Indeterminate` means that the lease may
     /// have ended.
     ///
     /// # Cancel safety
@@ -187,7 +187,7 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Listens to what the store tells this runtime, from the first call on.
+    /// Subscribes to the messages of the store, from the first call on.
     pub(super) fn listen(&self) {
         self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
     }

@@ -55,7 +55,7 @@ impl Executor {
 
     /// Whether timers of a clock work here: a tokio runtime may have been built without them.
     ///
-    /// Tokio tells it by a panic only, which is caught here.
+    /// Tokio panics if not; the panic is caught here.
     pub fn has_timers(&self, clock: &dyn Clock) -> bool {
         let _inside = self.handle.enter();
         let set = || {

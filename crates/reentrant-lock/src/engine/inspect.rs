@@ -15,7 +15,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the store cannot tell.
+    /// [`StoreError`] when the store does not answer.
     ///
     /// # Cancel safety
     ///
@@ -33,7 +33,7 @@ impl Engine {
         self.counted(self.store.inspect(name, deadline).await)
     }
 
-    /// Who holds a lock, if the server tells it within `patience`.
+    /// Who holds a lock, if the server answers within `patience`.
     pub(crate) async fn holder_on_server(
         &self,
         name: &LockName,
@@ -84,7 +84,7 @@ impl Engine {
         let engine = Arc::clone(self);
         let look = async move {
             match engine.inspect(&report.lock).await {
-                Ok(inspection) => report.tell(engine.seen(inspection)),
+                Ok(inspection) => report.log(engine.seen(inspection)),
                 Err(error) => {
                     tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
                 }

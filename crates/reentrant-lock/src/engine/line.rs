@@ -94,7 +94,7 @@ impl Engine {
 
     /// A lease is released. Yields what the holder could believe until then, and who ends the turn on
     /// the server: that is pending before anybody can see that the lease is over. A lease whose turn the
-    /// cohort has no more is lost, also where its holder was not told yet.
+    /// cohort has no more is lost, also before it is marked as lost.
     pub(crate) fn release(
         &self,
         lease: &Arc<HeldLease>,
@@ -110,12 +110,12 @@ impl Engine {
             (Some((released, after)), effects)
         });
         let (released, after) = released.flatten().unwrap_or_else(|| {
-            // Without effect where the holder was told before, and why.
+            // Without effect if it is marked as lost already, for another reason.
             let _ = lease.lose(LossReason::Gone);
             (lease.release(self.clock.now()), AfterLease::WasOver)
         });
         let before = released.state();
-        released.tell(end);
+        released.notify(end);
         (before, after)
     }
 
@@ -160,7 +160,7 @@ impl Engine {
     }
 
     /// Makes a token that a task has taken a lease under watch. No await lies between: it cannot leak.
-    /// The caller tells of it outside of the lock.
+    /// The caller counts it outside of the lock.
     fn lease(
         &self,
         member: &mut Member,
@@ -187,13 +187,13 @@ impl Engine {
 
 impl NewLease {
     /// Whether another had the lock before: a task of this runtime, or a process that passed it on. An
-    /// answer does not tell.
+    /// answer does not say.
     pub(crate) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
     }
 
     /// Counts the lease, outside of every lock.
-    pub(crate) fn tell(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
+    pub(crate) fn count(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
         let Self { lease, is_watched, woken } = self;
         lease.count();
         if let Some((source, handover)) = woken {

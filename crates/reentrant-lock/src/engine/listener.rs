@@ -28,7 +28,7 @@ impl Listener for Engine {
     }
 }
 
-/// What the watchdog tells; it does not keep the engine alive.
+/// Passes losses from the watchdog to the engine; it does not keep the engine alive.
 #[derive(Debug)]
 pub(super) struct Keeper(pub(super) Weak<Engine>);
 
@@ -45,7 +45,7 @@ impl TurnKeeper for Keeper {
 }
 
 impl Engine {
-    /// A turn is lost; the holder of its lease was told before.
+    /// A turn is lost; its lease is marked as lost already.
     pub(crate) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
         self.with(turn.name(), |member, env| {
             ((), member.cohort.on_lost(env, TurnId::of(turn), reason, closed_until))

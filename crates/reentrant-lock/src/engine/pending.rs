@@ -166,7 +166,7 @@ impl Cleanup {
         attended: Option<Arc<HeldLease>>,
     ) -> Option<Self> {
         let sending = Sending::new(engine, job)?;
-        let number = sending.number();
+        let number = sending.number;
         let (engine, work) = (Arc::clone(engine), Some(Box::pin(sending.run()) as Work));
         Some(Self { engine, number, attended, work })
     }

@@ -79,7 +79,7 @@ impl Job {
 pub(super) struct Sending {
     engine: Arc<Engine>,
     job: Job,
-    number: u64,
+    pub(super) number: u64,
     outcome: Outcome,
 }
 
@@ -155,10 +155,6 @@ impl Sending {
         Some(Self { engine: Arc::clone(engine), job, number, outcome: Outcome::Unconfirmed })
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Sends until the job is done.
     ///
     /// # Errors
@@ -215,7 +211,7 @@ impl Sending {
                         failure = answer.result.as_ref().err().cloned().or(failure);
                         let jitter = if answer.result.is_err() { entropy.fraction() } else { 0.0 };
                         rules.on_reply(clock.now(), jitter, &answer.result);
-                        if !self.tell_turn(answer) {
+                        if !self.on_reply(answer) {
                             rules.on_next_turn();
                         }
                     }
@@ -264,8 +260,8 @@ impl Sending {
         lost.unwrap_or(false)
     }
 
-    /// Counts the answer, and tells the cohort that waits for it; `false` when the next turn has begun.
-    fn tell_turn(&self, answer: Answer<ReleaseAnswer>) -> bool {
+    /// Counts the answer, and passes it to the cohort; `false` when the next turn has begun.
+    fn on_reply(&self, answer: Answer<ReleaseAnswer>) -> bool {
         if let Err(error) = &answer.result {
             self.engine.metrics.store().error(error.kind());
             self.engine.pending.attempt_failed(self.number, error);
@@ -394,7 +390,7 @@ impl Job {
             // The failures of its commands are logged, and the metrics count it.
             tracing::debug!(
                 lock = %self.name, lease = %self.id,
-                "the server could not be told of a release; the lease ends with its ttl"
+                "a release was not confirmed by the server; the lease ends with its ttl"
             );
         }
         if outcome == Outcome::Lost {

@@ -36,7 +36,7 @@ impl Drain {
 #[must_use = "leases that were not released stay closed until their ttl ends"]
 pub struct ShutdownReport {
     /// How many leases were held when the shutdown began, or when the time of the drain was over;
-    /// their holders were told that they are lost.
+    /// their holders saw them as lost.
     pub held: usize,
     /// The locks of leases that ended, and whose release the server has not confirmed in time, in
     /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a place
@@ -47,7 +47,7 @@ pub struct ShutdownReport {
 impl Engine {
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
-    /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the server is told.
+    /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the release is sent.
     /// Takes at most `time`, and reports what could not be released within it.
     ///
     /// # Cancel safety
@@ -91,7 +91,7 @@ impl Engine {
     ///
     /// From the first poll on, acquires are refused and waiting calls get
     /// [`ShutDown`](crate::AcquireError::ShutDown). Held leases are renewed, and can be re-entered,
-    /// until their guards end. Their holders are not told of the drain: `lost()` and `cancellation()`
+    /// until their guards end. Their holders do not see the drain: `lost()` and `cancellation()`
     /// resolve only when `time` is over. If a holder should end early, tell it yourself before you call
     /// this. Once all have ended, or when `time` is over, what is still held is ended as
     /// [`shutdown`](Self::shutdown) does. The server has until `time` is over to confirm releases, and
@@ -119,14 +119,14 @@ impl Engine {
         // Set before calls are refused, so that their error says that the runtime drains.
         self.drain.begun.store(true, Ordering::SeqCst);
         self.refuse();
-        let (tell, report) = watch::channel(None);
+        let (sender, report) = watch::channel(None);
         let engine = Arc::clone(self);
         // A task of its own: the drain goes on when its caller's future is dropped.
         drop(self.handle().spawn(async move {
             engine.until_given_back(until).await;
             let rest = until.saturating_since(engine.clock.now());
             let rest = rest.max(engine.timing.command_timeout);
-            tell.send_replace(Some(engine.shutdown(rest).await));
+            sender.send_replace(Some(engine.shutdown(rest).await));
         }));
         report
     }

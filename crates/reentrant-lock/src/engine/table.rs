@@ -152,7 +152,7 @@ impl Engine {
         done
     }
 
-    /// Watches a turn no longer; the holder of a lease of it is told why it is lost.
+    /// Watches a turn no longer; the lease of it that is held is marked as lost.
     fn forget(&self, watch: Watch, lost: Option<LossReason>) {
         if let Some(reason) = lost
             && let Some(lease) = self.watches.holder(watch)

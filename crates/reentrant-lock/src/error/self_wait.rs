@@ -1,8 +1,8 @@
 use std::fmt;
 
-/// How a call may have waited for its own process: a possibility, told by timeouts and a warning.
+/// How a call may have waited for its own process: a possibility, named by timeouts and a warning.
 ///
-/// It is told where a lease of this process was held all the while that the call waited.
+/// It is named if a lease of this process was held for the whole of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SelfWait {

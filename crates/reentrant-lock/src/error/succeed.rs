@@ -26,16 +26,6 @@ pub enum SucceedError {
     },
 }
 
-impl SucceedError {
-    /// What kept the server from confirming it, where that is known.
-    pub(crate) fn cause(&self) -> Option<&StoreError> {
-        match self {
-            Self::Lost { .. } => None,
-            Self::Unconfirmed { error, .. } => Some(error),
-        }
-    }
-}
-
 impl From<ReleaseError> for SucceedError {
     fn from(error: ReleaseError) -> Self {
         match error {

@@ -59,7 +59,7 @@ impl fmt::Display for WaitTimeout {
     }
 }
 
-/// Without a source: the text tells all.
+/// Without a source: the text has the cause.
 impl std::error::Error for WaitTimeout {}
 
 /// Where a call stood in line.
@@ -67,7 +67,7 @@ impl std::error::Error for WaitTimeout {}
 #[non_exhaustive]
 pub struct QueuePosition {
     /// How many other runtimes stood before this one, as last heard; `None` while this one had the
-    /// lock, or was not told.
+    /// lock, or does not know.
     pub runtimes: Option<u64>,
     /// How many tasks of this runtime stood before the call.
     pub tasks: usize,
@@ -144,7 +144,7 @@ impl fmt::Display for HolderInfo {
     }
 }
 
-/// Fractions of a millisecond tell a reader nothing.
+/// Without fractions of a millisecond, which are noise to a reader.
 pub(super) fn whole_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

@@ -6,7 +6,7 @@ use super::timeout::whole_millis;
 
 /// A server that did not answer for as long as a call puts up with: an outage, and not a taken lock.
 ///
-/// Nobody knows whether the lock is free. The call left nothing behind but, at worst, a place or a
+/// Whether the lock is free is unknown. The call left nothing behind but, at worst, a place or a
 /// lease that is withdrawn or expires by itself.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -51,5 +51,5 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// Without a source: the text tells all.
+/// Without a source: the text has the cause.
 impl std::error::Error for Unavailable {}

@@ -96,7 +96,7 @@ impl Once {
         Self { ttl: Some(ttl), ..self }
     }
 
-    /// What duplicates are told as the holder, such as the id of a request; cut at 200 bytes.
+    /// What duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
     pub fn label(self, label: impl AsRef<str>) -> Self {
         Self { label: Some(RuntimeLabel::new(label)), ..self }
@@ -126,7 +126,7 @@ impl Once {
     ///
     /// - [`AcquireError::Unavailable`] when the server did not answer; nothing was begun, and whatever
     ///   may have come of it is withdrawn.
-    /// - [`AcquireError::Store`] when the server refused, or could not tell whether the lock is open;
+    /// - [`AcquireError::Store`] when the server refused, or could not say whether the lock is open;
     ///   nothing was begun.
     /// - [`AcquireError::Options`] when ttl or window are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.

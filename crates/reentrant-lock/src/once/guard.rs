@@ -94,8 +94,8 @@ impl OnceGuard {
     /// # Cancel safety
     ///
     /// The success counts from the call on, polled or not; dropping the future leaves it to the
-    /// runtime to tell the server.
-    #[must_use = "without the answer nobody knows whether the lock is closed"]
+    /// runtime to send it to the server.
+    #[must_use = "without the answer it is unknown whether the lock is closed"]
     pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
         let Self { guard, window } = self;
         if !window.is_zero() {

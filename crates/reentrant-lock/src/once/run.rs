@@ -16,7 +16,7 @@ use super::{
 
 impl Once {
     /// Runs a closure's future if the lock is open, and closes the lock for the window if it
-    /// succeeds; otherwise tells at once who came first.
+    /// succeeds; otherwise says at once who came first.
     ///
     /// Before every poll of the future the clock is checked; when the lease is lost the future is
     /// dropped where it stands. An error or a panic of the future opens the lock.
@@ -73,15 +73,17 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// Warns that a run succeeded, but that its lock may open before the window is over.
 fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
-    let (SucceedError::Lost(LeaseLost { lock, fence, .. })
-    | SucceedError::Unconfirmed { lock, fence, .. }) = error;
+    let (lock, fence, cause) = match error {
+        SucceedError::Lost(LeaseLost { lock, fence, .. }) => (lock, fence, None),
+        SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
+    };
     let now = engine.clock.now();
     let mut ration = engine.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(left_out) = ration.take(lock, now, PAUSE) else { return };
     drop(ration);
     tracing::warn!(
         %lock, %lease, %fence, left_out,
-        cause = error.cause().map(tracing::field::display),
+        cause = cause.map(tracing::field::display),
         "the work is done, and the server has not confirmed that the lock stays closed: another run may \
          begin before the window is over"
     );

@@ -125,7 +125,9 @@ impl Wait {
                         // Its own command included, that takes no longer than one command may.
                         let time = self.engine.timing.command_deadline(self.request.ttl);
                         let until = *ends.get_or_insert(started + time);
-                        if !Box::pin(self.released(until)).await {
+                        let (engine, name) = (&self.engine, &self.name);
+                        let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
+                        if !released.await {
                             return Err(self.unheard(started));
                         }
                     }
@@ -147,7 +149,7 @@ impl Wait {
                         if lease.was_held() {
                             tally.finds_held();
                         }
-                        return self.take_over(lease.tell(&self.request.metrics), started);
+                        return self.take_over(lease.count(&self.request.metrics), started);
                     }
                     Progress::Failed(error) => {
                         return Err(self.engine.failed(&self.name, started, error));
@@ -169,11 +171,6 @@ impl Wait {
                 }
             }
         }
-    }
-
-    /// Waits until a release of this runtime is over, at most until some time; whether it is.
-    async fn released(&self, until: Instant) -> bool {
-        poll_fn(|cx| self.engine.poll_released(&self.name, until, cx.waker())).await
     }
 
     /// The runtime gives no new leases.

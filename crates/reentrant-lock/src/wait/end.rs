@@ -22,7 +22,7 @@ impl Wait {
     /// What a call ends with whose time was over before it could ask, or ask once more.
     pub(super) async fn too_late(&self, started: Instant) -> AcquireError {
         if self.request.tries {
-            // Nothing was asked, so nobody knows whether the lock is taken.
+            // Nothing was sent, so whether the lock is taken is unknown.
             return self.engine.failed(&self.name, started, unasked());
         }
         if self.is_silent_throughout(started) {

@@ -168,7 +168,7 @@ impl Wait {
         let (lock, class) = (name.clone(), request.metrics.class().clone());
         let report = Report { lock, class, waited, position, left_out };
         match engine.held_here(name) {
-            Some(lease) => report.tell_lease(&lease, engine.label.to_string(), now),
+            Some(lease) => report.log_lease(&lease, engine.label.to_string(), now),
             None => engine.report_after_a_look(report),
         }
     }

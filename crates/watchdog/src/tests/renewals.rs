@@ -1,0 +1,84 @@
+use super::*;
+
+#[test]
+fn first_renewals_fall_evenly_into_a_third_of_the_ttl() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    // The earliest are due again when the last are due for the first time.
+    scene.run(start + SECOND * 9, &mut fine);
+    let tenths = scene.renewed(start, SECOND, 9);
+    assert!(tenths.iter().all(|&renewed| (850..1150).contains(&renewed)), "{tenths:?}");
+    scene.run(start + SECOND * 10 + MS * 10, &mut fine);
+    assert!(scene.all_are_held() && scene.sent.iter().all(|(at, _)| *at > start));
+}
+
+#[test]
+fn renewals_stay_even_and_travel_together() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    scene.run(start + SECOND * 110, &mut fine);
+    let seconds = scene.renewed(start, SECOND, 110);
+    let mean = seconds.iter().sum::<usize>() / seconds.len();
+    // A second has some four full commands.
+    let even = |&renewed: &usize| renewed * 2 > mean && renewed * 2 < mean * 3;
+    // Periods are a third of the ttl, less up to a twentieth of that: second renewals begin before first
+    // ones end.
+    assert!((1000..1100).contains(&mean) && seconds.iter().all(even), "{mean}, {seconds:?}");
+    let commands = scene.sent.len();
+    assert!(mean * seconds.len() >= commands * 240, "{commands} commands");
+    assert!(scene.lags.iter().all(|lag| *lag <= MS), "{:?}", scene.lags.iter().max());
+    assert!(scene.all_are_held());
+}
+
+#[test]
+fn turns_of_several_ttls_fill_commands_of_their_own() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    for seconds in [30, 45, 60] {
+        scene.take(MANY, ttl(seconds));
+    }
+    scene.run(start + SECOND * 60, &mut fine);
+    let renewed: usize = scene.sent.iter().map(|(_, turns)| turns).sum();
+    let commands = scene.sent.len();
+    assert!(renewed >= commands * 100, "{renewed} in {commands} commands");
+    assert!(scene.all_are_held());
+}
+
+/// A connection is a black hole for 10 s: what is sent on it fails at its deadline, a sixth of the
+/// ttl, and the first such failure replaces it. One command in twenty fails besides.
+#[test]
+fn a_black_hole_and_random_failures_lose_nothing() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    let dice = TestEntropy::default();
+    let (hole, replaced) = (start + SECOND * 20, start + SECOND * 25);
+    let (mut failed, mut swallowed) = (0, 0);
+    let mut weather = |now: Instant| {
+        if now >= hole && now < replaced {
+            swallowed += 1;
+            return (SECOND * 5, Some(StoreErrorKind::Indeterminate));
+        }
+        let fails = dice.fraction() < 0.05;
+        failed += usize::from(fails);
+        (MS, fails.then_some(StoreErrorKind::Definite))
+    };
+    scene.run(start + SECOND * 100, &mut weather);
+    assert!(failed > 10 && swallowed > 10, "{failed} failed, {swallowed} were swallowed");
+    assert!(scene.all_are_held());
+}
+
+/// No command of a whole lease gets through, but the last that fits.
+#[test]
+fn a_lease_is_tried_thrice_before_it_ends() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(MANY, ttl(30));
+    let mut silence = |_: Instant| (SECOND * 5, Some(StoreErrorKind::Indeterminate));
+    scene.run(start + SECOND * 29, &mut silence);
+    let tries: usize = scene.sent.iter().map(|(_, turns)| turns).sum();
+    assert!(tries as u64 >= MANY * 3, "{tries} tries of {MANY} leases");
+    assert!(scene.all_are_held());
+}
