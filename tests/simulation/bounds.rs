@@ -12,9 +12,9 @@ use super::{
 pub(crate) struct Bounds {
     /// A dead holder, then dead waiters, then a hand-over.
     pub(crate) recovery: Duration,
-    /// For how long somebody waits in vain when nothing goes wrong.
+    /// For how long a task waits in vain when nothing goes wrong.
     pub(crate) in_vain: Duration,
-    /// The end of all grants with nobody behind them.
+    /// The end of all grants that no task takes.
     pub(crate) rest: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Bounds {
 }
 
 impl Plan {
-    /// For how long somebody may wait in vain, exactly: P8.
+    /// For how long a task may wait in vain, exactly: P8.
     pub(crate) fn in_vain(&self) -> Duration {
         let ways = WAY * 6;
         let wakeup = self.heartbeat() + ways;
@@ -55,14 +55,14 @@ impl Plan {
             _ if fate == Fate::Mute => wakeup + self.command_deadline() + PAUSE + ROUND,
             // A heartbeat tells of the grant.
             Strikes::Push => wakeup,
-            // Nobody knows that the lock was given back, or tasks that come meanwhile wait for the
+            // No task knows that the lock was given back, or tasks that come meanwhile wait for the
             // answer, until the release is sent again.
             Strikes::LastRelease => wakeup.max(self.command_deadline() + PAUSE + ways),
             _ => wakeup.max(self.heartbeat_deadline() + PAUSE + ROUND + ways),
         }
     }
 
-    /// How long it takes at most until somebody who is alone in a slow network has the lock: its
+    /// How long it takes at most until a task that is alone in a slow network has the lock: its
     /// last release, its acquire, and a message that crosses either.
     pub(crate) fn alone(&self) -> Option<Duration> {
         let is_alone = self.kind == Kind::Slow { alone: true };
@@ -74,7 +74,7 @@ impl Plan {
         let Habits { forgets, unrenewed, max_holds, .. } = self.habits;
         let mut most = Duration::ZERO;
         if forgets > 0 {
-            // Offers that nobody polls end after half of the window, one after the other.
+            // Offers to tasks that are not polled end after half of the window, one after the other.
             most += self.claim_window * u32::try_from(self.workers()).unwrap_or(u32::MAX);
         }
         if forgets + unrenewed + max_holds > 0 {

@@ -14,7 +14,7 @@ use leasehold_testkit::Event;
 
 use super::{
     plan::millis,
-    worker::{Worker, poll_for_nobody},
+    worker::{Worker, poll_without_waker},
 };
 
 /// A hold of a lease in a worker's hands.
@@ -159,7 +159,7 @@ impl<'a> Held<'a> {
         }
         if last && alone && lease.is_held() {
             worker.scene.complain(format!("{} is held after its release", lease.id()));
-        } else if !lease.is_held() && poll_for_nobody(pin!(over)).is_pending() {
+        } else if !lease.is_held() && poll_without_waker(pin!(over)).is_pending() {
             worker.scene.complain(format!("{} is over, and its lost() is not", lease.id()));
         }
         let Some(mut release) = rest else { return };

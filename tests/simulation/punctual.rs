@@ -56,7 +56,7 @@ impl<'a, F: Future + Unpin> Late<'a, F> {
         let outer = std::sync::Mutex::default();
         let alarm = Arc::new(Alarm { rang: AtomicBool::new(true), outer });
         let (woken_at, stops) = (worker.now(), Stops::default());
-        // The first poll is that of whoever calls: from then on the time counts.
+        // The caller makes the first poll: from then on the time counts.
         let sleep = Some(worker.place.local.sleep_until(worker.place.local.now()));
         Self { inner, worker, latest, alarm, sleep, woken_at, stops }
     }

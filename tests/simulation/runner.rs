@@ -14,7 +14,7 @@ use super::{
     verdict::{Tally, Verdict},
 };
 
-/// The seeds that a test is to run, and what came of them.
+/// The results of the seeds that a test ran.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) tally: Tally,

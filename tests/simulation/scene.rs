@@ -36,7 +36,7 @@ impl Scene {
         Arc::new(Self { plan, spy, post, peek, storages, ending, quiet, complaints, latest })
     }
 
-    /// How the tasks behave; towards the end nobody misbehaves any more.
+    /// How the tasks behave; towards the end none misbehaves any more.
     pub(crate) fn habits(&self) -> Habits {
         let habits = self.plan.habits;
         if !self.is_ending() {

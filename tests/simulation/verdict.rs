@@ -5,7 +5,7 @@ use leasehold_testkit::history::Summary;
 
 use super::{panics, run::Run};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) kept: usize,
     pub(crate) accepted: usize,
     pub(crate) refused: usize,
-    /// For how long somebody waited in vain in calm times, in thousandths of what P8 allows.
+    /// For how long a task waited in vain in calm times, in thousandths of what P8 allows.
     pub(crate) tightest: u32,
     /// By how much a call ended later than it was due, through no fault of its process.
     pub(crate) latest: Duration,

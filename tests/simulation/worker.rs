@@ -26,7 +26,7 @@ use super::{
 struct Request {
     acquire: Acquire,
     minimum: Option<Duration>,
-    /// For how long it waits; `None` for without limit, or where nobody polls it.
+    /// For how long it waits; `None` for without limit, or where it is not polled.
     wait: Option<Duration>,
     /// How late it is polled at most.
     latest_poll: Duration,
@@ -157,7 +157,7 @@ impl Worker {
         let mut ask: Pin<Box<dyn Future<Output = Option<Held<'_>>> + Send + '_>> =
             Box::pin(self.ask(0, name, request));
         for _ in 0..self.dice.from_to(1, 3) {
-            if let Poll::Ready(held) = poll_for_nobody(ask.as_mut()) {
+            if let Poll::Ready(held) = poll_without_waker(ask.as_mut()) {
                 if let Some(held) = held {
                     held.hold().await;
                 }
@@ -308,8 +308,8 @@ impl Worker {
     }
 }
 
-/// Polls a future once, for nobody: it is not told when to poll again.
-pub(crate) fn poll_for_nobody<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+/// Polls a future once, with a waker that does nothing.
+pub(crate) fn poll_without_waker<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 

@@ -36,7 +36,7 @@ pub struct WrongStore {
     store: Arc<dyn LockStore>,
     wrong: Wrong,
     notes: Arc<Mutex<Notes>>,
-    ear: Mutex<Option<Arc<Ear>>>,
+    relay: Mutex<Option<Arc<Relay>>>,
 }
 
 /// What the store has to remember to be wrong.
@@ -54,7 +54,7 @@ struct Notes {
 
 /// Passes pushes on to the runtime.
 #[derive(Debug)]
-struct Ear {
+struct Relay {
     runtime: Weak<dyn Listener>,
     wrong: Wrong,
     notes: Arc<Mutex<Notes>>,
@@ -65,7 +65,7 @@ lock_store_by_commands!(WrongStore);
 impl WrongStore {
     /// A store for a runtime that is to be wrong.
     pub fn new(store: Arc<dyn LockStore>, wrong: Wrong) -> Self {
-        Self { store, wrong, notes: Arc::default(), ear: Mutex::default() }
+        Self { store, wrong, notes: Arc::default(), relay: Mutex::default() }
     }
 
     async fn send(&self, mut command: Command, deadline: Instant) -> Result<Answer, StoreError> {
@@ -153,10 +153,10 @@ impl WrongStore {
 
     fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         let (wrong, notes) = (self.wrong, Arc::clone(&self.notes));
-        let ear = Arc::new(Ear { runtime: listener, wrong, notes });
-        let listener: Arc<dyn Listener> = Arc::clone(&ear) as _;
+        let relay = Arc::new(Relay { runtime: listener, wrong, notes });
+        let listener: Arc<dyn Listener> = Arc::clone(&relay) as _;
         self.store.listen(runtime, Arc::downgrade(&listener));
-        *lock(&self.ear) = Some(ear);
+        *lock(&self.relay) = Some(relay);
     }
 }
 
@@ -186,7 +186,7 @@ impl Notes {
     }
 }
 
-impl Listener for Ear {
+impl Listener for Relay {
     fn on_push(&self, mut push: Push) {
         if let Push::Granted { id, granted, heartbeat, .. } = &mut push {
             let mut notes = lock(&self.notes);

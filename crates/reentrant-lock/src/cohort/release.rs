@@ -17,7 +17,7 @@ use super::{
     state::{Cohort, Effects, Env, NextPlace, Outgoing, TurnId, TurnRelease},
 };
 
-/// What becomes of a turn when a lease of it is released.
+/// How a turn goes on when a lease of it is released.
 #[derive(Debug)]
 pub(crate) enum AfterLease<R = TurnRelease> {
     /// Another task has it, or the runtime ends it for the tasks that wait.

@@ -93,7 +93,7 @@ impl Engine {
     }
 
     /// A lease is released. Yields what the holder could believe until then, and who ends the turn on
-    /// the server: that is pending before anybody can see that the lease is over. A lease whose turn the
+    /// the server: that is pending before the lease shows as over. A lease whose turn the
     /// cohort has no more is lost, also before it is marked as lost.
     pub(crate) fn release(
         &self,

@@ -40,7 +40,7 @@ fn taken_away(engine: &Engine, guard: &Guard) -> Effects {
     });
     let effects = taken.expect("the name is known");
     assert_eq!(effects.lost, Some(LossReason::Gone));
-    assert!(guard.is_held(), "nobody has told the holder");
+    assert!(guard.is_held(), "it is not marked yet");
     effects
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Letter {
     pub(super) lane: Lane,
     pub(super) call: u64,
     pub(super) command: Command,
-    /// `None` for a copy, for which nobody waits.
+    /// `None` for a copy, for which no sender waits.
     pub(super) slot: Option<Slot>,
     pub(super) refused: bool,
     pub(super) loses_reply: bool,
@@ -50,13 +50,13 @@ pub(super) struct Letter {
 pub(super) enum Happening {
     /// A command arrives at the server.
     Arrival(Letter),
-    /// What came of a command arrives at its process.
+    /// The outcome of a command arrives at its process.
     Reply { lane: Lane, call: u64, slot: Slot, outcome: Outcome },
     /// A push arrives at a process.
     Push { process: usize, push: Push },
     /// The server hears that a process wants to listen.
     Subscription { process: usize },
-    /// Somebody else's message, such as a write to a storage.
+    /// A message that is not for the server of locks, such as a write to a storage.
     Visit(Box<dyn FnOnce(Instant) + Send>),
 }
 

@@ -45,7 +45,7 @@ impl Line {
         Self { wire, process, clock, announce: Announce(Arc::new(announce)) }
     }
 
-    /// Sends a command when it is first polled, and waits for what comes of it until its deadline.
+    /// Sends a command when it is first polled, and waits for its outcome until its deadline.
     async fn send(&self, command: Command, deadline: Instant) -> Result<Answer, StoreError> {
         if let Command::Heartbeat { batch, label } = &command {
             return self.send_heartbeats(batch, label, deadline).await.map(Answer::Heartbeat);

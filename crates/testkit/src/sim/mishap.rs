@@ -15,7 +15,7 @@ pub struct Mishap {
     pub until: Instant,
     /// What message it strikes.
     pub strikes: Strikes,
-    /// What becomes of that message.
+    /// What happens to that message.
     pub fate: Fate,
 }
 
@@ -34,7 +34,7 @@ pub enum Strikes {
     Push,
 }
 
-/// What becomes of a message.
+/// What happens to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It does not arrive.
@@ -74,7 +74,7 @@ impl Mishaps {
         self.0.clear();
     }
 
-    /// What becomes of a command that is sent now; `None` if no mishap strikes it.
+    /// What happens to a command that is sent now; `None` if no mishap strikes it.
     pub(super) fn strike(
         &mut self,
         now: Instant,
@@ -84,7 +84,7 @@ impl Mishaps {
         self.take(now, process, |strikes| strikes.is(command))
     }
 
-    /// What becomes of a push that is sent now.
+    /// What happens to a push that is sent now.
     pub(super) fn strike_push(&mut self, now: Instant, process: usize) -> Option<Fate> {
         self.take(now, process, |strikes| strikes == Strikes::Push)
     }

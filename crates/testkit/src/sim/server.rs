@@ -40,7 +40,7 @@ struct Mailbox {
 
 impl Listener for Mailbox {
     fn on_push(&self, push: Push) {
-        // Whether anybody listens is the network's business.
+        // The network knows whether the runtime listens.
         if let Some(outbox) = self.outbox.upgrade()
             && push != Push::Listening
         {
@@ -137,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks at a simulated server from within, unseen by anybody; clones look at the same.
+/// Looks at a simulated server from within, unseen; clones look at the same.
 #[derive(Debug, Clone)]
 pub struct Peek(pub(super) Arc<Server>);
 

@@ -8,10 +8,10 @@ use leasehold_core::StoreError;
 
 use crate::faulty::Answer;
 
-/// What comes of a command.
+/// The outcome of a command.
 pub(super) type Outcome = Result<Answer, StoreError>;
 
-/// Where a sender waits for what comes of its command; clones are the same.
+/// Where a sender waits for the outcome of its command; clones are the same.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Slot {
     state: Arc<Mutex<State>>,

@@ -5,7 +5,7 @@ use std::{
 
 use leasehold_core::Instant;
 
-/// The times in which somebody could do nothing; clones are the same.
+/// The times in which a process was stopped; clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Stops(Arc<Mutex<Vec<(Instant, Instant)>>>);
 

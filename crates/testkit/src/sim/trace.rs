@@ -22,7 +22,7 @@ pub enum Step {
     Note(String),
 }
 
-/// The log of a run, kept only where somebody wants to read it.
+/// The log of a run, kept on demand.
 #[derive(Debug, Default)]
 pub struct Trace {
     steps: Option<Vec<(Instant, Step)>>,
@@ -34,7 +34,7 @@ impl Trace {
         Self { steps: kept.then(Vec::new) }
     }
 
-    /// Whether anybody reads it.
+    /// Whether it is kept.
     pub fn is_kept(&self) -> bool {
         self.steps.is_some()
     }

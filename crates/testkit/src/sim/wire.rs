@@ -155,7 +155,7 @@ impl Wire {
         (Some(at), "on its way")
     }
 
-    /// Sends what came of a command back to its process.
+    /// Sends the outcome of a command back to its process.
     pub(super) fn reply(&mut self, letter_lane: Lane, call: u64, slot: Slot, outcome: Outcome) {
         let (now, delay) = (self.now(), self.weather.delay(&self.dice));
         let connection = &mut self.ends[letter_lane.process].lanes[letter_lane.number];
@@ -244,7 +244,7 @@ impl Wire {
         self.schedule(at, Happening::Subscription { process });
     }
 
-    /// A connection breaks: what is on it is lost, late or in time, and nobody hears which.
+    /// A connection breaks: what is on it is lost, late or in time, and its sender does not learn which.
     fn reset(&mut self, process: usize, number: usize) {
         self.note(|| Step::Reset { process, lane: number });
         let (now, weather) = (self.now(), self.weather);

@@ -60,7 +60,7 @@ struct Scene {
     lags: Vec<Duration>,
 }
 
-/// What becomes of a command that is sent at an instant: how long it takes, and whether it fails.
+/// How long a command takes that is sent at an instant, and whether it fails.
 type Weather<'a> = &'a mut dyn FnMut(Instant) -> (Duration, Option<StoreErrorKind>);
 
 impl Scene {

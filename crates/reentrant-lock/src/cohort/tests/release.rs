@@ -88,9 +88,7 @@ fn a_lock_that_stays_closed_ends_the_turn_and_the_waiting_task_asks_anew() {
     let [first, second] = [scene.join(), scene.join()];
     let _ = scene.granted(first, 10, 20, false);
     let (after, _) = scene.end(10, Some(5_000), false);
-    let AfterLease::Ends(end) = after else {
-        panic!("its holder hears what comes of it: {after:?}")
-    };
+    let AfterLease::Ends(end) = after else { panic!("its holder awaits the answer: {after:?}") };
     assert!(end.closed_until.is_some());
     scene.waits(second);
     let kept = ReleaseAnswer::Kept { remaining: Duration::from_secs(5) };
