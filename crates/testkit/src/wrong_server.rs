@@ -75,7 +75,7 @@ impl WrongServer {
         }
     }
 
-    /// The fence that a command should have named: that of the lease which its acquisition has.
+    /// The fence of the lease that an acquisition has; `named` if it has none.
     async fn fence(
         &self,
         name: &LockName,
@@ -98,7 +98,7 @@ impl WrongServer {
         }
     }
 
-    /// Grants the free lock to whom its lease was lost; the fence of the new lease.
+    /// Grants a free lock anew to an acquisition whose lease is gone; returns the fence of the new lease.
     async fn recreate(&self, renewal: &Renewal, deadline: Instant) -> Option<FenceToken> {
         if self.lease(&renewal.name, deadline).await.is_some() {
             return None;
@@ -120,7 +120,7 @@ fn lengthened(mut granted: Granted) -> Granted {
     granted
 }
 
-/// Tells a runtime of grants that are longer than they are.
+/// Passes pushes on, with grants that are longer than they are.
 #[derive(Debug)]
 struct Lengthening(Weak<dyn Listener>);
 

@@ -106,7 +106,7 @@ impl Queue {
         if self.places.is_empty() {
             self.ends = now.after(place.window);
         }
-        // A place of which only the rank is known is queued again, as in Redis.
+        // A place that has lost its heartbeat is queued again, as in Redis.
         let is_over = |other: &PlaceRow| other.id != id || other.window.is_zero();
         self.remove(|other| other.id.runtime() == id.runtime() && is_over(other));
         match self.places.iter_mut().find(|other| other.id == id) {

@@ -39,8 +39,6 @@ struct Row {
     lost: u64,
     /// How long the longest outage was that ended in it.
     longest: Duration,
-    /// Whether a command has succeeded since the last failure.
-    mended: bool,
 }
 
 impl Journal {
@@ -65,7 +63,6 @@ impl Journal {
         }
         let row = self.row.get_or_insert_default();
         row.failed += 1;
-        row.mended = false;
         row.last_error = Some(error.clone().for_no_lock());
         let is_late = |at| now.saturating_since(at) >= Self::PAUSE;
         if is_new && self.began_at.is_none_or(is_late) {
@@ -75,13 +72,6 @@ impl Journal {
         }
         *row.news.entry(subject.command).or_default() += 1;
         None
-    }
-
-    /// A command succeeded.
-    pub(super) fn succeeded(&mut self) {
-        if let Some(row) = &mut self.row {
-            row.mended = true;
-        }
     }
 
     /// The server answers again at `now`, after it was out of reach for so long.
@@ -123,12 +113,14 @@ impl Journal {
 
     /// Returns the lines of the last few seconds, until `now`.
     ///
-    /// `unreachable_for` is `None` when the server answers.
+    /// `unreachable_for` is `None` when the server answers; `succeeded` says whether the command that
+    /// was answered last has succeeded.
     pub(super) fn tick(
         &mut self,
         now: Instant,
         unreachable_for: Option<Duration>,
         at_stake: AtStake,
+        succeeded: bool,
     ) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match &mut self.row {
@@ -142,7 +134,7 @@ impl Journal {
                     last_error: row.last_error.clone(),
                 }));
             }
-            Some(row) if row.mended => lines.extend(self.end_row(now)),
+            Some(_) if succeeded => lines.extend(self.end_row(now)),
             _ => {}
         }
         let (losses, regressions) = (self.losses.take_others(), self.regressions.take_others());
@@ -228,7 +220,7 @@ mod tests {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1000), 1);
         let at_stake = AtStake { leases: 1000, waiting: 7 };
-        let lines = journal.tick(at(5), Some(4 * SECOND), at_stake);
+        let lines = journal.tick(at(5), Some(4 * SECOND), at_stake, false);
         assert_eq!(failing(&lines), ("999 renew".into(), 0));
         assert_eq!(fail(&mut journal, at(6), CommandKind::Acquire, 3), 0);
         let name = LockName::new("a").unwrap();
@@ -241,16 +233,16 @@ mod tests {
         };
         let logged = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
         assert_eq!(logged, 5);
-        let lines = journal.tick(at(10), Some(9 * SECOND), at_stake);
+        let lines = journal.tick(at(10), Some(9 * SECOND), at_stake, false);
         let [Line::Failing(failing), Line::MoreLost(995)] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!((failing.lost, failing.at_stake), (1000, at_stake));
-        assert!(journal.tick(at(15), Some(14 * SECOND), at_stake).is_empty());
+        assert!(journal.tick(at(15), Some(14 * SECOND), at_stake, false).is_empty());
         let Some(Line::Recovered(recovered)) = journal.reached(at(16), 15 * SECOND) else {
             panic!()
         };
         let expected = Recovered { unreachable_for: 15 * SECOND, failed: 1003, lost: 1000 };
         assert_eq!(recovered, expected);
-        assert!(journal.tick(at(20), None, at_stake).is_empty());
+        assert!(journal.tick(at(20), None, at_stake, false).is_empty());
     }
 
     #[test]
@@ -260,13 +252,12 @@ mod tests {
             for blip in 0..50 {
                 let now = at(tick * 5) + SECOND / 10 * blip;
                 lines += fail(&mut journal, now, CommandKind::Heartbeat, 2);
-                journal.succeeded();
                 lines += usize::from(journal.reached(now, SECOND / 20).is_some());
             }
-            lines += journal.tick(at(tick * 5 + 5), None, AtStake::default()).len();
+            lines += journal.tick(at(tick * 5 + 5), None, AtStake::default(), true).len();
         }
         assert_eq!(lines, 11);
-        let lines = journal.tick(at(55), None, AtStake::default());
+        let lines = journal.tick(at(55), None, AtStake::default(), true);
         assert!(matches!(lines[..], [Line::Recovered(_)]), "{lines:?}");
     }
 
@@ -274,14 +265,13 @@ mod tests {
     fn a_server_that_nobody_asks_is_not_said_to_answer_again() {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
-        assert!(journal.tick(at(5), None, AtStake::default()).is_empty());
+        assert!(journal.tick(at(5), None, AtStake::default(), false).is_empty());
         assert_eq!(fail(&mut journal, at(60), CommandKind::Release, 1), 0);
         assert_eq!(
-            failing(&journal.tick(at(65), None, AtStake::default())),
+            failing(&journal.tick(at(65), None, AtStake::default(), false)),
             ("1 release".into(), 0)
         );
-        journal.succeeded();
-        assert_eq!(journal.tick(at(70), None, AtStake::default()).len(), 1);
+        assert_eq!(journal.tick(at(70), None, AtStake::default(), true).len(), 1);
     }
 
     #[test]
@@ -301,7 +291,7 @@ mod tests {
         let renew = Subject::many(CommandKind::Renew);
         assert!(journal.reached(at(9), 8 * SECOND).is_some());
         assert!(journal.failed(at(10), at(8), renew, &error).is_none());
-        assert!(journal.tick(at(15), None, AtStake::default()).is_empty());
+        assert!(journal.tick(at(15), None, AtStake::default(), false).is_empty());
         // One that was sent afterwards does.
         assert!(journal.failed(at(16), at(9), renew, &error).is_some());
     }

@@ -26,6 +26,8 @@ pub struct OutageWatch {
 struct State {
     silence: Silence,
     journal: Journal,
+    /// Whether the last command has succeeded.
+    succeeded: bool,
 }
 
 impl OutageWatch {
@@ -74,9 +76,9 @@ impl OutageWatch {
         let has_news = self.state().journal.has_news();
         let at_stake = if has_news { at_stake() } else { AtStake::default() };
         let lines = {
-            let State { silence, journal } = &mut *self.state();
+            let State { silence, journal, succeeded } = &mut *self.state();
             let outage = silence.outage().map(|outage| now.saturating_since(outage.since));
-            journal.tick(now, outage, at_stake)
+            journal.tick(now, outage, at_stake, *succeeded)
         };
         lines.iter().for_each(Line::write);
     }
@@ -85,7 +87,7 @@ impl OutageWatch {
     fn ended(&self, subject: Subject<'_>, sent_at: Instant, error: Option<&StoreError>) {
         let now = self.clock.now();
         let (reached, failed) = {
-            let State { silence, journal } = &mut *self.state();
+            let State { silence, journal, succeeded } = &mut *self.state();
             let outage = match error {
                 Some(error) if !error.is_sign_of_life() => {
                     silence.unanswered(sent_at, error.clone());
@@ -93,9 +95,7 @@ impl OutageWatch {
                 }
                 _ => silence.answered(now),
             };
-            if error.is_none() {
-                journal.succeeded();
-            }
+            *succeeded = error.is_none();
             let reached =
                 outage.and_then(|outage| journal.reached(now, now.saturating_since(outage.since)));
             (reached, error.and_then(|error| journal.failed(now, sent_at, subject, error)))

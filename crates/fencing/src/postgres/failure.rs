@@ -64,7 +64,7 @@ pub(super) fn failed(error: &sqlx::Error, resource: &str, scope: Scope) -> GateE
     StoreError::new(kind, error.to_string(), remedy).for_resource(resource).into()
 }
 
-/// What an SQLSTATE means for a statement, of which nothing was kept.
+/// What an SQLSTATE means for a statement that has left nothing behind.
 fn by_code(code: &str) -> (StoreErrorKind, &'static str) {
     match code {
         "42P01" | "3F000" => (

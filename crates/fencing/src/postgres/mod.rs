@@ -41,9 +41,9 @@
 //! - *A sub-query in the statement that waits.* Under `READ COMMITTED` it sees other rows as they
 //!   were before the wait.
 //! - *Two writes of one lease under way at once.* They have one stamp: whichever comes last stands.
-//! - *Asking the lock for its current fence* when writing. The answer is the fence of whoever holds
-//!   it now; a holder that was paused would present its successor's. Present the one that came
-//!   with your lease.
+//! - *Asking the lock for its current fence* when writing. The answer is the fence of the present
+//!   holder; a holder that was paused would present the fence of its successor. Present the one that
+//!   came with your lease.
 //! - *Taking an `UPDATE` of no row for a stale fence.* The row may be missing.
 //! - *Looking at what the same statement saw.* `WITH written AS (UPDATE …) SELECT fence …` shows the
 //!   row as it was before the statement waited for the holder that refused it.
@@ -51,7 +51,7 @@
 //!   longer than any lease. Set `idle_in_transaction_session_timeout` below the ttl: the server
 //!   then ends the session of the paused one, with all it wrote.
 //! - *Several resources in any order.* Two transactions that admit A and B in different orders end in
-//!   a deadlock, of which one has to be repeated. Admit in the order of the names.
+//!   a deadlock, and one of them has to be repeated. Admit in the order of the names.
 //! - *A watermark in the Redis that grants the lock.* A failover that loses the lease loses it too. Here
 //!   the watermark is as durable as the data, because it is committed with it.
 
