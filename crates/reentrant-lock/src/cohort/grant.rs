@@ -9,8 +9,7 @@ use leasehold_core::{
 
 use super::{
     Answer,
-    phase::{Phase, Turn},
-    place::Unanswered,
+    phase::{Phase, Turn, Unanswered},
     state::{Cohort, Effects, Env, Outgoing},
 };
 

@@ -1,12 +1,15 @@
 use std::{sync::Arc, task::Waker, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, Ttl, lease::Grant, metric::WakeSource};
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Ttl, lease::Grant,
+    metric::WakeSource,
+};
 use leasehold_watchdog::Watch;
 
 use crate::release::rest;
 
 use super::{
-    place::{Place, Unanswered},
+    place::Place,
     queue::Ticket,
     state::{Env, NextPlace, TurnId, TurnRelease},
 };
@@ -255,5 +258,45 @@ impl Turn {
     pub(super) fn stale_at(&self, env: &Env<'_>) -> Option<Instant> {
         let claim_window = env.claim_window(self.grant.ttl());
         self.open_offer().map(|offer| (env.rules.offer_ends)(offer.at, claim_window))
+    }
+}
+
+/// Commands about an acquisition that were not answered: they may have been executed, or will be.
+///
+/// While there are any, a copy may still come: the acquisition is withdrawn when its turn ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unanswered {
+    /// How many answers are awaited.
+    awaited: u16,
+    /// Whether an answer will never come.
+    lost: bool,
+}
+
+impl Unanswered {
+    /// One command is under way.
+    pub(super) fn one() -> Self {
+        Self { awaited: 1, lost: false }
+    }
+
+    /// A command is sent.
+    pub(super) fn on_send(&mut self) {
+        self.awaited = self.awaited.saturating_add(1);
+    }
+
+    /// A command was answered, or failed.
+    pub(super) fn on_reply<T>(&mut self, result: &Result<T, StoreError>) {
+        self.awaited = self.awaited.saturating_sub(1);
+        let is_unknown = |error: &StoreError| error.kind() == StoreErrorKind::Indeterminate;
+        self.lost |= result.as_ref().is_err_and(is_unknown);
+    }
+
+    /// An answer will never come, if `is_lost`.
+    pub(super) fn lose(&mut self, is_lost: bool) {
+        self.lost |= is_lost;
+    }
+
+    /// Whether there are any.
+    pub(super) fn is_any(self) -> bool {
+        self.awaited > 0 || self.lost
     }
 }

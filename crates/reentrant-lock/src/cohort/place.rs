@@ -1,12 +1,15 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Instant, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Instant, StoreError, Ttl,
     lease::Grant,
     store::{Heartbeat, Place as Position, Waiter},
 };
 
-use super::{phase::Asking, state::Env};
+use super::{
+    phase::{Asking, Unanswered},
+    state::Env,
+};
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
 #[derive(Debug)]
@@ -167,44 +170,4 @@ const A_TICK: Duration = Duration::from_millis(1);
 pub(crate) struct Beat {
     pub(crate) waiter: Waiter,
     pub(crate) sent_at: Instant,
-}
-
-/// Commands about an acquisition that were not answered: they may have been executed, or will be.
-///
-/// While there are any, a copy may still come: the acquisition is withdrawn when its turn ends.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unanswered {
-    /// How many answers are awaited.
-    awaited: u16,
-    /// Whether an answer will never come.
-    lost: bool,
-}
-
-impl Unanswered {
-    /// One command is under way.
-    pub(super) fn one() -> Self {
-        Self { awaited: 1, lost: false }
-    }
-
-    /// A command is sent.
-    pub(super) fn on_send(&mut self) {
-        self.awaited = self.awaited.saturating_add(1);
-    }
-
-    /// A command was answered, or failed.
-    pub(super) fn on_reply<T>(&mut self, result: &Result<T, StoreError>) {
-        self.awaited = self.awaited.saturating_sub(1);
-        let is_unknown = |error: &StoreError| error.kind() == StoreErrorKind::Indeterminate;
-        self.lost |= result.as_ref().is_err_and(is_unknown);
-    }
-
-    /// An answer will never come, if `is_lost`.
-    pub(super) fn lose(&mut self, is_lost: bool) {
-        self.lost |= is_lost;
-    }
-
-    /// Whether there are any.
-    pub(super) fn is_any(self) -> bool {
-        self.awaited > 0 || self.lost
-    }
 }

@@ -1,25 +1,16 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    AcquisitionId, LockName, StoreError, StoreErrorKind, Ttl,
-    lease::{Grant, HoldUpdate, LeaseState},
-    metric::{ClassMetrics, ReleaseVia},
+    LockName, StoreError, StoreErrorKind,
+    lease::Grant,
+    metric::ClassMetrics,
     store::{RenewAnswer, Renewal},
 };
-use leasehold_watchdog::HeldLease;
 use tokio::runtime::Handle;
 
-use crate::{
-    cohort::{self, Answer, Effects, TurnId, TurnRelease},
-    release::Belief,
-};
+use crate::cohort::{self, Answer, Effects};
 
-use super::{
-    core::Engine,
-    heartbeats::Beats,
-    pending::Cleanup,
-    sending::{Command, Job, Sender},
-};
+use super::{core::Engine, heartbeats::Beats, pending::Cleanup, sending::Sender};
 
 /// A command that the runtime sends; not to be dropped inside of a lock.
 pub(super) enum Outgoing {
@@ -72,73 +63,6 @@ impl Engine {
             outgoing.extend(Cleanup::armed(&engine, job, None).map(Outgoing::Job));
         }
         outgoing
-    }
-
-    fn withdrawal(
-        &self,
-        name: &LockName,
-        metrics: &Arc<ClassMetrics>,
-        id: AcquisitionId,
-        ttl: Ttl,
-    ) -> Job {
-        let (via, expires) = (Some(ReleaseVia::Withdraw), self.clock.now() + ttl.get());
-        let (name, metrics) = (name.clone(), Arc::clone(metrics));
-        Job { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
-    }
-
-    fn release_job(
-        &self,
-        name: &LockName,
-        metrics: &Arc<ClassMetrics>,
-        release: &TurnRelease,
-        sender: Option<Sender>,
-    ) -> Job {
-        let TurnRelease { turn: TurnId { id, first: fence }, ttl, closed_until, via } = *release;
-        let (name, metrics, expires) =
-            (name.clone(), Arc::clone(metrics), self.clock.now() + ttl.get());
-        let command = Command::Release { fence, closed_until, sender };
-        Job { name, id, ttl, command, expires, via, metrics }
-    }
-
-    /// The release of a turn that its last holder ends, and waits for.
-    pub(super) fn holders_release(
-        &self,
-        lease: &Arc<HeldLease>,
-        release: &TurnRelease,
-        belief: Belief,
-    ) -> Option<Cleanup> {
-        let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..*release };
-        let sender = Some(Sender::Holder(belief));
-        let job = self.release_job(lease.name(), lease.metrics(), &release, sender);
-        Cleanup::armed(&self.me.upgrade()?, job, Some(Arc::clone(lease)))
-    }
-
-    /// Ends a lease on the server whose turn is over here.
-    pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
-        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
-        let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
-        let job = self.release_job(lease.name(), lease.metrics(), &release, None);
-        drop(self.me.upgrade().and_then(|engine| Cleanup::armed(&engine, job, None)));
-    }
-
-    /// Tells the holds of a lease that goes on, for as long as the lease is believed: that extends it,
-    /// and nothing may extend a lease that was lost.
-    pub(crate) fn hold(
-        self: &Arc<Self>,
-        lease: &Arc<HeldLease>,
-        update: HoldUpdate,
-    ) -> Option<Cleanup> {
-        let LeaseState::Held { until } = lease.state() else { return None };
-        let job = Job {
-            name: lease.name().clone(),
-            id: lease.turn().id(),
-            ttl: lease.ttl(),
-            command: Command::Hold { lease: Arc::clone(lease), update },
-            expires: until,
-            via: None,
-            metrics: Arc::clone(lease.metrics()),
-        };
-        Cleanup::armed(self, job, None)
     }
 }
 

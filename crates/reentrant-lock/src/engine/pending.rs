@@ -7,18 +7,22 @@ use std::{
     task::Poll,
 };
 
-use leasehold_core::{Clock, Instant, LockName, Sleep, StoreError};
+use leasehold_core::{
+    AcquisitionId, Clock, Instant, LockName, Sleep, StoreError, Ttl,
+    lease::{HoldUpdate, LeaseState},
+    metric::{ClassMetrics, ReleaseVia},
+};
 use leasehold_watchdog::HeldLease;
 use tokio::{select, sync::Notify};
 
 use crate::{
-    cohort::{Effects, TurnId, unheard},
-    release::Outcome,
+    cohort::{Effects, TurnId, TurnRelease, unheard},
+    release::{Belief, Outcome},
 };
 
 use super::{
     core::Engine,
-    sending::{Job, Sending},
+    sending::{Command, Job, Sender, Sending},
 };
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
@@ -231,6 +235,77 @@ impl Drop for Cleanup {
             });
         }
         drop(self.engine.handle().spawn(work));
+    }
+}
+
+impl Engine {
+    /// The withdrawal of an acquisition.
+    pub(super) fn withdrawal(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        id: AcquisitionId,
+        ttl: Ttl,
+    ) -> Job {
+        let (via, expires) = (Some(ReleaseVia::Withdraw), self.clock.now() + ttl.get());
+        let (name, metrics) = (name.clone(), Arc::clone(metrics));
+        Job { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
+    }
+
+    /// The release of a turn.
+    pub(super) fn release_job(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        release: &TurnRelease,
+        sender: Option<Sender>,
+    ) -> Job {
+        let TurnRelease { turn: TurnId { id, first: fence }, ttl, closed_until, via } = *release;
+        let (name, metrics, expires) =
+            (name.clone(), Arc::clone(metrics), self.clock.now() + ttl.get());
+        let command = Command::Release { fence, closed_until, sender };
+        Job { name, id, ttl, command, expires, via, metrics }
+    }
+
+    /// The release of a turn that its last holder ends, and waits for.
+    pub(super) fn holders_release(
+        &self,
+        lease: &Arc<HeldLease>,
+        release: &TurnRelease,
+        belief: Belief,
+    ) -> Option<Cleanup> {
+        let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..*release };
+        let sender = Some(Sender::Holder(belief));
+        let job = self.release_job(lease.name(), lease.metrics(), &release, sender);
+        Cleanup::armed(&self.me.upgrade()?, job, Some(Arc::clone(lease)))
+    }
+
+    /// Ends a lease on the server whose turn is over here.
+    pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
+        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
+        let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
+        let job = self.release_job(lease.name(), lease.metrics(), &release, None);
+        drop(self.me.upgrade().and_then(|engine| Cleanup::armed(&engine, job, None)));
+    }
+
+    /// Tells the holds of a lease that goes on, for as long as the lease is believed: that extends it,
+    /// and nothing may extend a lease that was lost.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        lease: &Arc<HeldLease>,
+        update: HoldUpdate,
+    ) -> Option<Cleanup> {
+        let LeaseState::Held { until } = lease.state() else { return None };
+        let job = Job {
+            name: lease.name().clone(),
+            id: lease.turn().id(),
+            ttl: lease.ttl(),
+            command: Command::Hold { lease: Arc::clone(lease), update },
+            expires: until,
+            via: None,
+            metrics: Arc::clone(lease.metrics()),
+        };
+        Cleanup::armed(self, job, None)
     }
 }
 
