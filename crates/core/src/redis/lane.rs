@@ -88,7 +88,7 @@ impl Lane {
         deadline: Instant,
     ) -> Result<Value, StoreError> {
         let mut answer = self.exchange(call, deadline).await;
-        if call.repeats() && answer.as_ref().is_err_and(|failed| failed.connection_ended) {
+        if call.repeats && answer.as_ref().is_err_and(|failed| failed.connection_ended) {
             // Boxed, as other rare paths are: otherwise the future of every call would be large.
             let repeated = Box::pin(self.exchange(call, deadline)).await;
             // The first copy may have run, even if the second did not.
@@ -146,7 +146,7 @@ impl Lane {
         call: Call<'_>,
         deadline: Instant,
     ) -> Result<Result<Value, RedisError>, Late> {
-        if !call.has_body() {
+        if !call.has_body {
             match self.send_one(present, call.by_digest(), deadline).await? {
                 Err(error) if error.code() == Some("NOSCRIPT") => {
                     present.pulse.heard(self.0.clock.now());
@@ -334,7 +334,7 @@ pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
     call: Call<'_>,
 ) -> Result<Value, RedisError> {
-    if !call.has_body() {
+    if !call.has_body {
         let answer = connection.send_packed_command(&call.by_digest()).await;
         match answer.and_then(refuse_error) {
             Err(error) if error.code() == Some("NOSCRIPT") => {}

@@ -34,14 +34,16 @@ pub(super) struct Call<'a> {
     script: &'a Script,
     keys: usize,
     write: Write<'a>,
-    with_body: bool,
-    repeats: bool,
+    /// Whether the whole text is sent at once.
+    pub(super) has_body: bool,
+    /// Whether the call may be sent once more when its connection ends before the answer.
+    pub(super) repeats: bool,
 }
 
 impl<'a> Call<'a> {
     /// A call by digest, which may be sent once more when its connection ends before the answer.
     pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, write, with_body: false, repeats: true }
+        Self { script, keys, write, has_body: false, repeats: true }
     }
 
     /// The same call, which is not sent again.
@@ -54,17 +56,7 @@ impl<'a> Call<'a> {
 
     /// The same call with the whole text at once, whether the server knows it or not.
     pub(super) fn with_body(self) -> Self {
-        Self { with_body: true, ..self }
-    }
-
-    /// Whether the whole text is sent at once.
-    pub(super) fn has_body(&self) -> bool {
-        self.with_body
-    }
-
-    /// Whether the call may be sent once more when its connection ends before the answer.
-    pub(super) fn repeats(&self) -> bool {
-        self.repeats
+        Self { has_body: true, ..self }
     }
 
     /// The call by digest.
