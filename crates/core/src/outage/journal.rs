@@ -1,6 +1,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use super::line::{AtStake, CommandKind, Failing, Line, LostLease, Recovered, Subject};
+use super::{
+    line::{AtStake, Failing, Line, LostLease, Recovered},
+    watch::{CommandKind, Subject},
+};
 use crate::{
     clock::Instant,
     store::StoreError,

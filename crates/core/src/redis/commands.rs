@@ -1,6 +1,6 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::Weak,
+    sync::{Weak, atomic::Ordering},
 };
 
 use redis::{Cmd, Value};
@@ -112,7 +112,7 @@ impl LockStore for RedisStore {
                 }
             };
             let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            self.readiness.by(deadline).await?;
+            self.checked(deadline).await?;
             let answer = self.renewals.call(call, deadline).await;
             answer.and_then(|value| decode::renew(value, batch.len()))
         })
@@ -174,6 +174,14 @@ impl RedisStore {
         to.arg(self.keys.queue(name)).arg(self.keys.waiters(name));
     }
 
+    /// Waits for the check of the server, if it has not passed yet.
+    pub(super) async fn checked(&self, deadline: Instant) -> Result<(), StoreError> {
+        if self.check_passed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.readiness.by(deadline).await
+    }
+
     /// Runs a script on the lane of a name.
     async fn run<T>(
         &self,
@@ -183,7 +191,7 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
-            self.readiness.by(deadline).await?;
+            self.checked(deadline).await?;
             self.lane(name).call(call, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
@@ -198,7 +206,7 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
-            self.readiness.by(deadline).await?;
+            self.checked(deadline).await?;
             self.pool.exchange(call, &*self.clock, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))

@@ -73,7 +73,7 @@ async fn one_script(
     let Some((_, first)) = part.first() else { return Vec::new() };
     let keys = 5 * part.len();
     let call = Call::new(&scripts::HEARTBEAT, keys, &write);
-    let answer = match store.readiness.by(deadline).await {
+    let answer = match store.checked(deadline).await {
         Ok(()) => store.lane(&first.name).call(call, deadline).await,
         Err(error) => Err(error),
     };

@@ -32,7 +32,7 @@ struct Inner {
     check: Check,
     clock: Arc<dyn Clock>,
     runtime: Handle,
-    passed: AtomicBool,
+    passed: Arc<AtomicBool>,
     attempt: Arc<tokio::sync::Mutex<()>>,
     failed: Mutex<Option<(Instant, StoreError)>>,
 }
@@ -55,8 +55,14 @@ fn stands(failed: &StoreError) -> Duration {
 }
 
 impl Readiness {
-    pub(super) fn new(check: Check, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        let (passed, attempt, failed) = (AtomicBool::new(false), Arc::default(), Mutex::default());
+    /// Sets `passed` once the check has passed.
+    pub(super) fn new(
+        check: Check,
+        passed: Arc<AtomicBool>,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+    ) -> Self {
+        let (attempt, failed) = (Arc::default(), Mutex::default());
         Self(Arc::new(Inner { check, clock, runtime, passed, attempt, failed }))
     }
 
@@ -71,9 +77,6 @@ impl Readiness {
     ///
     /// Dropping the future does not end the attempt: other commands wait for it.
     pub(super) async fn by(&self, deadline: Instant) -> Result<(), StoreError> {
-        if self.0.passed.load(Ordering::Acquire) {
-            return Ok(());
-        }
         Box::pin(self.wait(deadline)).await
     }
 

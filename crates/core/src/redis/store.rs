@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use tokio::runtime::Handle;
 
@@ -30,6 +30,8 @@ pub struct RedisStore {
     pub(super) renewals: Lane,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Arc<Subscriptions>,
+    /// Whether the server has passed the check of `readiness`.
+    pub(super) check_passed: Arc<AtomicBool>,
     pub(super) readiness: Readiness,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -98,6 +100,7 @@ impl RedisStore {
             channel: keys.channel(runtime_id),
             limit: config.connect_timeout.saturating_add(config.command_timeout),
         };
+        let check_passed = Arc::default();
         Ok(Self {
             keys: config.keys.clone(),
             fencing: config.fencing,
@@ -105,7 +108,13 @@ impl RedisStore {
             renewals,
             pool: RedisPool::on(config, &dialer, Some(runtime.clone()))?,
             subscriptions,
-            readiness: Readiness::new(check, Arc::clone(&clock), runtime),
+            readiness: Readiness::new(
+                check,
+                Arc::clone(&check_passed),
+                Arc::clone(&clock),
+                runtime,
+            ),
+            check_passed,
             clock,
         })
     }
