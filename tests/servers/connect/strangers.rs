@@ -1,6 +1,6 @@
 //! Addresses at which something else answers than a master of Redis.
 
-use std::{fs, process::Command};
+use std::{fs, os::unix::net::UnixStream, process::Command};
 
 use axum::Router;
 use leasehold::{LockRuntime, error::StoreErrorKind};
@@ -104,7 +104,8 @@ async fn a_sentinel() {
     let mut command = Command::new(master.program());
     command.arg(&config).arg("--sentinel");
     let _sentinel = ChildProcess::spawn(command);
-    wait::until("a sentinel", || socket.exists()).await;
+    // The file is there before anything listens on it.
+    wait::until("a sentinel", || UnixStream::connect(&socket).is_ok()).await;
     for db in [0, 1] {
         let url = format!("redis+unix://{}?db={db}", socket.display());
         let (kind, text) = refusal(patient::builder(), &url).await;
