@@ -297,7 +297,7 @@ fn end_turn(
     held: Arc<Held>,
     rest: Cleanup,
 ) -> impl Future<Output = Result<Released, ReleaseError>> + Send {
-    let until = held.engine.command_deadline(held.lease.ttl());
+    let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
     let mut ended = rest.wait(until, true, false);
     poll_fn(move |cx| {
         Pin::new(&mut ended).poll(cx).map(|ended| match ended {

@@ -1,4 +1,5 @@
 use redis::{ErrorKind, RedisError};
+use tokio::task::JoinError;
 
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -221,6 +222,38 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         .iter()
         .find(|(words, ..)| text.contains(words))
         .map_or((Indeterminate, "see the server's log"), |(_, kind, remedy)| (*kind, remedy))
+}
+
+/// The error of a command that was sent, may have run, and was not answered by the deadline.
+pub(super) fn unanswered() -> StoreError {
+    StoreError::new(
+        Indeterminate,
+        "the server did not answer in time",
+        "it is retried where that is safe; check server and network if it stays",
+    )
+}
+
+/// The error of a call that got no connection by its deadline.
+pub(super) fn not_in_time<T>() -> Result<T, StoreError> {
+    Err(NotDialed::in_time().error)
+}
+
+/// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
+/// which tokio reports by a panic. Nothing else in the task panics; a panic of a credentials provider
+/// is caught earlier.
+pub(super) fn no_runtime(died: &JoinError) -> StoreError {
+    if died.is_panic() {
+        return StoreError::new(
+            Config,
+            "the tokio runtime that the lock runtime was connected on cannot make connections",
+            "build it with enable_all(), or use own_thread()",
+        );
+    }
+    StoreError::new(
+        Config,
+        "the tokio runtime that the lock runtime was connected on has stopped",
+        "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
+    )
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use redis::{Cmd, Value};
 
 use super::{
     decode, heartbeat,
-    lane::Lane,
-    script::{Call, millis, watermark},
+    lane::{Call, Lane, millis, watermark},
     scripts,
     store::RedisStore,
 };

@@ -4,7 +4,7 @@ use redis::Cmd;
 
 use super::{
     decode,
-    script::{Call, millis, watermark},
+    lane::{Call, millis, watermark},
     scripts,
     store::RedisStore,
 };

@@ -5,17 +5,18 @@ use std::{
 };
 
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
-use tokio::{runtime::Handle, task::JoinError};
+use tokio::runtime::Handle;
 
 use super::{
-    classify::{NotDialed, classify, spoils_connection},
+    classify::{NotDialed, classify, no_runtime, not_in_time, spoils_connection, unanswered},
     dial::{Dialed, Dialer},
     pulse::{Pulse, Verdict},
-    script::Call,
+    script::Script,
 };
 use crate::{
     clock::{Clock, Instant, within},
-    store::{StoreError, StoreErrorKind},
+    store::StoreError,
+    types::FenceToken,
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
@@ -74,6 +75,64 @@ const PING_PATIENCES: u32 = 3;
 /// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
 const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
 
+/// Room for what all scripts of one lease take, so that writing a command does not grow it.
+const USUAL_ARGS: usize = 20;
+const USUAL_BYTES: usize = 600;
+
+/// Writes the keys and arguments of a call into a command.
+type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
+
+/// One call of a script: how many keys it has, and how to write keys and arguments.
+///
+/// They are written directly into the command, again only if the command is sent again.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    script: &'a Script,
+    keys: usize,
+    write: Write<'a>,
+    /// Whether the whole text is sent at once.
+    pub(super) has_body: bool,
+    /// Whether the call may be sent once more when its connection ends before the answer.
+    pub(super) repeats: bool,
+}
+
+impl<'a> Call<'a> {
+    /// A call by digest, which may be sent once more when its connection ends before the answer.
+    pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
+        Self { script, keys, write, has_body: false, repeats: true }
+    }
+
+    /// The same call, which is not sent again.
+    ///
+    /// A release may run twice like every script; but "gone" about its second copy means that the
+    /// first one ran, and only its sender can tell that from a loss.
+    pub(super) fn once(self) -> Self {
+        Self { repeats: false, ..self }
+    }
+
+    /// The same call with the whole text at once, whether the server knows it or not.
+    pub(super) fn with_body(self) -> Self {
+        Self { has_body: true, ..self }
+    }
+
+    /// The call by digest.
+    pub(super) fn by_digest(&self) -> Cmd {
+        self.command("EVALSHA", &self.script.sha)
+    }
+
+    /// The call with the whole text, for a server that does not know the digest.
+    pub(super) fn by_body(&self) -> Cmd {
+        self.command("EVAL", &self.script.body)
+    }
+
+    fn command(&self, verb: &str, script: &str) -> Cmd {
+        let mut command = Cmd::with_capacity(USUAL_ARGS, script.len() + USUAL_BYTES);
+        command.arg(verb).arg(script).arg(self.keys);
+        (self.write)(&mut command);
+        command
+    }
+}
+
 impl Lane {
     /// A lane that connects on first use, always on the given tokio runtime.
     pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
@@ -104,7 +163,7 @@ impl Lane {
         } else {
             let connecting = Box::pin(self.connect());
             let connected =
-                within(&*self.0.clock, deadline, connecting).await.unwrap_or_else(not_connected);
+                within(&*self.0.clock, deadline, connecting).await.unwrap_or_else(not_in_time);
             connected.map_err(|error| Failed { error, connection_ended: false })?
         };
         let sent_at = self.0.clock.now();
@@ -355,33 +414,12 @@ fn refuse_error(answer: Value) -> Result<Value, RedisError> {
     }
 }
 
-/// The error of a command that was sent, may have run, and was not answered by the deadline.
-pub(super) fn unanswered() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Indeterminate,
-        "the server did not answer in time",
-        "it is retried where that is safe; check server and network if it stays",
-    )
+/// Milliseconds as scripts take them.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(super) fn not_connected<T>() -> Result<T, StoreError> {
-    Err(NotDialed::in_time().error)
-}
-
-/// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
-/// which tokio reports by a panic. Nothing else in the task panics; a panic of a credentials provider
-/// is caught earlier.
-pub(super) fn no_runtime(died: &JoinError) -> StoreError {
-    if died.is_panic() {
-        return StoreError::new(
-            StoreErrorKind::Config,
-            "the tokio runtime that the lock runtime was connected on cannot make connections",
-            "build it with enable_all(), or use own_thread()",
-        );
-    }
-    StoreError::new(
-        StoreErrorKind::Config,
-        "the tokio runtime that the lock runtime was connected on has stopped",
-        "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
-    )
+/// A watermark as scripts take it: 0 for none.
+pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
+    seen.map_or(0, FenceToken::get)
 }

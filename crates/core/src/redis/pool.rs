@@ -11,12 +11,12 @@ use redis::{RedisError, Value};
 use tokio::runtime::Handle;
 
 use super::{
-    classify::{classify, classify_dial, spoils_connection},
+    classify::{classify, classify_dial, no_runtime, spoils_connection, unanswered},
     config::{RedisConfig, TIMEOUTS},
     dial::{Dialer, connection_config},
-    lane::{evaluate, no_runtime, unanswered},
+    lane::{Call, evaluate},
     login::{ASKED_AGAIN, Login, LoginError},
-    script::{Call, Script},
+    script::Script,
 };
 use crate::{
     clock::{Clock, Instant, SystemClock, within},

@@ -11,8 +11,8 @@ use redis::Cmd;
 use tokio::{runtime::Handle, select};
 
 use super::{
-    lane::{Lane, no_runtime, not_connected},
-    script::Call,
+    classify::{no_runtime, not_in_time},
+    lane::{Call, Lane},
     scripts,
     subscriptions::Subscriptions,
 };
@@ -91,7 +91,7 @@ impl Readiness {
         select! {
             biased;
             outcome = self.attempt() => outcome,
-            () = self.0.clock.sleep_until(deadline) => not_connected()
+            () = self.0.clock.sleep_until(deadline) => not_in_time()
                 .map_err(|error| error.from_endpoint(self.0.check.endpoint.to_string())),
         }
     }

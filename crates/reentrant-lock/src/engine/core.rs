@@ -9,8 +9,8 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, Instant, LockName, LockStore, RuntimeId,
-    RuntimeLabel, StoreError, Ttl,
+    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, RuntimeId, RuntimeLabel,
+    StoreError, Ttl,
     metric::Metrics,
     outage::{OutageWatch, WatchedStore},
     store::{ForceRelease, ForceReleaseAnswer},
@@ -216,11 +216,6 @@ impl Engine {
     pub(crate) fn place_deadline(&self, ttl: Ttl) -> Duration {
         let Self { timing, rules, .. } = self;
         (rules.place_deadline)(timing.heartbeat_time(ttl), timing.command_deadline(ttl))
-    }
-
-    /// By when a command about a lease of this ttl is answered, if it is sent now.
-    pub(crate) fn command_deadline(&self, ttl: Ttl) -> Instant {
-        self.clock.now() + self.timing.command_deadline(ttl)
     }
 }
 

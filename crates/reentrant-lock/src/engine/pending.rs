@@ -9,20 +9,21 @@ use std::{
 
 use leasehold_core::{
     AcquisitionId, Clock, Instant, LockName, Sleep, StoreError, Ttl,
-    lease::{HoldUpdate, LeaseState},
-    metric::{ClassMetrics, ReleaseVia},
+    lease::{HoldUpdate, LeaseState, LossReason},
+    metric::{ClassMetrics, HoldEnd, ReleaseVia},
 };
-use leasehold_watchdog::HeldLease;
+use leasehold_watchdog::{HeldLease, ReleasedLease};
 use tokio::{select, sync::Notify};
 
 use crate::{
-    cohort::{Effects, TurnId, TurnRelease, unheard},
+    cohort::{AfterLease, Effects, Env, TurnId, TurnRelease, unheard},
     release::{Belief, Outcome},
 };
 
 use super::{
     core::Engine,
     sending::{Command, Job, Sender, Sending},
+    table::Member,
 };
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
@@ -239,6 +240,73 @@ impl Drop for Cleanup {
 }
 
 impl Engine {
+    /// A lease is released. Yields what the holder could believe until then, and who ends the turn on
+    /// the server: that is pending before the lease shows as over. A lease whose turn the
+    /// cohort has no more is lost, also before it is marked as lost.
+    pub(crate) fn release(
+        &self,
+        lease: &Arc<HeldLease>,
+        end: HoldEnd,
+    ) -> (LeaseState, AfterLease<Option<Cleanup>>) {
+        let released = self.with(lease.name(), |member, env| {
+            if !member.cohort.has_lease(lease.fence()) {
+                return (None, Effects::default());
+            }
+            let released = lease.release(env.now);
+            let (after, mut effects) = self.leave_turn(member, env, lease, &released, end);
+            effects.metrics = Some(Arc::clone(lease.metrics()));
+            (Some((released, after)), effects)
+        });
+        let (released, after) = released.flatten().unwrap_or_else(|| {
+            // Without effect if it is marked as lost already, for another reason.
+            let _ = lease.lose(LossReason::Gone);
+            (lease.release(self.clock.now()), AfterLease::WasOver)
+        });
+        let before = released.state();
+        released.notify(end);
+        (before, after)
+    }
+
+    /// The turn goes on without a lease that was released, if it was still on.
+    fn leave_turn(
+        &self,
+        member: &mut Member,
+        env: &Env<'_>,
+        lease: &Arc<HeldLease>,
+        released: &ReleasedLease,
+        end: HoldEnd,
+    ) -> (AfterLease<Option<Cleanup>>, Effects) {
+        let (until, lease_until) = match released.state() {
+            LeaseState::Held { until } => (released.belief(), until),
+            LeaseState::Lost(reason) => {
+                let (turn, closed_until) = (TurnId::of(lease.turn()), lease.closed_until());
+                let effects = member.cohort.on_lost(env, turn, reason, closed_until);
+                return (AfterLease::WasOver, effects);
+            }
+            LeaseState::Released => return (AfterLease::WasOver, Effects::default()),
+        };
+        let (watch, closed_until) = (member.cohort.watch(), lease.closed_until());
+        let dropped = end == HoldEnd::Dropped;
+        let (after, effects) =
+            member.cohort.on_release(env, lease.fence(), until, closed_until, dropped);
+        if let Some(watch) = watch {
+            // Inside the lock: the next lease of the turn is watched after this one.
+            self.watches.vacate(watch);
+        }
+        let after = match after {
+            AfterLease::Settled => AfterLease::Settled,
+            AfterLease::Dropped => AfterLease::Dropped,
+            AfterLease::WasOver => AfterLease::WasOver,
+            AfterLease::Ends(release) => {
+                let unattended_at = env.now + self.timing.claim_window(lease.ttl());
+                // That of the lease, which `max_hold` may end before its turn.
+                let belief = Belief { until: lease_until, unattended_at };
+                AfterLease::Ends(self.holders_release(lease, &release, belief))
+            }
+        };
+        (after, effects)
+    }
+
     /// The withdrawal of an acquisition.
     pub(super) fn withdrawal(
         &self,

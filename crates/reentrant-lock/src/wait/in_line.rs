@@ -126,7 +126,7 @@ impl Wait {
     fn ask(&self, lead: Lead) -> Own<'_> {
         let Self { engine, name, request, .. } = self;
         let sent_at = engine.clock.now();
-        let deadline = engine.command_deadline(request.ttl);
+        let deadline = engine.clock.now() + engine.timing.command_deadline(request.ttl);
         let answer = engine.store.acquire(AcquireCommand {
             name,
             id: lead.id,
