@@ -12,7 +12,7 @@ readonly SERVERS=(
     "Valkey 8.0|Valkey server v=8.0."
 )
 readonly SERVERS_FOLDER="../shared/servers"
-# What the gate runs on each of them: a test program, and what the names of its tests contain. All else that starts
+# What scripts/test.sh runs on each of them: a test program, and what the names of its tests contain. All else that starts
 # a server is run by --servers only.
 readonly ON_EACH_SERVER=("stores redis::" "stores cluster::" "gates redis::" "servers connect::"
     "servers documented_rights::" "servers faults::")
@@ -45,7 +45,7 @@ every_server() {
     on_servers "${programs[@]}"
 }
 
-# What the gate runs on the servers that are there, save the system's: that one has run all tests.
+# What scripts/test.sh runs on the servers that are there, save the system's: that one has run all tests.
 other_servers() {
     add_servers_below "$SERVERS_FOLDER"
     tell_missing "$(redis-server --version)"

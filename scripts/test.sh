@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 #
-# The gate: format, lints, documentation, every test, packages. Whatever it accepts may be merged.
+# The check before a merge, which the CI runs: format, lints, documentation, every test, packages.
 #
 #   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL, Prometheus and cargo-deny; says how to
 #                               install what is missing
 #   scripts/test.sh --install   installs what is missing; so does CI=true
 #   scripts/test.sh --servers [DIR ...]
-#                               no gate: every test that starts a server, with the redis-server of each DIR or of the
+#                               instead of that, every test that starts a server, with the redis-server of each DIR or of the
 #                               folders in it; without DIR, with the system's and those of ../shared/servers
 #
-# Tests start their own private servers, on unix sockets or free ports; none is assumed to run. The gate runs all tests with
+# Tests start their own private servers, on unix sockets or free ports; none is assumed to run. The check runs all tests with
 # the system's redis-server, and some of them with those of ../shared/servers.
 
 set -euo pipefail

@@ -119,7 +119,7 @@ impl WrongStore {
         Ok(Answer::Withdraw(WithdrawAnswer { ended_grant }))
     }
 
-    /// Sends a command, except what is about a place while another such command is in flight.
+    /// Sends a command, but refuses a second command about one place while the first is in flight.
     async fn beat(&self, command: &mut Command, deadline: Instant) -> Result<Answer, StoreError> {
         let mut all = Vec::new();
         if let Command::Heartbeat { batch, .. } = command {

@@ -34,7 +34,7 @@ pub enum Mistake {
     LeavesPlace,
     /// A withdrawal also takes the place of another acquisition of the same runtime.
     WithdrawsAnyPlace,
-    /// A replica answers as a master would.
+    /// A replica answers as a master would; `sim/server.rs` carries it out.
     AnswersAsReplica,
 }
 
@@ -114,13 +114,13 @@ impl WrongServer {
     }
 }
 
-/// The same grant with a block's length of tokens that nobody has counted.
+/// The same grant with 1024 tokens more than the counter knows.
 fn lengthened(mut granted: Granted) -> Granted {
     granted.last = FenceToken::try_from(granted.last.get() + 1024).unwrap_or(granted.last);
     granted
 }
 
-/// Passes pushes on, with grants that are longer than they are.
+/// Passes pushes on, with lengthened blocks.
 #[derive(Debug)]
 struct Lengthening(Weak<dyn Listener>);
 

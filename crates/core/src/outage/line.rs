@@ -25,11 +25,9 @@ pub struct LostLease<'a> {
 /// One line of the log.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
-    /// The first command of a row that failed.
+    /// The first failed command of a row.
     FirstFailure(Subject<'a>, &'a StoreError),
-    /// What failed since the last line.
     Failing(Failing),
-    /// Commands fail no longer.
     Recovered(Recovered),
     /// A lease was lost.
     Lost(LostLease<'a>),

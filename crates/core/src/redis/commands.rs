@@ -162,7 +162,6 @@ impl RedisStore {
         &self.commands[self.lane_number(name)]
     }
 
-    /// The number of a name's lane.
     pub(super) fn lane_number(&self, name: &LockName) -> usize {
         lane_number(name, self.commands.len())
     }

@@ -26,8 +26,8 @@ use crate::{
 /// answered by its deadline costs the connection only if nothing else is read on it, see [`Pulse`].
 ///
 /// Commands of one lane are executed in the order in which they were sent, except across a
-/// replacement; what a replaced connection may still deliver is harmless, because every script
-/// may run twice or late.
+/// replacement, or when the server does not know the script. What a replaced connection may still
+/// deliver is harmless, because every script may run twice or late.
 #[derive(Debug, Clone)]
 pub(super) struct Lane(Arc<Inner>);
 
@@ -46,8 +46,9 @@ struct Slot {
     connection: Option<Present>,
     /// The number of the last attempt to make a connection.
     generation: u64,
-    /// The number of the last attempt whose connection is not to be used, made or not.
+    /// The number of the last attempt that was given up.
     ended: u64,
+    /// When the last attempt failed, and why.
     failed: Option<(Instant, StoreError)>,
 }
 
@@ -69,7 +70,7 @@ struct Failed {
     connection_ended: bool,
 }
 
-/// How many patiences a `PING` may take while other answers are read.
+/// How many times its patience a `PING` may take while other answers are read.
 const PING_PATIENCES: u32 = 3;
 
 /// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
@@ -90,7 +91,7 @@ pub(super) struct Call<'a> {
     script: &'a Script,
     keys: usize,
     write: Write<'a>,
-    /// Whether the whole text is sent at once.
+    /// Whether the whole text is sent with `EVAL` from the start.
     pub(super) has_body: bool,
     /// Whether the call may be sent once more when its connection ends before the answer.
     pub(super) repeats: bool,
@@ -110,7 +111,7 @@ impl<'a> Call<'a> {
         Self { repeats: false, ..self }
     }
 
-    /// The same call with the whole text at once, whether the server knows it or not.
+    /// The same call with the whole text from the start, whether the server knows it or not.
     pub(super) fn with_body(self) -> Self {
         Self { has_body: true, ..self }
     }
@@ -269,8 +270,7 @@ impl Lane {
         ping.arg(&word);
         let mut asking = pin!(connection.send_packed_command(&ping));
         let patience = present.pulse.patience();
-        // Where tasks are polled late, answers that were read long ago seem to arrive now. They give
-        // a silent connection no more time than this.
+        // If tasks are polled late, old answers look new. So this is the limit in any case.
         let until = self.0.clock.now() + patience * PING_PATIENCES;
         loop {
             let asked_at = self.0.clock.now();
@@ -388,7 +388,7 @@ impl Lane {
     }
 }
 
-/// Calls by digest, and with the whole text if the server does not know the digest.
+/// Sends a call like a lane does, on a borrowed connection and without a deadline.
 pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
     call: Call<'_>,

@@ -62,7 +62,7 @@ impl Subscriber {
                 Ok((connection, receiver)) => {
                     if failures > 0 {
                         let endpoint = self.dialer.endpoint();
-                        tracing::info!(%endpoint, "the runtime hears the server again");
+                        tracing::info!(%endpoint, "the runtime receives messages from the server again");
                     }
                     failures = 0;
                     self.attend(connection, &receiver).await;
@@ -129,7 +129,8 @@ impl Subscriber {
     /// The pause after an attempt that failed as others did before it. The first failure is logged, and
     /// every refusal, which is rarely tried again.
     fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
-        const WHAT: &str = "the runtime cannot hear the server; waiting goes on by heartbeat";
+        const WHAT: &str =
+            "the runtime receives no messages from the server; waiting goes on by heartbeat";
         let is_refusal = error.kind() == StoreErrorKind::Config;
         if is_refusal || failures == 0 {
             tracing::warn!(%error, "{WHAT}");

@@ -23,7 +23,7 @@ use super::{
 pub(crate) enum Progress<L> {
     /// It waits.
     Waits,
-    /// The lock is its.
+    /// It has the lock.
     Granted(L),
     /// Another has the lock, and the task does not wait.
     Busy,
@@ -158,7 +158,7 @@ impl Cohort {
         (Progress::Waits, effects)
     }
 
-    /// The first task is there, and the answer to its command is not. When that takes longer than from
+    /// The first task is polled before its command was answered. When the answer takes longer than from
     /// one heartbeat to the next, the runtime keeps the place meanwhile.
     fn attend(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) {
         let Phase::Asking(asking) = &mut self.phase else { return };
@@ -190,8 +190,7 @@ impl Cohort {
         }
     }
 
-    /// A task takes the token that it was offered, if it was. One step takes an offer, or takes it
-    /// back.
+    /// A task takes the token that it was offered, if it was. An offer that comes too late ends the turn.
     fn take(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
         let offer = turn.open_offer().filter(|offer| (env.rules.may_take)(offer.ticket, ticket))?;

@@ -1,5 +1,5 @@
-//! The rules of turns, as pure functions of state, time and event: what the tasks of one runtime
-//! wait for that want one name, and what the runtime sends to the store for them.
+//! The rules of turns, as pure functions of state, time and event. For one name: what this runtime's
+//! tasks wait for, and what the runtime sends for them.
 
 mod grant;
 mod join;
@@ -27,7 +27,7 @@ pub(crate) struct Answer<T> {
     pub(crate) result: Result<T, StoreError>,
 }
 
-/// Nothing was heard of the store for as long as a call waited.
+/// The store did not answer for as long as a call waited.
 pub(crate) fn unheard() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,
@@ -36,7 +36,8 @@ pub(crate) fn unheard() -> StoreError {
     )
 }
 
-/// A grant whose answer was taken too late; it is withdrawn.
+/// The answer to a try is of no use: its grant came too late or was ended by force, or its id was
+/// withdrawn.
 fn too_late() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,

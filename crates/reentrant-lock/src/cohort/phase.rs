@@ -40,7 +40,7 @@ pub(crate) struct Asking {
     pub(super) sent_at: Instant,
     /// When its task was polled last.
     pub(super) polled_at: Instant,
-    /// When its task is to be woken, to show that it is there; `None` once it was.
+    /// When its task is to be woken, to show that it is there; `None` once woken.
     pub(super) calls_at: Option<Instant>,
     /// Messages may have been lost: when the runtime asks again.
     pub(super) asks_soon: Option<Instant>,
@@ -52,21 +52,24 @@ pub(crate) struct Releasing {
     pub(super) turn: Turn,
     /// What is queued with the release; chosen when it is sent for the first time.
     pub(super) next: Option<NextPlace>,
-    /// Whether the release may have been sent: its copies are all the same.
+    /// Whether the release may have been sent. From then on `next` is fixed, because all copies must
+    /// queue the same id.
     pub(super) is_sent: bool,
     /// Whether more than one copy was sent, or a copy failed.
     pub(super) is_repeated: bool,
-    /// Until when the lock stays closed nevertheless.
+    /// Until when the lock stays closed after the release (`min_hold`).
     pub(super) closed_until: Option<Instant>,
     /// Since when its holder waits for the answer; `None` where the runtime does.
     pub(super) attended_since: Option<Instant>,
     /// Messages may have been lost: when another copy is due, whose answer shows them.
     pub(super) asks_soon: Option<Instant>,
-    /// Whether that copy is due, and what wakes the task that sends it.
+    /// Whether that copy is due.
     pub(super) asks_now: bool,
+    /// What wakes the task that sends it.
     pub(super) sender: Option<Waker>,
-    /// Tasks that try the lock once this is over, and until when the first of them waits for that.
+    /// What wakes the tasks that try the lock once this is over.
     pub(super) watchers: Vec<Waker>,
+    /// Until when the first of them waits for that.
     pub(super) watched_until: Option<Instant>,
 }
 
@@ -117,12 +120,13 @@ impl Releasing {
         looks.into_iter().flatten().min()
     }
 
-    /// When the holder has not looked at the answer for so long that the runtime sends a copy of its own.
+    /// When the runtime sends a copy of its own: one claim window after the release began, if the
+    /// holder still waits.
     pub(super) fn unattended_at(&self, env: &Env<'_>) -> Option<Instant> {
         self.attended_since.map(|since| since + env.claim_window(self.turn.grant.ttl()))
     }
 
-    /// Whether the lock is to stay closed nevertheless.
+    /// Whether the lock is to stay closed after the release (`min_hold`).
     pub(super) fn stays_closed(&self, env: &Env<'_>) -> bool {
         rest(self.closed_until, env.now).is_some()
     }
@@ -176,9 +180,10 @@ pub(crate) struct Offer {
 }
 
 impl Turn {
-    /// For how long a turn goes on while other runtimes wait.
+    /// For how long a turn goes on if other runtimes waited when it began.
     const LIMIT: Duration = Duration::from_millis(50);
-    /// For how long a turn goes on alone, so that those who come later do not wait for long.
+    /// For how long a turn goes on if none waited then. The turn does not see runtimes that come later:
+    /// a shorter limit lets them wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
     /// A turn that begins with the offer of its first token.

@@ -2,7 +2,8 @@ use std::{collections::BTreeMap, task::Waker};
 
 use leasehold_core::{StoreError, Ttl};
 
-/// The number of a task that waits; greater ones came later. It becomes the number of its lease.
+/// The number of a task that waits; greater ones came later. It becomes the number of its lease; only
+/// the first lease of a turn has the number of the acquisition.
 pub(crate) type Ticket = u64;
 
 /// The tasks of one runtime that wait for one name, in the order of their arrival.

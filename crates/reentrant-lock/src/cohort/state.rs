@@ -34,15 +34,21 @@ use super::{
 ///
 /// A cohort neither reads a clock nor sends. The caller holds the lock of the name, and
 ///
-/// 1. applies one event at a time: what a task does ([`join`](Self::join), [`poll`](Self::poll),
-///    [`leave`](Self::leave), [`on_release`](Self::on_release)), what the store answers
-///    ([`on_first_reply`](Self::on_first_reply), [`on_reply`](Self::on_reply),
-///    [`on_confirmation`](Self::on_confirmation), [`on_release_reply`](Self::on_release_reply)), what it
-///    pushes ([`on_grant`](Self::on_grant), [`on_gone`](Self::on_gone)), and what happens to the runtime
-///    ([`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
-///    [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close));
-/// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) of the event and drops
-///    what [`take_discarded`](Self::take_discarded) yields: wakers may call back;
+/// 1. applies one event at a time:
+///    - what a task does: [`join`](Self::join), [`poll`](Self::poll), [`leave`](Self::leave),
+///      [`on_watch`](Self::on_watch), [`on_release`](Self::on_release),
+///      [`is_released`](Self::is_released);
+///    - how a release is sent: [`on_release_send`](Self::on_release_send),
+///      [`has_lost_messages`](Self::has_lost_messages), [`on_release_left`](Self::on_release_left),
+///      [`on_release_given_up`](Self::on_release_given_up);
+///    - what the store answers: [`on_first_reply`](Self::on_first_reply),
+///      [`on_reply`](Self::on_reply), [`on_confirmation`](Self::on_confirmation),
+///      [`on_release_reply`](Self::on_release_reply);
+///    - what the store pushes: [`on_grant`](Self::on_grant), [`on_gone`](Self::on_gone);
+///    - what happens to the runtime: [`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
+///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close);
+/// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) of the event
+///    and drops what [`take_discarded`](Self::take_discarded) yields: wakers may call back;
 /// 3. sets a timer for [`look_at`](Self::look_at), and forgets the cohort when it
 ///    [is done](Self::is_done).
 ///
@@ -57,12 +63,14 @@ use super::{
 /// | reply: not yet | | → `Place` | next heartbeat | | |
 /// | reply: failed | | → `Place` | next heartbeat | | |
 /// | reply: refused | | → `Idle`: all fail | → `Idle`: all fail | | |
+/// | a try: not granted, or failed | | → `Idle`; → `Place` if others wait | | | |
 /// | push of a grant | withdrawn | → `Turn` | → `Turn`; confirmed first if little belief is left | | → `Turn`, of the next id |
 /// | a task polls | | → `Place` when the answer takes long | | the offered task takes its token | |
+/// | a task leaves, others wait | | the one that asked: → `Place` | | the offered one: as if it released | |
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
 /// | a lease is released | | | | offered to the next task, or → `Releasing` | |
 /// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
-/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | the runtime sends what its holder leaves |
+/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | watchers wake; a copy is sent after lost messages, or when the holder waits too long |
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
@@ -255,9 +263,10 @@ pub(crate) struct Effects {
     pub(crate) forget: Option<Watch>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
-    /// How many leases the turn had that is over.
+    /// For a turn that is over: how many leases it had.
     pub(crate) leases: Option<u32>,
-    /// The class in whose series it counts; `None` for that of the task that came first.
+    /// The class in whose series the commands and leases count; `None` for that of the task that came
+    /// first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 
@@ -309,9 +318,9 @@ impl TurnId {
 pub(crate) struct TurnRelease {
     pub(crate) turn: TurnId,
     pub(crate) ttl: Ttl,
-    /// Until when the lock stays closed nevertheless.
+    /// Until when the lock stays closed after the release (`min_hold`).
     pub(crate) closed_until: Option<Instant>,
-    /// As which release it counts; `None` where the holder's own release was counted before.
+    /// As which release it counts; `None` where it counts as nothing, or was counted.
     pub(crate) via: Option<ReleaseVia>,
 }
 

@@ -11,7 +11,12 @@ use super::{
 const SOON: Duration = Duration::from_millis(30);
 
 impl Cohort {
-    /// Something is due: a heartbeat, an offer that no task takes, a first command that no task attends.
+    /// Something is due:
+    ///
+    /// - a heartbeat, or an offer that no task takes;
+    /// - a first command that no task attends, or whose task is to be woken;
+    /// - of a release: the end of a watcher's wait, a copy after lost messages, or a copy because the
+    ///   holder waits too long.
     pub(crate) fn on_timer(&mut self, env: &Env<'_>) -> (Option<Beat>, Effects) {
         let mut effects = Effects::default();
         match &mut self.phase {
@@ -49,7 +54,7 @@ impl Cohort {
             Phase::Releasing(releasing)
                 if releasing.unattended_at(env).is_some_and(|at| at <= env.now) =>
             {
-                // The task that gave the lease back does not look at the answer: the runtime sends a copy.
+                // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
                 effects.send = Some(Outgoing::Release(releasing.command()));
             }

@@ -15,7 +15,7 @@ use crate::cohort::{Answer, Beat};
 
 use super::{core::Engine, outgoing::unanswered};
 
-/// The task that looks at names when something is due: a heartbeat, an offer that no task takes.
+/// The task that looks at a name when something is due for it; `Cohort::on_timer` lists what.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     // The task does not keep the engine alive.
@@ -74,8 +74,8 @@ impl Heartbeats {
         if !beats.is_empty() {
             self.sent_at = now;
         }
-        // Heartbeats by the time that they have to be answered, which those of one command share: none
-        // has less than half of its own.
+        // One command has one deadline. Grouped by powers of two of their time: no heartbeat gets less
+        // than half of it.
         let mut alike = BTreeMap::<u32, Vec<Beat>>::new();
         for beat in beats {
             let time = engine.place_deadline(beat.waiter.ttl);
@@ -223,7 +223,7 @@ impl Agenda {
         }
     }
 
-    /// The names that are due until `until`, if one is due at `now`; `None` when it is over.
+    /// The names that are due until `until`, if one is due at `now`; `None` when stopped.
     pub(super) fn take_due(&self, now: Instant, until: Instant) -> Option<Vec<(Key, LockName)>> {
         let mut state = self.state();
         if state.stopped {
@@ -237,7 +237,7 @@ impl Agenda {
         Some(keys.into_iter().filter_map(take).collect())
     }
 
-    /// When the driver is to look again, at `latest` in any case.
+    /// When the task is to look again, at `latest` in any case.
     pub(super) fn sleep_until(&self, latest: Instant) -> Instant {
         let mut state = self.state();
         let until = state.names.earliest().map_or(latest, |at| at.min(latest));
@@ -245,12 +245,12 @@ impl Agenda {
         until
     }
 
-    /// Whether the driver is to end.
+    /// Whether the task is to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 
-    /// Tells the driver to end.
+    /// Tells the task to end.
     pub(super) fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_one();

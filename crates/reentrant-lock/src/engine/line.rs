@@ -47,7 +47,7 @@ pub(crate) struct InLine {
     left: AtomicBool,
 }
 
-/// A lease that a task has taken inside of a lock, and that is not counted yet.
+/// A lease that a task has taken under the shard's mutex, and that is not counted yet.
 pub(crate) struct NewLease {
     lease: Arc<HeldLease>,
     is_watched: bool,
@@ -76,7 +76,8 @@ impl Engine {
         Ok((InLine { engine, name, ticket, left }, lead))
     }
 
-    /// Whether a release that is on its way is over, or it is `until`; `waker` is woken by then.
+    /// Ready with `true` when no release is on its way any more, and with `false` when it is `until`.
+    /// `waker` is woken by then.
     pub(crate) fn poll_released(
         &self,
         name: &LockName,
@@ -91,8 +92,8 @@ impl Engine {
         released.unwrap_or(Poll::Ready(true))
     }
 
-    /// Makes a token that a task has taken a lease under watch. No await lies between: it cannot leak.
-    /// The caller counts it outside of the lock.
+    /// Turns a taken token into a watched lease. No await lies between: it cannot leak. The caller counts
+    /// it outside of the lock.
     fn lease(
         &self,
         member: &mut Member,
@@ -118,8 +119,8 @@ impl Engine {
 }
 
 impl NewLease {
-    /// Whether another had the lock before: a task of this runtime, or a process that passed it on. An
-    /// answer does not say.
+    /// Whether another had the lock before: a task of this runtime, or a process that passed it on.
+    /// Unknown if the grant came as an answer.
     pub(crate) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
     }

@@ -17,7 +17,6 @@ impl Listener for Engine {
             Push::Granted { name, id, granted, heartbeat } => {
                 self.saw(&name, &granted);
                 let metrics = self.metrics.class(&Class::default());
-                // Also where no task waits any more: the grant is taken back then.
                 self.with_new(&name, &metrics, |member, env| {
                     ((), member.cohort.on_grant(env, id, &granted, heartbeat))
                 });

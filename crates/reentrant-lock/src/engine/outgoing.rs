@@ -34,7 +34,7 @@ impl Outgoing {
 }
 
 impl Engine {
-    /// Makes the commands of an event ready; from then on they count as pending.
+    /// Makes the commands of an event ready. Its releases and withdrawals count as pending from then on.
     pub(super) fn prepare(
         &self,
         name: &LockName,

@@ -41,9 +41,9 @@ pub(crate) enum Command {
     /// End a lease.
     Release {
         fence: FenceToken,
-        /// Until when the lock stays closed nevertheless.
+        /// Until when the lock stays closed after the release (`min_hold`).
         closed_until: Option<Instant>,
-        /// Whose turn the release ends; `None` where the cohort does not wait for it.
+        /// Who sends it; `None` where the cohort does not wait for it.
         sender: Option<Sender>,
     },
     /// Take an acquisition back, whatever it has by now.
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Hold { lease: Arc<HeldLease>, update: HoldUpdate },
 }
 
-/// Who ends a turn.
+/// Who sends the release that ends a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sender {
     /// The task that gave the last lease back; the release queues no place.
@@ -240,7 +240,8 @@ impl Sending {
             {
                 return Poll::Ready(Event::LostMessages);
             }
-            // As a rule the store answers by its deadline, and the next poll is for that answer.
+            // As a rule the store answers by its deadline, so a timer is set only if a poll came without
+            // an answer.
             if !std::mem::take(&mut is_first_poll) && timer.is_none() {
                 timer = copies.given_up_at().map(|at| clock.sleep_until(at));
             }
@@ -313,6 +314,7 @@ impl Sending {
             None => engine.timing.command_deadline(job.ttl),
         };
         let deadline = job.expires.min(now + timeout);
+        // Withdrawals and holds answer as `ReleaseAnswer`: one loop sends all jobs.
         let answer: StoreFuture<'_, _> = match &job.command {
             Command::Release { fence, .. } => {
                 let next = next.map(|next| Next {
@@ -349,9 +351,9 @@ impl Sending {
         Copy { sent_at: now, deadline, answer }
     }
 
-    /// Waits while many commands are in flight that no task waits for. Not for long: they may wait for other
-    /// servers, which are away. A release that keeps its lock closed has to come before the ttl ends, and does
-    /// not wait; nor does one that other tasks or the holder wait for.
+    /// At most 64 commands that no task waits for are in flight; a further one waits a claim window at
+    /// most. A release that keeps its lock closed does not wait, since it has to come before the ttl
+    /// ends; nor does one that other tasks or the holder wait for.
     async fn permit(&self, is_first: bool) -> Option<SemaphorePermit<'_>> {
         let Engine { clock, entropy, timing, .. } = &*self.engine;
         let Job { command, via, expires, ttl, .. } = &self.job;

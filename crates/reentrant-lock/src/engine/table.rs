@@ -14,8 +14,7 @@ use crate::{
 
 use super::{core::Engine, heartbeats::Scheduled};
 
-/// Cohorts by name; boxed, for a hash map has room for more than it holds. One is forgotten when it
-/// is idle.
+/// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is idle.
 pub(super) type Shard = Mutex<Cohorts>;
 
 type Cohorts = HashMap<LockName, Box<Member>>;
@@ -188,7 +187,7 @@ impl Engine {
 }
 
 impl Member {
-    /// The heartbeats' task looks at it, as the entry of a key said.
+    /// The heartbeats' task looks at it, because the agenda's entry `key` was due.
     pub(super) fn on_look(&mut self, key: Key) {
         self.scheduled = self.scheduled.filter(|present| !present.is(key));
     }

@@ -31,8 +31,8 @@ pub enum ReleaseError {
 
 fn what_follows(keeps: bool) -> &'static str {
     if keeps {
-        "the lock stays closed for its minimum once the server hears of it, and otherwise until the ttl ends"
+        "the lock stays closed for its minimum once the server has the release, and otherwise until the ttl ends"
     } else {
-        "the lock is free once the server hears of it, or when the ttl ends"
+        "the lock is free once the server has the release, or when the ttl ends"
     }
 }

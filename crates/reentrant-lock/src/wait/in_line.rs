@@ -37,8 +37,9 @@ struct Own<'a> {
 }
 
 impl Wait {
-    /// Joins, and waits in line until it is this task's turn or something else comes first. The first task
-    /// waits for the answer to its own command as well. `line` outlives the wait: a dropped command counts as a failure.
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The first
+    /// task also waits for the answer to its own command. The caller keeps `line`, and with it the
+    /// command in flight: a command that is dropped counts as failed.
     pub(super) fn in_line<'a, 'b>(
         &'a self,
         line: &'b mut Option<Line<'a>>,
