@@ -1,14 +1,14 @@
 //! One of several instances leads, for as long as its lease is held; the others wait in the queue.
 //!
-//! Four candidates, each with a lock runtime and a thread of its own, append to a list that only the
-//! newest leader may write. The first term of each ends in another way: one stalls for longer than its
-//! lease and then writes too late, one is deposed by an operator, one is shut down, one resigns.
-//! `lost()` makes a leader step down. The next in the queue takes over, and shuts its predecessor out
-//! of the list before it writes anything. At the end the program checks that the rows of the terms do
-//! not mix, and that the late write was refused.
+//! Four candidates, each with a lock runtime and a thread of its own, append to a list that only
+//! the newest leader may write. The first term of each ends in another way: one stalls for longer
+//! than its lease and then writes too late, one is deposed by an operator, one is shut down, one
+//! resigns. `lost()` makes a leader step down. The next in the queue takes over, and shuts its
+//! predecessor out of the list before it writes anything. At the end the program checks that the
+//! rows of the terms do not mix, and that the late write was refused.
 //!
-//! `cargo run --example leader` needs nothing but Rust; with `REDIS_URL` set, locks and list live on
-//! that server.
+//! `cargo run --example leader` needs nothing but Rust; with `REDIS_URL` set, locks and list live
+//! on that server.
 
 mod rows;
 

@@ -1,11 +1,11 @@
 //! Sixteen workers do the 3000 orders of a shop, one order of an article at a time.
 //!
-//! `cargo run --example order_pipeline` needs nothing but Rust: locks and stock live in this process.
-//! With `REDIS_URL` set they live on that server. Further copies of the program join the run there,
-//! and do the orders that a copy leaves behind when it crashes.
+//! `cargo run --example order_pipeline` needs nothing but Rust: locks and stock live in this
+//! process. With `REDIS_URL` set they live on that server. Further copies of the program join the
+//! run there, and do the orders that a copy leaves behind when it crashes.
 //!
-//! One worker stalls for longer than its lease, and writes too late. At the end each copy checks what
-//! all of them have written: each order once, in sequence, under fences that grow.
+//! One worker stalls for longer than its lease, and writes too late. At the end each copy checks
+//! what all of them have written: each order once, in sequence, under fences that grow.
 
 mod rows;
 

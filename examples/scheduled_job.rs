@@ -3,8 +3,8 @@
 //! Three instances, whose clocks differ, book periods of time when these are over. An instance that
 //! finds the lock taken skips. `min_hold` keeps the lock closed, however fast the job was, until
 //! the slowest clock has reached the same time. One instance dies in a run, and another takes over
-//! after the ttl. Every run writes its result with its fence, so that a run that was given up for dead
-//! cannot add to it later. At the end the program checks what was written.
+//! after the ttl. Every run writes its result with its fence, so that a run that was given up for
+//! dead cannot add to it later. At the end the program checks what was written.
 //!
 //! `cargo run --example scheduled_job` needs nothing but Rust: the instances are threads. With
 //! `REDIS_URL` set they are processes, and the one that dies is aborted.

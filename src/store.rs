@@ -1,7 +1,7 @@
 //! Where leases are kept: the contract of a store, and what a store of your own needs.
 //!
-//! [`MemoryStore`] keeps leases in this process, [`RedisStore`](crate::redis::RedisStore) on a server.
-//! Give a store to [`LockRuntimeBuilder::on_store`](crate::LockRuntimeBuilder::on_store).
+//! [`MemoryStore`] keeps leases in this process, [`RedisStore`](crate::redis::RedisStore) on a
+//! server. Give a store to [`LockRuntimeBuilder::on_store`](crate::LockRuntimeBuilder::on_store).
 
 pub use leasehold_core::{
     MemoryStore,

@@ -32,7 +32,7 @@
 //! # }
 //! ```
 //!
-//! A runtime on another clock than the system's needs that clock to be moved: its waits, renewals and
-//! timeouts follow it alone.
+//! A runtime on another clock than the system's needs that clock to be moved: its waits, renewals
+//! and timeouts follow it alone.
 
 pub use leasehold_testing::{Failure, ManualClock, TestStore, stamp};

@@ -1,9 +1,9 @@
 //! Uncontended acquire and release: `cargo bench -p leasehold-benches --bench acquire_release`.
 //!
 //! Beside Leasehold stand its own scripts called without it (*floor*), two minimal scripts with a
-//! fence, another library (rslock), and two `PING`s, which no lock can beat that sends two commands.
-//! All of them run in the same kind of tokio runtime. Rounds of all are interleaved on one private
-//! server.
+//! fence, another library (rslock), and two `PING`s, which no lock can beat that sends two
+//! commands. All of them run in the same kind of tokio runtime. Rounds of all are interleaved on
+//! one private server.
 
 mod cpu;
 #[path = "../library.rs"]

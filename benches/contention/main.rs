@@ -1,8 +1,10 @@
-//! One contended name: Leasehold beside floors and another library, `cargo bench -p leasehold-benches --bench contention`.
+//! One contended name: Leasehold beside floors and another library,
+//! `cargo bench -p leasehold-benches --bench contention`.
 //!
 //! Every run starts the processes of a subject anew, on one private server; rounds of all subjects
 //! are interleaved. Called with the argument `worker`, this program is one of those processes;
-//! `scripts/bench-peers.sh` uses it, too. Called with `crowd`, it is a process with very many waiters.
+//! `scripts/bench-peers.sh` uses it, too. Called with `crowd`, it is a process with very many
+//! waiters.
 
 mod crowd;
 #[path = "../library.rs"]

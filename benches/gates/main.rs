@@ -1,8 +1,9 @@
-//! Writes through each gate beside the same write without it: `cargo bench -p leasehold-benches --features gates --bench gates`.
+//! Writes through each gate beside the same write without it:
+//! `cargo bench -p leasehold-benches --features gates --bench gates`.
 //!
 //! Every row is one kind of write: rounds without the gate and rounds through it take turns, on
-//! private servers. `--seconds N` is the length of a round, `--rounds N` how many there are of each,
-//! `--only TEXT` leaves out the rows whose names do not contain the text.
+//! private servers. `--seconds N` is the length of a round, `--rounds N` how many there are of
+//! each, `--only TEXT` leaves out the rows whose names do not contain the text.
 
 mod options;
 mod report;

@@ -1,8 +1,8 @@
-//! Very many leases in one runtime, `cargo bench -p leasehold-benches --bench watchdog`: Leasehold's watchdog beside a
-//! task that renews for each lease.
+//! Very many leases in one runtime, `cargo bench -p leasehold-benches --bench watchdog`:
+//! Leasehold's watchdog beside a task that renews for each lease.
 //!
-//! Every run is a process of its own on a server of its own. Called with the argument `worker`, this
-//! program is that process.
+//! Every run is a process of its own on a server of its own. Called with the argument `worker`,
+//! this program is that process.
 
 mod arguments;
 mod orchestrate;

@@ -264,8 +264,8 @@ impl LockRuntimeBuilder {
     ///
     /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
     ///   [`ConnectError::Timing`] for bad settings.
-    /// - [`ConnectError::Store`] for settings that cannot work with any server, such as a certificate
-    ///   that is not readable.
+    /// - [`ConnectError::Store`] for settings that cannot work with any server, such as a
+    ///   certificate that is not readable.
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`] and [`ConnectError::Thread`] when
     ///   there is nothing to run on.
     pub fn connect_lazy<A>(self, address: A) -> Result<LockRuntime, ConnectError>
@@ -286,8 +286,8 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Timing`] for bad
-    ///   settings.
+    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Timing`] for
+    ///   bad settings.
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {

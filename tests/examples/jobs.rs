@@ -1,5 +1,5 @@
-//! The examples of jobs end well, in this process and on a server, and say what is wrong with a wrong
-//! address.
+//! The examples of jobs end well, in this process and on a server, and say what is wrong with a
+//! wrong address.
 
 use leasehold_testkit::RedisServer;
 

@@ -1,5 +1,5 @@
-//! What is promised, in virtual time: one thread, a clock that tests move, and a store that fails when
-//! a test wants it to. Rules that both stores share run on a private server too.
+//! What is promised, in virtual time: one thread, a clock that tests move, and a store that fails
+//! when a test wants it to. Rules that both stores share run on a private server too.
 
 mod support;
 

@@ -359,7 +359,8 @@ async fn an_acquire_beside_the_last_release_gets_a_fresh_lease() {
     assert!(again.unwrap().fence() > fence);
 }
 
-/// A process that was away for longer than its lease hears too late that its entry was not answered.
+/// A process that was away for longer than its lease hears too late that its entry was not
+/// answered.
 #[tokio::test]
 async fn an_entry_that_ends_after_its_lease_was_lost_is_refused() {
     let world = World::new();

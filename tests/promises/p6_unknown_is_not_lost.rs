@@ -38,8 +38,8 @@ async fn a_failed_renewal_is_tried_again_until_the_deadline() {
         world.store.inject(Rule::new(fault.clone()).on(CommandKind::Renew).always());
         world.pass(just_before(millis(9_900))).await;
         assert!(guard.is_held(), "{fault:?}");
-        // Every third of the ttl at first, soon again, and a little denser just before the end: each
-        // try has a sixth of the ttl.
+        // Every third of the ttl at first, soon again, and a little denser just before the end:
+        // each try has a sixth of the ttl.
         let tries = world.store.sent(CommandKind::Renew);
         assert!((3..=30).contains(&tries), "{fault:?}: {tries} tries");
         world.pass(nanos(1)).await;
@@ -125,8 +125,8 @@ async fn a_fixed_lease_is_not_renewed_and_ends_with_its_ttl() {
     assert_eq!(world.store.sent(CommandKind::Renew), 0);
 }
 
-/// A release that is so slow that the lease's time is over before the server hears it: the lease was
-/// held to the end, so it was not lost. A pushed grant has a claim window, and not a ttl.
+/// A release that is so slow that the lease's time is over before the server hears it: the lease
+/// was held to the end, so it was not lost. A pushed grant has a claim window, and not a ttl.
 #[tokio::test]
 async fn a_release_that_comes_after_the_time_of_its_lease_is_no_loss() {
     let world = World::new();

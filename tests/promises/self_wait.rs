@@ -142,7 +142,8 @@ async fn tasks_that_contend_are_not_suspected() {
     assert_eq!(log.count(SUSPECTS), 0);
 }
 
-/// Branches of one task that take turns: each waits for more than a second, but for no single lease.
+/// Branches of one task that take turns: each waits for more than a second, but for no single
+/// lease.
 #[tokio::test]
 async fn branches_of_one_task_that_take_turns_are_not_suspected() {
     let (log, _collecting) = Log::of_this_thread();

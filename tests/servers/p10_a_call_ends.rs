@@ -1,5 +1,5 @@
-//! P10 on a real server that stands still: finished work is not held up, and what the server has not
-//! confirmed the runtime goes on telling it.
+//! P10 on a real server that stands still: finished work is not held up, and what the server has
+//! not confirmed the runtime goes on telling it.
 
 use std::{
     convert::Infallible,

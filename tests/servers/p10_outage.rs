@@ -1,4 +1,5 @@
-//! P10 on real servers that are stopped or killed: an outage is told as an outage, and in few lines.
+//! P10 on real servers that are stopped or killed: an outage is told as an outage, and in few
+//! lines.
 
 use std::{future::IntoFuture, time::Duration};
 

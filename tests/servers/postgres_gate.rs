@@ -1,4 +1,5 @@
-//! Two processes that race for a row of a real PostgreSQL, one stopped past its lease in each round.
+//! Two processes that race for a row of a real PostgreSQL, one stopped past its lease in each
+//! round.
 //!
 //! They increment one value under one lock. In turn, one is stopped between its read and its write
 //! until the other has written; then it goes on and writes. Behind a gate every such write is

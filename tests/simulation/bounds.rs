@@ -74,7 +74,8 @@ impl Plan {
         let Habits { forgets, unrenewed, max_holds, .. } = self.habits;
         let mut most = Duration::ZERO;
         if forgets > 0 {
-            // Offers to tasks that are not polled end after half of the window, one after the other.
+            // Offers to tasks that are not polled end after half of the window, one after the
+            // other.
             most += self.claim_window * u32::try_from(self.workers()).unwrap_or(u32::MAX);
         }
         if forgets + unrenewed + max_holds > 0 {

@@ -136,8 +136,9 @@ const MUTANTS: &[Mutant] = &[
         seeds: 0..10_000,
         mutate: |mutation| mutation.driver.attended_from = |sent_at, _| sent_at,
     },
-    // The time of a heartbeat matters for connections that die in silence, which are replaced by then
-    // (`tests/p7_first_come`). Where heartbeats wait for answers as well, every lost one shows it.
+    // The time of a heartbeat matters for connections that die in silence, which are replaced by
+    // then (`tests/p7_first_come`). Where heartbeats wait for answers as well, every lost one shows
+    // it.
     Mutant {
         name: "a_place_that_waits_for_a_whole_command",
         seeds: STEADY..20_000,

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use ::backoff::{BackoffBuilder, ExponentialBuilder};
 
-/// The pause after `failures` earlier failures in a row: it doubles from `shortest` up to `longest`.
+/// The pause after `failures` earlier failures in a row: it doubles from `shortest` up to
+/// `longest`.
 ///
 /// `fraction`, in `[0, 1)`, spreads the pauses of many callers over the second half of it.
 pub fn backoff(shortest: Duration, longest: Duration, failures: u32, fraction: f64) -> Duration {

@@ -27,7 +27,8 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Dropping the future forgets the timer and nothing else.
     fn sleep_until(&self, at: Instant) -> Sleep;
 
-    /// The time since the Unix epoch, which may step; only the embedded store derives fences from it.
+    /// The time since the Unix epoch, which may step; only the embedded store derives fences from
+    /// it.
     fn unix_time(&self) -> Duration;
 }
 

@@ -38,8 +38,8 @@ pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
 
     /// Moves the watermark on when a lease is taken, before its first write.
     ///
-    /// From then on the earlier holder is shut out, even if the new one never writes. The rule is that
-    /// of [`admit`](Self::admit), so a stale holder already fails here.
+    /// From then on the earlier holder is shut out, even if the new one never writes. The rule is
+    /// that of [`admit`](Self::admit), so a stale holder already fails here.
     fn advance<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         self.admit(resource, presented)
     }

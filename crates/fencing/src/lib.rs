@@ -7,7 +7,8 @@
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
 //! - [`judge`] is the one rule that all gates apply.
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
-//! - With the feature `tower`, `http` has the layer before an HTTP service and its clients' headers.
+//! - With the feature `tower`, `http` has the layer before an HTTP service and its clients'
+//!   headers.
 //! - With the feature `object-store`, `ObjectGate` keeps fences in the metadata of objects.
 //! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!
@@ -36,8 +37,8 @@
 //! - *Looking first and writing later.* The comparison and the write must be one step of the
 //!   storage; [`FenceGate::admit`] followed by a write of your own is two.
 //! - *Asking the lock for its present fence.* Present the one that came with your lease.
-//! - *A watermark that is forgotten*, by a time to live or an eviction: the next writer counts as the
-//!   first, however old its fence.
+//! - *A watermark that is forgotten*, by a time to live or an eviction: the next writer counts as
+//!   the first, however old its fence.
 //! - *One gate per process* in front of a storage that is shared.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -19,8 +19,8 @@ impl Refusals {
         Self { kind, metrics }
     }
 
-    /// A stamp was admitted. It shows the counter, so that a recorder that was installed late sees a
-    /// zero before the first refusal.
+    /// A stamp was admitted. It shows the counter, so that a recorder that was installed late sees
+    /// a zero before the first refusal.
     pub(crate) fn admitted(&self) {
         self.metrics.show();
     }

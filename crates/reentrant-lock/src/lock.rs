@@ -75,7 +75,8 @@ impl ReentrantLock {
         Acquire::new(&self.engine, &self.name, &self.metrics)
     }
 
-    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits for it.
+    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
+    /// for it.
     ///
     /// # Errors
     ///
@@ -201,12 +202,12 @@ impl Acquire {
     /// Keeps the lock closed until this long after the acquire, also when its lease ends before; up
     /// to 24 h. Default: zero.
     ///
-    /// For jobs that are started by clocks that differ: an instance that is late finds the lock closed, however
-    /// fast the job was. The lease ends with its release, drop, `max_hold` or shutdown as ever, and the
-    /// lock stays closed for the rest, which may be longer than the ttl; those who wait keep their
-    /// places. A re-entry that asks for a later end prolongs it, none shortens it. A holder that
-    /// crashes, or ends before the server has the release, keeps the lock closed for its ttl, and a
-    /// force-release opens it at once.
+    /// For jobs that are started by clocks that differ: an instance that is late finds the lock
+    /// closed, however fast the job was. The lease ends with its release, drop, `max_hold` or
+    /// shutdown as ever, and the lock stays closed for the rest, which may be longer than the ttl;
+    /// those who wait keep their places. A re-entry that asks for a later end prolongs it, none
+    /// shortens it. A holder that crashes, or ends before the server has the release, keeps the
+    /// lock closed for its ttl, and a force-release opens it at once.
     pub fn min_hold(self, hold: Duration) -> Self {
         Self { min_hold: Some(hold), ..self }
     }
@@ -222,14 +223,15 @@ impl Acquire {
         Self { owner: Some(owner.clone()), ..self }
     }
 
-    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits for it.
+    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
+    /// for it.
     ///
     /// # Errors
     ///
-    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. A command
-    /// that could not be sent, or was not answered within its command timeout, is
-    /// [`AcquireError::Unavailable`], and its effect is withdrawn. A command that the server refused
-    /// is [`AcquireError::Store`].
+    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. A
+    /// command that could not be sent, or was not answered within its command timeout, is
+    /// [`AcquireError::Unavailable`], and its effect is withdrawn. A command that the server
+    /// refused is [`AcquireError::Store`].
     ///
     /// # Cancel safety
     ///
@@ -289,8 +291,8 @@ impl IntoFuture for Acquire {
     /// # Errors
     ///
     /// - [`AcquireError::Timeout`] when the wait was over before the lock was free.
-    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience, or for
-    ///   the whole of a wait that was shorter.
+    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience, or
+    ///   for the whole of a wait that was shorter.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
     /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
     /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.

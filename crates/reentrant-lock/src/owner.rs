@@ -139,8 +139,8 @@ impl Held {
 
     /// Sends the count of holds, and waits for the answer, until `until` at most.
     ///
-    /// An answer that does not come refuses nothing: the lease is believed until its deadline with or
-    /// without this hold, and the runtime goes on telling the absolute count.
+    /// An answer that does not come refuses nothing: the lease is believed until its deadline with
+    /// or without this hold, and the runtime goes on telling the absolute count.
     pub(crate) async fn send_holds(
         &self,
         update: HoldUpdate,
@@ -177,7 +177,8 @@ impl Held {
         self.holds().leave(self.engine.numbers.change())
     }
 
-    /// Releases the lease in memory; yields the state that it had until then, and who ends its turn.
+    /// Releases the lease in memory; yields the state that it had until then, and who ends its
+    /// turn.
     pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease<Option<Cleanup>>) {
         let ended = self.engine.release(&self.lease, end);
         if let Some(owner) = &self.owner {

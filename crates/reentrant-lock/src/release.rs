@@ -21,8 +21,8 @@ pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Durati
 /// A release, from its first copy to its end.
 ///
 /// Copies of its command are sent until one is answered, the server refuses it, or the lease has
-/// expired on the server. One copy is in flight at a time, unless a place in the queue depends on the
-/// release: then another copy follows in the time of a heartbeat, answered or not.
+/// expired on the server. One copy is in flight at a time, unless a place in the queue depends on
+/// the release: then another copy follows in the time of a heartbeat, answered or not.
 ///
 /// | event | then |
 /// |---|---|

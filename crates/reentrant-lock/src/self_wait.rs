@@ -1,4 +1,5 @@
-//! Whether a call waits for its own process: for a lease of its own task, or of a scope it is not in.
+//! Whether a call waits for its own process: for a lease of its own task, or of a scope it is not
+//! in.
 
 use std::{
     fmt,

@@ -62,8 +62,8 @@ impl TestStore {
 
     /// Ends the lease of a lock, as an operator does with a forced release; whether there was one.
     ///
-    /// Its holder is told at once, and the next waiter gets the lock. It works while the store fails,
-    /// too.
+    /// Its holder is told at once, and the next waiter gets the lock. It works while the store
+    /// fails, too.
     ///
     /// # Cancel safety
     ///

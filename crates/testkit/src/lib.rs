@@ -6,8 +6,8 @@
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
 //!   real time will do.
 //! - [`FaultyStore`] fails, loses, delays and repeats the commands of any store.
-//! - [`WrongStore`] makes a wrong runtime of a right one; [`WrongServer`] is a server that makes one
-//!   [`Mistake`].
+//! - [`WrongStore`] makes a wrong runtime of a right one; [`WrongServer`] is a server that makes
+//!   one [`Mistake`].
 //! - [`FaultProxy`] does that to the messages between real servers and real clients.
 //! - [`History`] records what workers saw and checks it; [`Log`] collects what is logged.
 //! - [`ChildProcess`] is another process that a test stops, continues and kills; [`ClockShim`]

@@ -13,8 +13,8 @@ use crate::faulty::{Answer, Command, by_commands::lock_store_by_commands};
 /// What a wrong runtime does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// What a push granted is released by the fence that the push told, and not withdrawn by its id:
-    /// a newer grant of the same id then stands.
+    /// What a push granted is released by the fence that the push told, and not withdrawn by its
+    /// id: a newer grant of the same id then stands.
     ReleasesOrphansByFence,
     /// A pushed grant counts from the last heartbeat that was answered "not yet".
     CountsPushesFromNotYet,

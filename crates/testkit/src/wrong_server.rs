@@ -98,7 +98,8 @@ impl WrongServer {
         }
     }
 
-    /// Grants a free lock anew to an acquisition whose lease is gone; returns the fence of the new lease.
+    /// Grants a free lock anew to an acquisition whose lease is gone; returns the fence of the new
+    /// lease.
     async fn recreate(&self, renewal: &Renewal, deadline: Instant) -> Option<FenceToken> {
         if self.lease(&renewal.name, deadline).await.is_some() {
             return None;

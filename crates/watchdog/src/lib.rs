@@ -1,10 +1,10 @@
-//! The watchdog of Leasehold: it renews turns before they end, and signals to holders that their leases
-//! are lost. Use the `leasehold` crate; this one is a part of it.
+//! The watchdog of Leasehold: it renews turns before they end, and signals to holders that their
+//! leases are lost. Use the `leasehold` crate; this one is a part of it.
 //!
 //! - [`HeldLease`] is one lease in its holder's eyes, with the signal of its loss.
 //! - [`RenewalPlan`] says when a turn is due, as a pure function of time and outcome.
-//! - [`Watches`] holds the turns that are watched, and [`Watchdog`] is the thin driver: one task per
-//!   runtime, which renews due turns together.
+//! - [`Watches`] holds the turns that are watched, and [`Watchdog`] is the thin driver: one task
+//!   per runtime, which renews due turns together.
 
 mod batch;
 mod due;

@@ -44,8 +44,8 @@ impl RenewalPlan {
     /// A holder took over at `now`, who may believe until `until`.
     ///
     /// The first renewal falls into the first third of the ttl, or into the first half of the time
-    /// that is left if that is less. `fraction` lies in `[0, 1)` and spreads leases that were acquired
-    /// together.
+    /// that is left if that is less. `fraction` lies in `[0, 1)` and spreads leases that were
+    /// acquired together.
     pub fn occupied(&mut self, renewing: Renewing, now: Instant, until: Instant, fraction: f64) {
         self.renewing = renewing;
         let latest = (self.ttl.get() / 3).min(until.saturating_since(now) / 2);
@@ -79,9 +79,9 @@ impl RenewalPlan {
 
     /// For how long the answer to a renewal is awaited, with this much of the turn left.
     ///
-    /// A sixth of the ttl. When less than three times that is left, half of what is left, so that there
-    /// is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command that times
-    /// out may cost its connection, and a slow answer should not.
+    /// A sixth of the ttl. When less than three times that is left, half of what is left, so that
+    /// there is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command
+    /// that times out may cost its connection, and a slow answer should not.
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
@@ -91,7 +91,8 @@ impl RenewalPlan {
     /// A renewal goes out at `now`.
     ///
     /// The next one follows after a third of the ttl, less up to a twentieth of that. It is planned
-    /// before the answer: nearly every answer confirms, and then changes nothing in the order of turns.
+    /// before the answer: nearly every answer confirms, and then changes nothing in the order of
+    /// turns.
     pub fn sent(&mut self, now: Instant, fraction: f64) {
         self.in_flight = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
     }

@@ -1,5 +1,5 @@
-//! The examples of services end well, in one process and on real servers, and say what is wrong with a
-//! wrong address.
+//! The examples of services end well, in one process and on real servers, and say what is wrong
+//! with a wrong address.
 
 #[path = "examples/program.rs"]
 mod program;

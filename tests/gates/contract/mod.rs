@@ -1,5 +1,5 @@
-//! One contract for every gate: memory, Redis, PostgreSQL, object stores, HTTP, each with its hostile names,
-//! late and lost writes, and the controls that show the damage without the gate.
+//! One contract for every gate: memory, Redis, PostgreSQL, object stores, HTTP, each with its
+//! hostile names, late and lost writes, and the controls that show the damage without the gate.
 //!
 //! `crates/testkit/src/gates` has the cases. A file here is a gate before its storage.
 

@@ -49,7 +49,8 @@ impl Objects {
     /// By the name itself, as behind a `dyn FenceGate`.
     async fn advance(&self, name: &str, presented: Stamp) -> Outcome {
         match FenceGate::advance(&self.gate, name, presented).await {
-            // Only who had looked already is not shut out; `stores.rs` of the gate's tests shows that.
+            // Only who had looked already is not shut out; `stores.rs` of the gate's tests shows
+            // that.
             Err(GateError::NotShutOut(_)) if self.etags_of_bytes => Outcome::Accepted,
             advanced => outcome(advanced),
         }

@@ -34,8 +34,8 @@ impl Redis {
         Self { gate: RedisGate::new(RedisPool::new(&config).unwrap()), relay, url, server }
     }
 
-    /// A name with a hash tag has any braces; one without must not have the brace that closes one. The
-    /// names of watermarks are those of no value.
+    /// A name with a hash tag has any braces; one without must not have the brace that closes one.
+    /// The names of watermarks are those of no value.
     fn accepts(name: &str) -> bool {
         if ["{b}:watermark", "watermark:{b}"].contains(&name) {
             return false;

@@ -1,4 +1,5 @@
-//! The gate on object stores: the crate's store in memory, its local files, and stores that lack something.
+//! The gate on object stores: the crate's store in memory, its local files, and stores that lack
+//! something.
 
 mod advance;
 mod names;

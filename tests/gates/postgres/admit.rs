@@ -90,7 +90,8 @@ async fn a_writer_that_pauses_between_looking_and_writing_does_damage_only_witho
     let (database, gate) = Database::with_gate().await;
     let (pool, paused, successor) = (&database.pool, stamp(41, 1), stamp(42, 2));
 
-    // The control arm: both look at the watermark first and write later, and the stale write stands.
+    // The control arm: both look at the watermark first and write later, and the stale write
+    // stands.
     let looks_good = async |fence: i64| {
         let seen = sqlx::query_scalar("SELECT max(fence) FROM leasehold_fences");
         seen.fetch_one(pool).await.map(|seen: Option<i64>| seen.is_none_or(|seen| seen <= fence))

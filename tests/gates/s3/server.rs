@@ -1,4 +1,5 @@
-//! The server: objects with metadata in headers, conditional writes, and what real servers lack of it.
+//! The server: objects with metadata in headers, conditional writes, and what real servers lack of
+//! it.
 
 use std::{
     collections::{BTreeMap, hash_map::DefaultHasher},

@@ -95,7 +95,8 @@ async fn a_dropped_guard_whose_release_fails_at_first_keeps_the_rest() {
     assert!(record.remaining < secs(60), "{record:?}");
 }
 
-/// The server refuses the release for good: nothing takes the lease back, and its ttl opens the lock.
+/// The server refuses the release for good: nothing takes the lease back, and its ttl opens the
+/// lock.
 #[tokio::test]
 async fn a_release_that_is_refused_leaves_the_lock_to_its_ttl() {
     for explicit in [true, false] {

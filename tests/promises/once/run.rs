@@ -80,7 +80,8 @@ on_every_store! {
     }
 }
 
-/// Finished work is a success, within one command timeout, and the runtime goes on closing the door.
+/// Finished work is a success, within one command timeout, and the runtime goes on closing the
+/// door.
 #[tokio::test]
 async fn a_run_that_nobody_confirms_is_a_success() {
     let world = World::new();

@@ -112,7 +112,8 @@ async fn a_duplicate_that_cannot_be_told_by_whom_is_an_error() {
     let _ = duplicate(&other).await;
 }
 
-/// A command of another task of the process is on its way: the caller looks again until it is there.
+/// A command of another task of the process is on its way: the caller looks again until it is
+/// there.
 #[tokio::test]
 async fn two_callers_of_a_process_at_once_are_one_run_and_one_duplicate() {
     let world = World::new();

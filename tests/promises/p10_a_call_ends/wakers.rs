@@ -1,5 +1,5 @@
-//! Wakers are the code of an executor. Dropping one may drop a task, and with it whatever the task has
-//! of the very same lock: no lock of the runtime may be held then.
+//! Wakers are the code of an executor. Dropping one may drop a task, and with it whatever the task
+//! has of the very same lock: no lock of the runtime may be held then.
 
 use std::{
     future::{Future, IntoFuture},
@@ -46,7 +46,8 @@ fn poll(task: &mut Acquiring, waker: &Waker) -> Poll<Result<Guard, AcquireError>
     task.as_mut().poll(&mut Context::from_waker(waker))
 }
 
-/// A lock that is held, and a task that waits for it: its waker has the last reference to another one.
+/// A lock that is held, and a task that waits for it: its waker has the last reference to another
+/// one.
 async fn held_and_waited_for(locks: &LockRuntime) -> (Guard, Acquiring) {
     let held = lock(locks).acquire().await.unwrap();
     let mut other = lock(locks).acquire().into_future();

@@ -75,8 +75,8 @@ async fn whoever_queues_anew_asks_again() {
     }
 }
 
-/// The release that queues its process anew fails now and then: the pause before the next copy of it
-/// ends with the gap.
+/// The release that queues its process anew fails now and then: the pause before the next copy of
+/// it ends with the gap.
 #[tokio::test]
 async fn whoever_queues_anew_and_pauses_asks_again() {
     for failures in [4, 6, 8, 10] {
@@ -103,7 +103,8 @@ async fn whoever_queues_anew_and_pauses_asks_again() {
     }
 }
 
-/// Names that wait together are asked for in rounds: the pause between two rounds is part of the time.
+/// Names that wait together are asked for in rounds: the pause between two rounds is part of the
+/// time.
 #[tokio::test]
 async fn everybody_who_waits_asks_again_in_time() {
     for seed in 0..40 {

@@ -1,7 +1,7 @@
 //! Many processes under random faults: at a storage that looks at fences nothing is lost.
 //!
-//! One seed draws the faults; it is printed, and `LEASEHOLD_CHAOS="seed=7 seconds=60"` sets it and the
-//! size of the run. What the processes do with the faults is up to the machine.
+//! One seed draws the faults; it is printed, and `LEASEHOLD_CHAOS="seed=7 seconds=60"` sets it and
+//! the size of the run. What the processes do with the faults is up to the machine.
 #![expect(clippy::disallowed_methods, reason = "processes and servers take real time")]
 
 mod faults;

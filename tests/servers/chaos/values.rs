@@ -5,8 +5,8 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 use redis::{Script, Value, aio::MultiplexedConnection};
 
-/// Writes a value, and keeps beside it, whatever a gate thinks of the write, how many were accepted and
-/// how many of those came with a lower fence than one before. Returns the number of the write.
+/// Writes a value, and keeps beside it, whatever a gate thinks of the write, how many were accepted
+/// and how many of those came with a lower fence than one before. Returns the number of the write.
 const WRITE: &str = "\
 if tonumber(ARGV[2]) < tonumber(redis.call('HGET', KEYS[2], 'fence') or 0) then
   redis.call('HINCRBY', KEYS[2], 'stale', 1)

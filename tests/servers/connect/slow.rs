@@ -52,8 +52,8 @@ async fn contend(locks: LockRuntime, seen: Arc<Seen>, time: Duration) {
         match outcome {
             Ok(Some(guard)) => {
                 seen.leases.fetch_add(1, Ordering::Relaxed);
-                // Longer than a turn lasts while others wait: most leases are a grant of the server,
-                // and not handed on within a process.
+                // Longer than a turn lasts while others wait: most leases are a grant of the
+                // server, and not handed on within a process.
                 SystemClock.sleep_until(SystemClock.now() + HOLD).await;
                 let _ = guard.release().await;
             }

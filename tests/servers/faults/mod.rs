@@ -1,5 +1,5 @@
-//! The fault matrix: each file of a room is a row, with what is right when the fault strikes, and what
-//! happens without the protection.
+//! The fault matrix: each file of a room is a row, with what is right when the fault strikes, and
+//! what happens without the protection.
 #![expect(clippy::disallowed_methods, reason = "real servers and processes take real time")]
 
 mod clock;

@@ -1,4 +1,5 @@
-//! Blocking code on the user's own tokio runtime: a runtime with its own thread renews all the same.
+//! Blocking code on the user's own tokio runtime: a runtime with its own thread renews all the
+//! same.
 #![expect(clippy::disallowed_methods, reason = "blocks a thread, as careless code does")]
 
 mod anywhere;

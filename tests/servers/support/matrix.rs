@@ -1,6 +1,7 @@
 use std::{env, fmt::Write as _, fs, panic::Location, path::Path};
 
-/// Names the folder into which every row writes what was seen; `scripts/prove.sh` makes a table of it.
+/// Names the folder into which every row writes what was seen; `scripts/prove.sh` makes a table of
+/// it.
 const FOLDER: &str = "LEASEHOLD_FAULT_MATRIX";
 /// How often each arm of a row runs; once unless said otherwise.
 const REPEATS: &str = "LEASEHOLD_FAULT_REPEATS";
@@ -19,8 +20,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Runs both arms. Each asserts, and says what it saw in a few words: the protected one that all
-    /// is right, the control that damage is done; one that stays clean has to panic.
+    /// Runs both arms. Each asserts, and says what it saw in a few words: the protected one that
+    /// all is right, the control that damage is done; one that stays clean has to panic.
     #[track_caller]
     pub(crate) fn run(&self, protected: fn() -> String, control: fn() -> String) {
         let protected = repeated(protected);

@@ -1,5 +1,5 @@
-//! What these tests share: other processes and what they tell, patience with a busy machine, and what
-//! the rows of the fault matrix need.
+//! What these tests share: other processes and what they tell, patience with a busy machine, and
+//! what the rows of the fault matrix need.
 
 pub(crate) mod cancel;
 pub(crate) mod child;

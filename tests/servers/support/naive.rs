@@ -18,8 +18,8 @@ const GIVE: &str = "\
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0";
 
-/// The lock that everybody writes first: `SET NX PX`, fences of a plain `INCR`, no renewal, validity
-/// counted from the reply, and nobody is told of a loss.
+/// The lock that everybody writes first: `SET NX PX`, fences of a plain `INCR`, no renewal,
+/// validity counted from the reply, and nobody is told of a loss.
 #[derive(Debug, Clone)]
 pub(crate) struct NaiveLock {
     pub(crate) connection: MultiplexedConnection,

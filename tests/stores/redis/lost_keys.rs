@@ -223,7 +223,8 @@ async fn no_key_lives_for_ever_when_any_other_is_lost() {
     }
 }
 
-/// The usual case of an eviction: one more process queues after what is known of the others is lost.
+/// The usual case of an eviction: one more process queues after what is known of the others is
+/// lost.
 #[tokio::test]
 async fn a_place_behind_others_of_which_nothing_is_known_has_a_time_to_live() {
     let server = RedisServer::start();

@@ -7,7 +7,8 @@ use crate::clock::Instant;
 /// whichever is greater.
 ///
 /// It covers clocks whose rates differ by up to 1 %, and Redis' granularity when it expires keys
-/// (compare the drift of [Redlock](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)).
+/// (compare the drift of
+/// [Redlock](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)).
 pub fn margin(ttl: Duration) -> Duration {
     (ttl / 100).max(Duration::from_millis(2))
 }
@@ -41,13 +42,14 @@ enum End {
 }
 
 impl LeaseRules {
-    /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the latest.
+    /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the
+    /// latest.
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
         Self { end: None, belief: until, ends_at }
     }
 
-    /// Until when the turn of the lease may be believed, whatever `max_hold` says: the next holder of
-    /// the turn may believe so long.
+    /// Until when the turn of the lease may be believed, whatever `max_hold` says: the next holder
+    /// of the turn may believe so long.
     pub fn belief(&self) -> Instant {
         self.belief
     }

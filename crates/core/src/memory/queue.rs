@@ -100,7 +100,8 @@ impl Queue {
     }
 
     /// Refreshes the place of the acquisition, or queues it at the tail in place of an older one
-    /// of its runtime. The greater heartbeat and watermark stay. Call [`keep`](Self::keep) afterwards.
+    /// of its runtime. The greater heartbeat and watermark stay. Call [`keep`](Self::keep)
+    /// afterwards.
     pub(crate) fn stand(&mut self, now: ServerTime, place: PlaceRow) {
         let id = place.id;
         if self.places.is_empty() {

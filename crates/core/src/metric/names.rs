@@ -65,8 +65,8 @@ metrics! {
         "Round trip of a renewal command";
     RENEWAL_LAG_SECONDS = "leasehold_renewal_lag_seconds", Histogram(RENEWAL), Seconds, [],
         "How late renewals were sent; a starved runtime shows here";
-    /// Not of the first renewal of a grant that was told for less than half its ttl, as a push is: it
-    /// has little left from the beginning.
+    /// Not of the first renewal of a grant that was told for less than half its ttl, as a push is:
+    /// it has little left from the beginning.
     RENEWAL_MARGIN_SECONDS = "leasehold_renewal_margin_seconds", Histogram(RENEWAL), Seconds, [class],
         "Belief that was left when a renewal was confirmed";
     RENEWAL_MARGIN_RATIO = "leasehold_renewal_margin_ratio", Histogram(RATIO), Count, [class],

@@ -5,9 +5,9 @@ use crate::{clock::Instant, store::StoreError};
 /// Since when the server has not answered, as a pure function of time and events.
 ///
 /// A silence begins with the first command that is sent after the last answer, and ends with the
-/// next answer. An error that the server itself returns is an answer. A silence is an [`Outage`] once
-/// a command in it has failed. Commands in flight are no outage, and neither is a process that sends
-/// nothing.
+/// next answer. An error that the server itself returns is an answer. A silence is an [`Outage`]
+/// once a command in it has failed. Commands in flight are no outage, and neither is a process that
+/// sends nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Silence {
     heard_at: Option<Instant>,

@@ -239,8 +239,8 @@ pub(super) fn not_in_time<T>() -> Result<T, StoreError> {
 }
 
 /// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
-/// which tokio reports by a panic. Nothing else in the task panics; a panic of a credentials provider
-/// is caught earlier.
+/// which tokio reports by a panic. Nothing else in the task panics; a panic of a credentials
+/// provider is caught earlier.
 pub(super) fn no_runtime(died: &JoinError) -> StoreError {
     if died.is_panic() {
         return StoreError::new(

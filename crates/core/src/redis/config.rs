@@ -116,8 +116,8 @@ impl RedisConfig {
         self
     }
 
-    /// Accepts a server that is a node of a Cluster. The caller has to send it only names whose slots
-    /// it owns, one name at a time. For the testkit.
+    /// Accepts a server that is a node of a Cluster. The caller has to send it only names whose
+    /// slots it owns, one name at a time. For the testkit.
     #[doc(hidden)]
     pub fn allow_cluster_node(mut self) -> Self {
         self.cluster_node = true;

@@ -198,8 +198,8 @@ impl Lane {
         }
     }
 
-    /// Calls by digest, and with the whole text if the server does not know the digest. The error is
-    /// the command that was not answered by the deadline.
+    /// Calls by digest, and with the whole text if the server does not know the digest. The error
+    /// is the command that was not answered by the deadline.
     async fn send(
         &self,
         present: &Present,

@@ -23,8 +23,8 @@ use crate::{
 
 /// How a connection is set up: its credentials, its database and its name.
 ///
-/// The client library sends user and password of the address in its `HELLO`. A provider is asked for
-/// each connection.
+/// The client library sends user and password of the address in its `HELLO`. A provider is asked
+/// for each connection.
 #[derive(Clone)]
 pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
@@ -59,7 +59,8 @@ impl Login {
         (login, info.clone().set_redis_settings(settings))
     }
 
-    /// The same without a database, for a connection that only subscribes: channels have no database.
+    /// The same without a database, for a connection that only subscribes: channels have no
+    /// database.
     pub(super) fn without_database(&self) -> Self {
         Self { db: 0, ..self.clone() }
     }
@@ -69,7 +70,8 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] of kind `Definite` when the provider fails, or does not answer by the deadline.
+    /// [`StoreError`] of kind `Definite` when the provider fails, or does not answer by the
+    /// deadline.
     pub(super) async fn client(
         &self,
         client: &Client,
@@ -88,8 +90,8 @@ impl Login {
     /// How a pool connects, which has one client for all connections: without the credentials of a
     /// provider, and in RESP2, which needs no login to begin.
     ///
-    /// RESP2 is enough: pooled connections get no pushes, the pool's `PING` finds one that has ended
-    /// before it is used, and answers mean the same in both.
+    /// RESP2 is enough: pooled connections get no pushes, the pool's `PING` finds one that has
+    /// ended before it is used, and answers mean the same in both.
     pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
         if self.provider.is_none() {
             return info.clone();
@@ -98,8 +100,8 @@ impl Login {
         info.clone().set_redis_settings(settings)
     }
 
-    /// Sets up a pooled connection: logs in with the provider's credentials, if there is a provider,
-    /// and checks that the server is a master, because a replica answers reads, too.
+    /// Sets up a pooled connection: logs in with the provider's credentials, if there is a
+    /// provider, and checks that the server is a master, because a replica answers reads, too.
     ///
     /// Errors of the server are returned as they are, for [`refused`](Self::refused).
     pub(super) async fn set_up_pooled(
@@ -161,7 +163,8 @@ impl Login {
     ) -> Result<Option<Credentials>, StoreError> {
         let Some(provider) = &self.provider else { return Ok(None) };
         let asked_at = clock.now();
-        // The provider is code of others: its panic must not look like the end of the tokio runtime.
+        // The provider is code of others: its panic must not look like the end of the tokio
+        // runtime.
         let asking = catch_unwind(AssertUnwindSafe(|| provider.credentials()));
         let Ok(mut asking) = asking else { return Err(broken_provider("panicked")) };
         let answer = poll_fn(|cx| {

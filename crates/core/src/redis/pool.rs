@@ -238,8 +238,8 @@ impl Drop for Borrowed {
     }
 }
 
-/// A pool that the service has already: it makes, checks and limits connections as it was set up to,
-/// with its own login and timeouts. A call takes at most 2 s, see
+/// A pool that the service has already: it makes, checks and limits connections as it was set up
+/// to, with its own login and timeouts. A call takes at most 2 s, see
 /// [`command_timeout`](RedisPool::command_timeout).
 #[cfg(feature = "deadpool")]
 impl From<Pool> for RedisPool {

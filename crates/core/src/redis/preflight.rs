@@ -43,8 +43,8 @@ pub(super) async fn replica_of(
     Ok(Some(master_of(connection).await))
 }
 
-/// The error of a replica, before any command was sent. It is retried while a task waits: the address
-/// may lead to the master soon.
+/// The error of a replica, before any command was sent. It is retried while a task waits: the
+/// address may lead to the master soon.
 fn is_a_replica(master: &str) -> StoreError {
     refusal(
         Definite,

@@ -40,8 +40,8 @@ impl Pulse {
         Self { heard_at, round_trip, is_asked: AtomicBool::new(false) }
     }
 
-    /// A command that was sent at `sent_at` was answered at `now`. A shorter round trip replaces the
-    /// known one, which may have been measured while many connected at once.
+    /// A command that was sent at `sent_at` was answered at `now`. A shorter round trip replaces
+    /// the known one, which may have been measured while many connected at once.
     pub(super) fn answered(&self, sent_at: Instant, now: Instant) {
         self.heard(now);
         let took = nanos(now.saturating_since(sent_at));

@@ -23,8 +23,8 @@ use crate::{
 
 /// The check of a server before the first command of a store: it runs every kind of command once.
 ///
-/// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of its
-/// own, which goes on when a command gives up. After it has passed, it is never made again.
+/// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of
+/// its own, which goes on when a command gives up. After it has passed, it is never made again.
 #[derive(Clone)]
 pub(super) struct Readiness(Arc<Inner>);
 

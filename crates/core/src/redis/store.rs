@@ -60,11 +60,11 @@ impl RedisStore {
         Ok(store)
     }
 
-    /// Checks the settings and sends nothing: the first command connects, and waits until the server
-    /// has been checked as [`connect`](Self::connect) does it.
+    /// Checks the settings and sends nothing: the first command connects, and waits until the
+    /// server has been checked as [`connect`](Self::connect) does it.
     ///
-    /// Until the check has passed, every command fails with the error of the last attempt, and has not
-    /// run. Later commands try again, one attempt at a time.
+    /// Until the check has passed, every command fails with the error of the last attempt, and has
+    /// not run. Later commands try again, one attempt at a time.
     ///
     /// # Errors
     ///

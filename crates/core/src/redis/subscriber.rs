@@ -27,7 +27,8 @@ const CHECK: Duration = Duration::from_secs(2);
 /// How long the answer may take.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// The longest pause before the first attempt that may fail; it doubles with every failure in a row.
+/// The longest pause before the first attempt that may fail; it doubles with every failure in a
+/// row.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// The longest pause after any number of failures.
@@ -38,8 +39,8 @@ const REFUSED: Duration = Duration::from_secs(30);
 
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
-/// The end of a connection is noticed at once. A half-open connection is noticed within five seconds,
-/// by a `PING` without an answer, or earlier by the timeouts of its socket.
+/// The end of a connection is noticed at once. A half-open connection is noticed within five
+/// seconds, by a `PING` without an answer, or earlier by the timeouts of its socket.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber {
     pub(super) dialer: Arc<Dialer>,
@@ -126,8 +127,8 @@ impl Subscriber {
         }
     }
 
-    /// The pause after an attempt that failed as others did before it. The first failure is logged, and
-    /// every refusal, which is rarely tried again.
+    /// The pause after an attempt that failed as others did before it. The first failure is logged,
+    /// and every refusal, which is rarely tried again.
     fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
         const WHAT: &str =
             "the runtime receives no messages from the server; waiting goes on by heartbeat";

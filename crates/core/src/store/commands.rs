@@ -28,8 +28,8 @@ pub struct Acquire<'a> {
 /// A heartbeat of a waiter: it keeps the place in the queue alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The number of this heartbeat, greater than all earlier ones of the runtime. The place keeps the
-    /// greatest number, and the grant returns it: belief starts when that heartbeat was sent.
+    /// The number of this heartbeat, greater than all earlier ones of the runtime. The place keeps
+    /// the greatest number, and the grant returns it: belief starts when that heartbeat was sent.
     pub number: u64,
     /// How long a grant out of the queue lives until its first renewal, at most the ttl. The place
     /// lives as long without another heartbeat.

@@ -4,8 +4,8 @@ use crate::types::LockName;
 
 /// What a failure of a store means for the command that failed.
 ///
-/// Every failure is of one of these four kinds, and no other kind will be added: a `match` that names
-/// them all stays complete.
+/// Every failure is of one of these four kinds, and no other kind will be added: a `match` that
+/// names them all stays complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
     /// The command has not run; repeating it is free.

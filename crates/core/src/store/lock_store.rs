@@ -49,8 +49,8 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
 
     /// Passes all pushes for a runtime to a listener, until the listener is dropped or replaced.
     ///
-    /// The first is [`Push::Listening`](super::Push::Listening). The store reconnects by itself, and
-    /// sends `Listening` again afterwards.
+    /// The first is [`Push::Listening`](super::Push::Listening). The store reconnects by itself,
+    /// and sends `Listening` again afterwards.
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>);
 
     /// Sets the absolute number of holds of a lease and extends it; never grants.
@@ -66,8 +66,8 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
         deadline: Instant,
     ) -> StoreFuture<'a, Vec<RenewAnswer>>;
 
-    /// Takes an acquisition back: its place, or its grant, which the next waiter gets. A late copy of
-    /// its acquire has no effect.
+    /// Takes an acquisition back: its place, or its grant, which the next waiter gets. A late copy
+    /// of its acquire has no effect.
     fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer>;
 
     /// Returns who holds a lock, and who waits for it.

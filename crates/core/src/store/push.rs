@@ -12,7 +12,8 @@ pub enum Push {
         name: LockName,
         /// The acquisition that was granted it.
         id: AcquisitionId,
-        /// The grant. Its remaining time counts from the grant on, a moment that the runtime does not know.
+        /// The grant. Its remaining time counts from the grant on, a moment that the runtime does
+        /// not know.
         granted: Granted,
         /// The number of the last heartbeat of the waiter that the store had received.
         heartbeat: u64,

@@ -86,8 +86,8 @@ impl fmt::Debug for AcquisitionId {
 impl FromStr for AcquisitionId {
     type Err = AcquisitionIdError;
 
-    /// Reads what [`Display`](fmt::Display) writes and nothing else: lower case, with hyphens, and a
-    /// number without a sign or leading zeros. Two texts are never one id.
+    /// Reads what [`Display`](fmt::Display) writes and nothing else: lower case, with hyphens, and
+    /// a number without a sign or leading zeros. Two texts are never one id.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || AcquisitionIdError { text: text.into() };
         let (runtime, number) = text.split_once(':').ok_or_else(error)?;

@@ -6,8 +6,8 @@ use super::{Class, Namespace, text::shown_as_text};
 ///
 /// A name becomes the hash tag of its Redis keys, so it may not begin with `}` (Redis would
 /// see an empty tag and scatter the keys of one lock over several slots, see the
-/// [cluster specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags))
-/// and may not contain NUL. Cloning is cheap.
+/// [cluster
+/// specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags)) and may not contain NUL. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockName(Arc<str>);
 

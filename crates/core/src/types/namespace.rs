@@ -17,7 +17,8 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NameError::Namespace`] when it is empty, too long, or holds a character that is not allowed.
+    /// [`NameError::Namespace`] when it is empty, too long, or holds a character that is not
+    /// allowed.
     pub fn new(namespace: impl AsRef<str>) -> Result<Self, NameError> {
         let namespace = namespace.as_ref();
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);

@@ -6,8 +6,8 @@ use std::{
 
 use http_body::{Body, Frame, SizeHint};
 
-/// The body of an answer of a [`FenceService`](super::FenceService): that of the service behind it, or
-/// the reason of a refusal.
+/// The body of an answer of a [`FenceService`](super::FenceService): that of the service behind it,
+/// or the reason of a refusal.
 pub struct FencedBody<B: Body>(Content<B>);
 
 enum Content<B: Body> {

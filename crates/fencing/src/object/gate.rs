@@ -81,8 +81,8 @@ impl ObjectGate {
 
     /// Whether the store's conditional writes compare versions instead of ETags. Default: `false`.
     ///
-    /// Google Cloud Storage does: its ETags may stay the same when versions change. On other stores an
-    /// unchanged ETag is an error.
+    /// Google Cloud Storage does: its ETags may stay the same when versions change. On other stores
+    /// an unchanged ETag is an error.
     pub fn compares_versions(mut self, compares: bool) -> Self {
         self.compares_versions = compares;
         self
@@ -91,8 +91,8 @@ impl ObjectGate {
     /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
     ///
     /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), and
-    /// [`check`](Self::check) accepts them. A `put` that leaves the ETag unchanged is still an error.
-    /// They are not enough for [`advance`](Self::advance), which writes the same bytes.
+    /// [`check`](Self::check) accepts them. A `put` that leaves the ETag unchanged is still an
+    /// error. They are not enough for [`advance`](Self::advance), which writes the same bytes.
     pub fn bytes_differ(mut self, differ: bool) -> Self {
         self.bytes_differ = differ;
         self

@@ -16,10 +16,11 @@ use crate::{
 
 /// Watermarks in a table of PostgreSQL, compared and written in the caller's own transaction.
 ///
-/// [`admit_in`](Self::admit_in) is the gate of a write. As a [`FenceGate`] it uses a connection of its pool and
-/// commits at once: [`advance`](FenceGate::advance) shuts the holder before out when a lease is
-/// taken, and `admit` followed by a write is two steps. Both wait as long as the server and the pool
-/// let them: set `lock_timeout`, `statement_timeout` and the pool's `acquire_timeout`. Cloning is cheap.
+/// [`admit_in`](Self::admit_in) is the gate of a write. As a [`FenceGate`] it uses a connection of
+/// its pool and commits at once: [`advance`](FenceGate::advance) shuts the holder before out when a
+/// lease is taken, and `admit` followed by a write is two steps. Both wait as long as the server
+/// and the pool let them: set `lock_timeout`, `statement_timeout` and the pool's `acquire_timeout`.
+/// Cloning is cheap.
 ///
 /// ```no_run
 /// # use leasehold_fencing::{FenceGate, GateError, Stamp, postgres::PostgresGate};
@@ -62,7 +63,8 @@ impl PostgresGate {
         self
     }
 
-    /// Creates the table, if it is not there: for tests and small services, which have no migrations.
+    /// Creates the table, if it is not there: for tests and small services, which have no
+    /// migrations.
     ///
     /// # Errors
     ///
@@ -84,26 +86,27 @@ impl PostgresGate {
 
     /// Admits a newer fence, or an equal one of the same lease, within the caller's transaction.
     ///
-    /// The admission and whatever the transaction writes are committed together, or not at all. Until it
-    /// ends, others that present a stamp for this resource wait. Admit before reading what the
-    /// write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
+    /// The admission and whatever the transaction writes are committed together, or not at all.
+    /// Until it ends, others that present a stamp for this resource wait. Admit before reading what
+    /// the write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
-    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
-    /// rolled back, as a whole or to a savepoint from before the call. So a refusal that is overlooked
-    /// writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps nothing, though
-    /// `commit()` itself reports no error.
+    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can
+    /// only be rolled back, as a whole or to a savepoint from before the call. So a refusal that is
+    /// overlooked writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps
+    /// nothing, though `commit()` itself reports no error.
     ///
     /// Four things the admission does not see:
     ///
-    /// - *A savepoint that is rolled back* undoes an admission that was made after it, and a refusal as
-    ///   well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit before the first
-    ///   savepoint, or write within the same one, and return a refusal out of the outermost transaction.
+    /// - *A savepoint that is rolled back* undoes an admission that was made after it, and a
+    ///   refusal as well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit
+    ///   before the first savepoint, or write within the same one, and return a refusal out of the
+    ///   outermost transaction.
     /// - *What was read before it*, and under `READ COMMITTED` what a sub-query of the waiting
     ///   statement sees. Read in statements after the admission.
-    /// - *An earlier transaction of the same lease* that was not answered and commits late: it has the
-    ///   same stamp. Await each commit, or number the writes of a lease in the data.
-    /// - *Oneself.* [`advance`](FenceGate::advance) on the pool, while a transaction of one's own has
-    ///   admitted the resource, waits for that transaction: advance before it begins.
+    /// - *An earlier transaction of the same lease* that was not answered and commits late: it has
+    ///   the same stamp. Await each commit, or number the writes of a lease in the data.
+    /// - *Oneself.* [`advance`](FenceGate::advance) on the pool, while a transaction of one's own
+    ///   has admitted the resource, waits for that transaction: advance before it begins.
     ///
     /// # Errors
     ///
@@ -117,7 +120,8 @@ impl PostgresGate {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether the transaction has admitted the stamp: roll it back.
+    /// Dropping the future leaves open whether the transaction has admitted the stamp: roll it
+    /// back.
     pub async fn admit_in(
         &self,
         conn: &mut PgConnection,

@@ -16,8 +16,8 @@
 //! 1. Take the lease.
 //! 2. `advance`, before the first read: it is committed at once, and from then on the holder
 //!    before is shut out. A holder that only writes does not need it.
-//! 3. `BEGIN`, admit, read, write, `COMMIT`. The admission locks the row of the resource, so a newer
-//!    holder waits until this transaction has ended, and an older one is refused after it.
+//! 3. `BEGIN`, admit, read, write, `COMMIT`. The admission locks the row of the resource, so a
+//!    newer holder waits until this transaction has ended, and an older one is refused after it.
 //! 4. When the fence is stale, roll back and stop: somebody else has the lock. When the transaction
 //!    met another one (SQLSTATE 40001 or 40P01), roll back and repeat all of it: that says nothing
 //!    about the lease.
@@ -36,24 +36,24 @@
 //!   it. `admit_in` refuses a connection that is in no transaction.
 //! - *Rolling a savepoint back behind which was admitted.* The admission goes with it.
 //! - *A key column that is not unique.* Each row is judged by its own fence.
-//! - *Advancing on the pool while one's own transaction has admitted the resource.* The one waits for
-//!   the other, without end unless `lock_timeout` is set.
+//! - *Advancing on the pool while one's own transaction has admitted the resource.* The one waits
+//!   for the other, without end unless `lock_timeout` is set.
 //! - *A sub-query in the statement that waits.* Under `READ COMMITTED` it sees other rows as they
 //!   were before the wait.
 //! - *Two writes of one lease under way at once.* They have one stamp: whichever comes last stands.
 //! - *Asking the lock for its current fence* when writing. The answer is the fence of the present
-//!   holder; a holder that was paused would present the fence of its successor. Present the one that
-//!   came with your lease.
+//!   holder; a holder that was paused would present the fence of its successor. Present the one
+//!   that came with your lease.
 //! - *Taking an `UPDATE` of no row for a stale fence.* The row may be missing.
-//! - *Looking at what the same statement saw.* `WITH written AS (UPDATE …) SELECT fence …` shows the
-//!   row as it was before the statement waited for the holder that refused it.
+//! - *Looking at what the same statement saw.* `WITH written AS (UPDATE …) SELECT fence …` shows
+//!   the row as it was before the statement waited for the holder that refused it.
 //! - *A paused holder within its transaction.* It keeps the row locked, and its successor waits
 //!   longer than any lease. Set `idle_in_transaction_session_timeout` below the ttl: the server
 //!   then ends the session of the paused one, with all it wrote.
-//! - *Several resources in any order.* Two transactions that admit A and B in different orders end in
-//!   a deadlock, and one of them has to be repeated. Admit in the order of the names.
-//! - *A watermark in the Redis that grants the lock.* A failover that loses the lease loses it too. Here
-//!   the watermark is as durable as the data, because it is committed with it.
+//! - *Several resources in any order.* Two transactions that admit A and B in different orders end
+//!   in a deadlock, and one of them has to be repeated. Admit in the order of the names.
+//! - *A watermark in the Redis that grants the lock.* A failover that loses the lease loses it too.
+//!   Here the watermark is as durable as the data, because it is committed with it.
 
 #[cfg(feature = "postgres")]
 mod failure;

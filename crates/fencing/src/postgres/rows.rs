@@ -36,11 +36,12 @@ pub struct FencedRows {
 }
 
 impl FencedRows {
-    /// The rows of a table, `table` or `schema.table`, by a column that names one of them. The columns
-    /// `fence` and `lease` keep the stamp. Names are taken as written: case matters.
+    /// The rows of a table, `table` or `schema.table`, by a column that names one of them. The
+    /// columns `fence` and `lease` keep the stamp. Names are taken as written: case matters.
     ///
-    /// The key column has to be unique: a `PRIMARY KEY` or a `UNIQUE` index of this one column. Rows
-    /// with one key would each be judged by their own fence, and a late write would change some of them.
+    /// The key column has to be unique: a `PRIMARY KEY` or a `UNIQUE` index of this one column.
+    /// Rows with one key would each be judged by their own fence, and a late write would change
+    /// some of them.
     ///
     /// # Errors
     ///
@@ -58,7 +59,8 @@ impl FencedRows {
         })
     }
 
-    /// Other names for the columns that keep the stamp, both `NOT NULL`. Default: `fence` and `lease`.
+    /// Other names for the columns that keep the stamp, both `NOT NULL`. Default: `fence` and
+    /// `lease`.
     ///
     /// # Errors
     ///
@@ -80,19 +82,19 @@ impl FencedRows {
 
     /// The statement that writes a row if it admits the stamp.
     ///
-    /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are yours
-    /// and use `$4` and on. They become part of the statement as they are, so nothing that a user
-    /// typed belongs into them. A comment may stand at their end. When no row was written, the fence is
-    /// stale or the row is missing: `why_unwritten` tells, or [`highest`](Self::highest).
+    /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are
+    /// yours and use `$4` and on. They become part of the statement as they are, so nothing that a
+    /// user typed belongs into them. A comment may stand at their end. When no row was written, the
+    /// fence is stale or the row is missing: `why_unwritten` tells, or [`highest`](Self::highest).
     ///
     /// Three things the condition does not see:
     ///
-    /// - *Sub-queries.* Under `READ COMMITTED`, one within the assignments sees other rows as they were
-    ///   when the statement began, before it waited for the holder before. Advance first, then read or
-    ///   write in a statement of its own.
-    /// - *An earlier write of the same lease* that was not answered, and arrives after a later one: both
-    ///   have the same stamp. Await each write; where one was not answered, number the writes of a
-    ///   lease in a column of yours, and add `AND step < $5` to the statement.
+    /// - *Sub-queries.* Under `READ COMMITTED`, one within the assignments sees other rows as they
+    ///   were when the statement began, before it waited for the holder before. Advance first, then
+    ///   read or write in a statement of its own.
+    /// - *An earlier write of the same lease* that was not answered, and arrives after a later one:
+    ///   both have the same stamp. Await each write; where one was not answered, number the writes
+    ///   of a lease in a column of yours, and add `AND step < $5` to the statement.
     /// - *The rest of a transaction.* When the row was not written, roll back what belongs to it.
     #[must_use]
     pub fn update(&self, assignments: &str) -> String {
@@ -107,8 +109,8 @@ impl FencedRows {
 
     /// The statement that shuts the holder before out of a row, before the first read or write.
     ///
-    /// Its parameters are those of [`update`](Self::update), which it is without assignments. Within a
-    /// transaction it counts from the commit on, and a rollback undoes it.
+    /// Its parameters are those of [`update`](Self::update), which it is without assignments.
+    /// Within a transaction it counts from the commit on, and a rollback undoes it.
     #[must_use]
     pub fn advance(&self) -> String {
         let Self { table, key, fence, lease, .. } = self;

@@ -28,8 +28,8 @@ pub enum Unwritten {
 impl FencedRows {
     /// Tells why a statement that was to write the row of a key has written none.
     ///
-    /// Ask on the same connection right after it, in the same transaction if it was in one. Each stale
-    /// fence counts in `leasehold_fence_rejected_total`.
+    /// Ask on the same connection right after it, in the same transaction if it was in one. Each
+    /// stale fence counts in `leasehold_fence_rejected_total`.
     ///
     /// ```no_run
     /// # use leasehold_fencing::{Stamp, postgres::{FencedRows, Unwritten}, sqlx::{self, PgConnection}};
@@ -57,8 +57,8 @@ impl FencedRows {
     /// # Errors
     ///
     /// - [`GateError::Conflict`] when the server gave the transaction up for another one.
-    /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the row's two columns are
-    ///   not the stamp of a lease, of kind `Config` when several rows have the key.
+    /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the row's two columns
+    ///   are not the stamp of a lease, of kind `Config` when several rows have the key.
     ///
     /// # Cancel safety
     ///

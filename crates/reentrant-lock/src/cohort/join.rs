@@ -158,8 +158,8 @@ impl Cohort {
         (Progress::Waits, effects)
     }
 
-    /// The first task is polled before its command was answered. When the answer takes longer than from
-    /// one heartbeat to the next, the runtime keeps the place meanwhile.
+    /// The first task is polled before its command was answered. When the answer takes longer than
+    /// from one heartbeat to the next, the runtime keeps the place meanwhile.
     fn attend(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) {
         let Phase::Asking(asking) = &mut self.phase else { return };
         if asking.lead != ticket {
@@ -190,7 +190,8 @@ impl Cohort {
         }
     }
 
-    /// A task takes the token that it was offered, if it was. An offer that comes too late ends the turn.
+    /// A task takes the token that it was offered, if it was. An offer that comes too late ends the
+    /// turn.
     fn take(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
         let offer = turn.open_offer().filter(|offer| (env.rules.may_take)(offer.ticket, ticket))?;
@@ -270,7 +271,8 @@ impl Cohort {
         let mut effects = Effects::default();
         let asking = match self.phase.take() {
             Phase::Asking(asking) if asking.lead == lead => asking,
-            // A push came first, or the runtime keeps the place by now, or went on without the task.
+            // A push came first, or the runtime keeps the place by now, or went on without the
+            // task.
             other => {
                 self.phase = other;
                 return self.on_late_first_reply(env, lead, tries, answer);

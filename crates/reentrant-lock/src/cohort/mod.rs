@@ -1,5 +1,5 @@
-//! The rules of turns, as pure functions of state, time and event. For one name: what this runtime's
-//! tasks wait for, and what the runtime sends for them.
+//! The rules of turns, as pure functions of state, time and event. For one name: what this
+//! runtime's tasks wait for, and what the runtime sends for them.
 
 mod grant;
 mod join;

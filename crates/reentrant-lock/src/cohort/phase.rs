@@ -52,8 +52,8 @@ pub(crate) struct Releasing {
     pub(super) turn: Turn,
     /// What is queued with the release; chosen when it is sent for the first time.
     pub(super) next: Option<NextPlace>,
-    /// Whether the release may have been sent. From then on `next` is fixed, because all copies must
-    /// queue the same id.
+    /// Whether the release may have been sent. From then on `next` is fixed, because all copies
+    /// must queue the same id.
     pub(super) is_sent: bool,
     /// Whether more than one copy was sent, or a copy failed.
     pub(super) is_repeated: bool,
@@ -182,8 +182,8 @@ pub(crate) struct Offer {
 impl Turn {
     /// For how long a turn goes on if other runtimes waited when it began.
     const LIMIT: Duration = Duration::from_millis(50);
-    /// For how long a turn goes on if none waited then. The turn does not see runtimes that come later:
-    /// a shorter limit lets them wait for less.
+    /// For how long a turn goes on if none waited then. The turn does not see runtimes that come
+    /// later: a shorter limit lets them wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
     /// A turn that begins with the offer of its first token.

@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, task::Waker};
 
 use leasehold_core::{StoreError, Ttl};
 
-/// The number of a task that waits; greater ones came later. It becomes the number of its lease; only
-/// the first lease of a turn has the number of the acquisition.
+/// The number of a task that waits; greater ones came later. It becomes the number of its lease;
+/// only the first lease of a turn has the number of the acquisition.
 pub(crate) type Ticket = u64;
 
 /// The tasks of one runtime that wait for one name, in the order of their arrival.
@@ -21,8 +21,8 @@ struct Tasks {
     discarded: Discarded,
 }
 
-/// Wakers that are not needed any more, to be dropped outside of every lock: that may drop a task, and
-/// whatever it has of this very name.
+/// Wakers that are not needed any more, to be dropped outside of every lock: that may drop a task,
+/// and whatever it has of this very name.
 #[derive(Debug, Default)]
 #[must_use = "they are to be dropped outside of every lock"]
 pub(crate) struct Discarded {

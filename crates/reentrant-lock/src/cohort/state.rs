@@ -153,8 +153,8 @@ impl Cohort {
         }
     }
 
-    /// Whether this runtime itself has the lock at `now`: a task holds it or is about to take it, or
-    /// it was given back to stay closed.
+    /// Whether this runtime itself has the lock at `now`: a task holds it or is about to take it,
+    /// or it was given back to stay closed.
     pub(crate) fn is_held_here(&self, now: Instant) -> bool {
         match &self.phase {
             Phase::Turn(_) => true,
@@ -265,8 +265,8 @@ pub(crate) struct Effects {
     pub(crate) lost: Option<LossReason>,
     /// For a turn that is over: how many leases it had.
     pub(crate) leases: Option<u32>,
-    /// The class in whose series the commands and leases count; `None` for that of the task that came
-    /// first.
+    /// The class in whose series the commands and leases count; `None` for that of the task that
+    /// came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 

@@ -15,8 +15,8 @@ impl Cohort {
     ///
     /// - a heartbeat, or an offer that no task takes;
     /// - a first command that no task attends, or whose task is to be woken;
-    /// - of a release: the end of a watcher's wait, a copy after lost messages, or a copy because the
-    ///   holder waits too long.
+    /// - of a release: the end of a watcher's wait, a copy after lost messages, or a copy because
+    ///   the holder waits too long.
     pub(crate) fn on_timer(&mut self, env: &Env<'_>) -> (Option<Beat>, Effects) {
         let mut effects = Effects::default();
         match &mut self.phase {
@@ -69,8 +69,8 @@ impl Cohort {
         let soon = env.now + SOON.mul_f64(env.jitter);
         match &mut self.phase {
             Phase::Place(place) => place.ask_soon(soon),
-            // Its task is woken, and when it is polled the runtime asks: one that is never polled is
-            // not to keep its place.
+            // Its task is woken, and when it is polled the runtime asks: one that is never polled
+            // is not to keep its place.
             Phase::Asking(asking) => {
                 asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
                 asking.asks_soon = Some(asking.asks_soon.map_or(soon, |at| at.min(soon)));
@@ -104,7 +104,8 @@ impl Cohort {
             Phase::Turn(turn) if turn.open_offer().is_some() => {
                 self.release(None, &mut effects);
             }
-            // The holder of a lease goes on; what follows a release is withdrawn when that is answered.
+            // The holder of a lease goes on; what follows a release is withdrawn when that is
+            // answered.
             Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
         }
         effects

@@ -110,9 +110,10 @@ impl<T> Drop for Running<T> {
 
 /// A clock whose timers live on an executor, whatever polls them.
 ///
-/// A tokio timer belongs to the runtime in which it is first polled: it panics outside of tokio, and
-/// when that runtime is gone. These timers belong to the executor, and keep its thread for as long as
-/// they live; tasks that hold this clock end with their owner, so they do not keep it for ever.
+/// A tokio timer belongs to the runtime in which it is first polled: it panics outside of tokio,
+/// and when that runtime is gone. These timers belong to the executor, and keep its thread for as
+/// long as they live; tasks that hold this clock end with their owner, so they do not keep it for
+/// ever.
 #[derive(Debug)]
 struct HomeClock {
     clock: Arc<dyn Clock>,

@@ -74,8 +74,8 @@ impl Heartbeats {
         if !beats.is_empty() {
             self.sent_at = now;
         }
-        // One command has one deadline. Grouped by powers of two of their time: no heartbeat gets less
-        // than half of it.
+        // One command has one deadline. Grouped by powers of two of their time: no heartbeat gets
+        // less than half of it.
         let mut alike = BTreeMap::<u32, Vec<Beat>>::new();
         for beat in beats {
             let time = engine.place_deadline(beat.waiter.ttl);

@@ -42,8 +42,8 @@ impl Engine {
         let now = self.clock.now();
         select! {
             biased;
-            // With the time of any command: a server that takes longer than the patience is slow, and
-            // has not failed.
+            // With the time of any command: a server that takes longer than the patience is slow,
+            // and has not failed.
             seen = self.inspect_until(name, now + self.timing.command_timeout) => self.seen(seen.ok()?),
             () = self.clock.sleep_until(now + patience) => None,
         }

@@ -55,8 +55,8 @@ pub(crate) struct NewLease {
 }
 
 impl Engine {
-    /// A task comes in, which is woken by `waker` when there is something for it; the first of all gets
-    /// a command to send.
+    /// A task comes in, which is woken by `waker` when there is something for it; the first of all
+    /// gets a command to send.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl Engine {
         Ok((InLine { engine, name, ticket, left }, lead))
     }
 
-    /// Ready with `true` when no release is on its way any more, and with `false` when it is `until`.
-    /// `waker` is woken by then.
+    /// Ready with `true` when no release is on its way any more, and with `false` when it is
+    /// `until`. `waker` is woken by then.
     pub(crate) fn poll_released(
         &self,
         name: &LockName,
@@ -92,8 +92,8 @@ impl Engine {
         released.unwrap_or(Poll::Ready(true))
     }
 
-    /// Turns a taken token into a watched lease. No await lies between: it cannot leak. The caller counts
-    /// it outside of the lock.
+    /// Turns a taken token into a watched lease. No await lies between: it cannot leak. The caller
+    /// counts it outside of the lock.
     fn lease(
         &self,
         member: &mut Member,

@@ -34,7 +34,8 @@ impl Outgoing {
 }
 
 impl Engine {
-    /// Makes the commands of an event ready. Its releases and withdrawals count as pending from then on.
+    /// Makes the commands of an event ready. Its releases and withdrawals count as pending from
+    /// then on.
     pub(super) fn prepare(
         &self,
         name: &LockName,

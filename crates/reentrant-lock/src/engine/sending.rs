@@ -240,8 +240,8 @@ impl Sending {
             {
                 return Poll::Ready(Event::LostMessages);
             }
-            // As a rule the store answers by its deadline, so a timer is set only if a poll came without
-            // an answer.
+            // As a rule the store answers by its deadline, so a timer is set only if a poll came
+            // without an answer.
             if !std::mem::take(&mut is_first_poll) && timer.is_none() {
                 timer = copies.given_up_at().map(|at| clock.sleep_until(at));
             }
@@ -300,8 +300,8 @@ impl Sending {
         }
     }
 
-    /// When another copy follows whether or not this one is answered: as a heartbeat would, if a place
-    /// depends on it.
+    /// When another copy follows whether or not this one is answered: as a heartbeat would, if a
+    /// place depends on it.
     fn again_at(&self, next: Option<NextPlace>, now: Instant) -> Option<Instant> {
         next.map(|next| now + self.engine.timing.heartbeat_pause(next.ttl))
     }
@@ -351,9 +351,9 @@ impl Sending {
         Copy { sent_at: now, deadline, answer }
     }
 
-    /// At most 64 commands that no task waits for are in flight; a further one waits a claim window at
-    /// most. A release that keeps its lock closed does not wait, since it has to come before the ttl
-    /// ends; nor does one that other tasks or the holder wait for.
+    /// At most 64 commands that no task waits for are in flight; a further one waits a claim window
+    /// at most. A release that keeps its lock closed does not wait, since it has to come before the
+    /// ttl ends; nor does one that other tasks or the holder wait for.
     async fn permit(&self, is_first: bool) -> Option<SemaphorePermit<'_>> {
         let Engine { clock, entropy, timing, .. } = &*self.engine;
         let Job { command, via, expires, ttl, .. } = &self.job;

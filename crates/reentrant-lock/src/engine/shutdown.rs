@@ -39,8 +39,8 @@ pub struct ShutdownReport {
     /// their holders saw them as lost.
     pub held: usize,
     /// The locks of leases that ended, and whose release the server has not confirmed in time, in
-    /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a place
-    /// or grant that one of them may have left expires by itself.
+    /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a
+    /// place or grant that one of them may have left expires by itself.
     pub unreleased: Vec<LockName>,
 }
 
@@ -92,10 +92,10 @@ impl Engine {
     /// From the first poll on, acquires are refused and waiting calls get
     /// [`ShutDown`](crate::AcquireError::ShutDown). Held leases are renewed, and can be re-entered,
     /// until their guards end. Their holders do not see the drain: `lost()` and `cancellation()`
-    /// resolve only when `time` is over. If a holder should end early, tell it yourself before you call
-    /// this. Once all have ended, or when `time` is over, what is still held is ended as
-    /// [`shutdown`](Self::shutdown) does. The server has until `time` is over to confirm releases, and
-    /// one command timeout in any case.
+    /// resolve only when `time` is over. If a holder should end early, tell it yourself before you
+    /// call this. Once all have ended, or when `time` is over, what is still held is ended as
+    /// [`shutdown`](Self::shutdown) does. The server has until `time` is over to confirm releases,
+    /// and one command timeout in any case.
     ///
     /// # Cancel safety
     ///

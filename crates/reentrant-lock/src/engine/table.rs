@@ -14,7 +14,8 @@ use crate::{
 
 use super::{core::Engine, heartbeats::Scheduled};
 
-/// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is idle.
+/// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is
+/// idle.
 pub(super) type Shard = Mutex<Cohorts>;
 
 type Cohorts = HashMap<LockName, Box<Member>>;
@@ -144,8 +145,8 @@ impl Engine {
         } else if let Some(at) = member.cohort.look_at(env) {
             self.agenda.set(&mut member.scheduled, at, env.name);
         } else if member.cohort.waiting() == 0 {
-            // Very many turns have no waiting task: they keep no entry. Where tasks wait, the entry stays,
-            // since the next look is due soon anyway.
+            // Very many turns have no waiting task: they keep no entry. Where tasks wait, the entry
+            // stays, since the next look is due soon anyway.
             self.agenda.cancel(member.scheduled.take());
         }
         done

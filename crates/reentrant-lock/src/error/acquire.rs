@@ -45,8 +45,8 @@ pub enum AcquireError {
     ShutDown {
         /// The lock.
         lock: LockName,
-        /// Whether the runtime is being drained: held leases go on, and new ones are refused because
-        /// this process is about to end.
+        /// Whether the runtime is being drained: held leases go on, and new ones are refused
+        /// because this process is about to end.
         draining: bool,
     },
 }

@@ -10,8 +10,8 @@ pub enum RunOnceError<E> {
     /// The run could not begin; the closure was not called.
     #[error(transparent)]
     Acquire(#[from] AcquireError),
-    /// The lease was lost before the closure's future ended; the future was dropped, and another run
-    /// may begin.
+    /// The lease was lost before the closure's future ended; the future was dropped, and another
+    /// run may begin.
     #[error("{0}; its closure was stopped, and another run may begin")]
     Lost(LeaseLost),
     /// The closure failed; the lock is open again.

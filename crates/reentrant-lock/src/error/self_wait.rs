@@ -8,7 +8,8 @@ use std::fmt;
 pub enum SelfWait {
     /// A nested acquire: the call came without an owner, from the task that had acquired the lock.
     WithoutOwner,
-    /// A nested acquire: the call came from the task that had acquired the lock, with another owner.
+    /// A nested acquire: the call came from the task that had acquired the lock, with another
+    /// owner.
     OtherOwner,
     /// The lock was acquired in an owner's scope, and the call came from another task, outside of
     /// every scope: a spawned task does not inherit one.

@@ -18,8 +18,8 @@ pub struct WaitTimeout {
     /// Who holds the lock, if that could be found out.
     pub holder: Option<HolderInfo>,
     /// Why the lock could not be asked for last, if the server answers: it refused, as one that is
-    /// loading its data or out of memory does, or only the command for this lock failed. `None` when
-    /// the lock was simply taken. A server that answers nothing is no timeout, but
+    /// loading its data or out of memory does, or only the command for this lock failed. `None`
+    /// when the lock was simply taken. A server that answers nothing is no timeout, but
     /// [`Unavailable`](super::Unavailable).
     pub last_error: Option<StoreError>,
     /// How the call may have waited for its own process, if something speaks for it.

@@ -4,7 +4,8 @@ use leasehold_core::{LockName, StoreError};
 
 use super::timeout::whole_millis;
 
-/// A server that did not answer for as long as a call puts up with: an outage, and not a taken lock.
+/// A server that did not answer for as long as a call puts up with: an outage, and not a taken
+/// lock.
 ///
 /// Whether the lock is free is unknown. The call left nothing behind but, at worst, a place or a
 /// lease that is withdrawn or expires by itself.
@@ -15,8 +16,8 @@ pub struct Unavailable {
     pub lock: LockName,
     /// How long the call tried.
     pub waited: Duration,
-    /// For how long no command of this runtime has been answered, for whatever lock. It may have begun
-    /// before the call.
+    /// For how long no command of this runtime has been answered, for whatever lock. It may have
+    /// begun before the call.
     pub silent_for: Duration,
     /// Whether the server answered other commands of this runtime after this call had begun.
     pub answers_others: bool,

@@ -3,8 +3,8 @@ use super::{AcquireError, LeaseLost};
 /// Why a closure under a lock did not run to a clean end.
 ///
 /// Work that ended while its lease was believed is no error, however its release went. The
-/// closure's error is passed on as it is, whatever its type; [`into_body`](Self::into_body) takes it
-/// out again.
+/// closure's error is passed on as it is, whatever its type; [`into_body`](Self::into_body) takes
+/// it out again.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithError<E> {

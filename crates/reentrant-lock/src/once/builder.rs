@@ -20,16 +20,17 @@ use super::{
     outcome::{Begun, Duplicate},
 };
 
-/// Work that is done once: the first caller runs, and all others are duplicates while it runs and for
-/// a window after its success.
+/// Work that is done once: the first caller runs, and all others are duplicates while it runs and
+/// for a window after its success.
 ///
 /// The run holds the lock of the same name. A success keeps that lock closed for the window. If the
-/// run fails, is dropped or loses its lease, the lock opens again; if its process dies, the lock opens
-/// after the ttl.
+/// run fails, is dropped or loses its lease, the lock opens again; if its process dies, the lock
+/// opens after the ttl.
 ///
-/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, after
-/// the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the storage, or
-/// write under the key of the request, so that a second run finds the result of the first.
+/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease,
+/// after the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the
+/// storage, or write under the key of the request, so that a second run finds the result of the
+/// first.
 ///
 /// # Examples
 ///
@@ -124,10 +125,10 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// - [`AcquireError::Unavailable`] when the server did not answer; nothing was begun, and whatever
-    ///   may have come of it is withdrawn.
-    /// - [`AcquireError::Store`] when the server refused, or could not say whether the lock is open;
-    ///   nothing was begun.
+    /// - [`AcquireError::Unavailable`] when the server did not answer; nothing was begun, and
+    ///   whatever may have come of it is withdrawn.
+    /// - [`AcquireError::Store`] when the server refused, or could not say whether the lock is
+    ///   open; nothing was begun.
     /// - [`AcquireError::Options`] when ttl or window are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.
     ///

@@ -13,8 +13,9 @@ use crate::{
 
 /// A run under way, whose lease is renewed for as long as this lives.
 ///
-/// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping this,
-/// [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most once:
+/// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping
+/// this, [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most
+/// once:
 ///
 /// ```compile_fail,E0382
 /// # async fn example(run: leasehold_reentrant_lock::OnceGuard) {
@@ -80,16 +81,17 @@ impl OnceGuard {
 
     /// The work is done: the lock stays closed for the window, counted from this call.
     ///
-    /// `Ok` means that the server has confirmed it. This answers within one command timeout; what the
-    /// server has not confirmed by then, the runtime goes on telling it until the lease's ttl is over.
+    /// `Ok` means that the server has confirmed it. This answers within one command timeout; what
+    /// the server has not confirmed by then, the runtime goes on telling it until the lease's ttl
+    /// is over.
     ///
     /// # Errors
     ///
     /// The work is done in any case; only the lock may be open.
     ///
     /// - [`SucceedError::Lost`] when the lease had been lost: another run may have begun.
-    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the lock may open
-    ///   with the ttl.
+    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the lock may
+    ///   open with the ttl.
     ///
     /// # Cancel safety
     ///

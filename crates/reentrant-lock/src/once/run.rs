@@ -22,10 +22,10 @@ impl Once {
     /// dropped where it stands. An error or a panic of the future opens the lock.
     ///
     /// Work that ended while its lease was believed is done: its value is returned, also when the
-    /// server has not confirmed within one command timeout that the lock is closed. The runtime goes
-    /// on telling it until the lease's ttl is over; if no command reaches the server, the lock
-    /// opens then. A warning in the log names the run: within 10 s one warning for each name, and for
-    /// at most eight names. If your code must know, use [`begin`](Self::begin) and
+    /// server has not confirmed within one command timeout that the lock is closed. The runtime
+    /// goes on telling it until the lease's ttl is over; if no command reaches the server, the lock
+    /// opens then. A warning in the log names the run: within 10 s one warning for each name, and
+    /// for at most eight names. If your code must know, use [`begin`](Self::begin) and
     /// [`succeed`](super::OnceGuard::succeed).
     ///
     /// # Errors

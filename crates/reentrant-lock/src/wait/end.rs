@@ -33,8 +33,8 @@ impl Wait {
 
     /// Whether a wait saw no answer of the server at all, and the lock is not known to be held.
     ///
-    /// A lock that a task of this process holds is held, whatever the server says. What the server said
-    /// of other processes counts until a command fails.
+    /// A lock that a task of this process holds is held, whatever the server says. What the server
+    /// said of other processes counts until a command fails.
     pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
         let silence = self.engine.outages().silence();
         if self.request.tries || silence.heard_since(started) || self.is_held_here() {
@@ -104,8 +104,8 @@ impl Wait {
 }
 
 impl Engine {
-    /// What a call that began at `started` ends with when the server did not answer; `error` is what
-    /// its own command met, if it sent one.
+    /// What a call that began at `started` ends with when the server did not answer; `error` is
+    /// what its own command met, if it sent one.
     pub(crate) fn unavailable(
         &self,
         lock: &LockName,

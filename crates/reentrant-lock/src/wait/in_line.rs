@@ -37,9 +37,9 @@ struct Own<'a> {
 }
 
 impl Wait {
-    /// Joins, and waits in line until it is this task's turn or something else comes first. The first
-    /// task also waits for the answer to its own command. The caller keeps `line`, and with it the
-    /// command in flight: a command that is dropped counts as failed.
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The
+    /// first task also waits for the answer to its own command. The caller keeps `line`, and with
+    /// it the command in flight: a command that is dropped counts as failed.
     pub(super) fn in_line<'a, 'b>(
         &'a self,
         line: &'b mut Option<Line<'a>>,
@@ -54,8 +54,8 @@ impl Wait {
         let looks_from = self.engine.clock.now();
         poll_fn(move |cx| {
             let engine = &*self.engine;
-            // Joined here and nowhere else: whatever an async function names it keeps, in every task that
-            // waits.
+            // Joined here and nowhere else: whatever an async function names it keeps, in every
+            // task that waits.
             if line.is_none() {
                 match self.engine.join(&self.name, &self.request, cx.waker()) {
                     Ok((place, lead)) => {
@@ -104,8 +104,8 @@ impl Wait {
                     let over = if is_silent { Progress::Unavailable } else { Progress::TimedOut };
                     return Poll::Ready(over);
                 }
-                // A lease of this very process goes on without the server: it is no outage for those who
-                // wait for it.
+                // A lease of this very process goes on without the server: it is no outage for
+                // those who wait for it.
                 let silent_since =
                     || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, looks_from, silent_since) {
@@ -201,7 +201,8 @@ fn is_over(soon: Option<&mut Soon<'_>>, cx: &mut Context<'_>) -> bool {
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One timer for all that a wait is woken for, as many tasks may wait; set anew when the time changes.
+/// One timer for all that a wait is woken for, as many tasks may wait; set anew when the time
+/// changes.
 #[derive(Default)]
 struct Timer(Option<(Instant, Sleep)>);
 

@@ -12,8 +12,8 @@ pub(super) struct Keyspace<'a> {
     pub(super) prefix: &'a str,
 }
 
-/// Ages every key like ARGV[1] by ARGV[2] ms, and with it every lease's beginning and the moment at which each
-/// waiter was heard, as the clock would.
+/// Ages every key like ARGV[1] by ARGV[2] ms, and with it every lease's beginning and the moment at
+/// which each waiter was heard, as the clock would.
 const PASS: &str = "
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local left = redis.call('PTTL', key)
@@ -37,8 +37,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return 'passed'";
 
-/// Every key like ARGV[1] with its content, sorted, and the milliseconds that it has left; without the moments
-/// at which waiters were heard, which a repeat moves on.
+/// Every key like ARGV[1] with its content, sorted, and the milliseconds that it has left; without
+/// the moments at which waiters were heard, which a repeat moves on.
 const SNAPSHOT: &str = "
 local all = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do

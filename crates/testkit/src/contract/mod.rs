@@ -1,8 +1,9 @@
 //! What every store must do, as one suite: the cases are the same, only the subjects differ.
 //!
 //! A [`StoreUnderTest`] is a store and what can be done to it; a [`Scene`] is a subject with the
-//! words of one case; [`Calls`] are those of any test. [`contract_suite!`](crate::contract_suite) makes a test of every case for a
-//! subject, [`CASES`] lists them with the capabilities that they need.
+//! words of one case; [`Calls`] are those of any test. [`contract_suite!`](crate::contract_suite)
+//! makes a test of every case for a subject, [`CASES`] lists them with the capabilities that they
+//! need.
 
 mod calls;
 mod cases;

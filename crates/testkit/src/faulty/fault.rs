@@ -24,7 +24,8 @@ pub enum Fault {
     Duplicate,
     /// The request waits at a gate before it is executed. If its sender gives up before (by the
     /// deadline or by dropping the future), it waits for
-    /// [`deliver_late`](super::FaultyStore::deliver_late): it is on its way and cannot be called back.
+    /// [`deliver_late`](super::FaultyStore::deliver_late): it is on its way and cannot be called
+    /// back.
     Delay(Gate),
     /// It is executed, and the reply waits at a gate.
     DelayReply(Gate),

@@ -59,8 +59,8 @@ impl FaultyStore {
         Self { shared: Arc::new(Shared { inner, clock, book, pushes }) }
     }
 
-    /// Adds a rule. Each counts the commands that it matches; where several strike the same one, the
-    /// rule that was injected first does.
+    /// Adds a rule. Each counts the commands that it matches; where several strike the same one,
+    /// the rule that was injected first does.
     pub fn inject(&self, rule: Rule) {
         self.shared.book().rules.push(rule);
     }
@@ -129,7 +129,8 @@ impl FaultyStore {
         self.shared.book().late.len()
     }
 
-    /// Executes the commands that wait for a late delivery, in the order in which they came to wait.
+    /// Executes the commands that wait for a late delivery, in the order in which they came to
+    /// wait.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,5 @@
-/// Names that storages, encodings and careless code confuse; [`hostile_names`] has the long ones, too.
+/// Names that storages, encodings and careless code confuse; [`hostile_names`] has the long ones,
+/// too.
 pub const HOSTILE_NAMES: &[&str] = &[
     // Letters.
     "stock/7",
@@ -68,7 +69,8 @@ pub const HOSTILE_NAMES: &[&str] = &[
     "a,b",
 ];
 
-/// Every hostile name, and long ones: of 1,024 bytes and more, which differ in their last byte only.
+/// Every hostile name, and long ones: of 1,024 bytes and more, which differ in their last byte
+/// only.
 pub fn hostile_names() -> Vec<String> {
     let long = [1_023, 1_024, 1_025, 2_048]
         .into_iter()

@@ -109,14 +109,15 @@ impl Relay {
         self.strike(text, Strike::Hold);
     }
 
-    /// Cuts the connection of the client that sends the piece of a number from now on, before it passes.
+    /// Cuts the connection of the client that sends the piece of a number from now on, before it
+    /// passes.
     pub fn cut_at(&self, piece: u64) {
         self.shared.has_struck.store(false, Ordering::SeqCst);
         *lock(&self.shared.cut_after) = Some(piece);
     }
 
-    /// Whether the fault that was asked for last has happened: an answer was lost, a request was held,
-    /// or a connection was cut.
+    /// Whether the fault that was asked for last has happened: an answer was lost, a request was
+    /// held, or a connection was cut.
     pub fn has_struck(&self) -> bool {
         self.shared.has_struck.load(Ordering::SeqCst)
     }

@@ -14,8 +14,8 @@ pub trait GateSubject: fmt::Debug + Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// Whether a name can be written and advanced; any other is [`Outcome::NoSuchName`] to one of the
-    /// two at least.
+    /// Whether a name can be written and advanced; any other is [`Outcome::NoSuchName`] to one of
+    /// the two at least.
     fn accepts(&self, name: &str) -> bool;
 
     /// Writes a value under a stamp, in one step with the gate's comparison.
@@ -51,16 +51,18 @@ pub trait Faults: Send + Sync {
     /// Whether the fault that was asked for last has happened.
     fn has_struck(&self) -> bool;
 
-    /// Whether the client repeats a request by itself when its connection was lost. Default: `false`.
+    /// Whether the client repeats a request by itself when its connection was lost. Default:
+    /// `false`.
     fn repeats(&self) -> bool {
         false
     }
 
-    /// At how many points a write can be cut off, one after another: more than it has, so that the last
-    /// ones cut nothing. 0 where a write is one step of the process itself.
+    /// At how many points a write can be cut off, one after another: more than it has, so that the
+    /// last ones cut nothing. 0 where a write is one step of the process itself.
     fn crash_points(&self) -> u64;
 
-    /// Cuts the connection of the writer at a point, from now on: what was not sent by then never is.
+    /// Cuts the connection of the writer at a point, from now on: what was not sent by then never
+    /// is.
     fn crash_at(&self, point: u64);
 
     /// Lets everything pass from now on.

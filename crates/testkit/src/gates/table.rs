@@ -30,8 +30,8 @@ impl fmt::Debug for GateCase {
 ///
 /// # Panics
 ///
-/// Panics if the gate does not do what the case wants, if the case needs faults that the subject does
-/// not have, or if there is no such case.
+/// Panics if the gate does not do what the case wants, if the case needs faults that the subject
+/// does not have, or if there is no such case.
 ///
 /// # Cancel safety
 ///
@@ -129,8 +129,8 @@ macro_rules! gate_suite {
     };
 }
 
-/// Makes a test of every case for a subject that has no [`Faults`](crate::gates::Faults), and one that
-/// it has none.
+/// Makes a test of every case for a subject that has no [`Faults`](crate::gates::Faults), and one
+/// that it has none.
 #[macro_export]
 macro_rules! gate_suite_without_faults {
     ($module:ident, $subject:ty) => {

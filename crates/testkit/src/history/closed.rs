@@ -14,8 +14,8 @@ struct Doors {
     count: usize,
 }
 
-/// Checks that a lock that is to stay closed is opened by nobody before its time, but by an operator
-/// or a loss of data; counts the locks that the server kept closed.
+/// Checks that a lock that is to stay closed is opened by nobody before its time, but by an
+/// operator or a loss of data; counts the locks that the server kept closed.
 ///
 /// A lease that ends with its ttl opens the lock like that of a holder that crashed.
 pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Violation>) -> usize {

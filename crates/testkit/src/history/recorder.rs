@@ -40,8 +40,8 @@ impl History {
         self.judge(false)
     }
 
-    /// Like [`check`](Self::check), where no two leases may be believed in at once: in virtual time,
-    /// or where no process was paused and no data lost.
+    /// Like [`check`](Self::check), where no two leases may be believed in at once: in virtual
+    /// time, or where no process was paused and no data lost.
     ///
     /// # Errors
     ///

@@ -17,10 +17,11 @@ use crate::{patience::Patience, process::Process, server::free_port};
 
 /// A PostgreSQL server of one test: nobody else's data, killed when dropped.
 ///
-/// It is made from the programs of the system in a temporary folder with a short name, and keeps its
-/// promises about crashes no better than that: nothing is synced to disk. Everybody who reaches it is
-/// the superuser `postgres`. Where this process is root, which PostgreSQL refuses, the server runs as
-/// `postgres` or `nobody`. Its log is printed when a start fails and when the test that owns it panics.
+/// It is made from the programs of the system in a temporary folder with a short name, and keeps
+/// its promises about crashes no better than that: nothing is synced to disk. Everybody who reaches
+/// it is the superuser `postgres`. Where this process is root, which PostgreSQL refuses, the server
+/// runs as `postgres` or `nobody`. Its log is printed when a start fails and when the test that
+/// owns it panics.
 pub struct PostgresServer {
     // Before the folder: the process ends first.
     process: Process,
@@ -49,8 +50,8 @@ impl PostgresServer {
         Self::builder().start()
     }
 
-    /// The server that other tests of this process use at the moment, or a new one; the last to drop it
-    /// ends it. For tests that each use a database of their own.
+    /// The server that other tests of this process use at the moment, or a new one; the last to
+    /// drop it ends it. For tests that each use a database of their own.
     ///
     /// # Panics
     ///

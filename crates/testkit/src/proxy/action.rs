@@ -10,7 +10,8 @@ pub enum Action {
     Drop,
     /// It is late by so much, and so is what comes behind it on the same connection.
     Delay(Duration),
-    /// It arrives twice. The reply to the copy of a request is swallowed; a reply cannot come twice.
+    /// It arrives twice. The reply to the copy of a request is swallowed; a reply cannot come
+    /// twice.
     Duplicate,
     /// A request is forwarded, and a copy kept until [`replay`](super::FaultProxy::replay).
     CopyLater,

@@ -40,7 +40,8 @@ impl ServerVersion {
         Some(version)
     }
 
-    /// Reads `Redis server v=7.0.15 sha=…`. Valkey counts on from the Redis that it was forked from.
+    /// Reads `Redis server v=7.0.15 sha=…`. Valkey counts on from the Redis that it was forked
+    /// from.
     fn parse(told: &str) -> Option<Self> {
         let (_, number) = told.split_once("v=")?;
         let mut parts = number.split('.').map(str::parse);

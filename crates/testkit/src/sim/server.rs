@@ -80,7 +80,8 @@ impl Server {
         (outcome, std::mem::take(&mut *lock(&self.outbox.0)))
     }
 
-    /// Answers as a replica would that was never told of any lock: a refusal, unless that is its mistake.
+    /// Answers as a replica would that was never told of any lock: a refusal, unless that is its
+    /// mistake.
     pub(super) fn answer_as_replica(&self, command: &Command) -> Outcome {
         self.clock.advance(Self::PACE);
         if self.store.mistake() != Some(Mistake::AnswersAsReplica) {

@@ -244,7 +244,8 @@ impl Wire {
         self.schedule(at, Happening::Subscription { process });
     }
 
-    /// A connection breaks: what is on it is lost, late or in time, and its sender does not learn which.
+    /// A connection breaks: what is on it is lost, late or in time, and its sender does not learn
+    /// which.
     fn reset(&mut self, process: usize, number: usize) {
         self.note(|| Step::Reset { process, lane: number });
         let (now, weather) = (self.now(), self.weather);
@@ -359,7 +360,8 @@ impl Wire {
         }
     }
 
-    /// Ends all cuts and mishaps, and lets everything that is on its way arrive soon, in the same order.
+    /// Ends all cuts and mishaps, and lets everything that is on its way arrive soon, in the same
+    /// order.
     pub(super) fn clear_up(&mut self, by: Duration) {
         self.weather = Weather::calm();
         self.mishaps.clear();

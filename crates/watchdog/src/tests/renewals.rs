@@ -23,8 +23,8 @@ fn renewals_stay_even_and_travel_together() {
     let mean = seconds.iter().sum::<usize>() / seconds.len();
     // A second has some four full commands.
     let even = |&renewed: &usize| renewed * 2 > mean && renewed * 2 < mean * 3;
-    // Periods are a third of the ttl, less up to a twentieth of that: second renewals begin before first
-    // ones end.
+    // Periods are a third of the ttl, less up to a twentieth of that: second renewals begin before
+    // first ones end.
     assert!((1000..1100).contains(&mean) && seconds.iter().all(even), "{mean}, {seconds:?}");
     let commands = scene.sent.len();
     assert!(mean * seconds.len() >= commands * 240, "{commands} commands");

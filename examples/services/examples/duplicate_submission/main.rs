@@ -1,6 +1,7 @@
 //! An HTTP service whose forms are submitted many times over, by double clicks and by clients that
 //! retry, on two instances. Each form takes effect once: the first request runs, and the others are
-//! told so at once. Some runs fail, one stalls for longer than its lease, and one dies with its instance.
+//! told so at once. Some runs fail, one stalls for longer than its lease, and one dies with its
+//! instance.
 //!
 //! ```sh
 //! cargo run -p leasehold-services --example duplicate_submission     # all in memory
@@ -8,8 +9,9 @@
 //!     cargo run -p leasehold-services --example duplicate_submission
 //! ```
 //!
-//! With both addresses the books are in PostgreSQL, in tables of this example that are made anew. With
-//! the argument `ajar` every request has a key of its own: this shows what happens without the door.
+//! With both addresses the books are in PostgreSQL, in tables of this example that are made anew.
+//! With the argument `ajar` every request has a key of its own: this shows what happens without the
+//! door.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;

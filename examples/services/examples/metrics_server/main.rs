@@ -5,7 +5,8 @@
 //! cargo run -p leasehold-services --example metrics_server -- 127.0.0.1:9464 60 calm
 //! ```
 //!
-//! The arguments are the address and for how many seconds. With `calm` there are no faults. Locks are in the memory of this process, or on the server that `REDIS_URL` names.
+//! The arguments are the address and for how many seconds. With `calm` there are no faults. Locks
+//! are in the memory of this process, or on the server that `REDIS_URL` names.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod calm;

@@ -7,8 +7,8 @@
 //!     cargo run -p leasehold-services --example order_sequence
 //! ```
 //!
-//! With both addresses the orders are in PostgreSQL, in a table of this example that is made anew. With
-//! the argument `unfenced`, in memory, it shows what happens without fences.
+//! With both addresses the orders are in PostgreSQL, in a table of this example that is made anew.
+//! With the argument `unfenced`, in memory, it shows what happens without fences.
 #![expect(clippy::disallowed_methods, reason = "an example takes real time")]
 
 mod audit;

@@ -64,7 +64,8 @@ impl Worker {
         customer: u64,
     ) -> Result<Option<Entry>, Failure> {
         let guard = lock.acquire().await?;
-        // Shuts out the former worker: the order that is read now is the last until the next is written.
+        // Shuts out the former worker: the order that is read now is the last until the next is
+        // written.
         let Some(last) = book.last(customer, guard.stamp()).await? else {
             return Ok(Some(Entry::Refused));
         };

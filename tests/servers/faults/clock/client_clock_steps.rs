@@ -49,7 +49,8 @@ impl Scene {
         (believes.parse().expect("yes or no"), time.parse().expect("a time"))
     }
 
-    /// After more than a ttl the child holds the same lease; how often it was renewed meanwhile, at least.
+    /// After more than a ttl the child holds the same lease; how often it was renewed meanwhile, at
+    /// least.
     fn assert_renewed_on(&mut self, lease: &[String]) -> u32 {
         let begun_at = scene::time(&self.server);
         let (mut renewed, mut before) = (0, i64::MAX);

@@ -18,8 +18,8 @@ fn password_changed() {
 }
 
 const ASKS: usize = 200;
-/// Two connections for commands, tried again after 50 ms at the earliest, one for renewals, one that
-/// listens; and what a busy machine adds.
+/// Two connections for commands, tried again after 50 ms at the earliest, one for renewals, one
+/// that listens; and what a busy machine adds.
 const DIALS: u64 = 60;
 const OLD: &str = "0ld/s3cret";
 const NEW: &str = "n3w/s3cret";

@@ -1,4 +1,5 @@
-//! Messages that are lost, late, doubled and torn, connections that break, and a server out of reach.
+//! Messages that are lost, late, doubled and torn, connections that break, and a server out of
+//! reach.
 
 mod beside;
 mod connection_refused;

@@ -44,8 +44,8 @@ pub(super) fn set_nx(url: &str, key: &str, id: &str, ttl: &str) -> bool {
     ask::<Option<String>>(url, &words).expect("an answer").is_some()
 }
 
-/// The reentrant lock with a counter that is increased and decreased, each command repeated until it
-/// is answered: takes it, gives it back, and says how many holds are left.
+/// The reentrant lock with a counter that is increased and decreased, each command repeated until
+/// it is answered: takes it, gives it back, and says how many holds are left.
 fn count_up_and_down(url: &str) -> i64 {
     let (attempts, _) = ask_until_answered::<i64>(url, &["HINCRBY", "lock", "me", "1"]);
     ask::<i64>(url, &["PEXPIRE", "lock", "60000"]).expect("an answer");

@@ -54,8 +54,8 @@ fn protected() -> String {
     })
 }
 
-/// What a runtime is told that connects. The server closes the connection behind its words, which may
-/// be lost on the way.
+/// What a runtime is told that connects. The server closes the connection behind its words, which
+/// may be lost on the way.
 async fn refused(url: &str) {
     let connecting = patient::builder().connect(url).await;
     let error = connecting.expect_err("all connections are taken");

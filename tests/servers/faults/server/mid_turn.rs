@@ -21,8 +21,8 @@ const ROUND: Duration = Duration::from_millis(500);
 /// Halts a holder of each process within a turn, and strikes; then others write, and it goes on.
 /// Returns how many tokens were left of those turns.
 ///
-/// A halted process may be the first to have the lock again, for its next task, which is halted, too:
-/// it is struck until it has no task left, or another process was the first.
+/// A halted process may be the first to have the lock again, for its next task, which is halted,
+/// too: it is struck until it has no task left, or another process was the first.
 pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: &dyn Fn()) -> u64 {
     let mut left = 0;
     for index in 0..plan.processes {

@@ -5,8 +5,8 @@ use leasehold::{
     error::{AcquireError, StoreErrorKind},
 };
 
-/// Tries a lock that the server refuses to grant, and checks the error: the command has not run, and
-/// its words name the lock and the server, and say what happened and what to do.
+/// Tries a lock that the server refuses to grant, and checks the error: the command has not run,
+/// and its words name the lock and the server, and say what happened and what to do.
 pub(super) async fn of(locks: &LockRuntime, name: &str, what: &str, remedy: &str) {
     let tried = locks.lock(name).expect("a name").try_acquire().await;
     let error = tried.expect_err("the server refuses");

@@ -92,8 +92,8 @@ async fn naps(server: &RedisServer) {
     }
 }
 
-/// The server executes an acquire, then sleeps, then answers: repeated until both commands reached it
-/// in one piece.
+/// The server executes an acquire, then sleeps, then answers: repeated until both commands reached
+/// it in one piece.
 fn control() -> String {
     const SHORT: Duration = Duration::from_millis(400);
     const TRIES: usize = 10;

@@ -46,7 +46,8 @@ impl Step<'_> {
         }
     }
 
-    /// Reports what the next acquisition has, when the lease to be released is gone; changes nothing.
+    /// Reports what the next acquisition has, when the lease to be released is gone; changes
+    /// nothing.
     fn report(&mut self, next: Option<&Next<'_>>) -> ReleaseAnswer {
         let Some(next) = next else { return ReleaseAnswer::Gone };
         if let Some(granted) = self.own_grant(next.id) {

@@ -9,17 +9,17 @@ use super::{
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
-/// It is made from a text, a [`redis::Client`](https://docs.rs/redis/1/redis/struct.Client.html) or a
-/// [`redis::ConnectionInfo`](https://docs.rs/redis/1/redis/struct.ConnectionInfo.html). Texts are
+/// It is made from a text, a [`redis::Client`](https://docs.rs/redis/1/redis/struct.Client.html) or
+/// a [`redis::ConnectionInfo`](https://docs.rs/redis/1/redis/struct.ConnectionInfo.html). Texts are
 ///
 /// - `redis://[user:password@]host[:port][/database]`
 /// - `rediss://…` for TLS, with the feature `tls`
 /// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
 ///
-/// with `valkey` in place of `redis` where you like. Any other parameter is refused, except `protocol`,
-/// which changes nothing: connections speak RESP3. Characters of user and password that have a
-/// meaning in addresses are percent-encoded. Of a client, its address, login, database and TLS
-/// certificates are used; the protocol and the settings of TCP are Leasehold's own.
+/// with `valkey` in place of `redis` where you like. Any other parameter is refused, except
+/// `protocol`, which changes nothing: connections speak RESP3. Characters of user and password that
+/// have a meaning in addresses are percent-encoded. Of a client, its address, login, database and
+/// TLS certificates are used; the protocol and the settings of TCP are Leasehold's own.
 #[derive(Clone)]
 pub struct RedisAddress {
     info: ConnectionInfo,

@@ -291,7 +291,8 @@ fn is_bare_ipv6(server: &str) -> bool {
     server.matches(':').count() > 1 && server.chars().all(is_part)
 }
 
-/// The host of a text that is not understood: nothing that may be a login, and no port that is none.
+/// The host of a text that is not understood: nothing that may be a login, and no port that is
+/// none.
 fn host_alone(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let text = text.rsplit_once('@').map_or(text, |(_, host)| host);

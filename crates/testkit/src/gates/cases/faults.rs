@@ -2,7 +2,8 @@
 
 use crate::gates::{Outcome, Scene, stamp};
 
-/// A lost answer is never taken for a refusal; a repeat tells, and after a newer write undoes nothing.
+/// A lost answer is never taken for a refusal; a repeat tells, and after a newer write undoes
+/// nothing.
 pub(crate) async fn a_write_whose_answer_is_lost_may_be_repeated(scene: &Scene) {
     let name = Scene::NAME;
     assert_eq!(scene.write(name, stamp(40, 1)).await, Outcome::Accepted);

@@ -5,7 +5,8 @@ use tokio::task::JoinSet;
 
 use crate::gates::{Outcome, Scene, stamp};
 
-/// What is newer writes, the same lease writes again, everything else is refused and changes nothing.
+/// What is newer writes, the same lease writes again, everything else is refused and changes
+/// nothing.
 pub(crate) async fn only_a_newer_fence_or_the_same_lease_writes(scene: &Scene) {
     let name = Scene::NAME;
     assert_eq!(scene.write(name, stamp(42, 2)).await, Outcome::Accepted);
