@@ -30,6 +30,18 @@ pub(crate) enum AfterLease<R = TurnRelease> {
     WasOver,
 }
 
+impl<R> AfterLease<R> {
+    /// The same, with the release that the holder sends replaced by what `f` makes of it.
+    pub(crate) fn map<T>(self, f: impl FnOnce(R) -> T) -> AfterLease<T> {
+        match self {
+            Self::Settled => AfterLease::Settled,
+            Self::Dropped => AfterLease::Dropped,
+            Self::Ends(release) => AfterLease::Ends(f(release)),
+            Self::WasOver => AfterLease::WasOver,
+        }
+    }
+}
+
 /// The turn that was to end has ended, and the next one has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextTurn;

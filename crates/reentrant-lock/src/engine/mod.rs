@@ -9,6 +9,7 @@ mod line;
 mod listener;
 mod outgoing;
 mod pending;
+mod releasing;
 mod sending;
 mod shutdown;
 mod table;

@@ -1,0 +1,155 @@
+//! What the engine sends when a lease or an acquisition ends.
+
+use std::sync::Arc;
+
+use leasehold_core::{
+    AcquisitionId, LockName, Ttl,
+    lease::{HoldUpdate, LeaseState, LossReason},
+    metric::{ClassMetrics, HoldEnd, ReleaseVia},
+};
+use leasehold_watchdog::{HeldLease, ReleasedLease};
+
+use crate::{
+    cohort::{AfterLease, Effects, Env, TurnId, TurnRelease},
+    release::Belief,
+};
+
+use super::{
+    core::Engine,
+    pending::Cleanup,
+    sending::{Command, Job, Sender},
+    table::Member,
+};
+
+impl Engine {
+    /// A lease is released. Yields what the holder could believe until then, and who ends the turn on
+    /// the server: that is pending before the lease shows as over. A lease whose turn the
+    /// cohort has no more is lost, also before it is marked as lost.
+    pub(crate) fn release(
+        &self,
+        lease: &Arc<HeldLease>,
+        end: HoldEnd,
+    ) -> (LeaseState, AfterLease<Option<Cleanup>>) {
+        let released = self.with(lease.name(), |member, env| {
+            if !member.cohort.has_lease(lease.fence()) {
+                return (None, Effects::default());
+            }
+            let released = lease.release(env.now);
+            let (after, mut effects) = self.leave_turn(member, env, lease, &released, end);
+            effects.metrics = Some(Arc::clone(lease.metrics()));
+            (Some((released, after)), effects)
+        });
+        let (released, after) = released.flatten().unwrap_or_else(|| {
+            // Without effect if it is marked as lost already, for another reason.
+            let _ = lease.lose(LossReason::Gone);
+            (lease.release(self.clock.now()), AfterLease::WasOver)
+        });
+        let before = released.state();
+        released.notify(end);
+        (before, after)
+    }
+
+    /// The turn goes on without a lease that was released, if it was still on.
+    fn leave_turn(
+        &self,
+        member: &mut Member,
+        env: &Env<'_>,
+        lease: &Arc<HeldLease>,
+        released: &ReleasedLease,
+        end: HoldEnd,
+    ) -> (AfterLease<Option<Cleanup>>, Effects) {
+        let (until, lease_until) = match released.state() {
+            LeaseState::Held { until } => (released.belief(), until),
+            LeaseState::Lost(reason) => {
+                let (turn, closed_until) = (TurnId::of(lease.turn()), lease.closed_until());
+                let effects = member.cohort.on_lost(env, turn, reason, closed_until);
+                return (AfterLease::WasOver, effects);
+            }
+            LeaseState::Released => return (AfterLease::WasOver, Effects::default()),
+        };
+        let (watch, closed_until) = (member.cohort.watch(), lease.closed_until());
+        let dropped = end == HoldEnd::Dropped;
+        let (after, effects) =
+            member.cohort.on_release(env, lease.fence(), until, closed_until, dropped);
+        if let Some(watch) = watch {
+            // Inside the lock: the next lease of the turn is watched after this one.
+            self.watches.vacate(watch);
+        }
+        let after = after.map(|release| {
+            let unattended_at = env.now + self.timing.claim_window(lease.ttl());
+            // That of the lease, which `max_hold` may end before its turn.
+            let belief = Belief { until: lease_until, unattended_at };
+            self.holders_release(lease, &release, belief)
+        });
+        (after, effects)
+    }
+
+    /// The withdrawal of an acquisition.
+    pub(super) fn withdrawal(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        id: AcquisitionId,
+        ttl: Ttl,
+    ) -> Job {
+        let (via, expires) = (Some(ReleaseVia::Withdraw), self.clock.now() + ttl.get());
+        let (name, metrics) = (name.clone(), Arc::clone(metrics));
+        Job { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
+    }
+
+    /// The release of a turn.
+    pub(super) fn release_job(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        release: &TurnRelease,
+        sender: Option<Sender>,
+    ) -> Job {
+        let TurnRelease { turn: TurnId { id, first: fence }, ttl, closed_until, via } = *release;
+        let (name, metrics, expires) =
+            (name.clone(), Arc::clone(metrics), self.clock.now() + ttl.get());
+        let command = Command::Release { fence, closed_until, sender };
+        Job { name, id, ttl, command, expires, via, metrics }
+    }
+
+    /// The release of a turn that its last holder ends, and waits for.
+    pub(super) fn holders_release(
+        &self,
+        lease: &Arc<HeldLease>,
+        release: &TurnRelease,
+        belief: Belief,
+    ) -> Option<Cleanup> {
+        let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..*release };
+        let sender = Some(Sender::Holder(belief));
+        let job = self.release_job(lease.name(), lease.metrics(), &release, sender);
+        Cleanup::armed(&self.me.upgrade()?, job, Some(Arc::clone(lease)))
+    }
+
+    /// Ends a lease on the server whose turn is over here.
+    pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
+        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
+        let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
+        let job = self.release_job(lease.name(), lease.metrics(), &release, None);
+        drop(self.me.upgrade().and_then(|engine| Cleanup::armed(&engine, job, None)));
+    }
+
+    /// Tells the holds of a lease that goes on, for as long as the lease is believed: that extends it,
+    /// and nothing may extend a lease that was lost.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        lease: &Arc<HeldLease>,
+        update: HoldUpdate,
+    ) -> Option<Cleanup> {
+        let LeaseState::Held { until } = lease.state() else { return None };
+        let job = Job {
+            name: lease.name().clone(),
+            id: lease.turn().id(),
+            ttl: lease.ttl(),
+            command: Command::Hold { lease: Arc::clone(lease), update },
+            expires: until,
+            via: None,
+            metrics: Arc::clone(lease.metrics()),
+        };
+        Cleanup::armed(self, job, None)
+    }
+}
