@@ -202,3 +202,35 @@ async fn a_release_with_a_local_waiter_ends_at_once_in_an_outage() {
     assert_eq!(guard.release().await.unwrap(), Released::Ended);
     assert!(next.taken(&world).await.is_held());
 }
+
+/// The claim window is shorter than the command timeout, so the runtime sends a copy of its own while
+/// the holder still waits. An answer to that copy is not the answer to the holder's.
+#[tokio::test]
+async fn a_release_is_not_called_ended_because_another_copy_was_answered() {
+    for fault in [None, Some(Fault::Fail(config()))] {
+        let world = World::new();
+        let locks = world.start(world.builder(1).claim_window(millis(50)));
+        let guard = lock(&locks).acquire().min_hold(secs(60)).await.unwrap();
+        world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release));
+        if let Some(fault) = fault.clone() {
+            world.store.inject(Rule::new(fault).on(CommandKind::Release).nth(2).always());
+        }
+        let release = tokio::spawn(guard.release());
+        world.pass(millis(100)).await;
+        assert_eq!(
+            world.store.sent(CommandKind::Release),
+            2,
+            "{fault:?}: the runtime has sent one"
+        );
+        world.pass(TIMEOUT).await;
+        assert!(release.is_finished(), "{fault:?}: it ends in time");
+        let told = release.await.unwrap();
+        let is_known = matches!(told, Ok(Released::Kept { .. })) && fault.is_none();
+        let is_unknown = matches!(told, Err(ReleaseError::Unconfirmed { .. }));
+        assert!(is_known || is_unknown, "{fault:?}: {told:?}");
+        world.pass(millis(250)).await;
+        assert_eq!(locks.footprint().pending, 0, "{fault:?}");
+        let kept = world.holder(NAME).await.is_some_and(|record| record.kept);
+        assert_eq!(kept, fault.is_none());
+    }
+}

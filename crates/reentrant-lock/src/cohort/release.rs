@@ -42,7 +42,7 @@ impl<R> AfterLease<R> {
     }
 }
 
-/// The turn that was to end has ended, and the next one has begun.
+/// A turn after this one has begun: the server grants only what was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextTurn;
 
@@ -93,17 +93,21 @@ impl Cohort {
     }
 
     /// A copy of a release is about to be sent; with what the runtime queues in the same step, for
-    /// tasks that may have come since the lease was over.
+    /// tasks that may have come since the lease was over. Nothing is queued once another copy of the
+    /// release was answered.
     ///
     /// # Errors
     ///
-    /// [`NextTurn`] when nothing depends on the release any more.
+    /// [`NextTurn`] when the next turn has begun.
     pub(crate) fn on_release_send(
         &mut self,
         env: &Env<'_>,
         turn: TurnId,
     ) -> Result<Option<NextPlace>, NextTurn> {
-        let releasing = self.phase.releasing(turn).ok_or(NextTurn)?;
+        let has_begun = self.begun > Some(turn.first);
+        let Some(releasing) = self.phase.releasing(turn) else {
+            return if has_begun { Err(NextTurn) } else { Ok(None) };
+        };
         if releasing.is_sent {
             releasing.is_repeated = true;
             return Ok(releasing.next);
@@ -123,8 +127,8 @@ impl Cohort {
         Ok(releasing.next)
     }
 
-    /// A copy of a release was answered, or failed; whether another is to be sent. The next id stays
-    /// the same then.
+    /// A copy of a release was answered, or failed; whether another is to be sent if it failed. The
+    /// next id stays the same then.
     pub(crate) fn on_release_reply(
         &mut self,
         env: &Env<'_>,
@@ -133,8 +137,9 @@ impl Cohort {
     ) -> (bool, Effects) {
         let mut effects = Effects::default();
         let Some(releasing) = self.phase.releasing(turn) else {
-            // The next turn has begun, by a push that came before the answer.
-            return (false, effects);
+            // The next turn has begun, by a push that came before the answer; or another copy was
+            // answered, which says nothing to the one who waits for this one.
+            return (self.begun <= Some(turn.first), effects);
         };
         if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
             releasing.is_repeated = true;
@@ -206,8 +211,7 @@ impl Cohort {
             self.ask_anew(env);
             return effects;
         }
-        let sent_at = releasing.turn.until;
-        self.follow(env, &releasing, sent_at, ReleaseAnswer::Gone, &mut effects);
+        self.follow(env, &releasing, env.now, ReleaseAnswer::Gone, &mut effects);
         effects
     }
 

@@ -273,6 +273,7 @@ pub(crate) struct Effects {
 impl Effects {
     /// Adds what follows from one more event; a rule sends one command at most.
     pub(super) fn add(&mut self, more: Self) {
+        debug_assert!(self.send.is_none() || more.send.is_none(), "two commands in one step");
         match self.wake {
             None => self.wake = more.wake,
             Some(_) => self.wake_all.extend(more.wake),

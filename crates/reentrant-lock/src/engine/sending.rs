@@ -276,7 +276,7 @@ impl Sending {
         let repeats = self
             .engine
             .with(&self.job.name, |member, env| member.cohort.on_release_reply(env, turn, answer));
-        repeats.unwrap_or(false) || is_answered
+        repeats.unwrap_or(true) || is_answered
     }
 
     /// The place that is queued with the next copy, chosen with the first one.
@@ -287,7 +287,7 @@ impl Sending {
                 let send = self.engine.with(&self.job.name, |member, env| {
                     (member.cohort.on_release_send(env, turn), Effects::default())
                 });
-                send.unwrap_or(Err(NextTurn))
+                send.unwrap_or(Ok(None))
             }),
         }
     }

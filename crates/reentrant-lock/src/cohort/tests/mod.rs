@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     AfterLease, Answer, Cohort, Effects, Env, Lead, Numbers, Outgoing, Progress, Taken, Ticket,
-    TurnId, TurnRelease, phase::Phase,
+    TurnId, TurnRelease, phase::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 

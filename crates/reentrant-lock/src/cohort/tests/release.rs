@@ -135,3 +135,39 @@ fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
         assert_eq!(withdrawn(&effects), taken_back);
     }
 }
+
+/// The holder was not polled, and the runtime's own copy was answered: that begins no turn, so the
+/// holder's job asks the server itself.
+#[test]
+fn an_answer_to_another_copy_is_no_next_turn() {
+    let refusal = StoreError::new(StoreErrorKind::Config, "no", "ask");
+    let kept = ReleaseAnswer::Kept { remaining: Duration::from_secs(57) };
+    for answer in [Ok(kept), Ok(ReleaseAnswer::Gone), Ok(ReleaseAnswer::Released), Err(refusal)] {
+        let mut scene = Scene::new();
+        let first = scene.join();
+        let _ = scene.granted(first, 10, 20, false);
+        let (AfterLease::Ends(end), _) = scene.end(10, Some(60_000), false) else { panic!() };
+        scene.pass(3_000);
+        let copy = release_of(&scene.with(Cohort::on_timer).1);
+        assert_eq!(scene.send(&copy), None);
+        let _ = scene.released(&copy, answer);
+        let (again, _) = scene.released(&end, Err(unheard()));
+        assert!(again, "the holder has no answer yet");
+        assert_eq!(scene.send(&end), None);
+    }
+}
+
+#[test]
+fn a_release_is_over_when_a_push_has_begun_the_next_turn() {
+    let mut scene = Scene::new();
+    let [first, second] = [scene.join(), scene.join()];
+    let _ = scene.granted(first, 10, 10, false);
+    let end = release_of(&scene.release(10).1);
+    let next = scene.send(&end).expect("the second queues with it");
+    let _ = scene.push(next, &grant(30, 40, 3000, false), 2);
+    assert_eq!(scene.takes(second), 30);
+    let (again, _) = scene.released(&end, Err(unheard()));
+    assert!(!again);
+    let sent = scene.with(|cohort, env| cohort.on_release_send(env, end.turn));
+    assert!(sent.is_err(), "{sent:?}");
+}
