@@ -117,17 +117,18 @@ impl Journal {
     /// Returns the lines of the last few seconds, until `now`.
     ///
     /// `unreachable_for` is `None` when the server answers; `succeeded` says whether the command that
-    /// was answered last has succeeded.
+    /// was answered last has succeeded. Failures are kept for the next call if it is not known what is
+    /// at stake.
     pub(super) fn tick(
         &mut self,
         now: Instant,
         unreachable_for: Option<Duration>,
-        at_stake: AtStake,
+        at_stake: Option<AtStake>,
         succeeded: bool,
     ) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        match &mut self.row {
-            Some(row) if !row.news.is_empty() => {
+        match (&mut self.row, at_stake) {
+            (Some(row), Some(at_stake)) if !row.news.is_empty() => {
                 row.logged = true;
                 lines.push(Line::Failing(Failing {
                     unreachable_for,
@@ -137,7 +138,7 @@ impl Journal {
                     last_error: row.last_error.clone(),
                 }));
             }
-            Some(_) if succeeded => lines.extend(self.end_row(now)),
+            (Some(row), _) if succeeded && row.news.is_empty() => lines.extend(self.end_row(now)),
             _ => {}
         }
         let (losses, regressions) = (self.losses.take_others(), self.regressions.take_others());
@@ -223,7 +224,7 @@ mod tests {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1000), 1);
         let at_stake = AtStake { leases: 1000, waiting: 7 };
-        let lines = journal.tick(at(5), Some(4 * SECOND), at_stake, false);
+        let lines = journal.tick(at(5), Some(4 * SECOND), Some(at_stake), false);
         assert_eq!(failing(&lines), ("999 renew".into(), 0));
         assert_eq!(fail(&mut journal, at(6), CommandKind::Acquire, 3), 0);
         let name = LockName::new("a").unwrap();
@@ -236,16 +237,16 @@ mod tests {
         };
         let logged = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
         assert_eq!(logged, 5);
-        let lines = journal.tick(at(10), Some(9 * SECOND), at_stake, false);
+        let lines = journal.tick(at(10), Some(9 * SECOND), Some(at_stake), false);
         let [Line::Failing(failing), Line::MoreLost(995)] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!((failing.lost, failing.at_stake), (1000, at_stake));
-        assert!(journal.tick(at(15), Some(14 * SECOND), at_stake, false).is_empty());
+        assert!(journal.tick(at(15), Some(14 * SECOND), Some(at_stake), false).is_empty());
         let Some(Line::Recovered(recovered)) = journal.reached(at(16), 15 * SECOND) else {
             panic!()
         };
         let expected = Recovered { unreachable_for: 15 * SECOND, failed: 1003, lost: 1000 };
         assert_eq!(recovered, expected);
-        assert!(journal.tick(at(20), None, at_stake, false).is_empty());
+        assert!(journal.tick(at(20), None, Some(at_stake), false).is_empty());
     }
 
     #[test]
@@ -257,10 +258,10 @@ mod tests {
                 lines += fail(&mut journal, now, CommandKind::Heartbeat, 2);
                 lines += usize::from(journal.reached(now, SECOND / 20).is_some());
             }
-            lines += journal.tick(at(tick * 5 + 5), None, AtStake::default(), true).len();
+            lines += journal.tick(at(tick * 5 + 5), None, Some(AtStake::default()), true).len();
         }
         assert_eq!(lines, 11);
-        let lines = journal.tick(at(55), None, AtStake::default(), true);
+        let lines = journal.tick(at(55), None, Some(AtStake::default()), true);
         assert!(matches!(lines[..], [Line::Recovered(_)]), "{lines:?}");
     }
 
@@ -268,13 +269,23 @@ mod tests {
     fn a_server_that_nobody_asks_is_not_said_to_answer_again() {
         let mut journal = Journal::default();
         assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
-        assert!(journal.tick(at(5), None, AtStake::default(), false).is_empty());
+        assert!(journal.tick(at(5), None, Some(AtStake::default()), false).is_empty());
         assert_eq!(fail(&mut journal, at(60), CommandKind::Release, 1), 0);
         assert_eq!(
-            failing(&journal.tick(at(65), None, AtStake::default(), false)),
+            failing(&journal.tick(at(65), None, Some(AtStake::default()), false)),
             ("1 release".into(), 0)
         );
-        assert_eq!(journal.tick(at(70), None, AtStake::default(), true).len(), 1);
+        assert_eq!(journal.tick(at(70), None, Some(AtStake::default()), true).len(), 1);
+    }
+
+    #[test]
+    fn a_failure_after_the_look_at_what_is_at_stake_waits_for_the_next_tick() {
+        let mut journal = Journal::default();
+        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 2), 1);
+        assert!(journal.tick(at(5), None, None, true).is_empty());
+        let lines = journal.tick(at(10), None, Some(AtStake { leases: 7, waiting: 2 }), true);
+        let [Line::Failing(failing)] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(failing.at_stake, AtStake { leases: 7, waiting: 2 });
     }
 
     #[test]
@@ -294,7 +305,7 @@ mod tests {
         let renew = Subject::many(CommandKind::Renew);
         assert!(journal.reached(at(9), 8 * SECOND).is_some());
         assert!(journal.failed(at(10), at(8), renew, &error).is_none());
-        assert!(journal.tick(at(15), None, AtStake::default(), false).is_empty());
+        assert!(journal.tick(at(15), None, Some(AtStake::default()), false).is_empty());
         // One that was sent afterwards does.
         assert!(journal.failed(at(16), at(9), renew, &error).is_some());
     }

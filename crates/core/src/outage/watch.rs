@@ -155,7 +155,7 @@ impl OutageWatch {
     pub fn tick(&self, now: Instant, at_stake: impl FnOnce() -> AtStake) {
         // Called outside of the lock, and only if a line is written.
         let has_news = self.state().journal.has_news();
-        let at_stake = if has_news { at_stake() } else { AtStake::default() };
+        let at_stake = has_news.then(at_stake);
         let lines = {
             let State { silence, journal, succeeded } = &mut *self.state();
             let outage = silence.outage().map(|outage| now.saturating_since(outage.since));
@@ -329,15 +329,30 @@ impl LockStore for WatchedStore {
     }
 }
 
-/// The failure of a batch, if none of its names was answered.
+/// The failure of a batch, if none of its names succeeded: one that shows that the server answers, if
+/// there is one.
 fn failure_of_all<T>(answers: &[Result<T, StoreError>]) -> Option<&StoreError> {
-    let was_answered = |answer: &Result<T, StoreError>| match answer {
-        Ok(_) => true,
-        Err(error) => error.is_answer(),
-    };
-    if answers.iter().any(was_answered) {
+    if answers.iter().any(Result::is_ok) {
         return None;
     }
     let failures = || answers.iter().filter_map(|answer| answer.as_ref().err());
     failures().find(|error| error.is_sign_of_life()).or_else(|| failures().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreErrorKind;
+
+    #[test]
+    fn a_batch_fails_if_none_of_its_names_succeeds() {
+        let failed = |what| StoreError::new(StoreErrorKind::Config, what, "look there");
+        let (unheard, refused) = (failed("no answer"), failed("refused").as_answer());
+        let [none, no] = [&unheard, &refused].map(|error| Err(error.clone()));
+        assert_eq!(failure_of_all(&[no.clone(), no.clone()]), Some(&refused));
+        assert_eq!(failure_of_all(&[none.clone(), no.clone()]), Some(&refused), "it is reached");
+        assert_eq!(failure_of_all(&[none.clone(), none]), Some(&unheard));
+        assert_eq!(failure_of_all(&[no, Ok(())]), None);
+        assert_eq!(failure_of_all::<()>(&[]), None);
+    }
 }
