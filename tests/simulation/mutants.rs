@@ -72,11 +72,6 @@ const MUTANTS: &[Mutant] = &[
         mutate: |mutation| mutation.driver.next_id = |_, old| old,
     },
     Mutant {
-        name: "a_turn_begun_twice",
-        seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.is_news = |_, _| true,
-    },
-    Mutant {
         name: "a_token_taken_by_whom_it_was_not_offered",
         seeds: 0..2_000,
         mutate: |mutation| mutation.driver.may_take = |_, _| true,
@@ -233,7 +228,6 @@ mutants! {
     a_renewal_that_recreates
     a_watchdog_that_renews_an_open_offer
     an_id_used_twice
-    a_turn_begun_twice
     a_token_taken_by_whom_it_was_not_offered
     a_withdraw_of_any_place
     no_withdraw_mark

@@ -94,7 +94,8 @@ impl WrongStore {
             (Wrong::CountsPushesFromNotYet, answer) => lock(&self.notes).note(&command, answer),
             (Wrong::GivesUpPlaceOfGonePush, Answer::Renew(answers)) => {
                 for (renewal, answer) in renewals(&command).iter().zip(answers) {
-                    if *answer == RenewAnswer::Gone {
+                    let pushed = lock(&self.notes).pushed.get(&renewal.id).copied();
+                    if *answer == RenewAnswer::Gone && pushed == Some(renewal.fence) {
                         let (name, id) = (renewal.name.clone(), renewal.id);
                         let command = Command::Withdraw { name, id };
                         let _ = command.run(&*self.store, deadline).await;

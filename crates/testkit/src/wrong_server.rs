@@ -30,8 +30,8 @@ pub enum Mistake {
     ReservesTooLittle,
     /// A withdrawal leaves no mark, so that a late copy of the acquire is served.
     LeavesNoMark,
-    /// A withdrawal leaves the place in the queue.
-    LeavesPlace,
+    /// A withdrawal of an acquisition without a lease does nothing.
+    WithdrawsLeasesOnly,
     /// A withdrawal also takes the place of another acquisition of the same runtime.
     WithdrawsAnyPlace,
     /// A replica answers as a master would; `sim/server.rs` carries it out.
@@ -225,7 +225,8 @@ impl LockStore for WrongServer {
         Box::pin(async move {
             let Withdraw { name, id, deadline } = command;
             let lease = self.lease(name, deadline).await;
-            if self.makes(Mistake::LeavesPlace) && lease.as_ref().is_none_or(|held| held.id != id) {
+            let has_lease = lease.as_ref().is_some_and(|held| held.id == id);
+            if self.makes(Mistake::WithdrawsLeasesOnly) && !has_lease {
                 return Ok(WithdrawAnswer { ended_grant: false });
             }
             if self.makes(Mistake::WithdrawsAnyPlace) {

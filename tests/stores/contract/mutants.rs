@@ -33,7 +33,7 @@ fn every_mistake_is_noticed() {
         (Mistake::RecreatesLeases, "a_renewal_never_recreates"),
         (Mistake::ReservesTooLittle, "a_block_lies_between_the_counter_and_the_clock"),
         (Mistake::LeavesNoMark, "a_withdrawn_acquisition_is_never_granted"),
-        (Mistake::LeavesPlace, "a_withdrawal_gives_up_the_place"),
+        (Mistake::WithdrawsLeasesOnly, "a_withdrawal_gives_up_the_place"),
         (Mistake::WithdrawsAnyPlace, "a_withdrawal_gives_up_the_place"),
     ] {
         let failed = failed(Some(mistake));

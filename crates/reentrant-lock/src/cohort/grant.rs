@@ -29,20 +29,13 @@ impl Cohort {
             Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
                 turn.unanswered.on_reply(&answer.result);
-                let (ttl, first) = (turn.grant.ttl(), turn.grant.first());
-                match &answer.result {
-                    // The same grant came by a push before: `begin` sees that it is not new.
-                    Ok(AcquireAnswer::Granted(granted)) if granted.first == first => {
-                        let grant = grant_of(env, id, ttl, answer.sent_at, granted);
-                        let source = WakeSource::Heartbeat;
-                        self.consider(env, grant, granted.contended, source, &mut effects);
-                    }
-                    // The store has lost its data and, by a late copy, granted the lock to this id
-                    // once more: an id that had a lease is dead. An older grant ran out before.
-                    Ok(AcquireAnswer::Granted(granted)) if granted.first > first => {
-                        effects.withdraw.push((id, ttl));
-                    }
-                    _ => {}
+                // The store has lost its data and, by a late copy, granted the lock to this id once
+                // more: an id that had a lease is dead. An older grant ran out before, and the present
+                // one came by a push.
+                if let Ok(AcquireAnswer::Granted(granted)) = &answer.result
+                    && granted.first > turn.grant.first()
+                {
+                    effects.withdraw.push((id, turn.grant.ttl()));
                 }
                 return effects;
             }

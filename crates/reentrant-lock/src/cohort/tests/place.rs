@@ -58,6 +58,25 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     assert_eq!(withdrawn(&heard(30)), [lead]);
 }
 
+/// A grant that was ended by force before its answer came begins no turn; the control takes it for new.
+#[test]
+fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
+    for believes_all in [false, true] {
+        let mut scene = Scene::new();
+        if believes_all {
+            scene.rules.is_news = |_, _| true;
+        }
+        let lead = scene.join();
+        let id = scene.numbers.known(lead);
+        let _ = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
+        match scene.answer(lead, AcquireAnswer::Granted(grant(10, 10, 30_000, false))) {
+            Progress::Granted(_) => assert!(believes_all, "it is gone"),
+            Progress::Waits => assert!(!believes_all, "the control takes it"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// A grant that was ended by force before its answer came is no reason for a try to wait.
 #[test]
 fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
