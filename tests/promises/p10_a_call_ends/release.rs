@@ -203,8 +203,8 @@ async fn a_release_with_a_local_waiter_ends_at_once_in_an_outage() {
     assert!(next.taken(&world).await.is_held());
 }
 
-/// The claim window is shorter than the command timeout, so the runtime sends a copy of its own while
-/// the holder still waits. An answer to that copy is not the answer to the holder's.
+/// The claim window is shorter than the command timeout, so the runtime sends a copy of its own
+/// while the holder still waits. An answer to that copy is not the answer to the holder's.
 #[tokio::test]
 async fn a_release_is_not_called_ended_because_another_copy_was_answered() {
     for fault in [None, Some(Fault::Fail(config()))] {

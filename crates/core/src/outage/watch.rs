@@ -329,8 +329,8 @@ impl LockStore for WatchedStore {
     }
 }
 
-/// The failure of a batch, if none of its names succeeded: one that shows that the server answers, if
-/// there is one.
+/// The failure of a batch, if none of its names succeeded: one that shows that the server answers,
+/// if there is one.
 fn failure_of_all<T>(answers: &[Result<T, StoreError>]) -> Option<&StoreError> {
     if answers.iter().any(Result::is_ok) {
         return None;

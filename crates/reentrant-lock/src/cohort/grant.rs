@@ -29,9 +29,9 @@ impl Cohort {
             Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
                 turn.unanswered.on_reply(&answer.result);
-                // The store has lost its data and, by a late copy, granted the lock to this id once
-                // more: an id that had a lease is dead. An older grant ran out before, and the present
-                // one came by a push.
+                // A late copy got this id a second grant after data loss. An id has one lease only:
+                // the second grant is withdrawn. An older grant ran out before, and the present one
+                // came by a push.
                 if let Ok(AcquireAnswer::Granted(granted)) = &answer.result
                     && granted.first > turn.grant.first()
                 {
@@ -95,7 +95,7 @@ impl Cohort {
             self.orphan(env, id, &mut effects);
             return effects;
         };
-        // A heartbeat that is forgotten was sent long ago.
+        // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
         let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
         let grant = grant_of(env, id, ttl, counts_from, granted);
         self.consider(env, grant, granted.contended, WakeSource::Push, &mut effects);
@@ -195,6 +195,8 @@ impl Cohort {
             _ => {}
         }
         self.begun = Some(grant.first());
+        // If more is left than its task's ttl, the lease would outlive that ttl: the turn ends at
+        // once.
         let fits = grant.remaining(env.now) <= ttl.get();
         let grant = if fits { grant.for_ttl(ttl) } else { grant };
         let mut turn = Turn::new(grant, contended, self.queue.len() - 1, (ticket, env.now, source));
@@ -209,7 +211,7 @@ impl Cohort {
         }
     }
 
-    /// No task waits for a grant: its id is withdrawn, whatever grant it has by now.
+    /// Withdraws the id of a grant, unless it is the present or the next one of this runtime.
     pub(super) fn orphan(&mut self, env: &Env<'_>, id: AcquisitionId, effects: &mut Effects) {
         let known = match &self.phase {
             // A grant that is no longer live is ignored, and costs no task its place.

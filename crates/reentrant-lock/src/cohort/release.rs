@@ -47,9 +47,9 @@ impl<R> AfterLease<R> {
 pub(crate) struct NextTurn;
 
 impl Cohort {
-    /// The lease with `token` is released, of a turn that could be believed in until `until`. The lock
-    /// is to stay closed until `closed_until`, which ends the turn. The holder of a lease that was
-    /// `dropped` does not wait for an answer.
+    /// The lease with `token` is released, of a turn that could be believed in until `until`. The
+    /// lock is to stay closed until `closed_until`, which ends the turn. The holder of a lease that
+    /// was `dropped` does not wait for an answer.
     pub(crate) fn on_release(
         &mut self,
         env: &Env<'_>,
@@ -71,12 +71,12 @@ impl Cohort {
         let Phase::Releasing(releasing) = &mut self.phase else {
             return (AfterLease::Settled, effects);
         };
-        // Tasks that wait queue with the release, unless the lock stays closed. So does the task that drops a
-        // guard in a loop: it is back before the release is sent.
+        // Tasks that wait queue with the release, unless the lock stays closed.
         if !self.queue.is_empty() && !releasing.stays_closed(env) {
             return (AfterLease::Settled, effects);
         }
         if dropped {
+            // The runtime sends it: the dropping task may be back by then, and queues with it.
             if let Some(Outgoing::Release(release)) = &mut effects.send {
                 release.via = Some(ReleaseVia::Drop);
             }
@@ -92,9 +92,8 @@ impl Cohort {
         matches!(&self.phase, Phase::Turn(turn) if turn.has_lease(token))
     }
 
-    /// A copy of a release is about to be sent; with what the runtime queues in the same step, for
-    /// tasks that may have come since the lease was over. Nothing is queued once another copy of the
-    /// release was answered.
+    /// A copy of a release is about to be sent; returns the place that it queues. Nothing is queued
+    /// once another copy of the release was answered.
     ///
     /// # Errors
     ///
@@ -127,8 +126,8 @@ impl Cohort {
         Ok(releasing.next)
     }
 
-    /// A copy of a release was answered, or failed; whether another is to be sent if it failed. The
-    /// next id stays the same then.
+    /// A copy of a release was answered, or failed. Returns whether the release goes on if it
+    /// failed; `release.rs` decides when the next copy is sent. Its next id stays the same.
     pub(crate) fn on_release_reply(
         &mut self,
         env: &Env<'_>,
@@ -138,7 +137,7 @@ impl Cohort {
         let mut effects = Effects::default();
         let Some(releasing) = self.phase.releasing(turn) else {
             // The next turn has begun, by a push that came before the answer; or another copy was
-            // answered, which says nothing to the one who waits for this one.
+            // answered, which says nothing to the task that waits for this one.
             return (self.begun <= Some(turn.first), effects);
         };
         if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
@@ -149,7 +148,7 @@ impl Cohort {
         effects.wake_all = std::mem::take(&mut releasing.watchers);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
-        // Where the lock could not be kept closed, only its ttl is to open it.
+        // If the server refused to keep the lock closed, a withdrawal would open it early.
         if (releasing.turn.unanswered.is_any() || repeats || is_refused)
             && !(is_refused && releasing.stays_closed(env))
         {
@@ -169,8 +168,8 @@ impl Cohort {
         }
     }
 
-    /// Whether messages may have been lost, so that another copy of the release is to be sent at once.
-    /// Otherwise `waker` is woken when that is so.
+    /// Whether messages may have been lost, so that another copy of the release is to be sent at
+    /// once. Otherwise `waker` is woken when they may.
     pub(crate) fn has_lost_messages(&mut self, turn: TurnId, waker: &Waker) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else { return false };
         if !releasing.sender.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -179,8 +178,8 @@ impl Cohort {
         std::mem::take(&mut releasing.asks_now)
     }
 
-    /// Whether no release is on its way any more. Otherwise a task that tries the lock after it is
-    /// woken by then, and at `until` at the latest.
+    /// Whether no release is on its way any more. Otherwise `waker` is woken when it is over, and
+    /// at `until` at the latest.
     pub(crate) fn is_released(&mut self, waker: &Waker, until: Instant) -> bool {
         match &mut self.phase {
             Phase::Releasing(releasing) if self.queue.is_empty() => {
@@ -195,7 +194,8 @@ impl Cohort {
         }
     }
 
-    /// The release was not answered for so long that the lease has expired on the server.
+    /// The release was not answered for so long that the lease has expired on the server, or its
+    /// sender was dropped.
     pub(crate) fn on_release_given_up(&mut self, env: &Env<'_>, turn: TurnId) -> Effects {
         let mut effects = Effects::default();
         if self.phase.releasing(turn).is_none() {
@@ -224,7 +224,7 @@ impl Cohort {
         effects: &mut Effects,
     ) {
         match releasing.next {
-            // Tasks that came later ask for themselves.
+            // The runtime asks for tasks that came later.
             None => self.ask_anew(env),
             Some(next) => {
                 if releasing.is_repeated {
@@ -247,7 +247,8 @@ impl Cohort {
     ) {
         let Some(next) = releasing.next else { return self.ask_at_once(env, effects) };
         if self.queue.is_empty() {
-            // All tasks left while the release was on its way.
+            // All tasks left while the release was on its way. `Released` says that it queued no
+            // place.
             if answer != ReleaseAnswer::Released {
                 effects.withdraw.push((next.id, next.ttl));
             }
@@ -266,7 +267,8 @@ impl Cohort {
             ReleaseAnswer::NextQueued(position) => {
                 place.on_not_yet(env, sent_at, position);
                 if releasing.is_repeated {
-                    // A repeat answers with the place, and does not keep it alive: a heartbeat does.
+                    // A repeat answers with the place, and does not keep it alive: a heartbeat
+                    // does.
                     place.ask_at(env.now);
                 }
                 self.phase = Phase::Place(Box::new(place));
@@ -288,8 +290,8 @@ impl Cohort {
         }
     }
 
-    /// The turn ends. The tasks that wait here queue behind the others in the same step, or, where the
-    /// lock stays closed, once that was answered.
+    /// The turn ends. The tasks that wait here queue behind the others in the same step, or, where
+    /// the lock stays closed, once the release was answered.
     pub(super) fn release(&mut self, closed_until: Option<Instant>, effects: &mut Effects) {
         let Phase::Turn(turn) = self.phase.take() else { return };
         effects.forget = turn.watch;
@@ -318,7 +320,8 @@ impl Cohort {
             effects.lost = Some(LossReason::Gone);
             self.lose(env, None, &mut effects);
         }
-        // Told before the answer that it belongs to, the grant is no news any more.
+        // The force-release may come before the answer with the grant: that grant is not to begin a
+        // turn.
         self.begun = self.begun.max(Some(turn.first));
         effects
     }
@@ -345,8 +348,8 @@ impl Cohort {
         }
         effects.lost = Some(reason);
         if reason == LossReason::Expired && !self.queue.is_empty() {
-            // The server may still have it, if its answers did not come through: the tasks that wait
-            // here are not to wait for that.
+            // The server may still have it, if its answers did not come through: the tasks that
+            // wait here are not to wait for that.
             self.release(closed_until, &mut effects);
         } else {
             self.lose(env, closed_until, &mut effects);

@@ -47,7 +47,7 @@ struct Entry {
 }
 
 impl Pending {
-    /// More than this are not taken, beside one for each turn: the ttl ends what they are about.
+    /// Limit of jobs beside the releases of turns. What exceeds it ends by its ttl.
     const MAX: usize = 64 * 1024;
 
     /// Counts a job as pending; `None` when there are too many.
@@ -171,9 +171,10 @@ impl Cleanup {
         Some(Self { engine, number, attended, work })
     }
 
-    /// Waits until the job is done, or its first attempt has failed if that `is_enough`, and until
-    /// `until` at most; the job goes on in the runtime then. No timer is needed before the deadline of
-    /// the first attempt, if `until` `is_its_deadline`.
+    /// Waits until the job is done, and until `until` at most; then the job goes on in the runtime.
+    ///
+    /// `is_enough`: a failed first attempt also ends the wait. `is_its_deadline`: `until` is that
+    /// of the first attempt, which fails by itself then, so that no timer is set before.
     ///
     /// # Errors
     ///

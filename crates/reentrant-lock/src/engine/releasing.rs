@@ -22,9 +22,9 @@ use super::{
 };
 
 impl Engine {
-    /// A lease is released. Yields what the holder could believe until then, and who ends the turn on
-    /// the server: that is pending before the lease shows as over. A lease whose turn the
-    /// cohort has no more is lost, also before it is marked as lost.
+    /// A lease is released. Returns its state until then, and who ends the turn on the server. That
+    /// release is pending before the lease shows as over. If the cohort does not have the turn any
+    /// more, the lease is lost, even if it is not marked as lost yet.
     pub(crate) fn release(
         &self,
         lease: &Arc<HeldLease>,
@@ -133,8 +133,8 @@ impl Engine {
         drop(self.me.upgrade().and_then(|engine| Cleanup::armed(&engine, job, None)));
     }
 
-    /// Tells the holds of a lease that goes on, for as long as the lease is believed: that extends it,
-    /// and nothing may extend a lease that was lost.
+    /// Sends the count of holds while the lease is believed. It extends the lease, so never after a
+    /// loss.
     pub(crate) fn hold(
         self: &Arc<Self>,
         lease: &Arc<HeldLease>,

@@ -58,7 +58,8 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     assert_eq!(withdrawn(&heard(30)), [lead]);
 }
 
-/// A grant that was ended by force before its answer came begins no turn; the control takes it for new.
+/// A grant that was ended by force before its answer came begins no turn; the control takes it for
+/// new.
 #[test]
 fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
     for believes_all in [false, true] {
