@@ -23,11 +23,11 @@ use crate::{blocked::Ration, cohort::Numbers, seam::Rules, timing::Timing};
 
 use super::{
     executor::Executor,
-    heartbeats::{Agenda, Heartbeats},
+    heartbeats::Heartbeats,
     listener::Keeper,
     pending::Pending,
     shutdown::Drain,
-    table::Shard,
+    table::{Agenda, Shard},
     watermarks::Watermarks,
 };
 
