@@ -4,6 +4,7 @@
 //! sees everything from then on: keys are built once, handles are not kept.
 
 mod describe;
+mod emit;
 pub mod names;
 mod registry;
 mod series;

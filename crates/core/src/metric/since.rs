@@ -6,7 +6,7 @@ use std::{
 
 use metrics::Key;
 
-use super::series::set;
+use super::emit::set;
 use crate::clock::Instant;
 
 /// The two gauges of things that last: how many there are, and the age of the oldest.

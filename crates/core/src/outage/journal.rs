@@ -1,9 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{
-    line::{AtStake, Failing, Line, LostLease, Recovered},
-    watch::{CommandKind, Subject},
-};
+use super::line::{AtStake, CommandKind, Failing, Line, LostLease, Recovered, Subject};
 use crate::{
     clock::Instant,
     store::StoreError,

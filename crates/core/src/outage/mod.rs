@@ -10,6 +10,6 @@ mod line;
 mod silence;
 mod watch;
 
-pub use line::{AtStake, LostLease};
+pub use line::{AtStake, CommandKind, LostLease, Subject};
 pub use silence::{Outage, Silence};
-pub use watch::{CommandKind, OutageWatch, Subject, WatchedStore};
+pub use watch::{OutageWatch, WatchedStore};

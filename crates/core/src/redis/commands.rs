@@ -1,13 +1,10 @@
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{Weak, atomic::Ordering},
-};
+use std::sync::{Weak, atomic::Ordering};
 
 use redis::{Cmd, Value};
 
 use super::{
     decode, heartbeat,
-    lane::{Call, Lane, millis, watermark},
+    lane::{Call, Lane, lane_number, millis, watermark},
     scripts,
     store::RedisStore,
 };
@@ -213,14 +210,4 @@ impl RedisStore {
     pub(super) fn retention_millis(&self) -> u64 {
         self.fencing.retention_millis()
     }
-}
-
-/// The number of the lane that a name is pinned to.
-pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
-    if lanes == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

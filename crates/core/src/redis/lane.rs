@@ -1,4 +1,5 @@
 use std::{
+    hash::{DefaultHasher, Hash, Hasher},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -16,7 +17,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant, within},
     store::StoreError,
-    types::FenceToken,
+    types::{FenceToken, LockName},
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
@@ -422,4 +423,14 @@ pub(super) fn millis(duration: Duration) -> u64 {
 /// A watermark as scripts take it: 0 for none.
 pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
     seen.map_or(0, FenceToken::get)
+}
+
+/// The number of the lane that a name is pinned to.
+pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
+    if lanes == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

@@ -3,10 +3,9 @@ use std::sync::{Arc, atomic::AtomicBool};
 use tokio::runtime::Handle;
 
 use super::{
-    commands::lane_number,
     config::RedisConfig,
     dial::Dialer,
-    lane::Lane,
+    lane::{Lane, lane_number},
     pool::RedisPool,
     readiness::{Check, Readiness},
     subscriptions::Subscriptions,
