@@ -2,7 +2,7 @@
 
 /// The library's own list of what makes a script.
 #[path = "../crates/core/src/redis/scripts.rs"]
-#[expect(dead_code, reason = "floors acquire and release")]
+#[expect(dead_code, reason = "each floor calls some of them")]
 mod scripts;
 
 /// What the list makes of the text of a script.
@@ -37,4 +37,9 @@ pub(crate) fn keys(namespace: &str, name: &str) -> [String; 4] {
 /// The key of the withdrawal mark of an acquisition.
 pub(crate) fn withdrawn(namespace: &str, name: &str, id: &str) -> String {
     format!("{namespace}:{{{name}}}:withdrawn:{id}")
+}
+
+/// Extends leases.
+pub(crate) fn renew() -> &'static redis::Script {
+    &scripts::RENEW.0
 }

@@ -7,6 +7,7 @@
 
 mod cpu;
 #[path = "../library.rs"]
+#[expect(dead_code, reason = "leases are not renewed here")]
 mod library;
 mod report;
 mod round;

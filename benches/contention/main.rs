@@ -8,6 +8,7 @@
 
 mod crowd;
 #[path = "../library.rs"]
+#[expect(dead_code, reason = "leases are not renewed here")]
 mod library;
 mod options;
 mod orchestrate;

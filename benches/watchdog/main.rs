@@ -5,9 +5,11 @@
 //! this program is that process.
 
 mod arguments;
+#[path = "../library.rs"]
+#[expect(dead_code, reason = "a lease is acquired and renewed")]
+mod library;
 mod orchestrate;
 mod output;
-mod scripts;
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{AT_ONCE, options::Options, tally::Tally, window::Acquisition};
-use crate::{Failure, output::Output, scripts};
+use crate::{Failure, library, output::Output};
 
 const NAMESPACE: &str = "control";
 const RETENTION_MS: u64 = 604_800_000;
@@ -93,7 +93,7 @@ impl Lease {
         let (name, id) = (Options::name(number), format!("{runtime}:{number}"));
         let key = |what: &str| format!("{NAMESPACE}:{{{name}}}:{what}");
         let until = Instant::now() + shared.ttl;
-        let mut call = scripts::acquire().prepare_invoke();
+        let mut call = library::acquire().prepare_invoke();
         for what in ["lease", "fence", "queue", "waiters"] {
             call.key(key(what));
         }
@@ -130,7 +130,7 @@ impl Lease {
     }
 
     async fn renew(&self, shared: &Shared) -> Result<[i64; 1], RedisError> {
-        let mut call = scripts::renew().key(&self.key);
+        let mut call = library::renew().key(&self.key);
         call.arg(&self.id).arg(self.fence).arg(shared.millis());
         call.invoke_async(&mut shared.connection.clone()).await
     }
