@@ -1,5 +1,5 @@
 use std::{
-    collections::BTreeMap,
+    collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -58,13 +58,15 @@ impl Lasting {
 #[derive(Debug, Default)]
 struct Since {
     number: i64,
-    /// By the second in which they began.
-    seconds: BTreeMap<u64, Second>,
+    /// In order. As a rule the last is the present one: to find it costs one look, and no memory.
+    seconds: VecDeque<Second>,
 }
 
 /// What began within one second, and has not ended.
 #[derive(Debug)]
 struct Second {
+    /// Which second.
+    at: u64,
     /// When the first of them began.
     first: Instant,
     /// Below zero while an end is known before its beginning.
@@ -89,16 +91,25 @@ impl Since {
 
     /// Since when the oldest is going on, to the second.
     fn oldest(&self) -> Option<Instant> {
-        self.seconds.values().find(|second| second.number > 0).map(|second| second.first)
+        self.seconds.iter().find(|second| second.number > 0).map(|second| second.first)
     }
 
     fn change(&mut self, since: Instant, by: i64) -> i64 {
-        let number = since.since_origin().as_secs();
-        let second = self.seconds.entry(number).or_insert(Second { first: since, number: 0 });
+        let at = since.since_origin().as_secs();
+        let place = match self.seconds.back() {
+            Some(last) if last.at == at => self.seconds.len() - 1,
+            _ => {
+                self.seconds.binary_search_by_key(&at, |second| second.at).unwrap_or_else(|place| {
+                    self.seconds.insert(place, Second { at, first: since, number: 0 });
+                    place
+                })
+            }
+        };
+        let second = &mut self.seconds[place];
         second.first = second.first.min(since);
         second.number += by;
         if second.number == 0 {
-            self.seconds.remove(&number);
+            self.seconds.remove(place);
         }
         self.number += by;
         self.number
