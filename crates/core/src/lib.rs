@@ -36,6 +36,6 @@ pub use redis::{
 };
 pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
 pub use types::{
-    AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, LockName, NameError,
-    Namespace, RuntimeId, RuntimeLabel, SettingError, Stamp, StampError, Ttl,
+    AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash, LockName,
+    NameError, NameMap, Namespace, RuntimeId, RuntimeLabel, SettingError, Stamp, StampError, Ttl,
 };

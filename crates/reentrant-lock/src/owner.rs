@@ -1,11 +1,10 @@
 use std::{
-    collections::HashMap,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use leasehold_core::{
-    Instant, LockName, RuntimeId,
+    Instant, LockName, NameMap, RuntimeId,
     lease::{HoldUpdate, Holds, HoldsError, LeaseState, LossReason},
     metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
 };
@@ -49,7 +48,7 @@ pub struct Owner(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     runtime_id: RuntimeId,
-    leases: Mutex<HashMap<LockName, Weak<Held>>>,
+    leases: Mutex<NameMap<Weak<Held>>>,
     gained: Notify,
 }
 
@@ -105,7 +104,7 @@ impl Owner {
         self.0.gained.notified()
     }
 
-    fn leases(&self) -> MutexGuard<'_, HashMap<LockName, Weak<Held>>> {
+    fn leases(&self) -> MutexGuard<'_, NameMap<Weak<Held>>> {
         self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

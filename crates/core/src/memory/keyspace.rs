@@ -1,12 +1,12 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::{row::Row, time::ServerTime};
-use crate::types::LockName;
+use crate::types::{LockName, NameMap};
 
 /// The rows of all names; a row goes when nothing of it is left.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
-    rows: HashMap<LockName, Row>,
+    rows: NameMap<Row>,
     ends: BTreeSet<(ServerTime, LockName)>,
 }
 

@@ -15,7 +15,7 @@ pub use acquisition::{AcquisitionId, AcquisitionIdError, RuntimeId};
 pub use class::Class;
 pub use fence::{FenceToken, FenceTokenError};
 pub use label::RuntimeLabel;
-pub use name::{LockName, NameError};
+pub use name::{KnownHash, LockName, NameError, NameMap};
 pub use namespace::Namespace;
 pub use setting::SettingError;
 pub use stamp::{Stamp, StampError};

@@ -1,4 +1,9 @@
-use std::sync::Arc;
+use std::{
+    cmp::Ordering,
+    collections::HashMap,
+    hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState},
+    sync::{Arc, LazyLock},
+};
 
 use super::{Class, Namespace, text::shown_as_text};
 
@@ -8,8 +13,23 @@ use super::{Class, Namespace, text::shown_as_text};
 /// see an empty tag and scatter the keys of one lock over several slots, see the
 /// [cluster
 /// specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags)) and may not contain NUL. Cloning is cheap.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LockName(Arc<str>);
+#[derive(Clone, PartialEq, Eq)]
+pub struct LockName {
+    // First, because names that differ are told apart by it.
+    hash: u64,
+    text: Arc<str>,
+}
+
+/// A map by the names of locks, which hash a name once and for all.
+pub type NameMap<T> = HashMap<LockName, T, BuildHasherDefault<KnownHash>>;
+
+/// The hash that a [`LockName`] brings along.
+#[derive(Debug, Default)]
+pub struct KnownHash(u64);
+
+/// The key of the hashes of this process: names may come from outside, and are not to collide on
+/// purpose.
+static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl LockName {
     /// The longest name, in bytes.
@@ -30,19 +50,59 @@ impl LockName {
             _ if name.len() > Self::MAX_BYTES => Err(NameError::TooLong { bytes: name.len() }),
             _ if name.starts_with('}') => Err(NameError::BreaksHashTag { name: name.into() }),
             _ if name.contains('\0') => Err(NameError::ContainsNul),
-            _ => Ok(Self(name.into())),
+            _ => Ok(Self { hash: HASHES.hash_one(name), text: name.into() }),
         }
     }
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// One of `shards` parts of a table, by bits of the hash that a [`NameMap`] hardly uses.
+    #[doc(hidden)]
+    pub fn shard(&self, shards: usize) -> usize {
+        usize::try_from(self.hash >> 32).unwrap_or(0) % shards
     }
 }
 
 impl AsRef<str> for LockName {
     fn as_ref(&self) -> &str {
-        &self.0
+        &self.text
+    }
+}
+
+impl Hash for LockName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// By their texts.
+impl Ord for LockName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl PartialOrd for LockName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hasher for KnownHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Not of a name, which writes one number.
+        self.0 = HASHES.hash_one((self.0, bytes));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
     }
 }
 
@@ -107,5 +167,23 @@ mod tests {
         assert_eq!(LockName::new("a\0b"), Err(NameError::ContainsNul));
         assert!(LockName::new("x".repeat(512)).is_ok());
         assert_eq!(LockName::new("a}b{c}").unwrap().as_str(), "a}b{c}");
+    }
+
+    #[test]
+    fn names_are_the_same_and_in_order_by_their_texts() {
+        let name = |text: &str| LockName::new(text).unwrap();
+        assert_eq!(name("a"), name("a"));
+        assert!(name("a") < name("b") && name("a") < name("aa"));
+        let known: NameMap<usize> = (0..1000).map(|n| (name(&n.to_string()), n)).collect();
+        assert!((0..1000).all(|n| known.get(&name(&n.to_string())) == Some(&n)));
+        assert_eq!(known.get(&name("1000")), None);
+    }
+
+    #[test]
+    fn names_are_spread_over_shards() {
+        let names = (0..1600).map(|n| LockName::new(format!("orders/{n}")).unwrap());
+        let mut shards = [0; 16];
+        names.for_each(|name| shards[name.shard(16)] += 1);
+        assert!(shards.iter().all(|names| (50..200).contains(names)), "{shards:?}");
     }
 }

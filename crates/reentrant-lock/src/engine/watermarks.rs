@@ -1,10 +1,9 @@
 use std::{
-    collections::HashMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use leasehold_core::{FenceToken, Instant, LockName, store::Granted};
+use leasehold_core::{FenceToken, Instant, LockName, NameMap, store::Granted};
 
 use super::core::Engine;
 
@@ -18,8 +17,8 @@ pub(crate) struct Watermarks(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
-    recent: HashMap<LockName, FenceToken>,
-    older: HashMap<LockName, FenceToken>,
+    recent: NameMap<FenceToken>,
+    older: NameMap<FenceToken>,
     turned_at: Instant,
 }
 
