@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use leasehold_core::{Ttl, lease::Grant};
 
-use crate::due::Key;
+use crate::slots::Key;
 
 /// How a renewal ended, for a turn that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,14 +12,16 @@ mod lease;
 mod plan;
 mod renewal;
 mod signal;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod watchdog;
 mod watches;
 
-pub use due::{DueQueue, Key};
+pub use due::DueQueue;
 pub use lease::{HeldLease, ReleasedLease, Share};
 pub use plan::{RenewalPlan, Renewing};
 pub use signal::{LeaseEnd, Lost};
+pub use slots::{Key, Slots};
 pub use watchdog::{TurnKeeper, Watchdog};
 pub use watches::{Watch, Watches};

@@ -9,8 +9,8 @@ use leasehold_core::{
 
 use crate::{
     batch::{Attempt, Batch},
-    due::Key,
     lease::HeldLease,
+    slots::Key,
     watches::{Holder, Watch, Watches},
 };
 

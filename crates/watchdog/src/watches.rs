@@ -1,6 +1,9 @@
 use std::{
     hint::black_box,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,9 +17,10 @@ use tokio::sync::Notify;
 
 use crate::{
     batch::{Attempt, Batch, Batches, SpareRoom},
-    due::{DueQueue, Key},
+    due::DueQueue,
     lease::{HeldLease, Share},
     plan::{RenewalPlan, Renewing},
+    slots::Key,
 };
 
 /// The turns that a [`Watchdog`](crate::Watchdog) watches, shared with its task.
@@ -25,6 +29,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Watches {
     state: Mutex<State>,
+    /// Changed under the lock of the state only.
+    stopped: AtomicBool,
     pub(crate) wake: Notify,
     outages: Arc<OutageWatch>,
     entropy: Arc<dyn Entropy>,
@@ -50,7 +56,6 @@ struct State {
     queue: DueQueue<Watched>,
     sleeps_until: Instant,
     renews: fn(bool) -> bool,
-    stopped: bool,
 }
 
 /// A turn, and the lease of it that is held; none while the turn is on offer.
@@ -91,13 +96,10 @@ impl Watches {
         entropy: Arc<dyn Entropy>,
         renews: fn(is_held: bool) -> bool,
     ) -> Arc<Self> {
-        let state = Mutex::new(State {
-            queue: DueQueue::new(),
-            sleeps_until: Instant::default(),
-            renews,
-            stopped: false,
-        });
-        Arc::new(Self { state, wake: Notify::new(), outages, entropy })
+        let state =
+            Mutex::new(State { queue: DueQueue::new(), sleeps_until: Instant::default(), renews });
+        let (stopped, wake) = (AtomicBool::new(false), Notify::new());
+        Arc::new(Self { state, stopped, wake, outages, entropy })
     }
 
     /// What is known of the server's outages.
@@ -123,7 +125,7 @@ impl Watches {
         let lease = HeldLease::new(share, now, &self.outages, metrics);
         let fraction = self.entropy.fraction();
         let mut state = self.state();
-        if state.stopped {
+        if self.have_stopped() {
             return (lease, None);
         }
         let known = watch.filter(|watch| state.queue.get(watch.0).is_some());
@@ -171,12 +173,14 @@ impl Watches {
 
     /// Whether the watchdog's task has ended: no turn is renewed any more.
     pub fn have_stopped(&self) -> bool {
-        self.state().stopped
+        self.stopped.load(Ordering::SeqCst)
     }
 
     /// Tells the task to end.
     pub(crate) fn stop(&self) {
-        self.state().stopped = true;
+        let state = self.state();
+        self.stopped.store(true, Ordering::SeqCst);
+        drop(state);
         self.wake.notify_one();
     }
 
@@ -199,13 +203,14 @@ impl Watches {
 
     /// What is due, and who holds it; `None` when the watchdog is to stop.
     fn due(&self, now: Instant) -> Option<Vec<Due>> {
-        let state = self.state();
-        if state.stopped {
+        let mut state = self.state();
+        if self.have_stopped() {
             return None;
         }
         if state.queue.earliest().is_none_or(|at| at > now) {
             return Some(Vec::new());
         }
+        state.queue.sort();
         state.fetch_ahead(state.queue.due(now + EARLY).map(|(_, key)| key).take(Batch::MAX));
         let (mut room, mut due) = (SpareRoom::default(), Vec::new());
         for (examined, (at, key)) in state.queue.due(now + EARLY).enumerate() {
@@ -277,7 +282,7 @@ impl Watches {
     pub(crate) fn abandon(&self) -> Vec<Arc<Grant>> {
         let abandoned: Vec<Watched> = {
             let mut state = self.state();
-            state.stopped = true;
+            self.stopped.store(true, Ordering::SeqCst);
             state.queue.drain().collect()
         };
         let lose = |watched: Watched| {

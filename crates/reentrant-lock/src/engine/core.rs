@@ -1,6 +1,5 @@
 use std::{
     fmt,
-    hash::RandomState,
     sync::{
         Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +16,6 @@ use leasehold_core::{
 };
 use leasehold_watchdog::{Watchdog, Watches};
 use tokio::{runtime::Handle, sync::Semaphore};
-use tokio_util::sync::CancellationToken;
 
 use crate::{blocked::Ration, cohort::Numbers, seam::Rules, timing::Timing};
 
@@ -72,8 +70,6 @@ pub struct Engine {
     pub(crate) rules: Rules,
     /// Commands that no task waits for: only so many are sent at a time.
     pub(crate) background: Semaphore,
-    /// Cancelled when the runtime gives no new leases.
-    pub(crate) closed: CancellationToken,
     /// The waits that were reported.
     pub(crate) reports: Mutex<Ration>,
     /// The calls that may wait for their own process, and were warned of.
@@ -81,8 +77,9 @@ pub struct Engine {
     /// The runs that succeeded without a confirmation, and were warned of.
     pub(crate) unconfirmed: Mutex<Ration>,
     pub(super) shards: Vec<Shard>,
-    pub(super) hasher: RandomState,
     pub(super) agenda: Arc<Agenda>,
+    /// The runtime gives no new leases.
+    pub(super) refuses: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) drain: Drain,
     pub(super) me: Weak<Self>,
@@ -127,13 +124,12 @@ impl Engine {
             numbers: Numbers::new(runtime_id),
             rules,
             background: Semaphore::new(Self::BACKGROUND),
-            closed: CancellationToken::new(),
             reports: Mutex::default(),
             suspects: Mutex::default(),
             unconfirmed: Mutex::default(),
             shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
             agenda: Arc::default(),
+            refuses: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             drain: Drain::default(),
             me: Weak::clone(me),
@@ -200,6 +196,11 @@ impl Engine {
     /// Whether the tasks of this runtime have ended: no lease is renewed, and no place is kept.
     pub(crate) fn has_stopped(&self) -> bool {
         self.watches.have_stopped() || self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether the runtime was told to give no new leases.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::SeqCst)
     }
 
     /// What is known of the server's outages.

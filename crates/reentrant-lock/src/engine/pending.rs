@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{Clock, Instant, LockName, Sleep, StoreError};
-use leasehold_watchdog::HeldLease;
+use leasehold_watchdog::{HeldLease, Key, Slots};
 use tokio::{select, sync::Notify};
 
 use crate::{
@@ -30,8 +30,7 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Default)]
 struct Jobs {
-    last: u64,
-    pending: BTreeMap<u64, Entry>,
+    pending: Slots<Entry>,
     /// How many of them count against the limit.
     limited: usize,
     /// The locks of releases that failed, from a shutdown on.
@@ -51,35 +50,32 @@ impl Pending {
     const MAX: usize = 64 * 1024;
 
     /// Counts a job as pending; `None` when there are too many.
-    pub(super) fn add(&self, closed: Option<LockName>, is_limited: bool) -> Option<u64> {
+    pub(super) fn add(&self, closed: Option<LockName>, is_limited: bool) -> Option<Key> {
         let mut jobs = self.lock();
         if is_limited && jobs.limited >= Self::MAX {
             jobs.failed(closed);
             return None;
         }
         jobs.limited += usize::from(is_limited);
-        jobs.last += 1;
-        let number = jobs.last;
-        jobs.pending.insert(number, Entry { closed, is_limited, failure: None });
-        Some(number)
+        Some(jobs.pending.insert(Entry { closed, is_limited, failure: None }))
     }
 
     /// An attempt has failed, for a reason that the waiting task may ask for.
-    pub(super) fn attempt_failed(&self, number: u64, error: &StoreError) {
-        if let Some(entry) = self.lock().pending.get_mut(&number) {
+    pub(super) fn attempt_failed(&self, key: Key, error: &StoreError) {
+        if let Some(entry) = self.lock().pending.get_mut(key) {
             entry.failure = Some(error.clone());
         }
     }
 
     /// Why the last attempt failed, if one did.
-    pub(super) fn failure(&self, number: u64) -> Option<StoreError> {
-        self.lock().pending.get(&number)?.failure.clone()
+    pub(super) fn failure(&self, key: Key) -> Option<StoreError> {
+        self.lock().pending.get(key)?.failure.clone()
     }
 
     /// A job is done, or given up.
-    pub(super) fn done(&self, number: u64, outcome: Outcome) {
+    pub(super) fn done(&self, key: Key, outcome: Outcome) {
         let mut jobs = self.lock();
-        let Some(entry) = jobs.pending.remove(&number) else { return };
+        let Some(entry) = jobs.pending.remove(key) else { return };
         jobs.limited -= usize::from(entry.is_limited);
         if outcome == Outcome::Unconfirmed {
             jobs.failed(entry.closed);
@@ -121,7 +117,7 @@ impl Pending {
         if !jobs.pending.is_empty() && !is_over {
             return None;
         }
-        let pending = jobs.pending.values().filter_map(|entry| entry.closed.as_ref());
+        let pending = jobs.pending.iter().filter_map(|entry| entry.closed.as_ref());
         let failed = jobs.failed.iter().flatten();
         let closed: BTreeSet<_> = pending.chain(failed).cloned().collect();
         Some(closed.into_iter().collect())
@@ -150,7 +146,7 @@ impl Jobs {
 #[must_use = "dropped at once, it goes on in the runtime"]
 pub(crate) struct Cleanup {
     engine: Arc<Engine>,
-    number: u64,
+    key: Key,
     /// The lease whose turn ends with it, and whose holder waits for the answer.
     attended: Option<Arc<HeldLease>>,
     work: Option<Work>,
@@ -166,9 +162,9 @@ impl Cleanup {
         attended: Option<Arc<HeldLease>>,
     ) -> Option<Self> {
         let sending = Sending::new(engine, job)?;
-        let number = sending.number;
+        let key = sending.key;
         let (engine, work) = (Arc::clone(engine), Some(Box::pin(sending.run()) as Work));
-        Some(Self { engine, number, attended, work })
+        Some(Self { engine, key, attended, work })
     }
 
     /// Waits until the job is done, and until `until` at most; then the job goes on in the runtime.
@@ -197,7 +193,7 @@ impl Cleanup {
                 return Poll::Ready(result);
             }
             let pending = &self.engine.pending;
-            if is_enough && let Some(failure) = pending.failure(self.number) {
+            if is_enough && let Some(failure) = pending.failure(self.key) {
                 return Poll::Ready(Err(failure));
             }
             // The first attempt has a deadline of its own: as a rule no timer is needed.
@@ -209,7 +205,7 @@ impl Cleanup {
             if timer.as_mut().poll(cx).is_pending() && clock.now() < until {
                 return Poll::Pending;
             }
-            Poll::Ready(Err(pending.failure(self.number).unwrap_or_else(unheard)))
+            Poll::Ready(Err(pending.failure(self.key).unwrap_or_else(unheard)))
         })
     }
 }
@@ -237,6 +233,6 @@ impl Drop for Cleanup {
 
 impl fmt::Debug for Cleanup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cleanup").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Cleanup").field("key", &self.key).finish_non_exhaustive()
     }
 }

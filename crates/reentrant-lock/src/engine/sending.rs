@@ -11,7 +11,7 @@ use leasehold_core::{
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
 };
-use leasehold_watchdog::HeldLease;
+use leasehold_watchdog::{HeldLease, Key};
 use tokio::{select, sync::SemaphorePermit};
 
 use crate::{
@@ -79,7 +79,7 @@ impl Job {
 pub(super) struct Sending {
     engine: Arc<Engine>,
     job: Job,
-    pub(super) number: u64,
+    pub(super) key: Key,
     outcome: Outcome,
 }
 
@@ -148,11 +148,11 @@ impl Sending {
             Command::Release { .. } => Some(job.name.clone()),
             Command::Withdraw | Command::Hold { .. } => None,
         };
-        let Some(number) = engine.pending.add(closed, job.turn().is_none()) else {
+        let Some(key) = engine.pending.add(closed, job.turn().is_none()) else {
             job.count(Outcome::Unconfirmed);
             return None;
         };
-        Some(Self { engine: Arc::clone(engine), job, number, outcome: Outcome::Unconfirmed })
+        Some(Self { engine: Arc::clone(engine), job, key, outcome: Outcome::Unconfirmed })
     }
 
     /// Sends until the job is done.
@@ -265,7 +265,7 @@ impl Sending {
     fn on_reply(&self, answer: Answer<ReleaseAnswer>) -> bool {
         if let Err(error) = &answer.result {
             self.engine.metrics.store().error(error.kind());
-            self.engine.pending.attempt_failed(self.number, error);
+            self.engine.pending.attempt_failed(self.key, error);
         }
         let is_answered =
             answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);
@@ -413,6 +413,6 @@ impl Drop for Sending {
         }
         self.job.count(self.outcome);
         // Last: what follows from the end is pending by now.
-        self.engine.pending.done(self.number, self.outcome);
+        self.engine.pending.done(self.key, self.outcome);
     }
 }

@@ -77,7 +77,7 @@ impl Engine {
     /// Gives no new leases: calls that wait end, and an acquire on its way
     /// gets nothing. Held leases go on.
     fn refuse(&self) {
-        self.closed.cancel();
+        self.refuses.store(true, Ordering::SeqCst);
         self.pending.remember_failures();
         self.close();
     }

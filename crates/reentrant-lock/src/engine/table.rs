@@ -1,10 +1,6 @@
-use std::{
-    collections::HashMap,
-    hash::BuildHasher,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering};
 
-use leasehold_core::{Instant, LockName, lease::LossReason, metric::ClassMetrics};
+use leasehold_core::{Instant, LockName, NameMap, lease::LossReason, metric::ClassMetrics};
 use leasehold_watchdog::{DueQueue, HeldLease, Key, Watch};
 use tokio::sync::Notify;
 
@@ -19,7 +15,7 @@ use super::core::Engine;
 /// idle.
 pub(super) type Shard = Mutex<Cohorts>;
 
-type Cohorts = HashMap<LockName, Box<Member>>;
+type Cohorts = NameMap<Box<Member>>;
 
 /// A cohort, and what is kept beside it.
 #[derive(Debug)]
@@ -183,8 +179,7 @@ impl Engine {
     }
 
     fn shard(&self, name: &LockName) -> MutexGuard<'_, Cohorts> {
-        let hash = usize::try_from(self.hasher.hash_one(name) % Self::SHARDS as u64).unwrap_or(0);
-        self.shards[hash].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[name.shard(Self::SHARDS)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -258,6 +253,7 @@ impl Agenda {
         if state.names.earliest().is_none_or(|at| at > now) {
             return Some(Vec::new());
         }
+        state.names.sort();
         let keys: Vec<Key> = state.names.due(until).map(|(_, key)| key).collect();
         let take = |key| state.names.remove(key).map(|name| (key, name));
         Some(keys.into_iter().filter_map(take).collect())

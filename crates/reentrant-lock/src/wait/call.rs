@@ -94,7 +94,7 @@ impl Wait {
                 if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
                     return Err(Box::pin(self.too_late(started)).await);
                 }
-                let closed = self.engine.has_stopped() || self.engine.closed.is_cancelled();
+                let closed = self.engine.has_stopped() || self.engine.refuses();
                 // Made before the look, so that a lease gained meanwhile is not missed.
                 let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
                 let mut held = self.held();
@@ -175,7 +175,7 @@ impl Wait {
 
     /// The runtime gives no new leases.
     fn closed(&self) -> AcquireError {
-        if self.engine.closed.is_cancelled() {
+        if self.engine.refuses() {
             return self.shut_down();
         }
         runtime_stopped().for_lock(&self.name).into()
@@ -201,7 +201,7 @@ impl Wait {
         }
         let guard = Guard::new(held);
         // After the lease is watched: a shutdown from now on finds it there.
-        if engine.closed.is_cancelled() {
+        if engine.refuses() {
             return Err(self.shut_down());
         }
         Ok(guard)
