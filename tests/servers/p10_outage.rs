@@ -131,6 +131,62 @@ async fn the_shortest_waits_say_that_the_server_is_away() {
     }
 }
 
+/// The lock is taken, and the server falls silent while a task waits for it: the last word about
+/// the lock is from before the outage.
+#[tokio::test]
+async fn a_queued_wait_says_that_its_server_has_fallen_silent() {
+    const WAIT: Duration = Duration::from_secs(2);
+    let stops = [30, 300, 600, 1_000, 1_700].map(Duration::from_millis);
+    let mut all = tokio::task::JoinSet::new();
+    for (fate, stops) in Fate::ALL.into_iter().flat_map(|fate| stops.map(|stops| (fate, stops))) {
+        all.spawn(async move {
+            let server = RedisServer::builder().tcp().start();
+            let [locks, others] = [(); 2].map(|()| connect(&server, LockRuntime::builder()));
+            let (locks, others) = (locks.await, others.await);
+            let held = others.lock("orders/42").expect("a name").acquire().await.expect("a lease");
+            let lock = locks.lock("orders/42").expect("a name");
+            let waiting = tokio::spawn(lock.acquire().wait(WAIT).into_future());
+            sleep(stops).await;
+            fate.strike(&server);
+            let waited = wait::soon("the end of a wait", waiting).await.expect("a task");
+            let outage = unavailable(waited);
+            assert!(outage.waited >= WAIT, "{fate:?}, {stops:?}: {outage}");
+            fate.mend(&server);
+            drop(held);
+        });
+    }
+    while let Some(ended) = all.join_next().await {
+        ended.expect("told as an outage");
+    }
+}
+
+/// A server that is full, or was made a replica, answers each command with an error: that does not
+/// say that others hold the lock.
+#[tokio::test]
+async fn a_free_lock_on_a_server_that_refuses_writes_is_not_told_as_taken() {
+    let full: [&[&str]; 2] =
+        [&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]];
+    let demoted: [&[&str]; 2] = [&["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"]];
+    for ([refuse, mend], word) in [(full, "maxmemory"), (demoted, "replica")] {
+        let server = RedisServer::builder().tcp().start();
+        let locks = connect(&server, LockRuntime::builder()).await;
+        let lock = locks.lock("orders/42").expect("a name");
+        lock.acquire().await.expect("a lease").release().await.expect("held to the end");
+        server.command(refuse);
+        for wait in [10, 300, 1_500].map(Duration::from_millis) {
+            let waited = wait::soon("the end of a wait", lock.acquire().wait(wait)).await;
+            let refused = unavailable(waited);
+            let text = refused.to_string();
+            assert!(text.contains(word) && text.contains("orders/42"), "{text}");
+        }
+        let refused = unavailable(wait::soon("the end of a try", lock.try_acquire()).await);
+        assert!(refused.to_string().contains(word), "{refused}");
+        server.command(mend);
+        let again = wait::soon("a lease", lock.acquire()).await.expect("the server writes again");
+        again.release().await.expect("held to the end");
+    }
+}
+
 /// The control: the same wait on a lock that somebody holds on a server that answers.
 #[tokio::test]
 async fn a_taken_lock_is_told_as_a_taken_lock() {

@@ -229,9 +229,8 @@ impl Acquire {
     /// # Errors
     ///
     /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. A
-    /// command that could not be sent, or was not answered within its command timeout, is
-    /// [`AcquireError::Unavailable`], and its effect is withdrawn. A command that the server
-    /// refused is [`AcquireError::Store`].
+    /// command that could not be sent, was refused, or was not answered within its command timeout,
+    /// is [`AcquireError::Unavailable`], and its effect is withdrawn.
     ///
     /// # Cancel safety
     ///
@@ -290,9 +289,11 @@ impl IntoFuture for Acquire {
     ///
     /// # Errors
     ///
-    /// - [`AcquireError::Timeout`] when the wait was over before the lock was free.
-    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience, or
-    ///   for the whole of a wait that was shorter.
+    /// - [`AcquireError::Timeout`] when the wait was over, and the last word about the lock was that
+    ///   it is taken.
+    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; and
+    ///   at the end of the wait, when the last command for the lock failed, was refused, or was not
+    ///   answered.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
     /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
     /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.

@@ -152,7 +152,9 @@ async fn a_caller_beside_one_that_never_gets_there_gives_up() {
     match &told[1] {
         // The first gave up in time for the second to begin, or it did not.
         Ok(leasehold::once::Begun::First(_)) => {}
-        Err(AcquireError::Store(error)) => assert!(error.to_string().contains("nothing was begun")),
+        Err(AcquireError::Unavailable(outage)) => {
+            assert!(outage.to_string().contains("nothing was begun"), "{outage}");
+        }
         other => panic!("{other:?}"),
     }
 }

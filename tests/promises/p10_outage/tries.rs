@@ -71,16 +71,34 @@ async fn a_try_behind_one_that_waits_for_a_dead_server_says_so() {
     drop((waiting, held));
 }
 
+/// A server that is full, or loads its data, does not say that others hold the lock; nor does it to
+/// those behind a task that it refuses.
 #[tokio::test]
-async fn a_try_that_is_refused_is_no_outage() {
+async fn a_try_that_is_refused_is_not_told_that_the_lock_is_taken() {
     let world = World::new();
     let locks = world.runtime(1);
-    world.store.inject(Rule::new(Fault::Fail(refusal())).on(CommandKind::Acquire).always());
-    let outcome = lock(&locks).try_acquire().await;
-    let Err(AcquireError::Store(error)) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(error.lock().unwrap().as_str(), World::NAME);
-    let outcome = lock(&locks).acquire().wait(millis(0)).await;
-    assert!(matches!(outcome, Err(AcquireError::Store(_))), "{outcome:?}");
+    let faults = || {
+        for kind in [CommandKind::Acquire, CommandKind::Heartbeat] {
+            world.store.inject(Rule::new(Fault::Fail(refusal())).on(kind).always());
+        }
+    };
+    faults();
+    let refused = |outcome| {
+        let refused = unavailable(outcome);
+        assert_eq!(refused.error.what(), refusal().what());
+        assert!(refused.answers_others, "{refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains("the server answers, and "), "{text}");
+    };
+    let tries =
+        || async { lock(&locks).try_acquire().await.map(|guard| guard.expect("nobody holds it")) };
+    refused(tries().await);
+    refused(lock(&locks).acquire().wait(millis(0)).await);
+    let waiting = Waiting::on(lock(&locks).acquire().wait(secs(2)));
+    world.pass(secs(1)).await;
+    refused(tries().await);
+    refused(lock(&locks).acquire().wait(millis(0)).await);
+    drop(waiting);
 }
 
 /// What to do next fits a call that does not wait.

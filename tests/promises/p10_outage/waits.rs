@@ -60,25 +60,35 @@ async fn a_taken_lock_on_a_server_that_answers_is_never_an_outage() {
         for waiting in waiting {
             let error = waiting.outcome().await.unwrap_err();
             let AcquireError::Timeout(timeout) = &error else { panic!("{error}") };
-            assert!(timeout.last_error.is_none() && timeout.holder.is_some(), "{error}");
+            assert!(timeout.holder.is_some(), "{error}");
         }
         held.release().await.unwrap();
     }
 }
 
+/// A refusal may end, so a wait goes on; but it does not say that others hold the lock.
 #[tokio::test]
-async fn a_server_that_refuses_is_no_outage() {
+async fn a_wait_that_the_server_refuses_goes_on_and_ends_as_unavailable() {
     let world = World::new();
     let locks = world.runtime(1);
     world.store.inject(Rule::new(Fault::Fail(refusal())).always());
-    let waiting = Waiting::on(lock(&locks).acquire());
+    let waiting = [0, 1].map(|_| Waiting::on(lock(&locks).acquire()));
     world.pass(just_before(secs(30))).await;
-    assert!(!waiting.is_over());
+    assert!(waiting.iter().all(|waiting| !waiting.is_over()));
     world.pass(millis(1)).await;
-    let error = waiting.outcome().await.unwrap_err();
-    let AcquireError::Timeout(timeout) = &error else { panic!("{error}") };
-    assert_eq!(timeout.last_error.as_ref().unwrap().what(), refusal().what());
-    // So is one that does not answer this lock's commands alone.
+    for waiting in waiting {
+        let refused = outage(waiting).await;
+        assert_eq!(refused.error.what(), refusal().what());
+        assert!(refused.answers_others && refused.failed > 1, "{refused:?}");
+        assert!(refused.silent_for > secs(29), "since when it refuses: {refused:?}");
+        let text = refused.to_string();
+        for words in
+            ["the server answers, and ", " commands for this lock failed in", "wait for it"]
+        {
+            assert!(text.contains(words), "{words:?}: {text}");
+        }
+    }
+    // So does one whose commands alone are not answered.
     world.store.heal();
     let other = locks.lock("other").unwrap();
     let name = lock(&locks).name().clone();
@@ -88,9 +98,53 @@ async fn a_server_that_refuses_is_no_outage() {
         other.acquire().await.unwrap().release().await.unwrap();
         world.pass(secs(1)).await;
     }
-    let error = waiting.outcome().await.unwrap_err();
-    let AcquireError::Timeout(timeout) = &error else { panic!("{error}") };
-    assert!(timeout.last_error.is_some(), "{error}");
+    let lost = outage(waiting).await;
+    assert!(lost.answers_others && lost.failed > 1, "{lost:?}");
+    assert!(lost.to_string().contains("while others of this process were"), "{lost}");
+}
+
+/// The server said that the lock is taken, and says nothing more: that was before the outage.
+#[tokio::test]
+async fn a_queued_wait_whose_server_falls_silent_says_so() {
+    for fault in silences() {
+        for stops in [1, 30, 300, 600, 1_000, 1_300, 1_700, 1_990] {
+            let world = World::new();
+            let (locks, others) = (world.runtime(1), world.another_line().runtime(2));
+            let held = lock(&others).acquire().ttl(secs(90)).await.unwrap();
+            let waiting = [0, 1].map(|_| Waiting::on(lock(&locks).acquire().wait(secs(2))));
+            world.pass(millis(stops)).await;
+            world.store.inject(Rule::new(fault.clone()).always());
+            world.pass(millis(2_250 - stops)).await;
+            for waiting in waiting {
+                outage(waiting).await;
+            }
+            assert!(held.is_held());
+        }
+    }
+}
+
+/// A server with long round trips is slow, and the lock is taken.
+#[tokio::test]
+async fn a_slow_server_is_no_silent_one() {
+    for round_trip in [100, 400].map(millis) {
+        let world = World::new();
+        let (locks, others) = (world.runtime(1), world.another_line().runtime(2));
+        let _held = lock(&others).acquire().ttl(secs(90)).await.unwrap();
+        for kind in [
+            CommandKind::Acquire,
+            CommandKind::Heartbeat,
+            CommandKind::Withdraw,
+            CommandKind::Inspect,
+        ] {
+            world.slow_down(kind, round_trip);
+        }
+        for wait in [1_100, 2_000, 3_000].map(millis) {
+            let waiting = Waiting::on(lock(&locks).acquire().wait(wait));
+            world.pass(wait + millis(250)).await;
+            let error = waiting.outcome().await.unwrap_err();
+            assert!(matches!(error, AcquireError::Timeout(_)), "{round_trip:?}, {wait:?}: {error}");
+        }
+    }
 }
 
 /// The server is away for less than the patience, and those who wait keep their order.
@@ -256,7 +310,6 @@ async fn a_lock_that_a_task_of_this_process_holds_is_taken_also_in_an_outage() {
             let AcquireError::Timeout(timeout) = &error else { panic!("{fault:?}: {error}") };
             let holder = timeout.holder.as_ref().expect("it is known here");
             assert!(holder.this_runtime && holder.fence == held.fence(), "{error}");
-            assert!(timeout.last_error.is_none(), "{error}");
         }
         assert!(held.is_held(), "it is believed all the while");
     }

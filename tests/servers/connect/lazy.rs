@@ -2,7 +2,7 @@
 
 use leasehold::{
     LockRuntime,
-    error::{AcquireError, StoreErrorKind, WaitTimeout},
+    error::{AcquireError, StoreErrorKind},
     redis::client::Client,
 };
 use leasehold_testkit::{Patience, RedisServer};
@@ -15,10 +15,6 @@ fn kind_of(error: &AcquireError) -> Option<StoreErrorKind> {
     match error {
         AcquireError::Store(error) => Some(error.kind()),
         AcquireError::Unavailable(outage) => Some(outage.error.kind()),
-        AcquireError::Timeout(timeout) => {
-            let WaitTimeout { last_error, .. } = &**timeout;
-            last_error.as_ref().map(leasehold::error::StoreError::kind)
-        }
         _ => None,
     }
 }

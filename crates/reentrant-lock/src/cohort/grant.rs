@@ -60,7 +60,9 @@ impl Cohort {
                 place.on_not_yet(env, answer.sent_at, position);
             }
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Withdrawn) => self.ask_anew(env),
-            Err(error) if error.kind().is_transient() => place.on_failure(env, error),
+            Err(error) if error.kind().is_transient() => {
+                place.on_failure(env, answer.sent_at, error);
+            }
             Err(error) => {
                 // A command before this one may have queued it: it is not left to lapse.
                 effects.withdraw.push((id, place.ttl));
@@ -155,7 +157,7 @@ impl Cohort {
             }
             // That ends the grant, not the acquisition, which keeps its place: it asks again.
             Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {}
-            Err(error) => place.on_failure(env, error),
+            Err(error) => place.on_failure(env, answer.sent_at, error),
         }
         effects
     }

@@ -344,7 +344,7 @@ impl Cohort {
             Err(error) => {
                 let mut place = place();
                 place.unanswered.lose(error.kind() == StoreErrorKind::Indeterminate);
-                place.on_failure(env, error);
+                place.on_failure(env, answer.sent_at, error);
                 self.phase = Phase::Place(place);
                 Progress::Waits
             }

@@ -13,7 +13,7 @@ mod tests;
 mod timer;
 
 pub(crate) use join::{Lead, Progress, Taken};
-pub(crate) use place::Beat;
+pub(crate) use place::{Beat, Failing};
 pub(crate) use queue::Ticket;
 pub(crate) use release::{AfterLease, NextTurn};
 pub(crate) use state::{Cohort, Effects, Env, NextPlace, Numbers, Outgoing, TurnId, TurnRelease};

@@ -9,6 +9,7 @@ use leasehold_core::{
 use super::{
     phase::{Asking, Unanswered},
     state::Env,
+    unheard,
 };
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
@@ -26,8 +27,10 @@ pub(crate) struct Place {
     /// A grant that is being confirmed before a task believes in it.
     pub(super) confirming: Option<Grant>,
     pub(super) ahead: Option<u64>,
-    failures: u32,
-    pub(super) last_error: Option<StoreError>,
+    /// The commands that failed since the last answer.
+    failing: Option<Failing>,
+    /// How long the last answer took.
+    pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
 }
@@ -47,8 +50,8 @@ impl Place {
             early_at: env.now,
             confirming: None,
             ahead: None,
-            failures: 0,
-            last_error: None,
+            failing: None,
+            round_trip: Duration::ZERO,
             asks_soon: None,
         }
     }
@@ -99,9 +102,11 @@ impl Place {
         self.ask_at(self.next_at);
     }
 
-    /// Whether no command about this place was answered so far.
-    pub(super) fn is_unheard(&self) -> bool {
-        self.ahead.is_none()
+    /// Why it is not known whether others hold the lock, for a call that began at `started`: the
+    /// last command about this place failed, or none was answered so far.
+    pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
+        let unheard = || self.ahead.is_none().then(|| Failing::unheard(started));
+        self.failing.clone().or_else(unheard)
     }
 
     /// Sends the next heartbeat.
@@ -120,8 +125,8 @@ impl Place {
     /// A command that was sent at `sent_at` was answered "not yet".
     pub(super) fn on_not_yet(&mut self, env: &Env<'_>, sent_at: Instant, position: Position) {
         self.ahead = Some(position.ahead);
-        self.failures = 0;
-        self.last_error = None;
+        self.failing = None;
+        self.round_trip = env.now.saturating_since(sent_at);
         // When the present lease runs out it is worth asking again.
         let over = env.now + position.remaining + A_TICK;
         let last_sent = self.sent.back().map_or(sent_at, |(_, at)| sent_at.max(*at));
@@ -139,14 +144,15 @@ impl Place {
         self.early_at = self.next_at.min(at - env.claim_window(self.ttl) / 16);
     }
 
-    /// A command failed in a way that waiting may mend.
-    pub(super) fn on_failure(&mut self, env: &Env<'_>, error: StoreError) {
+    /// A command that was sent at `sent_at` failed in a way that waiting may mend.
+    pub(super) fn on_failure(&mut self, env: &Env<'_>, sent_at: Instant, error: StoreError) {
+        let (since, failed) =
+            self.failing.as_ref().map_or((sent_at, 0), |failing| (failing.since, failing.failed));
         // Never later than without the failure: it may be that of an older heartbeat.
-        let retry = env.retry(self.failures, self.ttl);
+        let retry = env.retry(failed, self.ttl);
         let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.ttl));
         self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
-        self.failures += 1;
-        self.last_error = Some(error);
+        self.failing = Some(Failing { since, failed: failed.saturating_add(1), error });
     }
 
     /// When a heartbeat was sent; `None` for one that is forgotten, or none of this place.
@@ -159,6 +165,24 @@ impl Place {
             self.sent.pop_front();
         }
         self.sent.push_back((number, at));
+    }
+}
+
+/// Commands about a lock that were not answered, or refused: whether others hold it is unknown.
+#[derive(Debug, Clone)]
+pub(crate) struct Failing {
+    /// When the first of them was sent.
+    pub(crate) since: Instant,
+    /// How many have failed one after the other; zero when none was answered so far.
+    pub(crate) failed: u32,
+    /// Why the last of them failed.
+    pub(crate) error: StoreError,
+}
+
+impl Failing {
+    /// Nothing was answered since `since`.
+    pub(super) fn unheard(since: Instant) -> Self {
+        Self { since, failed: 0, error: unheard() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, StoreError, Ttl, backoff,
+    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, Ttl, backoff,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, ReleaseVia},
     store::Heartbeat,
@@ -19,9 +19,8 @@ use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
 
 use super::{
     phase::Phase,
-    place::Beat,
+    place::{Beat, Failing},
     queue::{Discarded, LocalQueue, Ticket},
-    unheard,
 };
 
 /// The tasks of one runtime that want one name, and what the runtime has of it in Redis.
@@ -168,15 +167,22 @@ impl Cohort {
         matches!(&self.phase, Phase::Place(place) if place.ahead.is_some())
     }
 
-    /// Why the runtime could not ask: the last command failed, or none was answered.
-    pub(crate) fn last_error(&self) -> Option<StoreError> {
+    /// Why it is not known whether others hold the lock, for a call that began at `started`: the
+    /// last command about it failed, or none was answered.
+    pub(crate) fn failing(&self, started: Instant) -> Option<Failing> {
         match &self.phase {
-            Phase::Place(place) => {
-                place.last_error.clone().or_else(|| place.is_unheard().then(unheard))
-            }
-            Phase::Asking(_) => Some(unheard()),
-            Phase::Releasing(releasing) => releasing.is_repeated.then(unheard),
+            Phase::Place(place) => place.failing(started),
+            Phase::Asking(_) => Some(Failing::unheard(started)),
+            Phase::Releasing(releasing) => releasing.is_repeated.then(|| Failing::unheard(started)),
             Phase::Turn(_) | Phase::Idle => None,
+        }
+    }
+
+    /// How long the server took for its last answer about the lock, as far as is known.
+    pub(crate) fn round_trip(&self) -> Duration {
+        match &self.phase {
+            Phase::Place(place) => place.round_trip,
+            _ => Duration::ZERO,
         }
     }
 }

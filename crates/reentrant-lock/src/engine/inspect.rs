@@ -33,18 +33,20 @@ impl Engine {
         self.counted(self.store.inspect(name, deadline).await)
     }
 
-    /// Who holds a lock, if the server answers within `patience`.
+    /// Who holds a lock; `None` when the server does not answer within `patience`.
     pub(crate) async fn holder_on_server(
         &self,
         name: &LockName,
         patience: Duration,
-    ) -> Option<HolderInfo> {
+    ) -> Option<Result<Option<HolderInfo>, StoreError>> {
         let now = self.clock.now();
         select! {
             biased;
             // With the time of any command: a server that takes longer than the patience is slow,
             // and has not failed.
-            seen = self.inspect_until(name, now + self.timing.command_timeout) => self.seen(seen.ok()?),
+            seen = self.inspect_until(name, now + self.timing.command_timeout) => {
+                Some(seen.map(|inspection| self.seen(inspection)))
+            }
             () = self.clock.sleep_until(now + patience) => None,
         }
     }

@@ -6,16 +6,16 @@ use super::{LeaseLost, OptionsError, Unavailable, WaitTimeout};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// The wait was over before the lock was free: another has it.
+    /// The wait was over before the lock was free: others hold it.
     #[error(transparent)]
     Timeout(Box<WaitTimeout>),
-    /// The server did not answer: an outage, and not a taken lock.
+    /// The server did not answer, or refused: an outage or a full server, and not a taken lock.
     #[error(transparent)]
     Unavailable(Box<Unavailable>),
     /// The owner held the lock already, and lost it: nested code must not go on.
     #[error("{0}; stop, drop the guards of its owner, and acquire anew")]
     Lost(LeaseLost),
-    /// The store failed in a way that waiting does not mend, or refused a call that does not wait.
+    /// The store failed in a way that waiting does not mend, as for a missing right.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An option is out of range.

@@ -41,28 +41,30 @@ fn acquire_errors() -> Vec<AcquireError> {
         kept: false,
         this_runtime: false,
     };
-    let timeout = |holder, last_error, self_wait| {
+    let timeout = |holder, self_wait| {
         let position = Some(QueuePosition { runtimes: Some(1), tasks: 0 });
         let lock = lock.clone();
-        let timeout = WaitTimeout { lock, waited, position, holder, last_error, self_wait };
+        let timeout = WaitTimeout { lock, waited, position, holder, self_wait };
         AcquireError::Timeout(Box::new(timeout))
     };
-    let unavailable = |failed, answers_others| {
-        let (lock, error, silent_for) = (lock.clone(), cause(), waited);
+    let unavailable = |failed, answers_others, error| {
+        let (lock, silent_for) = (lock.clone(), waited);
         let outage = Unavailable { lock, waited, silent_for, answers_others, failed, error };
         AcquireError::Unavailable(Box::new(outage))
     };
     let kept = HolderInfo { kept: true, ..holder.clone() };
     let here = HolderInfo { this_runtime: true, ..holder.clone() };
     vec![
-        timeout(None, None, None),
-        timeout(None, Some(cause()), None),
-        timeout(Some(holder), None, None),
-        timeout(Some(kept), None, None),
-        timeout(Some(here), None, Some(SelfWait::WithoutOwner)),
-        unavailable(0, false),
-        unavailable(9, false),
-        unavailable(1, true),
+        timeout(None, None),
+        timeout(Some(holder), None),
+        timeout(Some(kept), None),
+        timeout(Some(here), Some(SelfWait::WithoutOwner)),
+        unavailable(0, false, cause()),
+        unavailable(9, false, cause()),
+        unavailable(1, true, cause()),
+        unavailable(9, true, cause()),
+        unavailable(1, true, cause().as_answer()),
+        unavailable(9, true, cause().as_answer()),
         AcquireError::Lost(lost()),
         AcquireError::Store(cause().for_lock(&lock)),
         AcquireError::Options { lock: lock.clone(), option: OptionsError::MaxHold },

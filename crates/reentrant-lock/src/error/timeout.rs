@@ -1,11 +1,14 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName, StoreError};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName};
 use leasehold_watchdog::HeldLease;
 
 use super::SelfWait;
 
-/// A wait that ended before the lock was free.
+/// A wait that ended before the lock was free: the last word about the lock was that it is taken.
+///
+/// The server said so, and no later command of the wait has failed; or a task of this process holds
+/// it. Otherwise the wait ends as [`Unavailable`](super::Unavailable).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WaitTimeout {
@@ -17,11 +20,6 @@ pub struct WaitTimeout {
     pub position: Option<QueuePosition>,
     /// Who holds the lock, if that could be found out.
     pub holder: Option<HolderInfo>,
-    /// Why the lock could not be asked for last, if the server answers: it refused, as one that is
-    /// loading its data or out of memory does, or only the command for this lock failed. `None`
-    /// when the lock was simply taken. A server that answers nothing is no timeout, but
-    /// [`Unavailable`](super::Unavailable).
-    pub last_error: Option<StoreError>,
     /// How the call may have waited for its own process, if something speaks for it.
     pub self_wait: Option<SelfWait>,
 }
@@ -29,9 +27,6 @@ pub struct WaitTimeout {
 impl fmt::Display for WaitTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (lock, waited) = (&self.lock, whole_millis(self.waited));
-        if let Some(error) = &self.last_error {
-            return write!(f, "could not ask for lock {lock:?} within {waited:?}: {error}");
-        }
         write!(f, "lock {lock:?}: not free within {waited:?}")?;
         if let Some(position) = &self.position {
             write!(f, " ({position})")?;

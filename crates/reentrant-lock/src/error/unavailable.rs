@@ -4,8 +4,8 @@ use leasehold_core::{LockName, StoreError};
 
 use super::timeout::whole_millis;
 
-/// A server that did not answer for as long as a call puts up with: an outage, and not a taken
-/// lock.
+/// The server did not answer, or refused: an outage, or a server that is full, loads its data or
+/// was made a replica; and not a taken lock.
 ///
 /// Whether the lock is free is unknown. The call left nothing behind but, at worst, a place or a
 /// lease that is withdrawn or expires by itself.
@@ -16,12 +16,14 @@ pub struct Unavailable {
     pub lock: LockName,
     /// How long the call tried.
     pub waited: Duration,
-    /// For how long no command of this runtime has been answered, for whatever lock. It may have
-    /// begun before the call.
+    /// For how long no command of this runtime has been answered, for whatever lock. If
+    /// [`answers_others`](Self::answers_others), for how long the commands for this lock have
+    /// failed. It may have begun before the call.
     pub silent_for: Duration,
-    /// Whether the server answered other commands of this runtime after this call had begun.
+    /// Whether the server answers: it refused the commands for this lock, or answered others.
     pub answers_others: bool,
-    /// How many commands of this runtime failed in that time, for whatever lock.
+    /// How many commands failed in that time: of this runtime, for whatever lock. If
+    /// [`answers_others`](Self::answers_others), for this lock.
     pub failed: u64,
     /// Why the last of them failed.
     pub error: StoreError,
@@ -32,16 +34,26 @@ impl fmt::Display for Unavailable {
         let Self { lock, failed, error, .. } = self;
         let (silent_for, waited) = (whole_millis(self.silent_for), whole_millis(self.waited));
         write!(f, "lock {lock:?}: ")?;
-        if self.answers_others {
-            write!(f, "its command was not answered, while others of this process were")?;
-        } else if silent_for.is_zero() {
-            write!(f, "the server did not answer")?;
-        } else {
-            write!(f, "the server has not answered for {silent_for:?}")?;
-        }
-        match failed {
-            0 | 1 => {}
-            failed => write!(f, ", and {failed} commands of this process failed")?,
+        match (self.answers_others, error.is_answer(), failed) {
+            (true, true, 0 | 1) => {
+                write!(f, "the server answers, and the command for this lock failed")
+            }
+            (true, true, _) => write!(
+                f,
+                "the server answers, and {failed} commands for this lock failed in {silent_for:?}"
+            ),
+            (true, false, 0 | 1) => {
+                write!(f, "its command was not answered, while others of this process were")
+            }
+            (true, false, _) => write!(
+                f,
+                "{failed} commands for it were not answered in {silent_for:?}, while others of this process were"
+            ),
+            (false, ..) if silent_for.is_zero() => write!(f, "the server did not answer"),
+            (false, ..) => write!(f, "the server has not answered for {silent_for:?}"),
+        }?;
+        if !self.answers_others && *failed > 1 {
+            write!(f, ", and {failed} commands of this process failed")?;
         }
         if waited.is_zero() {
             write!(f, "; gave up at once")?;

@@ -125,10 +125,10 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// - [`AcquireError::Unavailable`] when the server did not answer; nothing was begun, and
-    ///   whatever may have come of it is withdrawn.
-    /// - [`AcquireError::Store`] when the server refused, or could not say whether the lock is
-    ///   open; nothing was begun.
+    /// - [`AcquireError::Unavailable`] when the server did not answer or refused, or could not say
+    ///   in time whether the lock is open. Nothing was begun; what the server may still execute is
+    ///   withdrawn.
+    /// - [`AcquireError::Store`] when waiting does not help, as for a missing right.
     /// - [`AcquireError::Options`] when ttl or window are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.
     ///
@@ -165,7 +165,7 @@ impl Once {
         if self.engine.outages().silence().has_been_silent_since(started) {
             return Err(self.engine.unavailable(&self.name, started, None));
         }
-        Err(AcquireError::Store(unsettled().for_lock(&self.name)))
+        Err(self.engine.failed(&self.name, started, unsettled()))
     }
 
     /// An acquire that enters nothing that the caller has already.
@@ -210,4 +210,5 @@ fn unsettled() -> StoreError {
         "try again: a run is just ending and the server has not answered that yet, or others begin \
          and end in quick succession",
     )
+    .as_answer()
 }

@@ -133,12 +133,8 @@ impl Wait {
                     }
                     Progress::Busy => {
                         let is_unasked = line.is_none();
-                        if is_unasked
-                            && self.engine.outages().silence().outage().is_some()
-                            && !self.is_held_here()
-                        {
-                            // Others ask for it already, and are not answered.
-                            return Err(self.engine.unavailable(&self.name, started, None));
+                        if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
+                            return Err(error);
                         }
                         tally.finds_held();
                         return Err(

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind, outage::Outage};
+use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind};
 
 use crate::{
-    cohort::{Cohort, unheard},
+    cohort::{Cohort, Failing, unheard},
     engine::{Engine, InLine},
     error::{AcquireError, HolderInfo, Unavailable, WaitTimeout},
 };
@@ -12,6 +12,10 @@ use super::{Patience, Wait};
 
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
+/// A look that ends later than this after its time shows that the process itself stood still.
+const LATE: Duration = Duration::from_millis(250);
+/// For how many round trips a server is silent that is not just slow; a look may have to connect.
+const ROUND_TRIPS: u32 = 8;
 
 impl Wait {
     /// Whether it is too late to go on waiting.
@@ -61,79 +65,119 @@ impl Wait {
         self.engine.failed(&self.name, started, unheard_by_a_try())
     }
 
+    /// What a try ends with that stands behind others of its process: an error if they ask in vain.
+    pub(super) fn asked_in_vain(&self, started: Instant) -> Option<AcquireError> {
+        let failing = self.failing(started).filter(|failing| failing.failed > 0);
+        let is_outage = self.engine.outages().silence().outage().is_some();
+        let in_vain = (is_outage || failing.is_some()) && !self.is_held_here();
+        in_vain.then(|| self.engine.unavailable(&self.name, started, failing))
+    }
+
+    /// Why it is not known whether others hold the lock.
+    fn failing(&self, started: Instant) -> Option<Failing> {
+        self.engine.look(&self.name, |cohort| cohort.failing(started)).flatten()
+    }
+
+    /// What a call ends with whose time is over: a timeout, if the last word about the lock is that
+    /// it is taken.
     pub(super) async fn timeout(&self, started: Instant, in_line: Option<InLine>) -> AcquireError {
-        let waited = self.engine.clock.now().saturating_since(started);
-        let (position, last_error) = match &in_line {
-            Some(in_line) if !self.request.tries => {
-                let seen = in_line.look(|cohort, ticket| {
-                    (cohort.position(ticket), cohort.last_error().map(StoreError::for_no_lock))
-                });
-                seen.map_or((None, None), |(position, error)| (Some(position), error))
-            }
-            _ => (None, None),
-        };
+        let (engine, tries) = (&self.engine, self.request.tries);
+        let waited = engine.clock.now().saturating_since(started);
+        let position = in_line.as_ref().and_then(|in_line| in_line.look(Cohort::position));
+        let failing = self.failing(started).filter(|_| !tries);
+        let round_trip = engine.look(&self.name, Cohort::round_trip).unwrap_or_default();
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
-        let holder = match (self.patience, &last_error) {
-            (Patience::Try, _) | (_, Some(_)) => None,
-            _ => self.holder().await,
+        if failing.is_some() {
+            return engine.unavailable(&self.name, started, failing);
+        }
+        let holder = match self.patience {
+            Patience::Try => Ok(None),
+            _ => self.holder(round_trip).await,
         };
-        let lock = self.name.clone();
-        AcquireError::Timeout(Box::new(WaitTimeout {
-            lock,
-            waited,
-            position,
-            holder,
-            last_error,
-            self_wait: None,
-        }))
+        match holder {
+            Err(failing) => engine.unavailable(&self.name, started, failing),
+            Ok(holder) => AcquireError::Timeout(Box::new(WaitTimeout {
+                lock: self.name.clone(),
+                waited,
+                position: position.filter(|_| !tries),
+                holder,
+                self_wait: None,
+            })),
+        }
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.
-    async fn holder(&self) -> Option<HolderInfo> {
+    ///
+    /// # Errors
+    ///
+    /// The server refuses to say, or has fallen silent, with the failure of the look. A server
+    /// whose answers took `round_trip` is silent if it has answered nothing since the look began,
+    /// and nothing for many times as long as that.
+    async fn holder(&self, round_trip: Duration) -> Result<Option<HolderInfo>, Option<Failing>> {
         let engine = &self.engine;
-        let (now, label) = (engine.clock.now(), engine.label.to_string());
+        let (since, label) = (engine.clock.now(), engine.label.to_string());
+        let is_held_here = self.is_held_here();
         let here = engine.held_here(&self.name);
-        let here = here.map(|lease| HolderInfo::of_turn(&lease, label, now));
+        let here = here.map(|lease| HolderInfo::of_turn(&lease, label, since));
         if here.is_some() && engine.outages().silence().outage().is_some() {
-            return here;
+            return Ok(here);
         }
         let seen = engine.holder_on_server(&self.name, LONGEST_LOOK).await;
-        seen.or(here)
+        if let Some(Ok(seen)) = seen {
+            return Ok(seen.or(here));
+        }
+        if is_held_here {
+            return Ok(here);
+        }
+        let (now, silence) = (engine.clock.now(), engine.outages().silence());
+        let is_silent = !silence.heard_since(since);
+        match seen {
+            Some(Err(error)) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
+                Err(Some(Failing { since, failed: 1, error }))
+            }
+            None if is_silent
+                && now < since + LONGEST_LOOK + LATE
+                && silence
+                    .silent_since()
+                    .is_some_and(|at| now >= at + round_trip * ROUND_TRIPS) =>
+            {
+                Err(None)
+            }
+            _ => Ok(None),
+        }
     }
 }
 
 impl Engine {
-    /// What a call that began at `started` ends with when the server did not answer; `error` is
-    /// what its own command met, if it sent one.
+    /// What a call that began at `started` ends with when the server did not answer, or refused;
+    /// `failing` is what the commands about its lock met.
     pub(crate) fn unavailable(
         &self,
         lock: &LockName,
         started: Instant,
-        error: Option<StoreError>,
+        failing: Option<Failing>,
     ) -> AcquireError {
-        let now = self.clock.now();
-        let silence = self.outages().silence();
+        let (now, silence) = (self.clock.now(), self.outages().silence());
         let outage = silence.outage();
-        let heard_at = silence.heard_at().filter(|heard_at| *heard_at >= started);
-        // Without an outage, the command of this call alone has failed.
-        let answers_others = outage.is_none() && error.is_some() && heard_at.is_some();
-        let (since, failed, last_error) = match (outage, heard_at) {
-            (Some(Outage { since, unanswered, last_error, .. }), _) => {
-                (since, unanswered, last_error)
-            }
-            (None, Some(heard_at)) if answers_others => (heard_at, 1, None),
+        let heard_since = |failing: &Failing| silence.heard_since(failing.since);
+        // Without an outage, the commands about this lock alone have failed.
+        let answers_others = outage.is_none() && failing.as_ref().is_some_and(heard_since);
+        let (since, failed) = match (&outage, &failing) {
+            (Some(outage), _) => (outage.since, outage.unanswered),
+            (None, Some(failing)) if answers_others => (failing.since, failing.failed.into()),
             // What was sent is still on its way.
-            (None, _) => (silence.silent_since().unwrap_or(started), 0, None),
+            (None, _) => (silence.silent_since().unwrap_or(started), 0),
         };
-        let error = error.or(last_error).unwrap_or_else(not_yet).for_no_lock();
+        let last_error = || outage.and_then(|outage| outage.last_error);
+        let error = failing.map(|failing| failing.error).or_else(last_error);
         AcquireError::Unavailable(Box::new(Unavailable {
             lock: lock.clone(),
             waited: now.saturating_since(started),
             silent_for: now.saturating_since(since),
             answers_others,
             failed,
-            error,
+            error: error.unwrap_or_else(not_yet).for_no_lock(),
         }))
     }
 
@@ -144,10 +188,10 @@ impl Engine {
         started: Instant,
         error: StoreError,
     ) -> AcquireError {
-        if error.is_answer() || !error.kind().is_transient() {
+        if !error.kind().is_transient() {
             return error.for_lock(lock).into();
         }
-        self.unavailable(lock, started, Some(error))
+        self.unavailable(lock, started, Some(Failing { since: started, failed: 1, error }))
     }
 }
 

@@ -10,8 +10,8 @@ use leasehold::{
 pub(super) async fn of(locks: &LockRuntime, name: &str, what: &str, remedy: &str) {
     let tried = locks.lock(name).expect("a name").try_acquire().await;
     let error = tried.expect_err("the server refuses");
-    let AcquireError::Store(store) = &error else { panic!("{error:?}") };
-    assert_eq!(store.kind(), StoreErrorKind::Definite, "{error}");
+    let AcquireError::Unavailable(refused) = &error else { panic!("{error:?}") };
+    assert_eq!(refused.error.kind(), StoreErrorKind::Definite, "{error}");
     assert_says(&error.to_string(), &[&format!("lock {name:?}"), "(at ", what, remedy]);
 }
 
