@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Instant, LockStore, StoreError, StoreErrorKind,
+    Instant, StoreError, StoreErrorKind,
     lease::{Grant, LossReason},
     metric::RenewalOutcome,
+    outage::WatchedStore,
     store::{RenewAnswer, Renewal},
 };
 
@@ -16,11 +17,11 @@ use crate::{
 
 impl Batch {
     /// Sends the command that renews the turns.
-    pub(crate) async fn renew(self, store: Arc<dyn LockStore>, watches: Arc<Watches>) -> Renewed {
+    pub(crate) async fn renew(self, store: Arc<WatchedStore>, watches: Arc<Watches>) -> Renewed {
         let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
         let sent_at = watches.clock().now();
         let mut unanswered = Unanswered { watches, turns: self.turns };
-        let answers = store.renew(&renewals, sent_at + self.patience).await;
+        let answers = store.renew(sent_at, &renewals, sent_at + self.patience).await;
         Renewed { turns: std::mem::take(&mut unanswered.turns), renewals, sent_at, answers }
     }
 }

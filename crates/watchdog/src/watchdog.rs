@@ -1,10 +1,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, LockName, LockStore,
+    Instant, LockName,
     lease::{Grant, LossReason},
     metric::Metrics,
-    outage::{AtStake, Subject},
+    outage::{AtStake, Subject, WatchedStore},
 };
 use tokio::{runtime::Handle, select, task::JoinSet};
 
@@ -37,7 +37,7 @@ impl Watchdog {
     pub fn start(
         runtime: &Handle,
         watches: Arc<Watches>,
-        store: Arc<dyn LockStore>,
+        store: Arc<WatchedStore>,
         keeper: Arc<dyn TurnKeeper>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -65,7 +65,7 @@ impl Drop for Watchdog {
 #[derive(Debug)]
 struct Driver {
     watches: Arc<Watches>,
-    store: Arc<dyn LockStore>,
+    store: Arc<WatchedStore>,
     keeper: Arc<dyn TurnKeeper>,
     metrics: Arc<Metrics>,
     // Aborted with the driver: nothing outlives it.
@@ -157,7 +157,7 @@ impl Driver {
         let store = Arc::clone(&self.store);
         self.probes.spawn(async move {
             // The store itself notes the answer.
-            let _ = store.inspect(&name, now + Self::PROBE).await;
+            let _ = store.inspect(now, &name, now + Self::PROBE).await;
         });
     }
 }

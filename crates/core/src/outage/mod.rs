@@ -12,4 +12,4 @@ mod watch;
 
 pub use line::{AtStake, CommandKind, LostLease, Subject};
 pub use silence::{Outage, Silence};
-pub use watch::{OutageWatch, WatchedStore};
+pub use watch::{OutageWatch, Watched, WatchedStore};

@@ -1,4 +1,10 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, ready},
+};
 
 use super::{
     journal::Journal,
@@ -46,9 +52,8 @@ impl OutageWatch {
         self.state().silence.clone()
     }
 
-    /// A command is sent.
-    fn sent<'a>(&'a self, subject: Subject<'a>) -> InFlight<'a> {
-        let sent_at = self.clock.now();
+    /// A command is sent at `sent_at`.
+    fn sent<'a>(&'a self, sent_at: Instant, subject: Subject<'a>) -> InFlight<'a> {
         self.state().silence.sent(sent_at);
         InFlight { watch: self, subject, sent_at, open: true }
     }
@@ -145,13 +150,48 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// A store that reports every command, answer and failure to an [`OutageWatch`].
+/// A store whose commands, answers and failures are reported to an [`OutageWatch`].
 ///
-/// All commands of a runtime pass here.
+/// All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
+/// when it is made. It is no [`LockStore`]: that would box each command once more.
+///
+/// # Errors
+///
+/// Those of the [`LockStore`].
+///
+/// # Cancel safety
+///
+/// That of the [`LockStore`].
 #[derive(Debug)]
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
     watch: Arc<OutageWatch>,
+}
+
+/// A command on its way. Dropped before its answer, it counts as given up.
+#[must_use = "a command without an answer has an unknown outcome"]
+pub struct Watched<'a, T> {
+    in_flight: Option<InFlight<'a>>,
+    sending: StoreFuture<'a, T>,
+    failure: fn(&Result<T, StoreError>) -> Option<&StoreError>,
+}
+
+impl<T> Future for Watched<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(self.sending.as_mut().poll(cx));
+        if let Some(in_flight) = self.in_flight.take() {
+            in_flight.ended((self.failure)(&answer));
+        }
+        Poll::Ready(answer)
+    }
+}
+
+impl<T> fmt::Debug for Watched<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").field("in_flight", &self.in_flight).finish_non_exhaustive()
+    }
 }
 
 impl WatchedStore {
@@ -160,92 +200,110 @@ impl WatchedStore {
         Self { store, watch }
     }
 
-    /// Passes a command on. A command counts as sent when it is made.
-    fn pass<'a, T: 'a>(
+    fn pass<'a, T>(
         &'a self,
+        now: Instant,
         subject: Subject<'a>,
         sending: StoreFuture<'a, T>,
-    ) -> StoreFuture<'a, T> {
-        let in_flight = self.watch.sent(subject);
-        Box::pin(async move {
-            let answer = sending.await;
-            in_flight.ended(answer.as_ref().err());
-            answer
-        })
+    ) -> Watched<'a, T> {
+        let in_flight = Some(self.watch.sent(now, subject));
+        Watched { in_flight, sending, failure: |answer| answer.as_ref().err() }
     }
-}
 
-impl LockStore for WatchedStore {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+    /// Passes an [`acquire`](LockStore::acquire) on.
+    pub fn acquire<'a>(&'a self, now: Instant, command: Acquire<'a>) -> Watched<'a, AcquireAnswer> {
         let subject = Subject::lock(CommandKind::Acquire, command.name);
-        self.pass(subject, self.store.acquire(command))
+        self.pass(now, subject, self.store.acquire(command))
     }
 
-    fn heartbeat<'a>(
+    /// Passes a [`heartbeat`](LockStore::heartbeat) on.
+    pub fn heartbeat<'a>(
         &'a self,
+        now: Instant,
         batch: &'a [Waiter],
         label: &'a RuntimeLabel,
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+    ) -> Watched<'a, Vec<Result<AcquireAnswer, StoreError>>> {
         let subject = match batch {
             [one] => Subject::lock(CommandKind::Heartbeat, &one.name),
             _ => Subject::many(CommandKind::Heartbeat),
         };
-        let in_flight = self.watch.sent(subject);
         let sending = self.store.heartbeat(batch, label, deadline);
-        Box::pin(async move {
-            let answers = sending.await;
-            in_flight.ended(answers.as_ref().map_or_else(Some, |all| failure_of_all(all)));
-            answers
-        })
+        let in_flight = Some(self.watch.sent(now, subject));
+        Watched { in_flight, sending, failure: failure_of_batch }
     }
 
-    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+    /// Passes all pushes for a runtime to a listener; see [`listen`](LockStore::listen).
+    pub fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.store.listen(runtime, listener);
     }
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+    /// Passes a [`hold`](LockStore::hold) on.
+    pub fn hold<'a>(&'a self, now: Instant, command: Hold<'a>) -> Watched<'a, HoldAnswer> {
         let Hold { name, id, fence, .. } = command;
         let subject = Subject::lease(CommandKind::Hold, name, id, fence);
-        self.pass(subject, self.store.hold(command))
+        self.pass(now, subject, self.store.hold(command))
     }
 
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+    /// Passes a [`release`](LockStore::release) on.
+    pub fn release<'a>(&'a self, now: Instant, command: Release<'a>) -> Watched<'a, ReleaseAnswer> {
         let Release { name, id, fence, .. } = command;
         let subject = Subject::lease(CommandKind::Release, name, id, fence);
-        self.pass(subject, self.store.release(command))
+        self.pass(now, subject, self.store.release(command))
     }
 
-    fn renew<'a>(
+    /// Passes a [`renew`](LockStore::renew) on.
+    pub fn renew<'a>(
         &'a self,
+        now: Instant,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    ) -> Watched<'a, Vec<RenewAnswer>> {
         let subject = match batch {
             [one] => Subject::lease(CommandKind::Renew, &one.name, one.id, one.fence),
             _ => Subject::many(CommandKind::Renew),
         };
-        self.pass(subject, self.store.renew(batch, deadline))
+        self.pass(now, subject, self.store.renew(batch, deadline))
     }
 
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        let subject = Subject::lock(CommandKind::Withdraw, command.name);
-        self.pass(subject, self.store.withdraw(command))
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        let subject = Subject::lock(CommandKind::Inspect, name);
-        self.pass(subject, self.store.inspect(name, deadline))
-    }
-
-    fn force_release<'a>(
+    /// Passes a [`withdraw`](LockStore::withdraw) on.
+    pub fn withdraw<'a>(
         &'a self,
+        now: Instant,
+        command: Withdraw<'a>,
+    ) -> Watched<'a, WithdrawAnswer> {
+        let subject = Subject::lock(CommandKind::Withdraw, command.name);
+        self.pass(now, subject, self.store.withdraw(command))
+    }
+
+    /// Passes an [`inspect`](LockStore::inspect) on.
+    pub fn inspect<'a>(
+        &'a self,
+        now: Instant,
+        name: &'a LockName,
+        deadline: Instant,
+    ) -> Watched<'a, Inspection> {
+        let subject = Subject::lock(CommandKind::Inspect, name);
+        self.pass(now, subject, self.store.inspect(name, deadline))
+    }
+
+    /// Passes a [`force_release`](LockStore::force_release) on.
+    pub fn force_release<'a>(
+        &'a self,
+        now: Instant,
         command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
+    ) -> Watched<'a, ForceReleaseAnswer> {
         let ForceRelease { name, id, fence, .. } = command;
         let subject = Subject::lease(CommandKind::ForceRelease, name, id, fence);
-        self.pass(subject, self.store.force_release(command))
+        self.pass(now, subject, self.store.force_release(command))
     }
+}
+
+/// The failure of the command of a batch, or of all its names.
+fn failure_of_batch<T>(
+    answers: &Result<Vec<Result<T, StoreError>>, StoreError>,
+) -> Option<&StoreError> {
+    answers.as_ref().map_or_else(Some, |answers| failure_of_all(answers))
 }
 
 /// The failure of a batch, if none of its names succeeded: one that shows that the server answers,

@@ -49,6 +49,8 @@ pub(crate) struct Lead {
     pub(crate) id: AcquisitionId,
     /// `None` for one that does not wait.
     pub(crate) heartbeat: Option<Heartbeat>,
+    /// When it is sent, at once.
+    pub(crate) sent_at: Instant,
 }
 
 /// The number of a task that was let in, and the command of the first one.
@@ -127,7 +129,7 @@ impl Cohort {
             calls_at: Some(env.next_heartbeat(sent_at, ttl)),
             asks_soon: None,
         });
-        Lead { id, heartbeat }
+        Lead { id, heartbeat, sent_at }
     }
 
     /// Whether no task waits here, and the lock is just being given back.

@@ -56,7 +56,7 @@ pub struct EngineParts {
 /// An event is applied to a cohort under the lock of the name's shard; what follows from it is done
 /// afterwards, outside of the lock. Inside it, no lock is taken that calls back.
 pub struct Engine {
-    pub(crate) store: Arc<dyn LockStore>,
+    pub(crate) store: Arc<WatchedStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
@@ -102,7 +102,7 @@ impl Engine {
         let metrics = Arc::new(Metrics::default());
         let outages = Arc::new(OutageWatch::new(Arc::clone(&clock)));
         // Every command of this runtime passes here.
-        let store: Arc<dyn LockStore> = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
+        let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
         let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
         let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
             _watchdog: Watchdog::start(
@@ -173,10 +173,11 @@ impl Engine {
         id: AcquisitionId,
         fence: FenceToken,
     ) -> Result<ForceReleaseAnswer, StoreError> {
-        let deadline = self.clock.now() + self.timing.command_timeout;
+        let now = self.clock.now();
+        let deadline = now + self.timing.command_timeout;
         let command = ForceRelease { name, id, fence, deadline };
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
-        let answer = self.counted(self.store.force_release(command).await)?;
+        let answer = self.counted(self.store.force_release(now, command).await)?;
         if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
             self.on_gone(name, id, fence);
         }

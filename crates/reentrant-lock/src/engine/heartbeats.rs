@@ -112,7 +112,7 @@ impl Engine {
     fn on_reply(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
         let Waiter { name, id, .. } = &beat.waiter;
         if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            self.saw(name, granted);
+            self.saw(beat.sent_at, name, granted);
         }
         let answer = Answer { sent_at: beat.sent_at, result: self.counted(result) };
         // Also where no task waits any more: the grant is taken back then.
@@ -141,8 +141,9 @@ impl Beats {
         let waiters: Vec<Waiter> = self.beats.iter().map(|beat| beat.waiter.clone()).collect();
         let timeout = |beat: &Beat| engine.place_deadline(beat.waiter.ttl);
         let Some(shortest) = self.beats.iter().map(timeout).min() else { return };
-        let deadline = engine.clock.now() + shortest;
-        let answers = engine.store.heartbeat(&waiters, &engine.label, deadline).await;
+        let now = engine.clock.now();
+        let deadline = now + shortest;
+        let answers = engine.store.heartbeat(now, &waiters, &engine.label, deadline).await;
         let beats = std::mem::take(&mut self.beats);
         match answers {
             Ok(answers) => {

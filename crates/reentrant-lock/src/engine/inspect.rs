@@ -21,16 +21,18 @@ impl Engine {
     ///
     /// Nothing is changed; dropping the future only forgets the answer.
     pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
-        self.inspect_until(name, self.clock.now() + self.timing.command_timeout).await
+        let now = self.clock.now();
+        self.inspect_until(name, now, now + self.timing.command_timeout).await
     }
 
-    /// The same, with an answer at `deadline` at the latest.
+    /// The same at `now`, with an answer at `deadline` at the latest.
     pub(crate) async fn inspect_until(
         &self,
         name: &LockName,
+        now: Instant,
         deadline: Instant,
     ) -> Result<Inspection, StoreError> {
-        self.counted(self.store.inspect(name, deadline).await)
+        self.counted(self.store.inspect(now, name, deadline).await)
     }
 
     /// Who holds a lock; `None` when the server does not answer within `patience`.
@@ -44,7 +46,7 @@ impl Engine {
             biased;
             // With the time of any command: a server that takes longer than the patience is slow,
             // and has not failed.
-            seen = self.inspect_until(name, now + self.timing.command_timeout) => {
+            seen = self.inspect_until(name, now, now + self.timing.command_timeout) => {
                 Some(seen.map(|inspection| self.seen(inspection)))
             }
             () = self.clock.sleep_until(now + patience) => None,

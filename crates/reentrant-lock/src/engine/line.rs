@@ -158,7 +158,7 @@ impl InLine {
     ) -> Progress<NewLease> {
         let engine = &self.engine;
         if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            engine.saw(&self.name, granted);
+            engine.saw(sent_at, &self.name, granted);
         }
         let answer = Answer { sent_at, result: engine.counted(result) };
         let progress = engine.with_new(&self.name, &request.metrics, |member, env| {

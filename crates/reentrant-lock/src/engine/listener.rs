@@ -15,7 +15,7 @@ impl Listener for Engine {
     fn on_push(&self, push: Push) {
         match push {
             Push::Granted { name, id, granted, heartbeat } => {
-                self.saw(&name, &granted);
+                self.saw(self.clock.now(), &name, &granted);
                 let metrics = self.metrics.class(&Class::default());
                 self.with_new(&name, &metrics, |member, env| {
                     ((), member.cohort.on_grant(env, id, &granted, heartbeat))

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    LockName, StoreError, StoreErrorKind,
+    Instant, LockName, StoreError, StoreErrorKind,
     lease::Grant,
     metric::ClassMetrics,
     store::{RenewAnswer, Renewal},
@@ -38,6 +38,7 @@ impl Engine {
     /// then on.
     pub(super) fn prepare(
         &self,
+        now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
         effects: &mut Effects,
@@ -46,7 +47,7 @@ impl Engine {
         let Some(engine) = self.me.upgrade() else { return outgoing };
         match effects.send.take() {
             Some(cohort::Outgoing::Release(release)) => {
-                let job = self.release_job(name, metrics, &release, Some(Sender::Runtime));
+                let job = Self::release_job(now, name, metrics, &release, Some(Sender::Runtime));
                 outgoing.extend(Cleanup::armed(&engine, job, None).map(Outgoing::Job));
             }
             Some(cohort::Outgoing::Confirm(grant)) => {
@@ -60,7 +61,7 @@ impl Engine {
             None => {}
         }
         for (id, ttl) in effects.withdraw.drain(..) {
-            let job = self.withdrawal(name, metrics, id, ttl);
+            let job = Self::withdrawal(now, name, metrics, id, ttl);
             outgoing.extend(Cleanup::armed(&engine, job, None).map(Outgoing::Job));
         }
         outgoing
@@ -81,7 +82,7 @@ impl Confirming {
         let (id, fence, ttl) = (grant.id(), grant.first(), grant.ttl());
         let renewal = [Renewal { name: grant.name().clone(), id, fence, ttl }];
         let deadline = sent_at + engine.place_deadline(ttl);
-        let answers = engine.counted(engine.store.renew(&renewal, deadline).await);
+        let answers = engine.counted(engine.store.renew(sent_at, &renewal, deadline).await);
         let result = answers.map(|answers| answers.into_iter().next().unwrap_or(RenewAnswer::Gone));
         self.grant = None;
         self.settle(grant, Answer { sent_at, result });

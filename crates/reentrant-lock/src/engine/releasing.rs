@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    AcquisitionId, LockName, Ttl,
+    AcquisitionId, Instant, LockName, Ttl,
     lease::{HoldUpdate, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, ReleaseVia},
 };
@@ -71,7 +71,7 @@ impl Engine {
         let dropped = end == HoldEnd::Dropped;
         let (after, effects) =
             member.cohort.on_release(env, lease.fence(), until, closed_until, dropped);
-        if let Some(watch) = watch {
+        if let (Some(watch), None) = (watch, effects.forget) {
             // Inside the lock: the next lease of the turn is watched after this one.
             self.watches.vacate(watch);
         }
@@ -79,49 +79,49 @@ impl Engine {
             let unattended_at = env.now + self.timing.claim_window(lease.ttl());
             // That of the lease, which `max_hold` may end before its turn.
             let belief = Belief { until: lease_until, unattended_at };
-            self.holders_release(lease, &release, belief)
+            self.holders_release(env.now, lease, &release, belief)
         });
         (after, effects)
     }
 
     /// The withdrawal of an acquisition.
     pub(super) fn withdrawal(
-        &self,
+        now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
         id: AcquisitionId,
         ttl: Ttl,
     ) -> Job {
-        let (via, expires) = (Some(ReleaseVia::Withdraw), self.clock.now() + ttl.get());
+        let (via, expires) = (Some(ReleaseVia::Withdraw), now + ttl.get());
         let (name, metrics) = (name.clone(), Arc::clone(metrics));
         Job { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
     }
 
     /// The release of a turn.
     pub(super) fn release_job(
-        &self,
+        now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
         release: &TurnRelease,
         sender: Option<Sender>,
     ) -> Job {
         let TurnRelease { turn: TurnId { id, first: fence }, ttl, closed_until, via } = *release;
-        let (name, metrics, expires) =
-            (name.clone(), Arc::clone(metrics), self.clock.now() + ttl.get());
+        let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
         let command = Command::Release { fence, closed_until, sender };
         Job { name, id, ttl, command, expires, via, metrics }
     }
 
     /// The release of a turn that its last holder ends, and waits for.
-    pub(super) fn holders_release(
+    fn holders_release(
         &self,
+        now: Instant,
         lease: &Arc<HeldLease>,
         release: &TurnRelease,
         belief: Belief,
     ) -> Option<Cleanup> {
         let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..*release };
         let sender = Some(Sender::Holder(belief));
-        let job = self.release_job(lease.name(), lease.metrics(), &release, sender);
+        let job = Self::release_job(now, lease.name(), lease.metrics(), &release, sender);
         Cleanup::armed(&self.me.upgrade()?, job, Some(Arc::clone(lease)))
     }
 
@@ -129,7 +129,8 @@ impl Engine {
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
         let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
         let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
-        let job = self.release_job(lease.name(), lease.metrics(), &release, None);
+        let now = self.clock.now();
+        let job = Self::release_job(now, lease.name(), lease.metrics(), &release, None);
         drop(self.me.upgrade().and_then(|engine| Cleanup::armed(&engine, job, None)));
     }
 

@@ -1,5 +1,6 @@
 use std::{
-    future::poll_fn,
+    future::{Future, poll_fn},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -9,6 +10,7 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, StoreError, Ttl,
     lease::{HoldUpdate, LossReason},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
+    outage::Watched,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
 };
 use leasehold_watchdog::{HeldLease, Key};
@@ -87,7 +89,23 @@ pub(super) struct Sending {
 struct Copy<'a> {
     sent_at: Instant,
     deadline: Instant,
-    answer: StoreFuture<'a, ReleaseAnswer>,
+    reply: Reply<'a>,
+}
+
+/// The reply to come, as that to a release: one loop sends all jobs.
+enum Reply<'a> {
+    Release(Watched<'a, ReleaseAnswer>),
+    /// That to a withdrawal or a hold.
+    Other(StoreFuture<'a, ReleaseAnswer>),
+}
+
+impl Reply<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReleaseAnswer, StoreError>> {
+        match self {
+            Self::Release(reply) => Pin::new(reply).poll(cx),
+            Self::Other(reply) => reply.as_mut().poll(cx),
+        }
+    }
 }
 
 /// The copies in flight. As a rule there is one: a list would cost an allocation for each release.
@@ -108,13 +126,19 @@ impl<'a> Copies<'a> {
         }
     }
 
-    /// Yields the answer to a copy, or its failure.
-    fn poll(&mut self, clock: &dyn Clock, cx: &mut Context<'_>) -> Option<Answer<ReleaseAnswer>> {
+    /// Yields the answer to a copy, or its failure. Without a clock no copy is given
+    /// up.
+    fn poll(
+        &mut self,
+        clock: Option<&dyn Clock>,
+        cx: &mut Context<'_>,
+    ) -> Option<Answer<ReleaseAnswer>> {
         let mut copies = self.first.iter_mut().chain(&mut self.more).enumerate();
         let (at, answer) = copies.find_map(|(at, copy)| {
-            let result = match copy.answer.as_mut().poll(cx) {
+            let is_over = |clock: &dyn Clock| clock.now() >= copy.deadline + Self::GRACE;
+            let result = match copy.reply.poll(cx) {
                 Poll::Ready(result) => result,
-                Poll::Pending if clock.now() >= copy.deadline + Self::GRACE => Err(unheard()),
+                Poll::Pending if clock.is_some_and(is_over) => Err(unheard()),
                 Poll::Pending => return None,
             };
             Some((at, Answer { sent_at: copy.sent_at, result }))
@@ -180,42 +204,49 @@ impl Sending {
             Command::Release { sender: Some(Sender::Holder(belief)), .. } => Some(belief),
             _ => None,
         };
-        let mut rules = release::Release::new(clock.now(), self.job.expires, belief);
+        let mut now = clock.now();
+        let mut rules = release::Release::new(now, self.job.expires, belief);
         let mut copies = Copies::default();
         let (mut permit, mut next, mut failure) = (None, None, None);
         loop {
-            match rules.next(clock.now()) {
+            match rules.next(now) {
                 Step::Done(outcome) => return (outcome, failure),
                 Step::Send => {
-                    if copies.first.is_none() {
-                        permit = self.permit(rules.is_unsent()).await;
-                        if clock.now() >= self.job.expires {
+                    let is_first = rules.is_unsent();
+                    if copies.first.is_none() && !self.is_awaited(is_first) {
+                        permit = self.permit(now).await;
+                        now = clock.now();
+                        if now >= self.job.expires {
                             continue;
                         }
                     }
-                    let Ok(place) = self.next_place(rules.is_unsent()) else {
+                    let Ok(place) = self.next_place(is_first) else {
                         rules.on_next_turn();
                         continue;
                     };
                     next = place;
-                    let now = clock.now();
                     let keep = self.keep(now);
                     rules.on_send(now, keep, self.again_at(next, now));
                     copies.push(self.copy(keep, next, now));
                 }
-                Step::Wait(until) => match self.wait(&mut copies, next.is_some(), until).await {
-                    Event::Timer => {}
-                    Event::LostMessages => rules.on_lost_messages(clock.now()),
-                    Event::Reply(answer) => {
-                        permit = permit.filter(|_| copies.first.is_some());
-                        failure = answer.result.as_ref().err().cloned().or(failure);
-                        let jitter = if answer.result.is_err() { entropy.fraction() } else { 0.0 };
-                        rules.on_reply(clock.now(), jitter, &answer.result);
-                        if !self.on_reply(answer) {
-                            rules.on_next_turn();
+                Step::Wait(until) => {
+                    let event = self.wait(&mut copies, next.is_some(), until).await;
+                    now = clock.now();
+                    match event {
+                        Event::Timer => {}
+                        Event::LostMessages => rules.on_lost_messages(now),
+                        Event::Reply(answer) => {
+                            permit = permit.filter(|_| copies.first.is_some());
+                            failure = answer.result.as_ref().err().cloned().or(failure);
+                            let jitter =
+                                answer.result.as_ref().map_or_else(|_| entropy.fraction(), |_| 0.0);
+                            rules.on_reply(now, jitter, &answer.result);
+                            if !self.on_reply(answer) {
+                                rules.on_next_turn();
+                            }
                         }
                     }
-                },
+                }
             }
         }
     }
@@ -231,7 +262,8 @@ impl Sending {
         let mut timer = until.map(|at| clock.sleep_until(at));
         let mut is_first_poll = true;
         poll_fn(|cx| {
-            if let Some(answer) = copies.poll(&**clock, cx) {
+            let is_first_poll = std::mem::take(&mut is_first_poll);
+            if let Some(answer) = copies.poll((!is_first_poll).then_some(&**clock), cx) {
                 return Poll::Ready(Event::Reply(answer));
             }
             if has_place
@@ -242,7 +274,7 @@ impl Sending {
             }
             // As a rule the store answers by its deadline, so a timer is set only if a poll came
             // without an answer.
-            if !std::mem::take(&mut is_first_poll) && timer.is_none() {
+            if !is_first_poll && timer.is_none() {
                 timer = copies.given_up_at().map(|at| clock.sleep_until(at));
             }
             match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
@@ -271,7 +303,7 @@ impl Sending {
             answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);
         let Some(turn) = self.job.turn() else { return true };
         if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
-            self.engine.saw(&self.job.name, granted);
+            self.engine.saw(answer.sent_at, &self.job.name, granted);
         }
         let repeats = self
             .engine
@@ -314,8 +346,7 @@ impl Sending {
             None => engine.timing.command_deadline(job.ttl),
         };
         let deadline = job.expires.min(now + timeout);
-        // Withdrawals and holds answer as `ReleaseAnswer`: one loop sends all jobs.
-        let answer: StoreFuture<'_, _> = match &job.command {
+        let reply = match &job.command {
             Command::Release { fence, .. } => {
                 let next = next.map(|next| Next {
                     id: next.id,
@@ -324,17 +355,18 @@ impl Sending {
                     label: &engine.label,
                     heartbeat: next.heartbeat,
                 });
-                store.release(Release { name, id, fence: *fence, keep, next, deadline })
+                let release = Release { name, id, fence: *fence, keep, next, deadline };
+                Reply::Release(store.release(now, release))
             }
-            Command::Withdraw => Box::pin(async move {
-                let answer = store.withdraw(Withdraw { name, id, deadline }).await?;
+            Command::Withdraw => Reply::Other(Box::pin(async move {
+                let answer = store.withdraw(now, Withdraw { name, id, deadline }).await?;
                 Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
-            }),
+            })),
             Command::Hold { lease, update } => {
                 let (fence, ttl) = (lease.turn().first(), job.ttl);
                 let hold = Hold { name, id, fence, update: *update, ttl, deadline };
-                Box::pin(async move {
-                    match store.hold(hold).await? {
+                Reply::Other(Box::pin(async move {
+                    match store.hold(now, hold).await? {
                         HoldAnswer::Held { remaining } => {
                             let _ = lease.extended(now, remaining);
                             Ok(ReleaseAnswer::Released)
@@ -345,19 +377,17 @@ impl Sending {
                             Ok(ReleaseAnswer::Gone)
                         }
                     }
-                })
+                }))
             }
         };
-        Copy { sent_at: now, deadline, answer }
+        Copy { sent_at: now, deadline, reply }
     }
 
-    /// At most 64 commands that no task waits for are in flight; a further one waits a claim window
-    /// at most. A release that keeps its lock closed does not wait, since it has to come before the
-    /// ttl ends; nor does one that other tasks or the holder wait for.
-    async fn permit(&self, is_first: bool) -> Option<SemaphorePermit<'_>> {
-        let Engine { clock, entropy, timing, .. } = &*self.engine;
-        let Job { command, via, expires, ttl, .. } = &self.job;
-        let is_awaited = match command {
+    /// Whether a task waits for the answer, or the command has to come before the ttl ends because
+    /// it keeps its lock closed.
+    fn is_awaited(&self, is_first: bool) -> bool {
+        let Job { command, via, .. } = &self.job;
+        match command {
             Command::Release { closed_until: Some(_), .. } => true,
             Command::Release { sender: Some(Sender::Runtime), .. } => {
                 *via != Some(ReleaseVia::Drop)
@@ -366,11 +396,14 @@ impl Sending {
                 is_first
             }
             Command::Release { sender: None, .. } | Command::Withdraw => false,
-        };
-        if is_awaited {
-            return None;
         }
-        let now = clock.now();
+    }
+
+    /// At most 64 commands that no task waits for are in flight; a further one waits a claim window
+    /// at most.
+    async fn permit(&self, now: Instant) -> Option<SemaphorePermit<'_>> {
+        let Engine { clock, entropy, timing, .. } = &*self.engine;
+        let Job { expires, ttl, .. } = &self.job;
         let left = expires.saturating_since(now) / 2;
         // Those that begin together are not to be sent together in the end.
         let patience = timing.claim_window(*ttl).min(left);

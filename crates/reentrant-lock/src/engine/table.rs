@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    task::Waker,
+};
 
 use leasehold_core::{Instant, LockName, NameMap, lease::LossReason, metric::ClassMetrics};
 use leasehold_watchdog::{DueQueue, HeldLease, Key, Watch};
@@ -107,11 +110,14 @@ impl Engine {
         let member = shard.get_mut(name)?;
         let env = self.env(name);
         let (answer, mut effects) = event(member, &env);
-        let metrics = effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics));
-        // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let has_commands = effects.send.is_some() || !effects.withdraw.is_empty();
-        let outgoing =
-            if has_commands { self.prepare(name, &metrics, &mut effects) } else { Vec::new() };
+        let metrics = (has_commands || effects.leases.is_some())
+            .then(|| effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics)));
+        // Inside the lock: a shutdown that comes after it waits for what is pending by then.
+        let outgoing = match &metrics {
+            Some(metrics) if has_commands => self.prepare(env.now, name, metrics, &mut effects),
+            _ => Vec::new(),
+        };
         let discarded = member.cohort.take_discarded();
         if self.schedule(member, &env) {
             shard.remove(name);
@@ -122,10 +128,11 @@ impl Engine {
         if let Some(watch) = forget {
             self.forget(watch, lost);
         }
-        for waker in wake.into_iter().chain(wake_all) {
+        if let Some(waker) = wake {
             waker.wake();
         }
-        if let Some(leases) = leases {
+        wake_all.into_iter().for_each(Waker::wake);
+        if let (Some(leases), Some(metrics)) = (leases, metrics) {
             metrics.turn(leases);
         }
         for outgoing in outgoing {

@@ -54,9 +54,9 @@ impl Watermarks {
 }
 
 impl Engine {
-    /// Tokens of a name were granted, whether the grant counts or not.
-    pub(crate) fn saw(&self, name: &LockName, granted: &Granted) {
-        self.watermarks.saw(self.clock.now(), name, granted.last);
+    /// Tokens of a name were granted at `at` or a little later, whether the grant counts or not.
+    pub(crate) fn saw(&self, at: Instant, name: &LockName, granted: &Granted) {
+        self.watermarks.saw(at, name, granted.last);
         if granted.regressed {
             self.metrics.store().regression();
             self.outages().regressed(self.clock.now(), name, granted.first);

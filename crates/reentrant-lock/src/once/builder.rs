@@ -185,7 +185,7 @@ impl Once {
 
     async fn look(&self, deadline: Instant) -> Result<Seen, AcquireError> {
         let started = self.engine.clock.now();
-        let looked = self.engine.inspect_until(&self.name, deadline).await;
+        let looked = self.engine.inspect_until(&self.name, started, deadline).await;
         Ok(match looked.map_err(|error| self.engine.failed(&self.name, started, error))? {
             Inspection::Held(record) if !self.is_releasing(&record) => {
                 Seen::Closed(Box::new(record))

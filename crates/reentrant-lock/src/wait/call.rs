@@ -87,11 +87,12 @@ impl Wait {
         started: Instant,
     ) -> impl Future<Output = Result<Guard, AcquireError>> + Send + 'a {
         async move {
-            let (mut ends, mut comes_back) = (self.patience.ends(started), false);
+            let (mut ends, mut looks_from) = (self.patience.ends(started), None);
             let mut endurance = None;
             loop {
                 // A task that is polled seldom may come here again and again, and always too late.
-                if std::mem::replace(&mut comes_back, true) && self.is_over(ends) {
+                let now = looks_from.map_or(started, |_| self.engine.clock.now());
+                if looks_from.replace(now).is_some() && ends.is_some_and(|ends| ends <= now) {
                     return Err(Box::pin(self.too_late(started)).await);
                 }
                 let closed = self.engine.has_stopped() || self.engine.refuses();
@@ -118,8 +119,8 @@ impl Wait {
                     tally.reentered = true;
                     return Ok(guard);
                 }
-                let (mut line, times) = (None, (started, ends, &mut endurance));
-                match self.in_line(&mut line, holds, times, tally).await {
+                let (mut line, times) = (None, (started, now, ends));
+                match self.in_line(&mut line, holds, times, &mut endurance, tally).await {
                     Progress::Closed => return Err(self.closed()),
                     Progress::Releasing => {
                         // Its own command included, that takes no longer than one command may.

@@ -18,11 +18,6 @@ const LATE: Duration = Duration::from_millis(250);
 const ROUND_TRIPS: u32 = 8;
 
 impl Wait {
-    /// Whether it is too late to go on waiting.
-    pub(super) fn is_over(&self, ends: Option<Instant>) -> bool {
-        ends.is_some_and(|at| at <= self.engine.clock.now())
-    }
-
     /// What a call ends with whose time was over before it could ask, or ask once more.
     pub(super) async fn too_late(&self, started: Instant) -> AcquireError {
         if self.request.tries {

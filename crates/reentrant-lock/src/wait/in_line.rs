@@ -7,7 +7,8 @@ use std::{
 
 use leasehold_core::{
     Instant, Sleep,
-    store::{Acquire as AcquireCommand, AcquireAnswer, StoreFuture},
+    outage::Watched,
+    store::{Acquire as AcquireCommand, AcquireAnswer},
 };
 
 use crate::{
@@ -31,7 +32,7 @@ pub(super) struct Line<'a> {
 struct Own<'a> {
     sent_at: Instant,
     deadline: Instant,
-    answer: StoreFuture<'a, AcquireAnswer>,
+    answer: Watched<'a, AcquireAnswer>,
     /// Whether it was polled before.
     is_sent: bool,
 }
@@ -44,14 +45,14 @@ impl Wait {
         &'a self,
         line: &'b mut Option<Line<'a>>,
         mut holds: Option<Soon<'b>>,
-        (started, ends, endurance): (Instant, Option<Instant>, &'b mut Option<Endurance>),
+        (started, looks_from, ends): (Instant, Instant, Option<Instant>),
+        endurance: &'b mut Option<Endurance>,
         tally: &'b mut Tally,
     ) -> impl Future<Output = Progress<NewLease>> + Send + 'b
     where
         'a: 'b,
     {
         let (mut report_at, mut timer) = (None, Timer::default());
-        let looks_from = self.engine.clock.now();
         poll_fn(move |cx| {
             let engine = &*self.engine;
             // Joined here and nowhere else: whatever an async function names it keeps, in every
@@ -126,17 +127,18 @@ impl Wait {
     /// Sends the command of the first task, for all that come after it.
     fn ask(&self, lead: Lead) -> Own<'_> {
         let Self { engine, name, request, .. } = self;
-        let sent_at = engine.clock.now();
-        let deadline = engine.clock.now() + engine.timing.command_deadline(request.ttl);
-        let answer = engine.store.acquire(AcquireCommand {
+        let Lead { id, heartbeat, sent_at } = lead;
+        let deadline = sent_at + engine.timing.command_deadline(request.ttl);
+        let command = AcquireCommand {
             name,
-            id: lead.id,
+            id,
             ttl: request.ttl,
             watermark: engine.watermarks.of(sent_at, name),
             label: request.label.as_ref().unwrap_or(&engine.label),
-            wait: lead.heartbeat,
+            wait: heartbeat,
             deadline,
-        });
+        };
+        let answer = engine.store.acquire(sent_at, command);
         Own { sent_at, deadline, answer, is_sent: false }
     }
 
@@ -148,7 +150,7 @@ impl Wait {
         cx: &mut Context<'_>,
     ) -> Progress<NewLease> {
         let Some(Own { sent_at, answer, .. }) = own else { return Progress::Waits };
-        let (sent_at, Poll::Ready(answer)) = (*sent_at, answer.as_mut().poll(cx)) else {
+        let (sent_at, Poll::Ready(answer)) = (*sent_at, Pin::new(answer).poll(cx)) else {
             return Progress::Waits;
         };
         *own = None;
