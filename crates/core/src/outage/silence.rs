@@ -38,10 +38,10 @@ impl Silence {
         self.since.get_or_insert(now);
     }
 
-    /// A command was answered at `now`; returns the outage that this ends, if there was one.
-    pub(super) fn answered(&mut self, now: Instant) -> Option<Outage> {
+    /// A command was answered at `now`; returns since when there was an outage, which this ends.
+    pub(super) fn answered(&mut self, now: Instant) -> Option<Instant> {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let ended = self.outage();
+        let ended = self.since.filter(|_| self.is_outage());
         self.heard_at = self.heard_at.max(Some(now));
         // The silence of the commands that are still in flight begins now.
         self.since = (self.in_flight > 0).then_some(now);
@@ -98,22 +98,27 @@ impl Silence {
         was_asked && !self.heard_since(at)
     }
 
+    /// Whether a command has failed in the present silence.
+    pub(super) fn is_outage(&self) -> bool {
+        self.unanswered > 0
+    }
+
     /// The present outage, if there is one.
     pub fn outage(&self) -> Option<Outage> {
-        let since = self.since.filter(|_| self.unanswered > 0)?;
+        let since = self.since.filter(|_| self.is_outage())?;
         let (unanswered, last_error) = (self.unanswered, self.last_error.clone());
         Some(Outage { since, unanswered, last_error })
     }
 
     /// How long the server has been out of reach at `now`; zero when it is not.
     pub fn unreachable_for(&self, now: Instant) -> Duration {
-        let since = self.since.filter(|_| self.unanswered > 0);
+        let since = self.since.filter(|_| self.is_outage());
         since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
     /// Whether there is an outage, and no command in flight could show its end.
     pub fn needs_probe(&self) -> bool {
-        self.unanswered > 0 && self.in_flight == 0
+        self.is_outage() && self.in_flight == 0
     }
 }
 
@@ -142,8 +147,8 @@ mod tests {
         silence.unanswered(at(200), error());
         silence.sent(at(1200));
         assert_eq!(silence.unreachable_for(at(1500)), Duration::from_millis(1400));
-        let ended = silence.answered(at(1600)).unwrap();
-        assert_eq!((ended.since, ended.unanswered), (at(100), 2));
+        assert_eq!(silence.outage().unwrap().unanswered, 2);
+        assert_eq!(silence.answered(at(1600)), Some(at(100)));
         assert_eq!(silence.unreachable_for(at(9999)), Duration::ZERO);
         assert!(silence.silent_since().is_none() && silence.heard_since(at(1600)));
         assert!(!silence.heard_since(at(1601)));

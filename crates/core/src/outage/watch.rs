@@ -91,9 +91,16 @@ impl OutageWatch {
     /// A command was answered, or failed.
     fn ended(&self, subject: Subject<'_>, sent_at: Instant, error: Option<&StoreError>) {
         let now = self.clock.now();
+        let mut state = self.state();
+        if error.is_none() && !state.silence.is_outage() {
+            // As a rule.
+            state.silence.answered(now);
+            state.succeeded = true;
+            return;
+        }
         let (reached, failed) = {
-            let State { silence, journal, succeeded } = &mut *self.state();
-            let outage = match error {
+            let State { silence, journal, succeeded } = &mut *state;
+            let silent_since = match error {
                 Some(error) if !error.is_sign_of_life() => {
                     silence.unanswered(sent_at, error.clone());
                     None
@@ -102,9 +109,10 @@ impl OutageWatch {
             };
             *succeeded = error.is_none();
             let reached =
-                outage.and_then(|outage| journal.reached(now, now.saturating_since(outage.since)));
+                silent_since.and_then(|since| journal.reached(now, now.saturating_since(since)));
             (reached, error.and_then(|error| journal.failed(now, sent_at, subject, error)))
         };
+        drop(state);
         reached.iter().chain(&failed).for_each(Line::write);
         if let (Some(error), None) = (error, &failed) {
             let Subject { command, lock, lease, fence } = subject;

@@ -124,7 +124,7 @@ impl Cohort {
             && place.confirming.is_none()
         {
             place.confirming = Some(grant.clone());
-            effects.send = Some(Outgoing::Confirm(grant));
+            effects.send = Some(Outgoing::Confirm(Box::new(grant)));
         }
     }
 

@@ -179,7 +179,7 @@ impl Cohort {
             asking.calls_at = Some(env.next_heartbeat(env.now, asking.ttl));
         }
         if let Phase::Place(place) = &mut self.phase {
-            effects.send = Some(Outgoing::Heartbeat(place.beat(env)));
+            effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
         }
     }
 

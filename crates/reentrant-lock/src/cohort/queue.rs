@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, task::Waker};
+use std::{
+    collections::{BTreeMap, btree_map},
+    iter::Chain,
+    option,
+    task::Waker,
+};
 
 use leasehold_core::{StoreError, Ttl};
 
@@ -14,11 +19,75 @@ pub(crate) struct LocalQueue(Option<Box<Tasks>>);
 
 #[derive(Debug, Default)]
 struct Tasks {
-    waiting: BTreeMap<Ticket, Waiting>,
+    waiting: Line,
     /// Tasks whose wait cannot come to anything, until they hear of it.
     failed: BTreeMap<Ticket, StoreError>,
     /// Wakers that are not needed any more.
     discarded: Discarded,
+}
+
+/// Tasks in the order of their tickets.
+#[derive(Debug, Default)]
+struct Line {
+    /// Its own field, for as a rule there is no other: a tree would cost an allocation for it.
+    first: Option<(Ticket, Waiting)>,
+    /// Empty without a first one.
+    others: BTreeMap<Ticket, Waiting>,
+}
+
+impl Line {
+    /// A task comes, whose ticket is the greatest.
+    fn push(&mut self, ticket: Ticket, waiting: Waiting) {
+        match &self.first {
+            None => self.first = Some((ticket, waiting)),
+            Some(_) => drop(self.others.insert(ticket, waiting)),
+        }
+    }
+
+    fn remove(&mut self, ticket: Ticket) -> Option<Waiting> {
+        match &self.first {
+            Some((first, _)) if *first == ticket => {
+                let next = self.others.pop_first();
+                std::mem::replace(&mut self.first, next).map(|(_, waiting)| waiting)
+            }
+            _ => self.others.remove(&ticket),
+        }
+    }
+
+    fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
+        match &mut self.first {
+            Some((first, waiting)) if *first == ticket => Some(waiting),
+            _ => self.others.get_mut(&ticket),
+        }
+    }
+
+    fn has(&self, ticket: Ticket) -> bool {
+        self.first.as_ref().is_some_and(|(first, _)| *first == ticket)
+            || self.others.contains_key(&ticket)
+    }
+
+    /// How many tasks stand before one.
+    fn before(&self, ticket: Ticket) -> usize {
+        let first = self.first.iter().filter(|(first, _)| *first < ticket).count();
+        first + self.others.range(..ticket).count()
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
+impl IntoIterator for Line {
+    type Item = (Ticket, Waiting);
+    type IntoIter = Chain<option::IntoIter<Self::Item>, btree_map::IntoIter<Ticket, Waiting>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.others)
+    }
 }
 
 /// Wakers that are not needed any more, to be dropped outside of every lock: that may drop a task,
@@ -50,14 +119,14 @@ impl LocalQueue {
     /// A task stands at the end.
     pub(super) fn join(&mut self, ticket: Ticket, ttl: Ttl, waker: &Waker) {
         let tasks = self.0.get_or_insert_default();
-        tasks.waiting.insert(ticket, Waiting { ttl, waker: Some(waker.clone()) });
+        tasks.waiting.push(ticket, Waiting { ttl, waker: Some(waker.clone()) });
     }
 
     /// A task goes; whether it stood in the queue.
     pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
         let Some(tasks) = &mut self.0 else { return false };
         tasks.failed.remove(&ticket);
-        let left = tasks.waiting.remove(&ticket);
+        let left = tasks.waiting.remove(ticket);
         let was_there = left.is_some();
         left.and_then(|waiting| waiting.waker).into_iter().for_each(|waker| self.discard(waker));
         was_there
@@ -81,13 +150,13 @@ impl LocalQueue {
 
     /// The first task, and the ttl it wants.
     pub(super) fn first(&self) -> Option<(Ticket, Ttl)> {
-        let first = self.waiting()?.first_key_value();
-        first.map(|(ticket, waiting)| (*ticket, waiting.ttl))
+        let (ticket, waiting) = self.waiting()?.first.as_ref()?;
+        Some((*ticket, waiting.ttl))
     }
 
     /// Whether a task stands in the queue.
     pub(super) fn has(&self, ticket: Ticket) -> bool {
-        self.waiting().is_some_and(|waiting| waiting.contains_key(&ticket))
+        self.waiting().is_some_and(|waiting| waiting.has(ticket))
     }
 
     /// Remembers whom to wake for a task.
@@ -121,7 +190,7 @@ impl LocalQueue {
     pub(super) fn dismiss(&mut self) -> Vec<Waker> {
         self.change(|tasks| {
             let waiting = std::mem::take(&mut tasks.waiting);
-            waiting.into_values().filter_map(|one| one.waker).collect()
+            waiting.into_iter().filter_map(|(_, one)| one.waker).collect()
         })
     }
 
@@ -132,17 +201,17 @@ impl LocalQueue {
 
     /// How many tasks stand before one.
     pub(super) fn before(&self, ticket: Ticket) -> usize {
-        self.waiting().map_or(0, |waiting| waiting.range(..ticket).count())
+        self.waiting().map_or(0, |waiting| waiting.before(ticket))
     }
 
     /// How many tasks wait.
     pub(super) fn len(&self) -> usize {
-        self.waiting().map_or(0, BTreeMap::len)
+        self.waiting().map_or(0, Line::len)
     }
 
     /// Whether no task waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting().is_none_or(BTreeMap::is_empty)
+        self.waiting().is_none_or(Line::is_empty)
     }
 
     /// Whether no task waits, or has still to hear of a failure.
@@ -150,12 +219,12 @@ impl LocalQueue {
         self.0.as_ref().is_none_or(|tasks| tasks.waiting.is_empty() && tasks.failed.is_empty())
     }
 
-    fn waiting(&self) -> Option<&BTreeMap<Ticket, Waiting>> {
+    fn waiting(&self) -> Option<&Line> {
         self.0.as_ref().map(|tasks| &tasks.waiting)
     }
 
     fn task(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
-        self.0.as_mut()?.waiting.get_mut(&ticket)
+        self.0.as_mut()?.waiting.get_mut(ticket)
     }
 
     /// Changes who is there.

@@ -77,14 +77,20 @@ impl Cohort {
         }
         if dropped {
             // The runtime sends it: the dropping task may be back by then, and queues with it.
-            if let Some(Outgoing::Release(release)) = &mut effects.send {
-                release.via = Some(ReleaseVia::Drop);
-            }
+            effects.send = Some(Outgoing::Release(Some(ReleaseVia::Drop)));
             return (AfterLease::Dropped, effects);
         }
         effects.send = None;
         (releasing.attended_since, releasing.is_sent) = (Some(env.now), true);
         (AfterLease::Ends(releasing.command()), effects)
+    }
+
+    /// The release of the turn that is being given back, as `via`.
+    pub(crate) fn release_command(&self, via: Option<ReleaseVia>) -> Option<TurnRelease> {
+        match &self.phase {
+            Phase::Releasing(releasing) => Some(TurnRelease { via, ..releasing.command() }),
+            _ => None,
+        }
     }
 
     /// Whether a task holds the lease with `token`, as far as this runtime knows.
@@ -309,7 +315,7 @@ impl Cohort {
             watchers: Vec::new(),
             watched_until: None,
         };
-        effects.send = Some(Outgoing::Release(releasing.command()));
+        effects.send = Some(Outgoing::Release(None));
         self.phase = Phase::Releasing(Box::new(releasing));
     }
 
@@ -341,9 +347,7 @@ impl Cohort {
         if reason == LossReason::MaxHold {
             // The server still has it, and its holder may never look at it again.
             self.release(closed_until, &mut effects);
-            if let Some(Outgoing::Release(release)) = &mut effects.send {
-                release.via = Some(ReleaseVia::MaxHold);
-            }
+            effects.send = Some(Outgoing::Release(Some(ReleaseVia::MaxHold)));
             return effects;
         }
         effects.lost = Some(reason);
@@ -373,7 +377,7 @@ impl Cohort {
     pub(super) fn ask_at_once(&mut self, env: &Env<'_>, effects: &mut Effects) {
         self.ask_anew(env);
         if let Phase::Place(place) = &mut self.phase {
-            effects.send = Some(Outgoing::Heartbeat(place.beat(env)));
+            effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
         }
     }
 

@@ -297,12 +297,12 @@ impl Effects {
 /// A command that the runtime sends.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// End a turn on the server.
-    Release(TurnRelease),
+    /// End the turn on the server that is being given back; it counts as that release, if any.
+    Release(Option<ReleaseVia>),
     /// Confirm a grant by a renewal, before any task believes in it.
-    Confirm(Grant),
+    Confirm(Box<Grant>),
     /// Ask for a lock.
-    Heartbeat(Beat),
+    Heartbeat(Box<Beat>),
 }
 
 /// A turn, as commands name it.

@@ -56,7 +56,7 @@ impl Cohort {
             {
                 // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
-                effects.send = Some(Outgoing::Release(releasing.command()));
+                effects.send = Some(Outgoing::Release(None));
             }
             _ => {}
         }

@@ -8,7 +8,7 @@ use leasehold_core::{
 };
 use tokio::runtime::Handle;
 
-use crate::cohort::{self, Answer, Effects};
+use crate::cohort::{self, Answer, Cohort, Effects};
 
 use super::{core::Engine, heartbeats::Beats, pending::Cleanup, sending::Sender};
 
@@ -41,21 +41,25 @@ impl Engine {
         now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
+        cohort: &Cohort,
         effects: &mut Effects,
     ) -> Vec<Outgoing> {
         let mut outgoing = Vec::new();
         let Some(engine) = self.me.upgrade() else { return outgoing };
         match effects.send.take() {
-            Some(cohort::Outgoing::Release(release)) => {
-                let job = Self::release_job(now, name, metrics, &release, Some(Sender::Runtime));
-                outgoing.extend(Cleanup::armed(&engine, job, None).map(Outgoing::Job));
+            Some(cohort::Outgoing::Release(via)) => {
+                let job = cohort.release_command(via).map(|release| {
+                    Self::release_job(now, name, metrics, &release, Some(Sender::Runtime))
+                });
+                let armed = job.and_then(|job| Cleanup::armed(&engine, job, None));
+                outgoing.extend(armed.map(Outgoing::Job));
             }
             Some(cohort::Outgoing::Confirm(grant)) => {
-                let (engine, grant) = (Arc::clone(&engine), Some(grant));
+                let (engine, grant) = (Arc::clone(&engine), Some(*grant));
                 outgoing.push(Outgoing::Confirm(Confirming { engine, grant }));
             }
             Some(cohort::Outgoing::Heartbeat(beat)) => {
-                let beats = Beats::new(Arc::clone(&engine), vec![beat]);
+                let beats = Beats::new(Arc::clone(&engine), vec![*beat]);
                 outgoing.push(Outgoing::Heartbeats(beats));
             }
             None => {}
@@ -90,9 +94,8 @@ impl Confirming {
 
     fn settle(&self, grant: Grant, answer: Answer<RenewAnswer>) {
         let name = grant.name().clone();
-        let settle = |cohort: &mut cohort::Cohort, env: &cohort::Env<'_>| {
-            cohort.on_confirmation(env, grant, answer)
-        };
+        let settle =
+            |cohort: &mut Cohort, env: &cohort::Env<'_>| cohort.on_confirmation(env, grant, answer);
         self.engine.with(&name, |member, env| ((), settle(&mut member.cohort, env)));
     }
 }

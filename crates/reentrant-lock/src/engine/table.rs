@@ -115,7 +115,9 @@ impl Engine {
             .then(|| effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics)));
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let outgoing = match &metrics {
-            Some(metrics) if has_commands => self.prepare(env.now, name, metrics, &mut effects),
+            Some(metrics) if has_commands => {
+                self.prepare(env.now, name, metrics, &member.cohort, &mut effects)
+            }
             _ => Vec::new(),
         };
         let discarded = member.cohort.take_discarded();
@@ -148,11 +150,9 @@ impl Engine {
             self.agenda.cancel(member.scheduled);
         } else if let Some(at) = member.cohort.look_at(env) {
             self.agenda.set(&mut member.scheduled, at, env.name);
-        } else if member.cohort.waiting() == 0 {
-            // Very many turns have no waiting task: they keep no entry. Where tasks wait, the entry
-            // stays, since the next look is due soon anyway.
-            self.agenda.cancel(member.scheduled.take());
         }
+        // Else an entry stays that is there: a turn may end before it is due, and then needs it
+        // again. If not, one look too many costs less than to take it out and put it in.
         done
     }
 

@@ -120,6 +120,12 @@ impl Scene {
         assert!(matches!(self.poll(ticket), Progress::Waits));
     }
 
+    /// The release that an event sends.
+    fn release_of(&self, effects: &Effects) -> TurnRelease {
+        let Some(Outgoing::Release(via)) = effects.send else { panic!("{:?}", effects.send) };
+        self.cohort.release_command(via).expect("the turn ends")
+    }
+
     /// A push of a grant that names heartbeat `number`.
     fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
         let id = self.numbers.known(id);
@@ -139,11 +145,4 @@ fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
 
 fn withdrawn(effects: &Effects) -> Vec<Ticket> {
     effects.withdraw.iter().map(|(id, _)| id.number()).collect()
-}
-
-fn release_of(effects: &Effects) -> TurnRelease {
-    match &effects.send {
-        Some(Outgoing::Release(release)) => *release,
-        other => panic!("the turn ends, and yet {other:?} is sent"),
-    }
 }

@@ -36,7 +36,7 @@ fn a_push_counts_from_its_heartbeat_and_one_that_is_gone_costs_no_place() {
     let Some(Outgoing::Confirm(doubtful)) = effects.send else { panic!("it is confirmed first") };
     scene.waits(lead);
     let answer = Answer { sent_at: scene.now, result: Ok(RenewAnswer::Gone) };
-    let _ = scene.with(|cohort, env| cohort.on_confirmation(env, doubtful, answer));
+    let _ = scene.with(|cohort, env| cohort.on_confirmation(env, *doubtful, answer));
     let beat = scene.with(Cohort::on_timer).0.expect("it asks again at once");
     assert_eq!(beat.waiter.id.number(), lead, "under the same id");
 }
