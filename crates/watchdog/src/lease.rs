@@ -207,8 +207,10 @@ impl HeldLease {
         let mut life = self.life();
         let (before, state) = (life.rules.present(), life.rules.release(now));
         let (ended, belief) = (before.is_held(), life.rules.belief());
+        let (closed_until, token) = (life.closed_until, life.ended.clone());
         drop(life);
-        ReleasedLease { lease: Arc::clone(self), state, belief, ended, at: now }
+        let lease = Arc::clone(self);
+        ReleasedLease { lease, state, belief, closed_until, token, ended, at: now }
     }
 
     /// A token that is cancelled when the lease is over.
@@ -283,6 +285,8 @@ pub struct ReleasedLease {
     lease: Arc<HeldLease>,
     state: LeaseState,
     belief: Instant,
+    closed_until: Option<Instant>,
+    token: Option<CancellationToken>,
     ended: bool,
     at: Instant,
 }
@@ -298,16 +302,21 @@ impl ReleasedLease {
         self.belief
     }
 
+    /// Until when the lock stays closed.
+    pub fn closed_until(&self) -> Option<Instant> {
+        self.closed_until
+    }
+
     /// Wakes those who wait for the end of the lease, and counts it.
     pub fn notify(self, end: HoldEnd) {
-        let Self { lease, state, ended, at, .. } = self;
+        let Self { lease, state, token, ended, at, .. } = self;
         match state {
             _ if !ended => {}
             LeaseState::Lost(reason) => lease.notify_loss(at, reason),
             LeaseState::Held { .. } | LeaseState::Released => {
                 lease.metrics.hold_ended(lease.since);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
-                lease.notify_end();
+                token.iter().for_each(CancellationToken::cancel);
             }
         }
     }

@@ -84,7 +84,8 @@ impl Driver {
         while let Some(work) = self.watches.take_due(self.watches.clock().now()) {
             self.send(work);
             self.show();
-            let until = self.watches.sleep_until(self.shown_at + Self::TICK);
+            let now = self.watches.clock().now();
+            let until = self.watches.sleep_until(now, self.shown_at + Self::TICK);
             select! {
                 biased;
                 Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {

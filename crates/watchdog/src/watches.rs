@@ -130,7 +130,9 @@ impl Watches {
         }
         let known = watch.filter(|watch| state.queue.get(watch.0).is_some());
         let Watch(key) = known.unwrap_or_else(|| state.insert(&lease));
-        if state.occupy(key, &lease, share.renewing, now, fraction) < state.sleeps_until {
+        let at = state.occupy(key, &lease, share.renewing, now, fraction);
+        if at < state.sleeps_until {
+            state.sleeps_until = at;
             self.wake.notify_one();
         }
         (lease, Some(Watch(key)))
@@ -234,10 +236,13 @@ impl Watches {
         Some(due)
     }
 
-    /// When the task is to look again, at `latest` in any case.
-    pub(crate) fn sleep_until(&self, latest: Instant) -> Instant {
+    /// When the task is to look again after `now`, at `latest` in any case.
+    pub(crate) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
         let mut state = self.state();
-        let until = state.queue.earliest().map_or(latest, |at| at.min(latest));
+        // A time that it was woken for stays, also when its lease is over: the next lease is due a
+        // little later as a rule, and then need not wake the task again.
+        let known = Some(state.sleeps_until).filter(|at| *at > now);
+        let until = state.queue.earliest().into_iter().chain(known).fold(latest, Instant::min);
         state.sleeps_until = until;
         until
     }

@@ -57,7 +57,8 @@ impl Heartbeats {
             } else if agenda.is_stopped() {
                 return;
             }
-            let until = agenda.sleep_until(clock.now() + Self::NAP);
+            let now = clock.now();
+            let until = agenda.sleep_until(now, now + Self::NAP);
             let until = until.max(self.sent_at + Self::PAUSE);
             select! {
                 biased;

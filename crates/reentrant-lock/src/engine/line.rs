@@ -39,9 +39,9 @@ pub(crate) struct Request {
 
 /// The place of a task in its cohort; dropping it gives the place up.
 #[derive(Debug)]
-pub(crate) struct InLine {
-    engine: Arc<Engine>,
-    name: LockName,
+pub(crate) struct InLine<'a> {
+    engine: &'a Engine,
+    name: &'a LockName,
     ticket: Ticket,
     /// Whether the place is given up already.
     left: AtomicBool,
@@ -61,19 +61,18 @@ impl Engine {
     /// # Errors
     ///
     /// `Closed`; or `Busy` or `Releasing` for a task that only tries.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        name: &LockName,
+    pub(crate) fn join<'a>(
+        &'a self,
+        name: &'a LockName,
         request: &Request,
         waker: &Waker,
-    ) -> Result<(InLine, Option<Lead>), Progress<NewLease>> {
+    ) -> Result<(InLine<'a>, Option<Lead>), Progress<NewLease>> {
         self.listen();
         let joined = self.with_new(name, &request.metrics, |member, env| {
             member.cohort.join(env, request.ttl, request.tries, waker)
         });
         let (ticket, lead) = joined.unwrap_or(Err(Progress::Closed))?;
-        let (engine, name, left) = (Arc::clone(self), name.clone(), AtomicBool::new(false));
-        Ok((InLine { engine, name, ticket, left }, lead))
+        Ok((InLine { engine: self, name, ticket, left: AtomicBool::new(false) }, lead))
     }
 
     /// Ready with `true` when no release is on its way any more, and with `false` when it is
@@ -148,7 +147,7 @@ fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
     }
 }
 
-impl InLine {
+impl InLine<'_> {
     /// The answer to the first task's own command.
     pub(crate) fn on_first_reply(
         &self,
@@ -156,12 +155,12 @@ impl InLine {
         sent_at: Instant,
         result: Result<AcquireAnswer, StoreError>,
     ) -> Progress<NewLease> {
-        let engine = &self.engine;
+        let engine = self.engine;
         if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            engine.saw(sent_at, &self.name, granted);
+            engine.saw(sent_at, self.name, granted);
         }
         let answer = Answer { sent_at, result: engine.counted(result) };
-        let progress = engine.with_new(&self.name, &request.metrics, |member, env| {
+        let progress = engine.with_new(self.name, &request.metrics, |member, env| {
             let (progress, effects) =
                 member.cohort.on_first_reply(env, self.ticket, request.tries, answer);
             (self.granted(member, env, request, progress), effects)
@@ -171,7 +170,7 @@ impl InLine {
 
     /// Where the task stands, which is woken by `waker` when that changes.
     pub(crate) fn poll(&self, request: &Request, waker: &Waker) -> Progress<NewLease> {
-        let progress = self.engine.with(&self.name, |member, env| {
+        let progress = self.engine.with(self.name, |member, env| {
             let (progress, effects) = member.cohort.poll(env, self.ticket, waker);
             (self.granted(member, env, request, progress), effects)
         });
@@ -193,16 +192,16 @@ impl InLine {
 
     /// Looks at the cohort, for the task of this ticket.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Cohort, Ticket) -> T) -> Option<T> {
-        self.engine.look(&self.name, |cohort| look(cohort, self.ticket))
+        self.engine.look(self.name, |cohort| look(cohort, self.ticket))
     }
 }
 
-impl Drop for InLine {
+impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if self.left.load(Ordering::Relaxed) {
             return;
         }
         let ticket = self.ticket;
-        self.engine.with(&self.name, |member, env| ((), member.cohort.leave(env, ticket)));
+        self.engine.with(self.name, |member, env| ((), member.cohort.leave(env, ticket)));
     }
 }

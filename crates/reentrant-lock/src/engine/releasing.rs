@@ -26,7 +26,7 @@ impl Engine {
     /// release is pending before the lease shows as over. If the cohort does not have the turn any
     /// more, the lease is lost, even if it is not marked as lost yet.
     pub(crate) fn release(
-        &self,
+        self: &Arc<Self>,
         lease: &Arc<HeldLease>,
         end: HoldEnd,
     ) -> (LeaseState, AfterLease<Option<Cleanup>>) {
@@ -36,14 +36,20 @@ impl Engine {
             }
             let released = lease.release(env.now);
             let (after, mut effects) = self.leave_turn(member, env, lease, &released, end);
-            effects.metrics = Some(Arc::clone(lease.metrics()));
-            (Some((released, after)), effects)
+            if effects.send.is_some() || !effects.withdraw.is_empty() {
+                effects.metrics = Some(Arc::clone(lease.metrics()));
+            }
+            let leases = effects.leases.take();
+            (Some((released, after, leases)), effects)
         });
-        let (released, after) = released.flatten().unwrap_or_else(|| {
+        let (released, after, leases) = released.flatten().unwrap_or_else(|| {
             // Without effect if it is marked as lost already, for another reason.
             let _ = lease.lose(LossReason::Gone);
-            (lease.release(self.clock.now()), AfterLease::WasOver)
+            (lease.release(self.clock.now()), AfterLease::WasOver, None)
         });
+        if let Some(leases) = leases {
+            lease.metrics().turn(leases);
+        }
         let before = released.state();
         released.notify(end);
         (before, after)
@@ -51,7 +57,7 @@ impl Engine {
 
     /// The turn goes on without a lease that was released, if it was still on.
     fn leave_turn(
-        &self,
+        self: &Arc<Self>,
         member: &mut Member,
         env: &Env<'_>,
         lease: &Arc<HeldLease>,
@@ -61,13 +67,13 @@ impl Engine {
         let (until, lease_until) = match released.state() {
             LeaseState::Held { until } => (released.belief(), until),
             LeaseState::Lost(reason) => {
-                let (turn, closed_until) = (TurnId::of(lease.turn()), lease.closed_until());
+                let (turn, closed_until) = (TurnId::of(lease.turn()), released.closed_until());
                 let effects = member.cohort.on_lost(env, turn, reason, closed_until);
                 return (AfterLease::WasOver, effects);
             }
             LeaseState::Released => return (AfterLease::WasOver, Effects::default()),
         };
-        let (watch, closed_until) = (member.cohort.watch(), lease.closed_until());
+        let (watch, closed_until) = (member.cohort.watch(), released.closed_until());
         let dropped = end == HoldEnd::Dropped;
         let (after, effects) =
             member.cohort.on_release(env, lease.fence(), until, closed_until, dropped);
@@ -113,7 +119,7 @@ impl Engine {
 
     /// The release of a turn that its last holder ends, and waits for.
     fn holders_release(
-        &self,
+        self: &Arc<Self>,
         now: Instant,
         lease: &Arc<HeldLease>,
         release: &TurnRelease,
@@ -122,7 +128,7 @@ impl Engine {
         let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..*release };
         let sender = Some(Sender::Holder(belief));
         let job = Self::release_job(now, lease.name(), lease.metrics(), &release, sender);
-        Cleanup::armed(&self.me.upgrade()?, job, Some(Arc::clone(lease)))
+        Cleanup::armed(self, job, Some(Arc::clone(lease)))
     }
 
     /// Ends a lease on the server whose turn is over here.

@@ -239,6 +239,7 @@ impl Agenda {
             *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
         }
         if at < state.sleeps_until {
+            state.sleeps_until = at;
             self.changed.notify_one();
         }
     }
@@ -266,10 +267,13 @@ impl Agenda {
         Some(keys.into_iter().filter_map(take).collect())
     }
 
-    /// When the task is to look again, at `latest` in any case.
-    pub(super) fn sleep_until(&self, latest: Instant) -> Instant {
+    /// When the task is to look again after `now`, at `latest` in any case.
+    pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
         let mut state = self.state();
-        let until = state.names.earliest().map_or(latest, |at| at.min(latest));
+        // A time that it was woken for stays, also when its entry is gone: the next entry is a
+        // little later as a rule, and then need not wake the task again.
+        let known = Some(state.sleeps_until).filter(|at| *at > now);
+        let until = state.names.earliest().into_iter().chain(known).fold(latest, Instant::min);
         state.sleeps_until = until;
         until
     }

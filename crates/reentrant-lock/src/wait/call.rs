@@ -63,14 +63,14 @@ impl Wait {
     pub(crate) fn run(mut self) -> impl Future<Output = Result<Guard, AcquireError>> + Send {
         async move {
             let started = self.engine.clock.now();
-            let tries = matches!(self.patience, Patience::Try);
-            let mut tally = Tally::new(&self.request.metrics, tries, started);
             let mut owned = Owned::Given;
             if self.owner.is_none() {
                 self.owner = Owner::of_scope(self.engine.runtime_id());
                 owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
             }
             self.request.caller = Some(Caller::here(owned));
+            let tries = matches!(self.patience, Patience::Try);
+            let mut tally = Tally::new(&self.request.metrics, tries, started);
             let mut outcome = self.wait(&mut tally, started).await;
             if let Err(error) = &mut outcome {
                 tally.suspicion.explain(error);
@@ -83,7 +83,7 @@ impl Wait {
     #[expect(clippy::manual_async_fn, reason = "as above")]
     fn wait<'a>(
         &'a self,
-        tally: &'a mut Tally,
+        tally: &'a mut Tally<'_>,
         started: Instant,
     ) -> impl Future<Output = Result<Guard, AcquireError>> + Send + 'a {
         async move {
@@ -231,8 +231,8 @@ fn runtime_stopped() -> StoreError {
 
 /// Counts how a call went, also when its future is dropped.
 #[derive(Debug)]
-pub(super) struct Tally {
-    metrics: Arc<ClassMetrics>,
+pub(super) struct Tally<'a> {
+    metrics: &'a ClassMetrics,
     /// As what a wait counts that is over.
     over: AcquireOutcome,
     started: Instant,
@@ -245,10 +245,10 @@ pub(super) struct Tally {
     outcome: AcquireOutcome,
 }
 
-impl Tally {
-    pub(super) fn new(metrics: &Arc<ClassMetrics>, tries: bool, started: Instant) -> Self {
+impl<'a> Tally<'a> {
+    pub(super) fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
         Self {
-            metrics: Arc::clone(metrics),
+            metrics,
             over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
             started,
             contended: false,
@@ -271,7 +271,7 @@ impl Tally {
     }
 
     /// The call stands in line.
-    pub(super) fn waits(&mut self, in_line: &InLine) {
+    pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
         if std::mem::replace(&mut self.waiting, true) {
             return;
         }
@@ -296,7 +296,7 @@ impl Tally {
     }
 }
 
-impl Drop for Tally {
+impl Drop for Tally<'_> {
     fn drop(&mut self) {
         if self.waiting {
             self.metrics.wait_ended(self.started);

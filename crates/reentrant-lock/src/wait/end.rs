@@ -75,7 +75,11 @@ impl Wait {
 
     /// What a call ends with whose time is over: a timeout, if the last word about the lock is that
     /// it is taken.
-    pub(super) async fn timeout(&self, started: Instant, in_line: Option<InLine>) -> AcquireError {
+    pub(super) async fn timeout(
+        &self,
+        started: Instant,
+        in_line: Option<InLine<'_>>,
+    ) -> AcquireError {
         let (engine, tries) = (&self.engine, self.request.tries);
         let waited = engine.clock.now().saturating_since(started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(Cohort::position));

@@ -23,7 +23,7 @@ use super::call::{Tally, Wait};
 
 /// Where a task stands in line.
 pub(super) struct Line<'a> {
-    pub(super) place: InLine,
+    pub(super) place: InLine<'a>,
     /// The command of the first task.
     own: Option<Own<'a>>,
 }
@@ -47,7 +47,7 @@ impl Wait {
         mut holds: Option<Soon<'b>>,
         (started, looks_from, ends): (Instant, Instant, Option<Instant>),
         endurance: &'b mut Option<Endurance>,
-        tally: &'b mut Tally,
+        tally: &'b mut Tally<'_>,
     ) -> impl Future<Output = Progress<NewLease>> + Send + 'b
     where
         'a: 'b,
@@ -145,7 +145,7 @@ impl Wait {
     /// Polls the first task's own command, if there is one.
     fn poll_own(
         &self,
-        in_line: &InLine,
+        in_line: &InLine<'_>,
         own: &mut Option<Own<'_>>,
         cx: &mut Context<'_>,
     ) -> Progress<NewLease> {
@@ -164,7 +164,7 @@ impl Wait {
     }
 
     /// Reports a call that has waited for long, unless enough was reported.
-    pub(super) fn report(&self, in_line: &InLine, waited: Duration, now: Instant) {
+    pub(super) fn report(&self, in_line: &InLine<'_>, waited: Duration, now: Instant) {
         let Self { engine, name, request, .. } = self;
         let Some(left_out) = engine.take_report(name, now) else { return };
         let Some(position) = in_line.look(Cohort::position) else { return };

@@ -116,7 +116,7 @@ impl Scene {
             for batch in work.batches.into_commands() {
                 self.send(now, batch, weather);
             }
-            let until = self.watches.sleep_until(end);
+            let until = self.watches.sleep_until(self.clock.now(), end);
             let answer = self.on_its_way.first_key_value().map_or(end, |((at, _), _)| *at);
             // Timers count in milliseconds, and round up.
             self.clock.set(until.min(answer).max(now + MS));

@@ -1,0 +1,218 @@
+//! What an acquire and a release cost above the store, when nobody else wants the lock; alone in
+//! its process, because the counting allocator is the global one.
+
+use std::{
+    future::{IntoFuture, poll_fn, ready},
+    pin::pin,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use allocation_counter::measure;
+use leasehold::{
+    FenceToken, LockName, LockRuntime, ReentrantLock, RuntimeId, RuntimeLabel,
+    error::StoreError,
+    store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
+        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter,
+        Withdraw, WithdrawAnswer,
+    },
+    time::{Clock, Entropy, Instant},
+};
+use leasehold_core::{Sleep, store::StoreFuture};
+use leasehold_testkit::ManualClock;
+use tokio::{runtime::Handle, task::yield_now};
+
+/// How many names a runtime uses in turn.
+const NAMES: usize = 100;
+
+/// The allocations of a pair: those of the store are two of them, a boxed future for each command.
+///
+/// Of the acquire, its boxed future, the cohort of the name, its queue, the grant, the lease and
+/// what its guards share; of the release, the end of the turn, the command that outlives its
+/// caller, and the wait for it.
+const ALLOCATIONS: u64 = 11;
+
+/// A free lock under each name: a store that does nothing but answer, at once or when it is polled
+/// again.
+#[derive(Debug, Default)]
+struct Free {
+    last: AtomicU64,
+    answers_later: bool,
+}
+
+impl Free {
+    fn answer<'a, T: Send + 'a>(&self, answer: T) -> StoreFuture<'a, T> {
+        if !self.answers_later {
+            return Box::pin(ready(Ok(answer)));
+        }
+        let mut answer = Some(answer);
+        let mut is_sent = false;
+        Box::pin(poll_fn(move |cx| {
+            if std::mem::replace(&mut is_sent, true)
+                && let Some(answer) = answer.take()
+            {
+                return Poll::Ready(Ok(answer));
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+}
+
+impl LockStore for Free {
+    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+        let first = self.last.fetch_add(1024, Ordering::Relaxed) + 1;
+        let token = |token: u64| FenceToken::try_from(token).expect("a token");
+        let (first, last, remaining) = (token(first), token(first + 1023), command.ttl.get());
+        let granted = Granted { first, last, remaining, contended: false, regressed: false };
+        self.answer(AcquireAnswer::Granted(granted))
+    }
+
+    fn release<'a>(&'a self, _: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+        self.answer(ReleaseAnswer::Released)
+    }
+
+    fn listen(&self, _: RuntimeId, _: Weak<dyn Listener>) {}
+
+    fn heartbeat<'a>(
+        &'a self,
+        _: &'a [Waiter],
+        _: &'a RuntimeLabel,
+        _: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+        unreachable!("nobody waits")
+    }
+
+    fn hold<'a>(&'a self, _: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+        unreachable!("nobody re-enters")
+    }
+
+    fn renew<'a>(&'a self, _: &'a [Renewal], _: Instant) -> StoreFuture<'a, Vec<RenewAnswer>> {
+        unreachable!("no lease lasts")
+    }
+
+    fn withdraw<'a>(&'a self, _: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
+        unreachable!("nobody gives up")
+    }
+
+    fn inspect<'a>(&'a self, _: &'a LockName, _: Instant) -> StoreFuture<'a, Inspection> {
+        unreachable!("nobody looks")
+    }
+
+    fn force_release<'a>(&'a self, _: ForceRelease<'a>) -> StoreFuture<'a, ForceReleaseAnswer> {
+        unreachable!("nobody forces")
+    }
+}
+
+/// A manual clock that counts the timers that are made.
+#[derive(Debug, Clone, Default)]
+struct CountingClock {
+    manual: ManualClock,
+    timers: Arc<AtomicU64>,
+}
+
+impl Clock for CountingClock {
+    fn now(&self) -> Instant {
+        self.manual.now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        self.timers.fetch_add(1, Ordering::Relaxed);
+        self.manual.sleep_until(at)
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.manual.unix_time()
+    }
+}
+
+/// Jitter that is always the same: no lease falls due earlier than the one before it.
+#[derive(Debug)]
+struct NoJitter(RuntimeId);
+
+impl Entropy for NoJitter {
+    fn bits(&self) -> u64 {
+        0
+    }
+
+    fn runtime_id(&self) -> RuntimeId {
+        self.0
+    }
+}
+
+struct Scene {
+    clock: CountingClock,
+    locks: Vec<ReentrantLock>,
+    // The background tasks live as long.
+    _runtime: LockRuntime,
+}
+
+impl Scene {
+    fn new(answers_later: bool) -> Self {
+        let clock = CountingClock::default();
+        let entropy = NoJitter(RuntimeId::new(uuid::Uuid::from_u128(7)));
+        let runtime = LockRuntime::builder()
+            .clock(Arc::new(clock.clone()))
+            .entropy(Arc::new(entropy))
+            .on_store(Arc::new(Free { answers_later, ..Free::default() }))
+            .expect("inside of tokio");
+        let locks = (0..NAMES).map(|name| runtime.lock(format!("orders/{name}")).unwrap());
+        Self { clock, locks: locks.collect(), _runtime: runtime }
+    }
+
+    /// One pair of each name.
+    async fn pairs(&self) {
+        for lock in &self.locks {
+            lock.acquire().await.expect("it is free").release().await.expect("it is held");
+            // All other tasks that were woken run now.
+            for _ in 0..8 {
+                yield_now().await;
+            }
+            self.clock.manual.advance(Duration::from_millis(1));
+        }
+    }
+
+    /// How often a task of the runtime has gone to sleep; nobody else makes timers.
+    fn timers(&self) -> u64 {
+        self.clock.timers.load(Ordering::Relaxed)
+    }
+}
+
+/// The output of a future that need not wait.
+fn at_once<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the store answers at once"),
+    }
+}
+
+#[tokio::test]
+async fn a_pair_allocates_no_more_than_it_did() {
+    let scene = Scene::new(false);
+    scene.pairs().await;
+    for lock in &scene.locks {
+        let counted = measure(|| {
+            let guard = at_once(lock.acquire().into_future()).expect("it is free");
+            at_once(guard.release()).expect("it is held");
+        });
+        assert!(counted.count_total <= ALLOCATIONS, "{counted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pair_wakes_no_task_but_its_own_and_sets_no_timer() {
+    for answers_later in [false, true] {
+        let scene = Scene::new(answers_later);
+        // The first lease tells the tasks of the runtime when to look.
+        scene.pairs().await;
+        let before = (scene.timers(), Handle::current().metrics().num_alive_tasks());
+        scene.pairs().await;
+        let after = (scene.timers(), Handle::current().metrics().num_alive_tasks());
+        assert_eq!(after, before, "timers and tasks");
+    }
+}
