@@ -187,6 +187,46 @@ async fn a_free_lock_on_a_server_that_refuses_writes_is_not_told_as_taken() {
     }
 }
 
+/// The server stands still for longer than the ttl. When it goes on, it executes the acquires in its
+/// buffers, which were given up: no process has those leases.
+#[tokio::test]
+async fn a_lock_is_free_soon_after_an_outage_that_outlasts_the_ttl() {
+    const TTL: Duration = Duration::from_secs(6);
+    let server = RedisServer::builder().tcp().start();
+    let second = Duration::from_secs(1);
+    let builder =
+        || LockRuntime::builder().ttl(TTL).command_timeout(second).outage_patience(second * 2);
+    let (locks, others) = (connect(&server, builder()).await, connect(&server, builder()).await);
+    let names = ["tried", "waited"];
+    for name in names {
+        for locks in [&locks, &others] {
+            let guard = locks.lock(name).expect("a name").acquire().await.expect("a lease");
+            guard.release().await.expect("held to the end");
+        }
+    }
+    server.stop_signal();
+    let [tried, waited] = names.map(|name| locks.lock(name).expect("a name"));
+    let trying =
+        tokio::spawn(async move { tried.try_acquire().await.map(|guard| guard.is_some()) });
+    unavailable(wait::soon("the end of a wait", waited.acquire()).await);
+    unavailable(wait::soon("the end of a try", trying).await.expect("a task"));
+    // Every command is given up by then, and so was every withdrawal within a ttl.
+    sleep(TTL + second * 5).await;
+    let pending = locks.footprint().pending;
+    server.cont_signal();
+    let back_at = SystemClock.now();
+    for name in names {
+        let lock = others.lock(name).expect("a name");
+        let guard = wait::soon("a lease", lock.acquire()).await.expect("a lease");
+        guard.release().await.expect("held to the end");
+    }
+    let after = SystemClock.now().saturating_since(back_at);
+    println!("both are free after {after:?}");
+    assert!(after < TTL.mul_f64(0.6), "blocked by nobody for {after:?}");
+    assert_eq!(pending, 2, "the withdrawals were still to be told");
+    wait::until("everything is told", || locks.footprint().pending == 0).await;
+}
+
 /// The control: the same wait on a lock that somebody holds on a server that answers.
 #[tokio::test]
 async fn a_taken_lock_is_told_as_a_taken_lock() {

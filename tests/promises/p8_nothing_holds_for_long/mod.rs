@@ -6,6 +6,7 @@ mod coming_back;
 mod dead_waiter;
 mod gaps;
 mod late_heartbeat;
+mod long_outage;
 mod lost_push;
 mod stale_push;
 mod unpolled;

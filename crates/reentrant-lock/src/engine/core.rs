@@ -20,6 +20,7 @@ use tokio::{runtime::Handle, sync::Semaphore};
 use crate::{blocked::Ration, cohort::Numbers, seam::Rules, timing::Timing};
 
 use super::{
+    backlog::Backlog,
     executor::Executor,
     heartbeats::Heartbeats,
     listener::Keeper,
@@ -63,6 +64,8 @@ pub struct Engine {
     pub(crate) watches: Arc<Watches>,
     /// The commands that the server has not confirmed.
     pub(crate) pending: Pending,
+    /// The withdrawals among them that the server has not answered within a ttl.
+    pub(super) backlog: Backlog,
     pub(crate) watermarks: Watermarks,
     pub(crate) label: RuntimeLabel,
     pub(crate) timing: Timing,
@@ -118,6 +121,7 @@ impl Engine {
             metrics,
             watches,
             pending: Pending::default(),
+            backlog: Backlog::default(),
             watermarks: Watermarks::default(),
             label,
             timing,

@@ -1,6 +1,7 @@
 //! What the locks of one runtime share: it applies events to the cohorts of all names, and carries
 //! out what follows.
 
+mod backlog;
 mod core;
 mod executor;
 mod heartbeats;

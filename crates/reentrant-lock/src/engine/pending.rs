@@ -46,7 +46,8 @@ struct Entry {
 }
 
 impl Pending {
-    /// Limit of jobs beside the releases of turns. What exceeds it ends by its ttl.
+    /// Limit of jobs beside the releases of turns, and those in the backlog. What exceeds it ends by
+    /// its ttl.
     const MAX: usize = 64 * 1024;
 
     /// Counts a job as pending; `None` when there are too many.
@@ -70,6 +71,14 @@ impl Pending {
     /// Why the last attempt failed, if one did.
     pub(super) fn failure(&self, key: Key) -> Option<StoreError> {
         self.lock().pending.get(key)?.failure.clone()
+    }
+
+    /// A job waits for the end of an outage, where it counts against another limit.
+    pub(super) fn on_postponed(&self, key: Key) {
+        let jobs = &mut *self.lock();
+        if let Some(entry) = jobs.pending.get_mut(key) {
+            jobs.limited -= usize::from(std::mem::take(&mut entry.is_limited));
+        }
     }
 
     /// A job is done, or given up.

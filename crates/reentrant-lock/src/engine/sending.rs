@@ -21,7 +21,10 @@ use crate::{
     release::{self, Belief, Outcome, Step, rest},
 };
 
-use super::core::Engine;
+use super::{
+    backlog::{Backlog, Late},
+    core::Engine,
+};
 
 /// A command that is repeated until the server has answered.
 #[derive(Debug)]
@@ -83,6 +86,10 @@ pub(super) struct Sending {
     job: Job,
     pub(super) key: Key,
     outcome: Outcome,
+    /// Whether it goes on in the backlog, if it is not confirmed.
+    is_late: bool,
+    /// When it is given up there.
+    until: Instant,
 }
 
 /// One copy of a command in flight.
@@ -116,9 +123,6 @@ struct Copies<'a> {
 }
 
 impl<'a> Copies<'a> {
-    /// How long after its deadline a copy is given up that the store has not answered.
-    const GRACE: Duration = Duration::from_millis(50);
-
     fn push(&mut self, copy: Copy<'a>) {
         match &mut self.first {
             None => self.first = Some(copy),
@@ -135,7 +139,7 @@ impl<'a> Copies<'a> {
     ) -> Option<Answer<ReleaseAnswer>> {
         let mut copies = self.first.iter_mut().chain(&mut self.more).enumerate();
         let (at, answer) = copies.find_map(|(at, copy)| {
-            let is_over = |clock: &dyn Clock| clock.now() >= copy.deadline + Self::GRACE;
+            let is_over = |clock: &dyn Clock| clock.now() >= copy.deadline + Sending::GRACE;
             let result = match copy.reply.poll(cx) {
                 Poll::Ready(result) => result,
                 Poll::Pending if clock.is_some_and(is_over) => Err(unheard()),
@@ -153,7 +157,7 @@ impl<'a> Copies<'a> {
     /// When the first of them is given up.
     fn given_up_at(&self) -> Option<Instant> {
         let deadlines = self.first.iter().chain(&self.more).map(|copy| copy.deadline);
-        deadlines.min().map(|deadline| deadline + Self::GRACE)
+        deadlines.min().map(|deadline| deadline + Sending::GRACE)
     }
 }
 
@@ -166,6 +170,9 @@ enum Event {
 }
 
 impl Sending {
+    /// How long after its deadline a copy is given up that the store has not answered.
+    pub(super) const GRACE: Duration = Duration::from_millis(50);
+
     /// From now on the job counts as pending; `None` when too many are.
     pub(super) fn new(engine: &Arc<Engine>, job: Job) -> Option<Self> {
         let closed = match job.command {
@@ -176,7 +183,16 @@ impl Sending {
             job.count(Outcome::Unconfirmed);
             return None;
         };
-        Some(Self { engine: Arc::clone(engine), job, key, outcome: Outcome::Unconfirmed })
+        let (engine, outcome, is_late) = (Arc::clone(engine), Outcome::Unconfirmed, false);
+        let until = job.expires + Backlog::LONGEST;
+        Some(Self { engine, job, key, outcome, is_late, until })
+    }
+
+    /// A withdrawal from the backlog, for one more ttl.
+    pub(super) fn again(engine: &Arc<Engine>, late: Late) -> Self {
+        let (job, Late { key, until, .. }) = (engine.late_job(&late), late);
+        let (engine, outcome, is_late) = (Arc::clone(engine), Outcome::Unconfirmed, false);
+        Self { engine, job, key, outcome, is_late, until }
     }
 
     /// Sends until the job is done.
@@ -191,6 +207,8 @@ impl Sending {
     pub(super) async fn run(mut self) -> Result<Outcome, StoreError> {
         let (outcome, failure) = self.send().await;
         self.outcome = outcome;
+        let may_come = failure.as_ref().is_none_or(|error| error.kind().is_transient());
+        self.is_late = may_come && matches!(self.job.command, Command::Withdraw);
         drop(self);
         match outcome {
             Outcome::Unconfirmed => Err(failure.unwrap_or_else(unheard)),
@@ -418,7 +436,7 @@ impl Sending {
 
 impl Job {
     /// Counts a release, once.
-    fn count(&self, outcome: Outcome) {
+    pub(super) fn count(&self, outcome: Outcome) {
         let Some(via) = self.via else { return };
         self.metrics.release(outcome.metric(), via);
         if outcome.metric() == ReleaseOutcome::Unconfirmed {
@@ -434,6 +452,16 @@ impl Job {
     }
 }
 
+impl Sending {
+    /// Keeps the withdrawal in the backlog; whether that has room.
+    fn postpone(&self) -> bool {
+        let Self { engine, key, until, job: Job { name, id, ttl, metrics, .. }, .. } = self;
+        let (name, metrics) = (name.clone(), Arc::clone(metrics));
+        let late = Late { key: *key, name, id: *id, ttl: *ttl, metrics, until: *until };
+        engine.postpone(late).is_ok()
+    }
+}
+
 impl Drop for Sending {
     fn drop(&mut self) {
         if self.outcome == Outcome::Unconfirmed
@@ -443,6 +471,9 @@ impl Drop for Sending {
             self.engine.with(&self.job.name, |member, env| {
                 ((), member.cohort.on_release_given_up(env, turn))
             });
+        }
+        if self.is_late && self.outcome == Outcome::Unconfirmed && self.postpone() {
+            return;
         }
         self.job.count(self.outcome);
         // Last: what follows from the end is pending by now.

@@ -1,0 +1,219 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, Clock, Instant, LockName, Ttl, backoff, metric::ClassMetrics, store::Withdraw,
+};
+use leasehold_watchdog::Key;
+use tokio::select;
+
+use crate::{cohort::unheard, release::Outcome, timing::Timing};
+
+use super::{
+    core::Engine,
+    sending::{Job, Sending},
+};
+
+/// Withdrawals that the server has not answered within a ttl.
+///
+/// A server that stands still may have an abandoned acquire in a buffer, and grants the lock when it
+/// goes on. So a withdrawal ends with an answer, however long the outage is. While the server does
+/// not answer, one of them is sent at a time; after an answer, all others are.
+#[derive(Debug, Default)]
+pub(super) struct Backlog(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    late: VecDeque<Late>,
+    /// Whether a task sends them.
+    has_task: bool,
+}
+
+/// A withdrawal that waits for the server.
+#[derive(Debug)]
+pub(super) struct Late {
+    pub(super) key: Key,
+    pub(super) name: LockName,
+    pub(super) id: AcquisitionId,
+    pub(super) ttl: Ttl,
+    pub(super) metrics: Arc<ClassMetrics>,
+    /// When it is given up.
+    pub(super) until: Instant,
+}
+
+impl Backlog {
+    /// For how long a withdrawal is repeated.
+    pub(super) const LONGEST: Duration = Duration::from_secs(3600);
+    /// How many wait at most. The oldest stay: later acquires of an outage mostly were not sent.
+    const MAX: usize = 16 * 1024;
+    /// How many are sent after one answer, before another has to show that the server is there.
+    const AT_ONCE: usize = 1024;
+
+    /// Adds a withdrawal, and says whether a task has to be started for it.
+    ///
+    /// # Errors
+    ///
+    /// There are too many.
+    fn add(&self, late: Late) -> Result<bool, Late> {
+        let mut waiting = self.lock();
+        if waiting.late.len() >= Self::MAX {
+            return Err(late);
+        }
+        waiting.late.push_back(late);
+        Ok(!std::mem::replace(&mut waiting.has_task, true))
+    }
+
+    /// The next one to send; if there is none, the task ends.
+    fn next(&self) -> Option<Late> {
+        let mut waiting = self.lock();
+        let next = waiting.late.pop_front();
+        waiting.has_task = next.is_some();
+        next
+    }
+
+    /// Others, after one was answered.
+    fn take(&self) -> VecDeque<Late> {
+        let mut waiting = self.lock();
+        let rest = waiting.late.len().min(Self::AT_ONCE);
+        waiting.late.drain(..rest).collect()
+    }
+
+    /// One that was not answered goes behind the others: its lock may be the only one that fails.
+    fn put_back(&self, late: Late) {
+        self.lock().late.push_back(late);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Keeps a withdrawal that the server has not answered.
+    ///
+    /// # Errors
+    ///
+    /// There are too many, or its time is over.
+    pub(super) fn postpone(&self, late: Late) -> Result<(), Late> {
+        if self.clock.now() >= late.until {
+            return Err(late);
+        }
+        let key = late.key;
+        let needs_task = self.backlog.add(late)?;
+        self.pending.on_postponed(key);
+        if needs_task {
+            let (engine, clock) = (Weak::clone(&self.me), Arc::clone(&self.clock));
+            drop(self.handle().spawn(send_late(engine, clock)));
+        }
+        Ok(())
+    }
+
+    /// Sends one, and all others if it is answered; `false` when it is not.
+    async fn send_one_late(self: &Arc<Self>, late: Late) -> bool {
+        let now = self.clock.now();
+        if now >= late.until {
+            self.end_late(&late, Outcome::Unconfirmed);
+            return true;
+        }
+        let Late { name, id, ttl, .. } = &late;
+        let deadline = now + self.timing.command_deadline(*ttl);
+        let answer = select! {
+            biased;
+            answer = self.store.withdraw(now, Withdraw { name, id: *id, deadline }) => answer,
+            () = self.clock.sleep_until(deadline + Sending::GRACE) => Err(unheard()),
+        };
+        let outcome = match self.counted(answer) {
+            Ok(answer) if answer.ended_grant => Outcome::Released,
+            Ok(_) => Outcome::Gone,
+            Err(error) if error.kind().is_transient() => {
+                self.backlog.put_back(late);
+                return false;
+            }
+            Err(_) => Outcome::Unconfirmed,
+        };
+        self.end_late(&late, outcome);
+        for late in self.backlog.take() {
+            drop(self.handle().spawn(Sending::again(self, late).run()));
+        }
+        true
+    }
+
+    fn end_late(&self, late: &Late, outcome: Outcome) {
+        self.late_job(late).count(outcome);
+        self.pending.done(late.key, outcome);
+    }
+
+    /// The withdrawal, from now on for one ttl.
+    pub(super) fn late_job(&self, late: &Late) -> Job {
+        Self::withdrawal(self.clock.now(), &late.name, &late.metrics, late.id, late.ttl)
+    }
+}
+
+/// Sends the withdrawals that wait, until there are none. It does not keep the engine alive.
+async fn send_late(engine: Weak<Engine>, clock: Arc<dyn Clock>) {
+    let mut failures = 0;
+    loop {
+        let pause = {
+            let Some(engine) = engine.upgrade() else { return };
+            let Some(late) = engine.backlog.next() else { return };
+            let longest = engine.timing.heartbeat_pause(late.ttl);
+            if engine.send_one_late(late).await {
+                failures = 0;
+                continue;
+            }
+            let jitter = engine.entropy.fraction();
+            backoff(Timing::SHORTEST_PAUSE, longest, failures, jitter)
+        };
+        failures += 1;
+        clock.sleep_until(clock.now() + pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{Class, RuntimeId, metric::Metrics};
+    use leasehold_watchdog::Slots;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn late(number: u64) -> Late {
+        let class = Class::default();
+        Late {
+            key: Slots::default().insert(()),
+            name: LockName::new("orders/42").unwrap(),
+            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), number),
+            ttl: Ttl::new(Duration::from_secs(1)).unwrap(),
+            metrics: Metrics::default().class(&class),
+            until: Instant::at(Backlog::LONGEST),
+        }
+    }
+
+    #[test]
+    fn it_is_bounded_and_keeps_the_oldest() {
+        let backlog = Backlog::default();
+        let max = Backlog::MAX as u64;
+        for number in 0..max {
+            assert_eq!(backlog.add(late(number)).unwrap(), number == 0, "one task is enough");
+        }
+        assert_eq!(backlog.add(late(max)).unwrap_err().id.number(), max);
+        let next = backlog.next().unwrap();
+        assert_eq!(next.id.number(), 0);
+        backlog.put_back(next);
+        let others = backlog.take();
+        assert_eq!((others.len(), others[0].id.number()), (Backlog::AT_ONCE, 1));
+    }
+
+    #[test]
+    fn its_task_ends_when_nothing_waits() {
+        let backlog = Backlog::default();
+        assert!(backlog.add(late(1)).unwrap());
+        assert!(backlog.next().is_some());
+        assert!(!backlog.add(late(2)).unwrap(), "the task still runs");
+        assert!(backlog.next().is_some() && backlog.next().is_none());
+        assert!(backlog.add(late(3)).unwrap());
+    }
+}
