@@ -1,6 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "the one file that draws identities and jitter")]
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use uuid::Uuid;
 
@@ -22,30 +22,29 @@ pub trait Entropy: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The operating system's randomness for identities, and a generator of its own for jitter.
-#[derive(Debug)]
+/// The operating system's randomness for identities, and for jitter a generator in each thread: a
+/// shared one would be fought for.
+#[derive(Debug, Default)]
 pub struct SystemEntropy {
-    jitter: std::sync::atomic::AtomicU64,
+    _private: (),
+}
+
+thread_local! {
+    static JITTER: Cell<u64> = Cell::new(Uuid::new_v4().as_u64_pair().0);
 }
 
 impl SystemEntropy {
-    /// Seeds the jitter generator from the operating system.
+    /// The randomness of this system.
     pub fn new() -> Self {
-        let seed = Uuid::new_v4().as_u64_pair().0;
-        Self { jitter: std::sync::atomic::AtomicU64::new(seed) }
-    }
-}
-
-impl Default for SystemEntropy {
-    fn default() -> Self {
-        Self::new()
+        Self::default()
     }
 }
 
 impl Entropy for SystemEntropy {
     fn bits(&self) -> u64 {
-        let state = self.jitter.fetch_add(GOLDEN_GAMMA, std::sync::atomic::Ordering::Relaxed);
-        split_mix(state.wrapping_add(GOLDEN_GAMMA))
+        let state = JITTER.get().wrapping_add(GOLDEN_GAMMA);
+        JITTER.set(state);
+        split_mix(state)
     }
 
     fn runtime_id(&self) -> RuntimeId {

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{NameError, text::shown_as_text};
 
@@ -45,7 +45,9 @@ impl Class {
 
 impl Default for Class {
     fn default() -> Self {
-        Self("default".into())
+        // Each lock asks for it when it is made.
+        static DEFAULT: LazyLock<Class> = LazyLock::new(|| Class("default".into()));
+        DEFAULT.clone()
     }
 }
 

@@ -13,9 +13,8 @@ use super::{Class, Namespace, text::shown_as_text};
 /// see an empty tag and scatter the keys of one lock over several slots, see the
 /// [cluster
 /// specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags)) and may not contain NUL. Cloning is cheap.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct LockName {
-    // First, because names that differ are told apart by it.
     hash: u64,
     text: Arc<str>,
 }
@@ -71,6 +70,15 @@ impl AsRef<str> for LockName {
         &self.text
     }
 }
+
+impl PartialEq for LockName {
+    fn eq(&self, other: &Self) -> bool {
+        // As a rule it is a clone, and otherwise the hashes differ.
+        self.hash == other.hash && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
+    }
+}
+
+impl Eq for LockName {}
 
 impl Hash for LockName {
     fn hash<H: Hasher>(&self, state: &mut H) {
