@@ -126,11 +126,6 @@ const MUTANTS: &[Mutant] = &[
         seeds: 0..2_000,
         mutate: |mutation| mutation.wrong = Some(Wrong::IsDeafWhileItAsks),
     },
-    Mutant {
-        name: "a_first_command_left_alone_because_its_answer_is_slow",
-        seeds: 0..10_000,
-        mutate: |mutation| mutation.driver.attended_from = |sent_at, _| sent_at,
-    },
     // The time of a heartbeat matters for connections that die in silence, which are replaced by
     // then (`tests/p7_first_come`). Where heartbeats wait for answers as well, every lost one shows
     // it.
@@ -239,7 +234,6 @@ mutants! {
     a_minimum_that_no_release_knows_of
     a_turn_that_goes_on_behind_a_closed_door
     a_first_task_that_is_deaf_while_it_asks
-    a_first_command_left_alone_because_its_answer_is_slow
     a_place_that_waits_for_a_whole_command
     a_heartbeat_with_the_greater_of_two_deadlines
     a_heartbeat_that_waits_for_the_answer_before

@@ -168,8 +168,8 @@ impl Release {
         };
     }
 
-    /// Messages may have been lost that the place behind this release depends on: a copy is due.
-    pub(crate) fn on_lost_messages(&mut self, now: Instant) {
+    /// A copy is due at once, whenever it was due before.
+    pub(crate) fn on_copy_due(&mut self, now: Instant) {
         self.send_at = Some(now);
     }
 
@@ -302,7 +302,7 @@ mod tests {
         let mut release = release();
         release.on_send(at(0), None, Some(at(1_000)));
         assert_eq!(release.next(at(10)), Step::Wait(Some(at(1_000))));
-        release.on_lost_messages(at(20));
+        release.on_copy_due(at(20));
         assert_eq!(release.next(at(20)), Step::Send);
         release.on_send(at(20), None, Some(at(1_020)));
         release.on_reply(at(30), 0.0, &failed(StoreErrorKind::Indeterminate));

@@ -28,6 +28,8 @@ pub enum Wrong {
     GivesUpPlaceOfGonePush,
     /// No release knows that its lock is to stay closed.
     KeepsNothingClosed,
+    /// A withdrawal counts as answered when it is sent: a try does not wait for it.
+    HidesWithdrawals,
 }
 
 /// A wrong runtime: a right one over a store that changes what it sends and hears.
@@ -85,6 +87,11 @@ impl WrongStore {
                 lock(&self.notes).released.insert(*id);
             }
             (Wrong::KeepsNothingClosed, Command::Release { keep, .. }) => *keep = None,
+            (Wrong::HidesWithdrawals, Command::Withdraw { .. }) => {
+                let store = Arc::clone(&self.store);
+                tokio::spawn(async move { command.run(&*store, deadline).await });
+                return Ok(Answer::Withdraw(WithdrawAnswer { ended_grant: false }));
+            }
             (Wrong::BeatsOneAtATime, command) => return self.beat(command, deadline).await,
             _ => {}
         }

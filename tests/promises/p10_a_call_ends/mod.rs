@@ -13,3 +13,4 @@ mod starved;
 mod tries;
 mod wakers;
 mod with;
+mod withdrawn;

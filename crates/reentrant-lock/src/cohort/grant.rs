@@ -192,7 +192,7 @@ impl Cohort {
                     effects.withdraw.push((grant.id(), grant.ttl()));
                 }
                 unanswered.lose(releasing.is_repeated);
-                effects.wake_all.extend(releasing.watchers);
+                self.opening.wake(effects);
             }
             _ => {}
         }

@@ -27,7 +27,8 @@ pub(crate) enum Progress<L> {
     Granted(L),
     /// Another has the lock, and the task does not wait.
     Busy,
-    /// The runtime is just giving the lock back, and the task does not wait in line.
+    /// The runtime is just giving back or withdrawing what it has of the lock, and the task does not
+    /// wait in line.
     Releasing,
     /// It did not take an offer in time: it may join anew.
     Dismissed,
@@ -100,19 +101,23 @@ impl Cohort {
         tries: bool,
         waker: &Waker,
     ) -> (Joined<L>, Effects) {
+        let mut effects = Effects::default();
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
-        if tries && !leads {
+        if leads {
+            self.opening.hurry(&mut effects);
+        }
+        if tries && (!leads || self.opening.is_withdrawing()) {
             let soon = self.opens_soon(env);
             let refused = if soon { Progress::Releasing } else { Progress::Busy };
-            return (Err(refused), Effects::default());
+            return (Err(refused), effects);
         }
         let ticket = env.numbers.id().number();
         self.queue.join(ticket, ttl, waker);
         if leads {
             let lead = self.lead(env, ticket, ttl, tries);
-            return (Ok((ticket, Some(lead))), Effects::default());
+            return (Ok((ticket, Some(lead))), effects);
         }
-        (Ok((ticket, None)), Effects::default())
+        (Ok((ticket, None)), effects)
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, ttl: Ttl, tries: bool) -> Lead {
@@ -132,10 +137,15 @@ impl Cohort {
         Lead { id, heartbeat, sent_at }
     }
 
-    /// Whether no task waits here, and the lock is just being given back.
+    /// Whether no task waits here, and what the runtime has of the lock is just being given back or
+    /// withdrawn.
     fn opens_soon(&self, env: &Env<'_>) -> bool {
-        self.queue.is_empty()
-            && matches!(&self.phase, Phase::Releasing(releasing) if !releasing.stays_closed(env))
+        let is_ending = match &self.phase {
+            Phase::Releasing(releasing) => !releasing.stays_closed(env),
+            Phase::Idle => self.opening.is_withdrawing(),
+            _ => false,
+        };
+        self.queue.is_empty() && is_ending
     }
 
     /// A task looks where it stands, and is woken by `waker` when that changes.

@@ -3,6 +3,7 @@
 
 mod grant;
 mod join;
+mod opening;
 mod phase;
 mod place;
 mod queue;

@@ -67,10 +67,6 @@ pub(crate) struct Releasing {
     pub(super) asks_now: bool,
     /// What wakes the task that sends it.
     pub(super) sender: Option<Waker>,
-    /// What wakes the tasks that try the lock once this is over.
-    pub(super) watchers: Vec<Waker>,
-    /// Until when the first of them waits for that.
-    pub(super) watched_until: Option<Instant>,
 }
 
 impl Phase {
@@ -116,8 +112,7 @@ impl Asking {
 impl Releasing {
     /// When to look next, if there is something to look for.
     pub(super) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
-        let looks = [self.unattended_at(env), self.watched_until, self.asks_soon];
-        looks.into_iter().flatten().min()
+        [self.unattended_at(env), self.asks_soon].into_iter().flatten().min()
     }
 
     /// When the runtime sends a copy of its own: one claim window after the release began, if the

@@ -150,8 +150,8 @@ impl Cohort {
             releasing.is_repeated = true;
             return (true, effects);
         }
-        let Phase::Releasing(mut releasing) = self.phase.take() else { return (false, effects) };
-        effects.wake_all = std::mem::take(&mut releasing.watchers);
+        let Phase::Releasing(releasing) = self.phase.take() else { return (false, effects) };
+        self.opening.wake(&mut effects);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
@@ -184,20 +184,19 @@ impl Cohort {
         std::mem::take(&mut releasing.asks_now)
     }
 
-    /// Whether no release is on its way any more. Otherwise `waker` is woken when it is over, and
-    /// at `until` at the latest.
+    /// Whether neither a release nor a withdrawal is on its way any more. Otherwise `waker` is woken
+    /// when one is over, and at `until` at the latest.
     pub(crate) fn is_released(&mut self, waker: &Waker, until: Instant) -> bool {
-        match &mut self.phase {
-            Phase::Releasing(releasing) if self.queue.is_empty() => {
-                let first = releasing.watched_until.map_or(until, |known| known.min(until));
-                releasing.watched_until = Some(first);
-                if !releasing.watchers.iter().any(|known| known.will_wake(waker)) {
-                    releasing.watchers.push(waker.clone());
-                }
-                false
-            }
-            _ => true,
+        let is_on_its_way = match &self.phase {
+            Phase::Releasing(_) => true,
+            Phase::Idle => self.opening.is_withdrawing(),
+            _ => false,
+        };
+        let is_awaited = is_on_its_way && self.queue.is_empty();
+        if is_awaited {
+            self.opening.watch(waker, until);
         }
+        !is_awaited
     }
 
     /// The release was not answered for so long that the lease has expired on the server, or its
@@ -207,8 +206,8 @@ impl Cohort {
         if self.phase.releasing(turn).is_none() {
             return effects;
         }
-        let Phase::Releasing(mut releasing) = self.phase.take() else { return effects };
-        effects.wake_all = std::mem::take(&mut releasing.watchers);
+        let Phase::Releasing(releasing) = self.phase.take() else { return effects };
+        self.opening.wake(&mut effects);
         if !releasing.stays_closed(env) {
             effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
@@ -312,8 +311,6 @@ impl Cohort {
             asks_soon: None,
             asks_now: false,
             sender: None,
-            watchers: Vec::new(),
-            watched_until: None,
         };
         effects.send = Some(Outgoing::Release(None));
         self.phase = Phase::Releasing(Box::new(releasing));

@@ -18,6 +18,7 @@ use leasehold_watchdog::Watch;
 use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
 
 use super::{
+    opening::Opening,
     phase::Phase,
     place::{Beat, Failing},
     queue::{Discarded, LocalQueue, Ticket},
@@ -37,6 +38,9 @@ use super::{
 ///    - what a task does: [`join`](Self::join), [`poll`](Self::poll), [`leave`](Self::leave),
 ///      [`on_watch`](Self::on_watch), [`on_release`](Self::on_release),
 ///      [`is_released`](Self::is_released);
+///    - how a withdrawal is sent: [`on_withdrawal`](Self::on_withdrawal) before the lock is let go
+///      of, [`is_withdrawal_wanted`](Self::is_withdrawal_wanted),
+///      [`on_withdrawn`](Self::on_withdrawn);
 ///    - how a release is sent: [`on_release_send`](Self::on_release_send),
 ///      [`has_lost_messages`](Self::has_lost_messages), [`on_release_left`](Self::on_release_left),
 ///      [`on_release_given_up`](Self::on_release_given_up);
@@ -53,11 +57,12 @@ use super::{
 ///
 /// # States and events
 ///
-/// An empty field changes nothing. *Withdrawn* means that the id is taken back on the server.
+/// An empty field changes nothing. *Withdrawn* means that the id is taken back on the server. In
+/// every state a withdrawal may wait for its answer: in `Idle`, tries wait for it.
 ///
 /// | event | `Idle` | `Asking` | `Place` | `Turn` | `Releasing` |
 /// |---|---|---|---|---|---|
-/// | a task joins | → `Asking`: the task sends | it waits | it waits | it waits | it waits |
+/// | a task joins | → `Asking`: the task sends; a try first waits for withdrawals | it waits | it waits | it waits | it waits |
 /// | reply: granted | withdrawn | → `Turn`: offered to the first task | → `Turn` | known; a newer grant is withdrawn | |
 /// | reply: not yet | | → `Place` | next heartbeat | | |
 /// | reply: failed | | → `Place` | next heartbeat | | |
@@ -69,7 +74,7 @@ use super::{
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
 /// | a lease is released | | | | offered to the next task, or → `Releasing` | |
 /// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
-/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | watchers wake; a copy is sent after lost messages, or when the holder waits too long |
+/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long |
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
@@ -77,18 +82,20 @@ use super::{
 pub(crate) struct Cohort {
     pub(super) queue: LocalQueue,
     pub(super) phase: Phase,
+    pub(super) opening: Opening,
     /// The first token of the last turn begun.
     pub(super) begun: Option<FenceToken>,
 }
 
 impl Cohort {
     pub(crate) fn new() -> Self {
-        Self { queue: LocalQueue::default(), phase: Phase::Idle, begun: None }
+        let (queue, opening) = (LocalQueue::default(), Opening::default());
+        Self { queue, phase: Phase::Idle, opening, begun: None }
     }
 
     /// Whether nothing is left to be remembered.
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.queue.is_done()
+        matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_done()
     }
 
     /// The wakers that are not needed any more, to be dropped outside of every lock.
@@ -103,18 +110,21 @@ impl Cohort {
 
     /// When to look next, if nothing happens before.
     pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
-        match &self.phase {
+        let due = match &self.phase {
             Phase::Place(place) => Some(place.due()),
             Phase::Asking(asking) => Some(asking.look_at(env)),
             Phase::Turn(turn) => turn.stale_at(env),
             Phase::Releasing(releasing) => releasing.look_at(env),
             Phase::Idle => None,
-        }
+        };
+        due.into_iter().chain(self.opening.watched_until()).min()
     }
 
-    /// Whether a turn is being given back.
-    pub(crate) fn is_releasing(&self, turn: TurnId) -> bool {
-        matches!(&self.phase, Phase::Releasing(releasing) if releasing.turn.id() == turn)
+    /// Whether a turn is being given back, or its acquisition withdrawn.
+    pub(crate) fn is_ending(&self, turn: TurnId) -> bool {
+        let is_releasing =
+            matches!(&self.phase, Phase::Releasing(releasing) if releasing.turn.id() == turn);
+        is_releasing || self.opening.withdraws(turn.id)
     }
 
     /// What watches the present turn, if there is one.

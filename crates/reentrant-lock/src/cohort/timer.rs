@@ -15,10 +15,13 @@ impl Cohort {
     ///
     /// - a heartbeat, or an offer that no task takes;
     /// - a first command that no task attends, or whose task is to be woken;
-    /// - of a release: the end of a watcher's wait, a copy after lost messages, or a copy because
-    ///   the holder waits too long.
+    /// - the end of a wait for a release or a withdrawal;
+    /// - a copy of a release, after lost messages or because its holder waits too long.
     pub(crate) fn on_timer(&mut self, env: &Env<'_>) -> (Option<Beat>, Effects) {
         let mut effects = Effects::default();
+        if self.opening.watched_until().is_some_and(|at| at <= env.now) {
+            self.opening.wake(&mut effects);
+        }
         match &mut self.phase {
             Phase::Place(place) if place.is_due(env) => {
                 // The task for whose ttl it was asked may be gone.
@@ -27,7 +30,7 @@ impl Cohort {
             }
             Phase::Asking(asking) if asking.is_unattended(env) => {
                 let lead = asking.lead;
-                return (None, self.leave(env, lead));
+                effects.add(self.leave(env, lead));
             }
             Phase::Asking(asking) if asking.calls_at.is_some_and(|at| at <= env.now) => {
                 asking.calls_at = None;
@@ -40,12 +43,6 @@ impl Cohort {
                     self.queue.leave(offer.ticket);
                     self.release(None, &mut effects);
                 }
-            }
-            Phase::Releasing(releasing)
-                if releasing.watched_until.is_some_and(|at| at <= env.now) =>
-            {
-                releasing.watched_until = None;
-                effects.wake_all = std::mem::take(&mut releasing.watchers);
             }
             Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);

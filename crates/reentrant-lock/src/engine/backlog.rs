@@ -142,6 +142,7 @@ impl Engine {
     }
 
     fn end_late(&self, late: &Late, outcome: Outcome) {
+        self.on_withdrawn(&late.name, late.id);
         self.late_job(late).count(outcome);
         self.pending.done(late.key, outcome);
     }

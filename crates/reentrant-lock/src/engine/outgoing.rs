@@ -41,7 +41,7 @@ impl Engine {
         now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
-        cohort: &Cohort,
+        cohort: &mut Cohort,
         effects: &mut Effects,
     ) -> Vec<Outgoing> {
         let mut outgoing = Vec::new();
@@ -66,7 +66,10 @@ impl Engine {
         }
         for (id, ttl) in effects.withdraw.drain(..) {
             let job = Self::withdrawal(now, name, metrics, id, ttl);
-            outgoing.extend(Cleanup::armed(&engine, job, None).map(Outgoing::Job));
+            if let Some(cleanup) = Cleanup::armed(&engine, job, None) {
+                cohort.on_withdrawal(id);
+                outgoing.push(Outgoing::Job(cleanup));
+            }
         }
         outgoing
     }

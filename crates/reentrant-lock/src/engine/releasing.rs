@@ -103,6 +103,11 @@ impl Engine {
         Job { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
     }
 
+    /// A withdrawal was answered, or given up.
+    pub(super) fn on_withdrawn(&self, name: &LockName, id: AcquisitionId) {
+        self.with(name, |member, _| ((), member.cohort.on_withdrawn(id)));
+    }
+
     /// The release of a turn.
     pub(super) fn release_job(
         now: Instant,

@@ -164,8 +164,9 @@ impl<'a> Copies<'a> {
 /// What a wait ended with.
 enum Event {
     Reply(Answer<ReleaseAnswer>),
-    /// Messages may have been lost that the queued place depends on.
-    LostMessages,
+    /// Another copy is due at once: a call waits for the withdrawal, or messages may have been lost
+    /// that the queued place depends on.
+    CopyIsDue,
     Timer,
 }
 
@@ -252,7 +253,7 @@ impl Sending {
                     now = clock.now();
                     match event {
                         Event::Timer => {}
-                        Event::LostMessages => rules.on_lost_messages(now),
+                        Event::CopyIsDue => rules.on_copy_due(now),
                         Event::Reply(answer) => {
                             permit = permit.filter(|_| copies.first.is_some());
                             failure = answer.result.as_ref().err().cloned().or(failure);
@@ -284,11 +285,13 @@ impl Sending {
             if let Some(answer) = copies.poll((!is_first_poll).then_some(&**clock), cx) {
                 return Poll::Ready(Event::Reply(answer));
             }
-            if has_place
-                && let Some(turn) = self.job.turn()
-                && self.has_lost_messages(turn, cx.waker())
-            {
-                return Poll::Ready(Event::LostMessages);
+            let is_copy_due = match self.job.command {
+                Command::Release { .. } => has_place && self.has_lost_messages(cx.waker()),
+                Command::Withdraw => copies.first.is_none() && self.is_wanted(cx.waker()),
+                Command::Hold { .. } => false,
+            };
+            if is_copy_due {
+                return Poll::Ready(Event::CopyIsDue);
             }
             // As a rule the store answers by its deadline, so a timer is set only if a poll came
             // without an answer.
@@ -303,12 +306,21 @@ impl Sending {
         .await
     }
 
-    /// Whether another copy is to be sent at once; otherwise `waker` is woken when it is.
-    fn has_lost_messages(&self, turn: TurnId, waker: &Waker) -> bool {
+    /// Whether the next place needs another copy; otherwise `waker` is woken when it does.
+    fn has_lost_messages(&self, waker: &Waker) -> bool {
+        let Some(turn) = self.job.turn() else { return false };
         let lost = self.engine.with(&self.job.name, |member, _| {
             (member.cohort.has_lost_messages(turn, waker), Effects::default())
         });
         lost.unwrap_or(false)
+    }
+
+    /// Whether a call waits for the withdrawal; otherwise `waker` is woken when one does.
+    fn is_wanted(&self, waker: &Waker) -> bool {
+        let wanted = self.engine.with(&self.job.name, |member, _| {
+            (member.cohort.is_withdrawal_wanted(self.job.id, waker), Effects::default())
+        });
+        wanted.unwrap_or(false)
     }
 
     /// Counts the answer, and passes it to the cohort; `false` when the next turn has begun.
@@ -418,17 +430,23 @@ impl Sending {
     }
 
     /// At most 64 commands that no task waits for are in flight; a further one waits a claim window
-    /// at most.
+    /// at most. A withdrawal waits until a call waits for it.
     async fn permit(&self, now: Instant) -> Option<SemaphorePermit<'_>> {
         let Engine { clock, entropy, timing, .. } = &*self.engine;
-        let Job { expires, ttl, .. } = &self.job;
+        let Job { command, expires, ttl, .. } = &self.job;
         let left = expires.saturating_since(now) / 2;
         // Those that begin together are not to be sent together in the end.
         let patience = timing.claim_window(*ttl).min(left);
         let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
+        let is_withdrawal = matches!(command, Command::Withdraw);
+        let wanted = poll_fn(|cx| {
+            let is_wanted = is_withdrawal && self.is_wanted(cx.waker());
+            if is_wanted { Poll::Ready(()) } else { Poll::Pending }
+        });
         select! {
             biased;
             permit = self.engine.background.acquire() => permit.ok(),
+            () = wanted => None,
             () = clock.sleep_until(now + patience) => None,
         }
     }
@@ -474,6 +492,9 @@ impl Drop for Sending {
         }
         if self.is_late && self.outcome == Outcome::Unconfirmed && self.postpone() {
             return;
+        }
+        if let Command::Withdraw = self.job.command {
+            self.engine.on_withdrawn(&self.job.name, self.job.id);
         }
         self.job.count(self.outcome);
         // Last: what follows from the end is pending by now.

@@ -116,7 +116,7 @@ impl Engine {
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let outgoing = match &metrics {
             Some(metrics) if has_commands => {
-                self.prepare(env.now, name, metrics, &member.cohort, &mut effects)
+                self.prepare(env.now, name, metrics, &mut member.cohort, &mut effects)
             }
             _ => Vec::new(),
         };

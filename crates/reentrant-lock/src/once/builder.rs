@@ -187,17 +187,16 @@ impl Once {
         let started = self.engine.clock.now();
         let looked = self.engine.inspect_until(&self.name, started, deadline).await;
         Ok(match looked.map_err(|error| self.engine.failed(&self.name, started, error))? {
-            Inspection::Held(record) if !self.is_releasing(&record) => {
-                Seen::Closed(Box::new(record))
-            }
+            Inspection::Held(record) if !self.is_ending(&record) => Seen::Closed(Box::new(record)),
             Inspection::Held(_) | Inspection::Free { .. } => Seen::Opens,
         })
     }
 
-    /// Whether a run of this very process has ended, and its release is on its way.
-    fn is_releasing(&self, record: &LeaseRecord) -> bool {
+    /// Whether a run of this very process has ended, or never began, and its release or withdrawal
+    /// is on its way.
+    fn is_ending(&self, record: &LeaseRecord) -> bool {
         let turn = TurnId { id: record.id, first: record.fence };
-        let look = self.engine.look(&self.name, |cohort| cohort.is_releasing(turn));
+        let look = self.engine.look(&self.name, |cohort| cohort.is_ending(turn));
         !record.kept && look == Some(true)
     }
 }
