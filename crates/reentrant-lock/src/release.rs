@@ -92,8 +92,8 @@ impl Outcome {
 pub(crate) struct Belief {
     /// Until when it could be believed: no other holder had the lock before.
     pub(crate) until: Instant,
-    /// From when on the runtime may have sent copies of its own.
-    pub(crate) unattended_at: Instant,
+    /// From when on the runtime may have ended the lease by a command of its own.
+    pub(crate) overdue_at: Instant,
 }
 
 impl Release {
@@ -180,7 +180,7 @@ impl Release {
 
     /// What the answer "gone" at `now` means.
     fn gone(&self, now: Instant) -> Outcome {
-        let Some(Belief { until, unattended_at }) = self.belief else { return Outcome::Gone };
+        let Some(Belief { until, overdue_at }) = self.belief else { return Outcome::Gone };
         if !self.first_keep.may_be_over(now) {
             return Outcome::Lost;
         }
@@ -188,7 +188,7 @@ impl Release {
             return Outcome::Gone;
         }
         // An earlier copy ended it: no other could have before the deadline.
-        if self.doubtful || now >= unattended_at { Outcome::Released } else { Outcome::Lost }
+        if self.doubtful || now >= overdue_at { Outcome::Released } else { Outcome::Lost }
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn release() -> Release {
-        let belief = Belief { until: at(9_000), unattended_at: at(3_000) };
+        let belief = Belief { until: at(9_000), overdue_at: at(3_000) };
         Release::new(at(0), at(20_000), Some(belief))
     }
 

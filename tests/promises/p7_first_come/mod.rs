@@ -5,6 +5,7 @@
 mod barging;
 mod cancelled;
 mod crowds;
+mod late_task;
 mod lost_replies;
 mod order;
 mod position;

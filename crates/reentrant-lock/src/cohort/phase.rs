@@ -52,9 +52,9 @@ pub(crate) struct Releasing {
     pub(super) turn: Turn,
     /// What is queued with the release; chosen when it is sent for the first time.
     pub(super) next: Option<NextPlace>,
-    /// Whether the release may have been sent. From then on `next` is fixed, because all copies
+    /// When the release may have been sent first. From then on `next` is fixed, because all copies
     /// must queue the same id.
-    pub(super) is_sent: bool,
+    pub(super) sent_at: Option<Instant>,
     /// Whether more than one copy was sent, or a copy failed.
     pub(super) is_repeated: bool,
     /// Until when the lock stays closed after the release (`min_hold`).
@@ -113,6 +113,14 @@ impl Releasing {
     /// When to look next, if there is something to look for.
     pub(super) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
         [self.unattended_at(env), self.asks_soon].into_iter().flatten().min()
+    }
+
+    /// When tasks that came after the release was sent wait for its answer no longer: the release
+    /// queues no place for them.
+    pub(super) fn overdue_at(&self, env: &Env<'_>) -> Option<Instant> {
+        let sent_at = self.sent_at.filter(|_| self.next.is_none())?;
+        let at = sent_at + env.timing.heartbeat_pause(self.turn.grant.ttl());
+        Some(self.closed_until.map_or(at, |closed_until| closed_until.max(at)))
     }
 
     /// When the runtime sends a copy of its own: one claim window after the release began, if the

@@ -81,7 +81,7 @@ impl Cohort {
             return (AfterLease::Dropped, effects);
         }
         effects.send = None;
-        (releasing.attended_since, releasing.is_sent) = (Some(env.now), true);
+        (releasing.attended_since, releasing.sent_at) = (Some(env.now), Some(env.now));
         (AfterLease::Ends(releasing.command()), effects)
     }
 
@@ -113,11 +113,11 @@ impl Cohort {
         let Some(releasing) = self.phase.releasing(turn) else {
             return if has_begun { Err(NextTurn) } else { Ok(None) };
         };
-        if releasing.is_sent {
+        if releasing.sent_at.is_some() {
             releasing.is_repeated = true;
             return Ok(releasing.next);
         }
-        releasing.is_sent = true;
+        releasing.sent_at = Some(env.now);
         if !releasing.stays_closed(env) {
             releasing.next = self.queue.first().map(|(_, ttl)| NextPlace {
                 id: (env.rules.next_id)(env.numbers.id(), turn.id),
@@ -199,8 +199,8 @@ impl Cohort {
         !is_awaited
     }
 
-    /// The release was not answered for so long that the lease has expired on the server, or its
-    /// sender was dropped.
+    /// Nothing waits for the answer to a release any longer: the lease has expired on the server, the
+    /// sender was dropped, or tasks that came after it was sent have waited too long.
     pub(crate) fn on_release_given_up(&mut self, env: &Env<'_>, turn: TurnId) -> Effects {
         let mut effects = Effects::default();
         if self.phase.releasing(turn).is_none() {
@@ -304,7 +304,7 @@ impl Cohort {
         let releasing = Releasing {
             turn,
             next: None,
-            is_sent: false,
+            sent_at: None,
             is_repeated: false,
             closed_until,
             attended_since: None,

@@ -74,7 +74,7 @@ use super::{
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
 /// | a lease is released | | | | offered to the next task, or → `Releasing` | |
 /// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
-/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long |
+/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long; tasks that came later wait too long: → `Place` of a fresh id, withdrawn |
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
@@ -114,7 +114,10 @@ impl Cohort {
             Phase::Place(place) => Some(place.due()),
             Phase::Asking(asking) => Some(asking.look_at(env)),
             Phase::Turn(turn) => turn.stale_at(env),
-            Phase::Releasing(releasing) => releasing.look_at(env),
+            Phase::Releasing(releasing) => {
+                let overdue_at = releasing.overdue_at(env).filter(|_| !self.queue.is_empty());
+                overdue_at.into_iter().chain(releasing.look_at(env)).min()
+            }
             Phase::Idle => None,
         };
         due.into_iter().chain(self.opening.watched_until()).min()

@@ -16,7 +16,8 @@ impl Cohort {
     /// - a heartbeat, or an offer that no task takes;
     /// - a first command that no task attends, or whose task is to be woken;
     /// - the end of a wait for a release or a withdrawal;
-    /// - a copy of a release, after lost messages or because its holder waits too long.
+    /// - a copy of a release, after lost messages or because its holder waits too long;
+    /// - a heartbeat in place of a release for whose answer tasks have waited too long.
     pub(crate) fn on_timer(&mut self, env: &Env<'_>) -> (Option<Beat>, Effects) {
         let mut effects = Effects::default();
         if self.opening.watched_until().is_some_and(|at| at <= env.now) {
@@ -47,6 +48,17 @@ impl Cohort {
             Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);
                 effects.wake = releasing.sender.take();
+            }
+            Phase::Releasing(releasing)
+                if !self.queue.is_empty()
+                    && releasing.overdue_at(env).is_some_and(|at| at <= env.now) =>
+            {
+                // Whether it was executed or not, its turn is withdrawn, and the runtime asks anew.
+                let turn = releasing.turn.id();
+                effects.add(self.on_release_given_up(env, turn));
+                if let Phase::Place(place) = &mut self.phase {
+                    return (Some(place.beat(env)), effects);
+                }
             }
             Phase::Releasing(releasing)
                 if releasing.unattended_at(env).is_some_and(|at| at <= env.now) =>

@@ -82,9 +82,9 @@ impl Engine {
             self.watches.vacate(watch);
         }
         let after = after.map(|release| {
-            let unattended_at = env.now + self.timing.claim_window(lease.ttl());
+            let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
             // That of the lease, which `max_hold` may end before its turn.
-            let belief = Belief { until: lease_until, unattended_at };
+            let belief = Belief { until: lease_until, overdue_at };
             self.holders_release(env.now, lease, &release, belief)
         });
         (after, effects)

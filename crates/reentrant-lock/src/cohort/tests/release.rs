@@ -46,6 +46,25 @@ fn a_task_that_joins_during_a_release_asks_when_that_is_answered() {
 }
 
 #[test]
+fn a_task_that_joins_during_a_release_without_an_answer_asks_after_a_heartbeat() {
+    let mut scene = Scene::new();
+    let lead = scene.join();
+    let _ = scene.granted(lead, 10, 20, false);
+    let (AfterLease::Ends(end), _) = scene.release(10) else { panic!("its holder ends it") };
+    scene.pass(749);
+    let late = scene.join();
+    assert!(scene.with(Cohort::on_timer).0.is_none());
+    scene.pass(1);
+    assert_eq!(scene.with(|cohort, env| cohort.look_at(env)), Some(scene.now));
+    let (beat, effects) = scene.with(Cohort::on_timer);
+    assert!(beat.is_some_and(|beat| beat.waiter.id.number() > late), "under a fresh id");
+    assert_eq!(withdrawn(&effects), [lead]);
+    let (_, effects) = scene.released(&end, Ok(ReleaseAnswer::Gone));
+    assert!(effects.send.is_none() && effects.withdraw.is_empty());
+    scene.waits(late);
+}
+
+#[test]
 fn a_release_that_was_refused_is_withdrawn_unless_the_lock_is_to_stay_closed() {
     let refusal = || StoreError::new(StoreErrorKind::Config, "no", "ask");
     for closed in [None, Some(60_000)] {
