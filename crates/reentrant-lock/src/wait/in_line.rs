@@ -24,8 +24,8 @@ use super::call::{Tally, Wait};
 /// Where a task stands in line.
 pub(super) struct Line<'a> {
     pub(super) place: InLine<'a>,
-    /// The command of the first task.
-    own: Option<Own<'a>>,
+    /// The command of the first task. Boxed, as most who wait have none.
+    own: Option<Box<Own<'a>>>,
 }
 
 /// The first task's own command, in flight.
@@ -60,7 +60,8 @@ impl Wait {
             if line.is_none() {
                 match self.engine.join(&self.name, &self.request, cx.waker()) {
                     Ok((place, lead)) => {
-                        *line = Some(Line { place, own: lead.map(|lead| self.ask(lead)) });
+                        *line =
+                            Some(Line { place, own: lead.map(|lead| Box::new(self.ask(lead))) });
                     }
                     Err(refused) => return Poll::Ready(refused),
                 }
@@ -146,10 +147,12 @@ impl Wait {
     fn poll_own(
         &self,
         in_line: &InLine<'_>,
-        own: &mut Option<Own<'_>>,
+        own: &mut Option<Box<Own<'_>>>,
         cx: &mut Context<'_>,
     ) -> Progress<NewLease> {
-        let Some(Own { sent_at, answer, .. }) = own else { return Progress::Waits };
+        let Some(Own { sent_at, answer, .. }) = own.as_deref_mut() else {
+            return Progress::Waits;
+        };
         let (sent_at, Poll::Ready(answer)) = (*sent_at, Pin::new(answer).poll(cx)) else {
             return Progress::Waits;
         };
