@@ -2,7 +2,7 @@
 
 use leasehold::{
     LockRuntime, LockRuntimeBuilder,
-    error::{AcquireError, StoreErrorKind},
+    error::{AcquireError, StoreError, StoreErrorKind},
     once::{Begun, OnceOutcome},
 };
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule, Wrong};
@@ -140,4 +140,21 @@ async fn a_lock_that_another_got_meanwhile_is_taken() {
     let theirs = Waiting::queued(&world, &others).await;
     assert!(lock(&locks).try_acquire().await.unwrap().is_none());
     assert!(theirs.taken(&world).await.is_held());
+}
+
+/// The server answers, and refuses the withdrawal: a try says so at once.
+#[tokio::test]
+async fn a_withdrawal_that_is_refused_ends_a_try_at_once() {
+    let full = || StoreError::new(StoreErrorKind::Definite, "OOM", "free memory").as_answer();
+    let (world, locks) = with_a_lost_try(Fault::Fail(full()), 40, World::start).await;
+    world.pass(secs(1)).await;
+    for _ in 0..2 {
+        let since = world.now();
+        let outcome = lock(&locks).try_acquire().await;
+        let Err(AcquireError::Unavailable(outage)) = outcome else { panic!("{outcome:?}") };
+        assert!(outage.to_string().contains("OOM"), "{outage}");
+        assert_eq!(world.now(), since);
+    }
+    world.store.heal();
+    assert!(lock(&locks).try_acquire().await.unwrap().is_some());
 }

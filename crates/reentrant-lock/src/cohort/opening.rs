@@ -1,6 +1,6 @@
 use std::task::Waker;
 
-use leasehold_core::{AcquisitionId, Instant};
+use leasehold_core::{AcquisitionId, Instant, StoreError};
 
 use super::state::{Cohort, Effects};
 
@@ -14,6 +14,8 @@ pub(super) struct Opening(Option<Box<Parts>>);
 #[derive(Debug, Default)]
 struct Parts {
     withdrawals: Vec<Withdrawal>,
+    /// With what the server has refused one of them since the last call came.
+    refusal: Option<StoreError>,
     /// What wakes the tasks that try the lock afterwards.
     watchers: Vec<Waker>,
     /// Until when the first of them waits for that.
@@ -48,10 +50,17 @@ impl Opening {
 
     /// A call needs the lock: what is withdrawn is not to pause between two copies.
     pub(super) fn hurry(&mut self, effects: &mut Effects) {
-        for one in self.0.iter_mut().flat_map(|parts| &mut parts.withdrawals) {
+        let Some(parts) = &mut self.0 else { return };
+        parts.refusal = None;
+        for one in &mut parts.withdrawals {
             one.is_wanted = true;
             effects.wake_all.extend(one.sender.take());
         }
+    }
+
+    /// With what the server has refused a withdrawal since the last call came.
+    pub(super) fn refusal(&self) -> Option<&StoreError> {
+        self.0.as_ref()?.refusal.as_ref()
     }
 
     /// `waker` is woken when the lock may be open, and at `until` at the latest.
@@ -94,6 +103,16 @@ impl Cohort {
             && let Some(at) = parts.withdrawals.iter().position(|one| one.id == id)
         {
             parts.withdrawals.remove(at);
+            self.opening.wake(&mut effects);
+        }
+        effects
+    }
+
+    /// The server has refused a withdrawal, which is repeated: those who wait for it hear of that.
+    pub(crate) fn on_withdrawal_refused(&mut self, error: &StoreError) -> Effects {
+        let mut effects = Effects::default();
+        if let Some(parts) = &mut self.opening.0 {
+            parts.refusal = Some(error.clone());
             self.opening.wake(&mut effects);
         }
         effects

@@ -186,7 +186,15 @@ impl Cohort {
 
     /// Whether neither a release nor a withdrawal is on its way any more. Otherwise `waker` is woken
     /// when one is over, and at `until` at the latest.
-    pub(crate) fn is_released(&mut self, waker: &Waker, until: Instant) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// With what the server has refused a withdrawal that is on its way.
+    pub(crate) fn is_released(
+        &mut self,
+        waker: &Waker,
+        until: Instant,
+    ) -> Result<bool, StoreError> {
         let is_on_its_way = match &self.phase {
             Phase::Releasing(_) => true,
             Phase::Idle => self.opening.is_withdrawing(),
@@ -194,9 +202,12 @@ impl Cohort {
         };
         let is_awaited = is_on_its_way && self.queue.is_empty();
         if is_awaited {
+            if let (Phase::Idle, Some(refusal)) = (&self.phase, self.opening.refusal()) {
+                return Err(refusal.clone());
+            }
             self.opening.watch(waker, until);
         }
-        !is_awaited
+        Ok(!is_awaited)
     }
 
     /// Nothing waits for the answer to a release any longer: the lease has expired on the server, the

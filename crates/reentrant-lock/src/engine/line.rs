@@ -77,18 +77,22 @@ impl Engine {
 
     /// Ready with `true` when no release is on its way any more, and with `false` when it is
     /// `until`. `waker` is woken by then.
+    ///
+    /// # Errors
+    ///
+    /// With what the server has refused a withdrawal.
     pub(crate) fn poll_released(
         &self,
         name: &LockName,
         until: Instant,
         waker: &Waker,
-    ) -> Poll<bool> {
+    ) -> Poll<Result<bool, StoreError>> {
         let released = self.with(name, |member, env| {
             let is_released = member.cohort.is_released(waker, until);
-            let is_over = is_released || env.now >= until;
+            let is_over = is_released != Ok(false) || env.now >= until;
             (if is_over { Poll::Ready(is_released) } else { Poll::Pending }, Effects::default())
         });
-        released.unwrap_or(Poll::Ready(true))
+        released.unwrap_or(Poll::Ready(Ok(true)))
     }
 
     /// Turns a taken token into a watched lease. No await lies between: it cannot leak. The caller

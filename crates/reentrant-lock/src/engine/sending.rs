@@ -328,6 +328,11 @@ impl Sending {
         if let Err(error) = &answer.result {
             self.engine.metrics.store().error(error.kind());
             self.engine.pending.attempt_failed(self.key, error);
+            if error.is_answer() && matches!(self.job.command, Command::Withdraw) {
+                self.engine.with(&self.job.name, |member, _| {
+                    ((), member.cohort.on_withdrawal_refused(error))
+                });
+            }
         }
         let is_answered =
             answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);

@@ -128,8 +128,12 @@ impl Wait {
                         let until = *ends.get_or_insert(started + time);
                         let (engine, name) = (&self.engine, &self.name);
                         let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
-                        if !released.await {
-                            return Err(self.unheard(started));
+                        match released.await {
+                            Ok(true) => {}
+                            Ok(false) => return Err(self.unheard(started)),
+                            Err(error) => {
+                                return Err(self.engine.failed(&self.name, started, error));
+                            }
                         }
                     }
                     Progress::Busy => {
