@@ -14,7 +14,7 @@ pub(super) struct Opening(Option<Box<Parts>>);
 #[derive(Debug, Default)]
 struct Parts {
     withdrawals: Vec<Withdrawal>,
-    /// With what the server has refused one of them since the last call came.
+    /// With what one of them was refused, or could not be sent, since the last call came.
     refusal: Option<StoreError>,
     /// What wakes the tasks that try the lock afterwards.
     watchers: Vec<Waker>,
@@ -58,7 +58,7 @@ impl Opening {
         }
     }
 
-    /// With what the server has refused a withdrawal since the last call came.
+    /// With what a withdrawal was refused, or could not be sent, since the last call came.
     pub(super) fn refusal(&self) -> Option<&StoreError> {
         self.0.as_ref()?.refusal.as_ref()
     }
@@ -108,7 +108,8 @@ impl Cohort {
         effects
     }
 
-    /// The server has refused a withdrawal, which is repeated: those who wait for it hear of that.
+    /// A withdrawal was refused or could not be sent, and is repeated: the tasks that wait for it hear of
+    /// that.
     pub(crate) fn on_withdrawal_refused(&mut self, error: &StoreError) -> Effects {
         let mut effects = Effects::default();
         if let Some(parts) = &mut self.opening.0 {

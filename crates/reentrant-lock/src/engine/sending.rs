@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, FenceToken, Instant, LockName, StoreError, Ttl,
+    AcquisitionId, Clock, FenceToken, Instant, LockName, StoreError, StoreErrorKind, Ttl,
     lease::{HoldUpdate, LossReason},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     outage::Watched,
@@ -328,7 +328,9 @@ impl Sending {
         if let Err(error) = &answer.result {
             self.engine.metrics.store().error(error.kind());
             self.engine.pending.attempt_failed(self.key, error);
-            if error.is_answer() && matches!(self.job.command, Command::Withdraw) {
+            // It has not run: nobody learns more by waiting for it.
+            let has_not_run = error.is_answer() || error.kind() == StoreErrorKind::Definite;
+            if has_not_run && matches!(self.job.command, Command::Withdraw) {
                 self.engine.with(&self.job.name, |member, _| {
                     ((), member.cohort.on_withdrawal_refused(error))
                 });
