@@ -19,24 +19,36 @@ mod script {
     }
 }
 
-/// Asks for a lock.
-pub(crate) fn acquire() -> &'static redis::Script {
-    &scripts::ACQUIRE.0
+/// For how long the hash of a lock stays, in milliseconds; as long as the library's.
+pub(crate) const RETENTION: u64 = 604_800_000;
+
+/// The call of one command on a lock: the keys and the settings are written, its word and arguments
+/// follow.
+pub(crate) fn command(namespace: &str, name: &str) -> redis::ScriptInvocation<'static> {
+    let mut call = scripts::COMMANDS.0.prepare_invoke();
+    for what in ["lease", "queue", "waiters", "withdrawn"] {
+        call.key(format!("{namespace}:{{{name}}}:{what}"));
+    }
+    call.arg(RETENTION).arg(format!("{namespace}:runtime:"));
+    call
 }
 
-/// Ends a lease and grants the lock to the next.
-pub(crate) fn release() -> &'static redis::Script {
-    &scripts::RELEASE.0
-}
-
-/// The keys of a lock that scripts which may grant it take first.
-pub(crate) fn keys(namespace: &str, name: &str) -> [String; 4] {
-    ["lease", "fence", "queue", "waiters"].map(|what| format!("{namespace}:{{{name}}}:{what}"))
-}
-
-/// The key of the withdrawal mark of an acquisition.
-pub(crate) fn withdrawn(namespace: &str, name: &str, id: &str) -> String {
-    format!("{namespace}:{{{name}}}:withdrawn:{id}")
+/// The first token of a grant, which the answer of that one command tells behind this word.
+pub(crate) fn granted(answer: &redis::Value, wanted: &str) -> Result<String, crate::Failure> {
+    use redis::Value::{Array, BulkString};
+    let Array(answers) = answer else { return Err(format!("{answer:?}").into()) };
+    // What a lock that nobody waits for is granted is one text: the first and the last token.
+    if let [BulkString(tokens)] = &answers[..] {
+        let first = std::str::from_utf8(tokens)?.split(' ').next();
+        return Ok(first.unwrap_or_default().to_owned());
+    }
+    let [Array(parts)] = &answers[..] else { return Err(format!("{answer:?}").into()) };
+    match &parts[..] {
+        [BulkString(word), BulkString(first), ..] if word == wanted.as_bytes() => {
+            Ok(String::from_utf8(first.clone())?)
+        }
+        _ => Err(format!("{answer:?}").into()),
+    }
 }
 
 /// Extends leases.

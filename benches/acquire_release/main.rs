@@ -42,12 +42,19 @@ const ROUNDS: usize = 7;
 
 fn main() -> Result<(), Failure> {
     // `cargo test --benches` asks for one quick pass.
-    let quick = std::env::args().any(|arg| arg == "--test");
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let quick = args.iter().any(|arg| arg == "--test");
+    // `-- multi-thread 64` measures a part; without words, everything.
+    let is_chosen = |word: &str| args.iter().any(|arg| arg == word);
+    let chooses_kind = KINDS.iter().any(|(kind, _)| is_chosen(kind));
+    let chooses_load = LOADS.iter().any(|(tasks, _)| is_chosen(&tasks.to_string()));
     let server = RedisServer::builder().tcp().start();
     let (url, mut report) = (server.url(), Report::default());
-    for (kind, build) in KINDS {
+    for (kind, build) in KINDS.iter().filter(|(kind, _)| !chooses_kind || is_chosen(kind)) {
         let runtime = build()?;
-        for (tasks, pairs) in LOADS {
+        let loads = LOADS.iter().copied();
+        let chosen = loads.filter(|(tasks, _)| !chooses_load || is_chosen(&tasks.to_string()));
+        for (tasks, pairs) in chosen {
             let (rounds, pairs) = if quick { (1, tasks.max(16)) } else { (ROUNDS, pairs) };
             for done in 0..rounds {
                 for subject in Subject::ALL {

@@ -6,7 +6,6 @@
 
 mod arguments;
 #[path = "../library.rs"]
-#[expect(dead_code, reason = "a lease is acquired and renewed")]
 mod library;
 mod orchestrate;
 mod output;

@@ -99,10 +99,11 @@ async fn suffice_on(server: &RedisServer) {
 
 #[test]
 fn the_documented_rights_are_those_of_the_scripts() {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/lua");
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/lua");
+    let files = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut used = BTreeSet::new();
-    for script in fs::read_dir(scripts).unwrap() {
-        let text = fs::read_to_string(script.unwrap().path()).unwrap();
+    for script in files(&folders).flat_map(|folder| files(&folder)) {
+        let text = fs::read_to_string(script).unwrap();
         for call in ["redis.call('", "redis.pcall('"] {
             let commands = text.split(call).skip(1).filter_map(|rest| rest.split('\'').next());
             used.extend(commands.map(str::to_lowercase));

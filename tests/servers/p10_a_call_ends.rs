@@ -13,7 +13,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use crate::support::wait;
+use crate::support::{lease, wait};
 
 /// How long a lease would hold a caller up.
 const TTL: Duration = Duration::from_secs(60);
@@ -46,8 +46,7 @@ fn now() -> Instant {
 /// The server hears of a release soon after it goes on, and not at the end of the ttl.
 async fn until_free(server: &RedisServer, name: &str) {
     let key = format!("leasehold:{{{name}}}:lease");
-    let is_free = || !server.query::<bool>(&["EXISTS", &key]);
-    wait::until("the lock is free", is_free).await;
+    wait::until("the lock is free", || !lease::is_held(server, &key)).await;
 }
 
 #[tokio::test]
@@ -94,7 +93,7 @@ async fn a_run_that_ends_while_the_server_stands_still_is_done_and_its_door_is_c
     assert_eq!(ran.ran(), Some("receipt 7"));
     server.cont_signal();
     let key = "leasehold:{submission}:lease";
-    let kept = || locks.footprint().pending == 0 && server.query::<bool>(&["EXISTS", key]);
+    let kept = || locks.footprint().pending == 0 && lease::is_held(&server, key);
     wait::until("the runtime has closed the door", kept).await;
     let again = once.run(async |_| Ok::<_, Infallible>("another")).await.expect("an answer");
     let OnceOutcome::Duplicate(duplicate) = again else { panic!("{again:?}") };

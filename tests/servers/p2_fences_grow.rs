@@ -9,7 +9,8 @@ use leasehold_testkit::{Patience, RedisServer};
 
 use crate::support::{patient, storage, wait};
 
-const COUNTER: &str = "leasehold:{a}:fence";
+/// The hash that has the counter, too.
+const LEASE: &str = "leasehold:{a}:lease";
 
 /// A runtime without memory of earlier tokens.
 async fn runtime_at(server: &RedisServer, policy: FencePolicy) -> LockRuntime {
@@ -55,7 +56,8 @@ async fn a_restart_without_persistence_between_two_grants() {
 #[tokio::test]
 async fn a_deleted_counter_between_two_grants() {
     let server = RedisServer::start();
-    let delete = |server: &RedisServer| assert_eq!(server.query::<u64>(&["DEL", COUNTER]), 1);
+    let delete =
+        |server: &RedisServer| assert_eq!(server.query::<u64>(&["HDEL", LEASE, "counter"]), 1);
     let fences = grants_around(&server, delete).await;
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
 }
@@ -67,7 +69,7 @@ async fn an_evicted_counter_between_two_grants() {
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
 }
 
-/// Fills a server that evicts whatever it likes until the counter is gone.
+/// Fills a server that evicts whatever it likes until the hash of the counter is gone.
 fn evict_counter(server: &RedisServer) {
     server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
     server.command(&["CONFIG", "SET", "maxmemory", "4mb"]);
@@ -78,7 +80,7 @@ fn evict_counter(server: &RedisServer) {
     let mut round = 0;
     let evicted = Patience::of(wait::CEILING).until(|| {
         round += 1;
-        let call = ["EVAL", fill, "1", COUNTER, &format!("-{round}"), &filler];
+        let call = ["EVAL", fill, "1", LEASE, &format!("-{round}"), &filler];
         let exists: u64 = server.try_query(&call).unwrap_or(1);
         (exists == 0).then_some(())
     });

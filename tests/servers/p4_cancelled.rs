@@ -5,7 +5,7 @@ use std::{future::pending, pin::pin, task::Poll, time::Duration};
 use leasehold::{LockRuntime, ReentrantLock};
 use leasehold_testkit::RedisServer;
 
-use crate::support::{cancel, patient, wait};
+use crate::support::{cancel, lease, patient, wait};
 
 /// Far longer than these tests wait for a lock: what expires by itself does not help them.
 const TTL: Duration = Duration::from_secs(600);
@@ -41,7 +41,7 @@ impl Scene {
     async fn nothing_is_left(self) {
         let report = self.locks.shutdown(wait::CEILING).await;
         assert_eq!((report.held, report.unreleased), (0, Vec::new()));
-        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&self.server, LEASE));
         assert_eq!(self.server.keys_without_ttl(), [""; 0]);
     }
 }
@@ -88,12 +88,12 @@ async fn the_same_owner_again_at_once() {
         let first = cancel::after(delay, scene.lock.acquire().owner(&owner)).await;
         let again = scene.lock.acquire().owner(&owner).wait(wait::CEILING).await;
         let again = again.expect("the owner gets what it gave up");
-        let holds: u32 = scene.server.query(&["HGET", LEASE, &again.id().to_string()]);
-        assert_eq!(holds, if first.is_some() { 2 } else { 1 });
+        let holds = lease::holds(&scene.server, LEASE, again.id());
+        assert_eq!(holds, Some(if first.is_some() { 2 } else { 1 }));
         drop(first);
         assert!(again.is_held());
         again.release().await.expect("held to the end");
-        assert!(!scene.server.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&scene.server, LEASE));
     }
     scene.nothing_is_left().await;
 }
@@ -118,7 +118,7 @@ async fn a_future_that_nobody_polls_holds_nothing_for_long() {
     let mut forgotten = pin!(scene.lock.acquire().into_future());
     let first = std::future::poll_fn(|cx| Poll::Ready(forgotten.as_mut().poll(cx))).await;
     assert!(first.is_pending());
-    wait::until("the command is executed", || scene.server.query(&["EXISTS", LEASE])).await;
+    wait::until("the command is executed", || lease::is_held(&scene.server, LEASE)).await;
     scene.is_free_soon().await;
     // It is polled again after all, and begins anew.
     let guard = wait::soon("a lease", forgotten).await.expect("a lease");

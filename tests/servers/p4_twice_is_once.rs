@@ -11,7 +11,7 @@ use leasehold::{
 use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, RedisServer, Rule};
 use tokio::runtime::Handle;
 
-use crate::support::{patient, wait};
+use crate::support::{lease, patient, wait};
 
 /// Longer than these tests wait: what expires by itself does not help them.
 const TTL: Duration = Duration::from_secs(60);
@@ -21,7 +21,6 @@ const SHORT_TTL: Duration = Duration::from_secs(6);
 const COMMAND: Duration = Duration::from_millis(100);
 
 const LEASE: &str = "leasehold:{a}:lease";
-const QUEUE: &str = "leasehold:{a}:queue";
 
 struct Scene {
     server: RedisServer,
@@ -53,7 +52,7 @@ impl Scene {
     }
 
     fn holds(&self, lease: &Lease) -> Option<u32> {
-        self.server.query(&["HGET", LEASE, &lease.id().to_string()])
+        lease::holds(&self.server, LEASE, lease.id())
     }
 
     /// A whole life of a lease: the same to its holder and on the server, whatever is lost.
@@ -79,7 +78,7 @@ impl Scene {
     /// What was late arrives, and changes nothing for whoever holds the lock now.
     async fn late_copies_change_nothing(&self) {
         let guard = self.acquire().await;
-        let row = || self.server.query::<Vec<(String, String)>>(&["HGETALL", LEASE]);
+        let row = || lease::row(&self.server, LEASE);
         let before = row();
         self.store.deliver_late().await;
         assert_eq!(row(), before);
@@ -89,13 +88,13 @@ impl Scene {
         self.is_free_soon().await;
         // And nothing for a free lock either: nobody comes back as a ghost.
         self.store.deliver_late().await;
-        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&self.server, LEASE));
     }
 
     /// Long before a forgotten lease or place would have expired.
     async fn is_free_soon(&self) {
-        let nothing = |key| !self.server.query::<bool>(&["EXISTS", key]);
-        wait::until("nobody holds it, nobody waits", || nothing(LEASE) && nothing(QUEUE)).await;
+        let nothing = || lease::in_use(&self.server).is_empty();
+        wait::until("nobody holds it, nobody waits", nothing).await;
     }
 
     async fn nothing_is_left(self) {
@@ -103,7 +102,7 @@ impl Scene {
         let report = self.locks.shutdown(wait::CEILING).await;
         assert_eq!((report.held, report.unreleased), (0, Vec::new()));
         self.store.deliver_late().await;
-        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&self.server, LEASE));
         assert_eq!(self.server.keys_without_ttl(), [""; 0]);
     }
 }
@@ -181,7 +180,7 @@ async fn renewal_struck(scene: Scene, fault: Fault) {
     // A late renewal of a lease that was released must not bring it back.
     guard.release().await.expect("held to the end");
     scene.store.deliver_late().await;
-    assert!(!scene.server.query::<bool>(&["EXISTS", LEASE]));
+    assert!(!lease::is_held(&scene.server, LEASE));
     scene.nothing_is_left().await;
 }
 

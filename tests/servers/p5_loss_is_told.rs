@@ -10,7 +10,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use crate::support::{child, patient, raw, storage, wait};
+use crate::support::{child, lease, patient, raw, storage, wait};
 
 const TTL: Duration = Duration::from_secs(5);
 const GONE: LeaseEnd = LeaseEnd::Lost(LossReason::Gone);
@@ -149,8 +149,7 @@ async fn belief_ends_before_the_server_forgets() {
     let believes_until = believes.min().expect("many looks");
     let expires = (0..50).map(|_| {
         let asked_at = clock.now();
-        let left: u64 = server.query(&["PTTL", "leasehold:{a}:lease"]);
-        asked_at + Duration::from_millis(left)
+        asked_at + lease::left(&server, "leasehold:{a}:lease").expect("it is held")
     });
     let expires_at = expires.max().expect("many looks");
     assert!(believes_until < expires_at, "{believes_until:?}, {expires_at:?}");

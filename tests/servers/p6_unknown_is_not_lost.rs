@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Guard, LockRuntime, Released};
 use leasehold_testkit::{Patience, RedisServer};
 
-use crate::support::{patient, wait};
+use crate::support::{lease, patient, wait};
 
 /// Renewed after a third; half of it is left when a fault ends.
 const TTL: Duration = Duration::from_secs(8);
@@ -42,12 +42,12 @@ impl Scene {
         assert_eq!(fence, self.guard.fence().to_string());
 
         let inner = self.guard.reenter().await.expect("the lease is held");
-        assert_eq!(self.server.query::<u32>(&["HGET", LEASE, &self.guard.id().to_string()]), 2);
+        assert_eq!(lease::holds(&self.server, LEASE, self.guard.id()), Some(2));
         assert!(matches!(inner.release().await, Ok(Released::StillHeld(_))));
         let other = self.locks.lock("b").expect("a name");
         drop(wait::soon("another lock", other.acquire()).await.expect("a lease"));
         assert_eq!(self.guard.release().await.expect("held to the end"), Released::Ended);
-        assert!(!self.server.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&self.server, LEASE));
     }
 }
 

@@ -10,7 +10,7 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
-use crate::support::{cancel, patient, wait};
+use crate::support::{cancel, lease, patient, wait};
 
 const TASKS: usize = 32;
 const ROUNDS: usize = 30;
@@ -72,8 +72,8 @@ async fn storm(locks: &LockRuntime) {
     tasks.join_all().await;
 }
 
-fn keys(server: &RedisServer, pattern: &str) -> Vec<String> {
-    server.query(&["KEYS", pattern])
+fn keys(server: &RedisServer, pattern: &str) -> usize {
+    server.query::<Vec<String>>(&["KEYS", pattern]).len()
 }
 
 fn connections(server: &RedisServer) -> usize {
@@ -96,12 +96,10 @@ async fn nothing_is_left(own_thread: bool) {
     let report = locks.shutdown(wait::CEILING).await;
     assert_eq!((report.held, report.unreleased), (1, Vec::new()));
     assert!(!held.is_held());
-    assert_eq!(keys(&server, "*:lease"), [""; 0]);
-    // One counter for each name, and marks of withdrawn acquires.
-    let (all, counters) = (keys(&server, "*"), keys(&server, "*:fence"));
-    assert_eq!(counters.len(), NAMES + 1);
-    let marks = all.iter().filter(|key| key.contains(":withdrawn:")).count();
-    assert_eq!(all.len(), counters.len() + marks, "{all:#?}");
+    assert_eq!(lease::in_use(&server), [""; 0]);
+    // One hash with a counter for each name, and marks of withdrawn acquires.
+    assert_eq!(keys(&server, "*:lease"), NAMES + 1);
+    assert_eq!(keys(&server, "*"), keys(&server, "*:lease") + keys(&server, "*:withdrawn"));
     assert_eq!(server.keys_without_ttl(), [""; 0]);
     // One subscription, however many names there were; it goes with its runtime.
     assert_eq!(channels(&server), [format!("leasehold:runtime:{}", locks.id())]);
@@ -129,11 +127,11 @@ async fn guards_dropped_without_shutdown_leave_nothing_either() {
     for i in 0..100 {
         guards.push(locks.lock(format!("n{i}")).expect("a name").acquire().await.expect("a lease"));
     }
-    assert_eq!(keys(&server, "*:lease").len(), 100);
+    assert_eq!(lease::held(&server).len(), 100);
     // The runtime first: what it has still to do outlives it.
     drop(locks);
     drop(guards);
-    wait::until("the leases are released", || keys(&server, "*:lease").is_empty()).await;
+    wait::until("the leases are released", || lease::held(&server).is_empty()).await;
     wait::until("the connections are closed", || connections(&server) == 0).await;
 }
 
@@ -150,6 +148,6 @@ fn guards_dropped_outside_of_tokio_leave_nothing_either() {
     assert!(guard.is_held());
     drop((guard, locks));
     let until = leasehold_testkit::Patience::of(wait::CEILING);
-    let gone = || (keys(&server, "*:lease").is_empty() && connections(&server) == 0).then_some(());
+    let gone = || (lease::held(&server).is_empty() && connections(&server) == 0).then_some(());
     assert!(until.until(gone).is_some(), "the lease was not released, or its runtime lives on");
 }

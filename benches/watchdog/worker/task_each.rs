@@ -12,7 +12,7 @@ use leasehold::{
     RuntimeId,
     time::{Entropy, SystemEntropy},
 };
-use redis::{AsyncConnectionConfig, Client, RedisError, Value, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, RedisError, aio::MultiplexedConnection};
 use tokio::{
     runtime::Runtime,
     task::JoinSet,
@@ -23,7 +23,6 @@ use super::{AT_ONCE, options::Options, tally::Tally, window::Acquisition};
 use crate::{Failure, library, output::Output};
 
 const NAMESPACE: &str = "control";
-const RETENTION_MS: u64 = 604_800_000;
 const LABEL: &str = "host/1/bench";
 
 /// Holds the leases without the library: a task for each sleeps and renews, all on one multiplexed
@@ -91,17 +90,12 @@ struct Lease {
 impl Lease {
     async fn acquire(shared: &Shared, runtime: RuntimeId, number: usize) -> Result<Self, Failure> {
         let (name, id) = (Options::name(number), format!("{runtime}:{number}"));
-        let key = |what: &str| format!("{NAMESPACE}:{{{name}}}:{what}");
         let until = Instant::now() + shared.ttl;
-        let mut call = library::acquire().prepare_invoke();
-        for what in ["lease", "fence", "queue", "waiters"] {
-            call.key(key(what));
-        }
-        call.key(key(&format!("withdrawn:{id}")));
-        call.arg(&id).arg(shared.millis()).arg(0).arg(RETENTION_MS).arg(LABEL);
-        call.arg(format!("{NAMESPACE}:runtime:")).arg(&name);
+        let mut call = library::command(NAMESPACE, &name);
+        call.arg("try").arg(&id).arg(shared.millis()).arg(0).arg(LABEL);
         let answer = call.invoke_async(&mut shared.connection.clone()).await?;
-        Ok(Self { key: key("lease"), id, fence: first_token(&answer)?, until })
+        let fence = library::granted(&answer, "granted")?.parse()?;
+        Ok(Self { key: format!("{NAMESPACE}:{{{name}}}:lease"), id, fence, until })
     }
 
     /// Renews until the lease is lost.
@@ -131,6 +125,7 @@ impl Lease {
 
     async fn renew(&self, shared: &Shared) -> Result<[i64; 1], RedisError> {
         let mut call = library::renew().key(&self.key);
+        call.arg(library::RETENTION).arg(format!("{NAMESPACE}:runtime:"));
         call.arg(&self.id).arg(self.fence).arg(shared.millis());
         call.invoke_async(&mut shared.connection.clone()).await
     }
@@ -139,16 +134,5 @@ impl Lease {
 impl Shared {
     fn millis(&self) -> u64 {
         u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX)
-    }
-}
-
-/// The first token of a grant.
-fn first_token(answer: &Value) -> Result<u64, Failure> {
-    let Value::Array(fields) = answer else { return Err(format!("{answer:?}").into()) };
-    match fields.as_slice() {
-        [Value::BulkString(what), Value::BulkString(first), ..] if what == b"granted" => {
-            Ok(std::str::from_utf8(first)?.parse()?)
-        }
-        _ => Err(format!("{answer:?}").into()),
     }
 }

@@ -42,7 +42,7 @@ pub use log::Log;
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
 pub use postgres::PostgresServer;
-pub use proxy::FaultProxy;
+pub use proxy::{FaultProxy, script_of_commands};
 pub use server::{RedisServer, ServerVersion};
 pub use shim::ClockShim;
 pub use wrong::{Wrong, WrongStore};

@@ -12,7 +12,7 @@ use super::{
     values,
     worker::{ENOUGH, LEFT, MEMORY, TALLY},
 };
-use crate::support::{child, events, wait};
+use crate::support::{child, events, lease, wait};
 
 /// How often a long run says that it goes on.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -155,8 +155,7 @@ impl Fleet<'_> {
     }
 
     fn left(&self) -> Left {
-        let live = |pattern| self.server.query::<Vec<String>>(&["KEYS", pattern]);
-        let places = || [live("*:lease"), live("*:queue"), live("*:waiters")].concat();
+        let places = || lease::in_use(&self.server);
         let gone = Patience::of(wait::CEILING).until(|| places().is_empty().then_some(()));
         Left {
             places: gone.map_or_else(places, |()| Vec::new()),

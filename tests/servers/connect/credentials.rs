@@ -17,7 +17,7 @@ use leasehold::{
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{names, refusal, use_lock};
-use crate::support::{patient, wait};
+use crate::support::{lease, patient, wait};
 
 /// The place where a service finds its password: the present one, or nothing.
 #[derive(Clone, Default)]
@@ -55,8 +55,8 @@ fn rotate(server: &RedisServer, password: &str) {
     server.command(&["CLIENT", "KILL", "USER", "app"]);
 }
 
-fn remaining(server: &RedisServer) -> i64 {
-    server.query(&["PTTL", "leasehold:{held}:lease"])
+fn remaining(server: &RedisServer) -> Duration {
+    lease::left(server, "leasehold:{held}:lease").unwrap_or_default()
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn leases_survive_a_password_that_changes() {
         let renewed = || {
             let now = remaining(&server);
             least = least.min(now);
-            now > least + 1_000
+            now > least + Duration::from_secs(1)
         };
         wait::until("a renewal with the new password", renewed).await;
         // Every kind of connection is made anew: commands, renewals, the pool, the subscription.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::LockRuntime;
 use leasehold_testkit::RedisServer;
 
-use crate::support::patient;
+use crate::support::{lease, patient};
 
 /// The ttl of all leases here.
 pub(crate) const TTL: Duration = Duration::from_secs(4);
@@ -14,10 +14,7 @@ pub(crate) async fn runtime_at(url: &str) -> LockRuntime {
 
 /// The server's time and the end of a lease by it, in microseconds.
 pub(crate) fn expiry(server: &RedisServer, key: &str) -> (u64, u64) {
-    let look = "local time = redis.call('TIME') \
-                return {time[1] * 1000000 + time[2], redis.call('PTTL', KEYS[1])}";
-    let (now, left): (u64, u64) = server.query(&["EVAL", look, "1", key]);
-    (now, now + left * 1000)
+    lease::expiry(server, key).expect("somebody holds it")
 }
 
 /// When the present lease was granted, by the server's clock in microseconds.

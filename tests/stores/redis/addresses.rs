@@ -19,10 +19,7 @@ async fn unix_sockets_and_ports_lead_to_the_server() {
         let store = connect(&server.url()).await.expect("an address");
         granted(&calls(&store), alice(1)).await;
         calls(&store).inspect().await.expect("inspect");
-        assert_eq!(
-            keys(&server, 0),
-            ["leasehold:{orders/42}:fence", "leasehold:{orders/42}:lease"]
-        );
+        assert_eq!(keys(&server, 0), ["leasehold:{orders/42}:lease"]);
     }
 }
 
@@ -34,7 +31,7 @@ async fn a_database_number_is_used_by_every_connection() {
         let fence = granted(&calls, alice(1)).await;
         calls.inspect().await.expect("inspect");
         calls.force_release(alice(1), fence).await.expect("force_release");
-        assert_eq!(keys(&server, 3), ["leasehold:{orders/42}:fence"]);
+        assert_eq!(keys(&server, 3), ["leasehold:{orders/42}:lease"]);
         assert_eq!(keys(&server, 0), [""; 0]);
         let error = connect(&server.url_with("", "", 99)).await.expect_err("16 databases");
         assert_says(&error, StoreErrorKind::Config, "out of range", "database number");
@@ -49,7 +46,7 @@ async fn a_namespace_keeps_systems_apart() {
     let other = connect_with(&config(&server.url()).namespace(namespace)).await.expect("a server");
     granted(&calls(&one), alice(1)).await;
     granted(&calls(&other), alice(2)).await;
-    assert_eq!(keys(&server, 0).len(), 4);
+    assert_eq!(keys(&server, 0).len(), 2);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::support::{assert_says_of_lock, calls, digest, granted, store_on};
 use StoreErrorKind::{Config, Corrupt};
 
 const LEASE: &str = "leasehold:{orders/42}:lease";
-const COUNTER: &str = "leasehold:{orders/42}:fence";
+const WITHDRAWN: &str = "leasehold:{orders/42}:withdrawn";
 const QUEUE: &str = "leasehold:{orders/42}:queue";
 const WAITERS: &str = "leasehold:{orders/42}:waiters";
 
@@ -32,18 +32,30 @@ async fn queued(calls: &Calls, id: AcquisitionId) {
 const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
     (&["SET", LEASE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "x", "PX", "60000"], Corrupt, "WRONGTYPE", "another namespace"),
-    (&["RPUSH", COUNTER, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["HSET", LEASE, "colour", "red"], Config, "layout version \"\"", "another namespace"),
-    (&["HSET", LEASE, "v", "2", "holder", "x"], Config, "layout version \"2\"", "update"),
-    (&["HSET", LEASE, "v", "1", "fence", "5"], Corrupt, "no time to live", "PEXPIRE"),
-    (&["SET", COUNTER, "abc"], Corrupt, "\"abc\"", "delete the key"),
-    (&["SET", COUNTER, "-5"], Corrupt, "\"-5\"", "delete the key"),
-    (&["SET", COUNTER, "1e3"], Corrupt, "\"1e3\"", "delete the key"),
-    (&["SET", COUNTER, "99999999999999999"], Corrupt, "\"99999999999999999\"", "delete the key"),
-    (&["SET", COUNTER, ""], Corrupt, "\"\"", "delete the key"),
-    (&["SET", COUNTER, "9007199254740991"], Corrupt, "greatest value", "delete its key"),
+    (&["HSET", LEASE, "v", "3", "holder", "x"], Config, "layout version \"3\"", "update"),
+    // As the version before this one wrote it.
+    (
+        &["HSET", LEASE, "v", "1", "fence", "5", "last", "9", "hold", "0", "label", "me"],
+        Config,
+        "layout version \"1\"",
+        "another namespace",
+    ),
+    (&["HSET", LEASE, "v", "2", "counter", "abc"], Corrupt, "\"abc\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "counter", "-5"], Corrupt, "\"-5\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "counter", "1.5"], Corrupt, "\"1.5\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "counter", "nan"], Corrupt, "\"nan\"", "delete the key"),
+    (
+        &["HSET", LEASE, "v", "2", "counter", "99999999999999999"],
+        Corrupt,
+        "\"99999999999999999\"",
+        "",
+    ),
+    (&["HSET", LEASE, "v", "2", "counter", ""], Corrupt, "\"\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "counter", "9007199254740991"], Corrupt, "greatest value", ""),
     (&["SET", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["RPUSH", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", WITHDRAWN, "x"], Corrupt, "WRONGTYPE", "another namespace"),
 ];
 
 #[tokio::test]
@@ -68,23 +80,16 @@ async fn an_acquire_says_what_is_wrong_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_lease_whose_ttl_was_taken_is_not_waited_for() {
+async fn a_lease_ends_even_if_the_ttl_of_its_key_was_taken() {
     let server = RedisServer::start();
     let calls = calls(&store_on(&server).await);
-    let fence = granted(&calls, alice(1)).await;
+    granted(&calls, alice(1)).await;
     server.command(&["PERSIST", LEASE]);
-    let refused = [
-        calls.acquire(bob(1), ttl(60), None).await.expect_err("busy for ever"),
-        calls.inspect().await.expect_err("held for ever"),
-    ];
-    for error in refused {
-        assert_says_of_lock(&error, Corrupt, "no time to live", "PEXPIRE");
-    }
-    // The holder itself gives it one again.
-    let renewal = calls.renewal(alice(1), fence, ttl(60));
-    let answers = calls.renew(&[renewal]).await.expect("renew");
-    assert!(matches!(answers[..], [RenewAnswer::Renewed { .. }]), "{answers:?}");
-    assert_eq!(server.keys_without_ttl(), [""; 0]);
+    let answer = calls.acquire(bob(1), ttl(60), None).await.expect("an answer");
+    let AcquireAnswer::Busy { remaining } = answer else { panic!("{answer:?}") };
+    assert!(remaining <= secs(60));
+    server.command(&["HSET", LEASE, "end", "1"]);
+    granted(&calls, bob(1)).await;
 }
 
 #[tokio::test]
@@ -127,19 +132,12 @@ async fn a_key_of_another_type_spoils_no_other_renewal() {
 async fn a_spoiled_counter_keeps_nobody_from_ending_a_lease() {
     let server = RedisServer::start();
     let calls = calls(&store_on(&server).await);
-    for set_up in [&["SET", COUNTER, "abc"][..], &["RPUSH", COUNTER, "x"]] {
-        server.flush_all();
-        let fence = granted(&calls, alice(1)).await;
-        server.command(&["DEL", COUNTER]);
-        server.command(set_up);
-        let before: Vec<String> = server.query(&["OBJECT", "ENCODING", COUNTER]);
-        let answer = calls.force_release(alice(1), fence).await.expect("force_release");
-        assert_eq!(answer, ForceReleaseAnswer::Ended { fence: None });
-        let after: Vec<String> = server.query(&["OBJECT", "ENCODING", COUNTER]);
-        assert_eq!(before, after, "the counter is as it was found");
-    }
-    server.command(&["DEL", COUNTER]);
-    server.command(&["SET", COUNTER, "abc"]);
+    let fence = granted(&calls, alice(1)).await;
+    server.command(&["HSET", LEASE, "counter", "abc"]);
+    let answer = calls.force_release(alice(1), fence).await.expect("force_release");
+    assert_eq!(answer, ForceReleaseAnswer::Ended { fence: None });
+    let counter: String = server.query(&["HGET", LEASE, "counter"]);
+    assert_eq!(counter, "abc", "the counter is as it was found");
     let free = calls.inspect().await.expect("inspect");
     assert_eq!(free, Inspection::Free { last_fence: None });
 }
@@ -159,7 +157,7 @@ async fn a_queue_of_another_type_keeps_nobody_from_ending_a_lease() {
         server.command(set_up);
         fence
     };
-    let is_free = || server.query::<u64>(&["EXISTS", LEASE]) == 0;
+    let is_free = || !server.query::<bool>(&["HEXISTS", LEASE, "holder"]);
     for set_up in NO_QUEUES {
         let fence = spoiled(set_up).await;
         let error = calls.wait(carol(1), ttl(60), None, beat(1)).await.expect_err("no queue");
@@ -189,28 +187,24 @@ async fn a_queue_of_another_type_keeps_nobody_from_ending_a_lease() {
 async fn a_spoiled_counter_leaves_waiters_in_their_places_and_tells_them() {
     let server = RedisServer::start();
     let calls = calls(&store_on(&server).await);
-    for set_up in [&["SET", COUNTER, "abc"][..], &["RPUSH", COUNTER, "x"]] {
-        server.flush_all();
-        let fence = granted(&calls, alice(1)).await;
-        queued(&calls, bob(1)).await;
-        server.command(&["DEL", COUNTER]);
-        server.command(set_up);
-        let next = calls.waiter(alice(2), ttl(60), None, beat(2));
-        let answer = calls.release_and_queue(alice(1), fence, None, &next).await.expect("release");
-        let ReleaseAnswer::NextQueued(place) = answer else { panic!("{answer:?}") };
-        assert_eq!((place.ahead, place.remaining), (1, secs(0)));
-        for id in [bob(1), alice(2)] {
-            let batch = [calls.waiter(id, ttl(60), None, beat(3))];
-            let told = calls.heartbeat(&batch).await.expect("an answer for each").remove(0);
-            let error = told.expect_err("there is no counter");
-            assert_says_of_lock(&error, Corrupt, "", "");
-        }
-        let places: Vec<String> = server.query(&["ZRANGE", QUEUE, "0", "-1"]);
-        assert_eq!(places, [bob(1), alice(2)].map(|id| id.runtime().to_string()));
-        server.command(&["DEL", COUNTER]);
-        let answer = calls.wait(bob(1), ttl(60), None, beat(4)).await.expect("a counter again");
-        assert!(matches!(answer, AcquireAnswer::Granted(_)), "{answer:?}");
+    let fence = granted(&calls, alice(1)).await;
+    queued(&calls, bob(1)).await;
+    server.command(&["HSET", LEASE, "counter", "abc"]);
+    let next = calls.waiter(alice(2), ttl(60), None, beat(2));
+    let answer = calls.release_and_queue(alice(1), fence, None, &next).await.expect("release");
+    let ReleaseAnswer::NextQueued(place) = answer else { panic!("{answer:?}") };
+    assert_eq!((place.ahead, place.remaining), (1, secs(0)));
+    for id in [bob(1), alice(2)] {
+        let batch = [calls.waiter(id, ttl(60), None, beat(3))];
+        let told = calls.heartbeat(&batch).await.expect("an answer for each").remove(0);
+        let error = told.expect_err("there is no counter");
+        assert_says_of_lock(&error, Corrupt, "", "");
     }
+    let places: Vec<String> = server.query(&["ZRANGE", QUEUE, "0", "-1"]);
+    assert_eq!(places, [bob(1), alice(2)].map(|id| id.runtime().to_string()));
+    server.command(&["HDEL", LEASE, "counter"]);
+    let answer = calls.wait(bob(1), ttl(60), None, beat(4)).await.expect("a counter again");
+    assert!(matches!(answer, AcquireAnswer::Granted(_)), "{answer:?}");
 }
 
 #[tokio::test]
@@ -220,7 +214,7 @@ async fn a_key_of_another_type_spoils_no_other_heartbeat() {
     let names = ["orders/42", "orders/43", "orders/44", "orders/45"].map(|name| calls.about(name));
     granted(&names[1], alice(1)).await;
     server.command(&["SET", LEASE, "x"]);
-    server.command(&["RPUSH", "leasehold:{orders/44}:fence", "x"]);
+    server.command(&["HSET", "leasehold:{orders/44}:lease", "v", "2", "counter", "x"]);
     let batch = names.each_ref().map(|calls| calls.waiter(bob(1), ttl(60), None, beat(1)));
     let told = calls.heartbeat(&batch).await.expect("an answer for each");
     let [Err(lease), Ok(AcquireAnswer::Queued(_)), Err(counter), Ok(AcquireAnswer::Granted(_))] =

@@ -71,7 +71,7 @@ const ASKED: [Asked; 12] = [
     Withdraw,
     ForceRelease,
 ];
-const KEYS: [&str; 5] = ["lease", "fence", "queue", "waiters", "withdrawn"];
+const KEYS: [&str; 4] = ["lease", "queue", "waiters", "withdrawn"];
 
 fn beat(number: u64) -> Heartbeat {
     Heartbeat { number, claim_window: secs(30) }

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod bad_data;
+mod batches;
 mod connections;
 mod dialing;
 mod idle_cuts;

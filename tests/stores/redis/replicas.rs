@@ -144,10 +144,10 @@ async fn a_withdrawal_that_may_not_leave_its_mark_is_refused() {
     let server = RedisServer::start();
     let store = connect(&server.url()).await.expect("a master");
     let calls = calls(&store);
-    server.command(&["ACL", "SETUSER", "default", "-set"]);
-    let error = calls.withdraw(bob(1)).await.expect_err("SET is not allowed");
+    server.command(&["ACL", "SETUSER", "default", "-zadd"]);
+    let error = calls.withdraw(bob(1)).await.expect_err("ZADD is not allowed");
     assert_says_of_lock(&error, leasehold_core::StoreErrorKind::Config, "", "docs/operations.md");
-    server.command(&["ACL", "SETUSER", "default", "+set"]);
+    server.command(&["ACL", "SETUSER", "default", "+zadd"]);
     calls.withdraw(bob(1)).await.expect("withdraw");
     let answer = calls.acquire(bob(1), ttl(60), None).await.expect("acquire");
     assert_eq!(answer, AcquireAnswer::Withdrawn);

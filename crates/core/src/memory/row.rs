@@ -62,8 +62,12 @@ impl Row {
 
     /// The last token granted, or 0 when the counter is not known.
     pub(crate) fn counted(&self, now: ServerTime) -> u64 {
-        let live = |counter: &CounterRow| counter.ends.is_none_or(|ends| ends > now);
-        self.counter.filter(live).map_or(0, |counter| counter.last)
+        self.counter(now).map_or(0, |counter| counter.last)
+    }
+
+    /// The counter that stands at `now`.
+    pub(crate) fn counter(&self, now: ServerTime) -> Option<CounterRow> {
+        self.counter.filter(|counter| counter.ends.is_none_or(|ends| ends > now))
     }
 
     pub(crate) fn set_counter(&mut self, counter: Option<CounterRow>) {
@@ -85,6 +89,7 @@ impl Row {
         match part {
             Part::Lease => self.lease = None,
             Part::Counter => self.counter = None,
+            Part::Lock => (self.lease, self.counter) = (None, None),
             Part::Queue => self.queue = Queue::default(),
             Part::Waiters => self.queue.forget_lives(),
             Part::Marks => self.withdrawn.clear(),

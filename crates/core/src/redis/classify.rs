@@ -55,8 +55,13 @@ pub(super) fn spoils_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_unrecoverable_error()
         || error.kind() == ErrorKind::Parse
-        // A demoted master keeps answering; the next connection may find its successor.
-        || words_of(error).contains("READONLY")
+        || is_readonly(&words_of(error))
+}
+
+/// Whether a replica refused a write: a demoted master keeps answering, and the next connection may
+/// find its successor.
+pub(super) fn is_readonly(words: &str) -> bool {
+    words.contains("READONLY")
 }
 
 /// A connection that could not be made: nothing was sent.

@@ -46,7 +46,7 @@ impl RedisConfig {
             credentials: None,
             keys: KeyScheme::default(),
             fencing: FenceSettings::default(),
-            connections: 2,
+            connections: 1,
             pool_size: 4,
             connect_timeout: Duration::from_secs(2),
             command_timeout: Duration::from_secs(2),
@@ -81,7 +81,8 @@ impl RedisConfig {
         self
     }
 
-    /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 2.
+    /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 1, because the commands
+    /// of one moment share a call, and more connections make smaller calls.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self

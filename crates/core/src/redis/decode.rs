@@ -2,13 +2,12 @@ use std::{str::FromStr, time::Duration};
 
 use redis::Value;
 
-use super::classify::classify_words;
 use crate::{
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
         ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
     },
-    types::{AcquisitionId, FenceToken},
+    types::Ttl,
 };
 
 /// The answer of a script: a word, then its values.
@@ -75,11 +74,13 @@ impl Reply {
     /// The error for an answer about bad data, the same for every script.
     fn trouble(&self) -> StoreError {
         match self.word() {
-            b"no-ttl" => StoreError::new(
-                StoreErrorKind::Corrupt,
-                "the lease key has no time to live, so its holder would never be waited out",
-                "somebody persisted or copied it; give it one with PEXPIRE, or delete it",
-            ),
+            b"layout" if self.text(1).is_ok_and(|version| version == "1") => StoreError::new(
+                StoreErrorKind::Config,
+                "the key holds a lock of layout version \"1\", which an older version of Leasehold wrote",
+                "stop the programs that use the older version and delete the key, or choose \
+                 another namespace",
+            )
+            .as_answer(),
             b"layout" => StoreError::new(
                 StoreErrorKind::Config,
                 format!(
@@ -98,13 +99,21 @@ impl Reply {
                 "find out who wrote it, then delete the key; tokens go on from the server's clock",
             ),
             b"exhausted" => StoreError::exhausted(),
-            b"foreign" => classify_words(self.text(1).unwrap_or_default()),
             _ => self.not_understood(),
         }
     }
 
     fn not_understood(&self) -> StoreError {
         not_understood(&format!("{:?}", self.0))
+    }
+}
+
+/// The server's words, if it refused one command of many.
+pub(super) fn refusal(answer: &Value) -> Option<String> {
+    let Value::Array(parts) = answer else { return None };
+    match &parts[..] {
+        [Value::BulkString(word), words] if word == b"refused" => text(words),
+        _ => None,
     }
 }
 
@@ -117,7 +126,13 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
-pub(super) fn acquire(value: Value) -> Result<AcquireAnswer, StoreError> {
+/// The answer to an acquire for `ttl`; what it was usually granted is told in one word.
+pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
+    if let Value::BulkString(tokens) = &value {
+        let granted =
+            usually_granted(tokens, ttl).ok_or_else(|| not_understood(&format!("{value:?}")));
+        return granted.map(AcquireAnswer::Granted);
+    }
     let reply = Reply::new(value)?;
     match reply.word() {
         b"granted" => reply.granted().map(AcquireAnswer::Granted),
@@ -128,16 +143,11 @@ pub(super) fn acquire(value: Value) -> Result<AcquireAnswer, StoreError> {
     }
 }
 
-/// One answer for each waiter of a batch.
-pub(super) fn heartbeat(
-    value: Value,
-    asked: usize,
-) -> Result<Vec<Result<AcquireAnswer, StoreError>>, StoreError> {
-    let reply = Reply::new(value)?;
-    if reply.0.len() != asked {
-        return Err(reply.not_understood());
-    }
-    Ok(reply.0.into_iter().map(acquire).collect())
+/// A grant for the whole ttl, with nobody waiting and no counter behind: `<first> <last>`.
+fn usually_granted(tokens: &[u8], ttl: Ttl) -> Option<Granted> {
+    let (first, last) = str::from_utf8(tokens).ok()?.split_once(' ')?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    Some(Granted { first, last, remaining: ttl.get(), contended: false, regressed: false })
 }
 
 pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
@@ -150,6 +160,9 @@ pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
 }
 
 pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
+    if value == Value::Int(1) {
+        return Ok(ReleaseAnswer::Released);
+    }
     let reply = Reply::new(value)?;
     match reply.word() {
         b"released" => Ok(ReleaseAnswer::Released),
@@ -195,29 +208,19 @@ pub(super) fn inspect(value: Value) -> Result<Inspection, StoreError> {
 }
 
 fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
-    let remaining = reply.millis(1)?;
     let server_micros: u64 = reply.parsed(2)?;
-    let (mut id, mut holds): (Option<AcquisitionId>, u32) = (None, 0);
     let waiters = waiter_records(reply.0.get(3), server_micros);
-    let mut fence: Option<FenceToken> = None;
-    let (mut label, mut since, mut kept) = (String::new(), server_micros, false);
-    for at in (4..reply.0.len()).step_by(2) {
-        match reply.text(at)?.as_str() {
-            "fence" => fence = Some(reply.parsed(at + 1)?),
-            "label" => label = reply.text(at + 1)?,
-            "since" => since = reply.parsed(at + 1)?,
-            "kept" => kept = true,
-            field => {
-                // The only field that is named by an acquisition; newer versions may write others.
-                if let Ok(found) = field.parse() {
-                    (id, holds) = (Some(found), reply.parsed(at + 1)?);
-                }
-            }
-        }
-    }
-    let (Some(id), Some(fence)) = (id, fence) else { return Err(reply.not_understood()) };
-    let held_for = Duration::from_micros(server_micros.saturating_sub(since));
-    let record = LeaseRecord::new(id, fence, holds, remaining, label, held_for, kept);
+    let (id, fence) = (reply.parsed(4)?, reply.parsed(5)?);
+    let held_for = Duration::from_micros(server_micros.saturating_sub(reply.parsed(8)?));
+    let record = LeaseRecord::new(
+        id,
+        fence,
+        reply.parsed(6)?,
+        reply.millis(1)?,
+        reply.text(7)?,
+        held_for,
+        reply.number(9)? == 1,
+    );
     Ok(record.waited_for_by(waiters.ok_or_else(|| reply.not_understood())?))
 }
 
@@ -241,7 +244,7 @@ pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreErr
     }
 }
 
-fn not_understood(answer: &str) -> StoreError {
+pub(super) fn not_understood(answer: &str) -> StoreError {
     StoreError::new(
         StoreErrorKind::Corrupt,
         format!("the server's answer {answer} is not understood"),

@@ -1,25 +1,15 @@
 use std::{collections::BTreeMap, future::poll_fn, task::Poll};
 
-use redis::Cmd;
-
-use super::{
-    decode,
-    lane::{Call, millis, watermark},
-    scripts,
-    store::RedisStore,
-};
+use super::{batcher::MAX_COMMANDS, command::Command, decode, store::RedisStore};
 use crate::{
     clock::Instant,
     store::{AcquireAnswer, StoreError, Waiter},
     types::RuntimeLabel,
 };
 
-/// How many names one script handles: a batch must not block the server for long.
-const MAX_NAMES: usize = 128;
-
 type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 
-/// Repeats the acquires of many waiters: a script for every 128 names of a lane, all at once.
+/// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once.
 ///
 /// A name stays on its lane, so that a heartbeat does not overtake its release. When a lane fails,
 /// only its own names fail.
@@ -30,7 +20,7 @@ pub(super) async fn heartbeat(
     deadline: Instant,
 ) -> Answers {
     let parts = parts(batch, |waiter| store.lane_number(&waiter.name));
-    let by_part = all(parts.iter().map(|part| one_script(store, part, label, deadline))).await;
+    let by_part = all(parts.iter().map(|part| one_call(store, part, label, deadline))).await;
     let mut answers: Vec<_> =
         parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
     answers.sort_by_key(|((at, _), _)| *at);
@@ -40,47 +30,32 @@ pub(super) async fn heartbeat(
 /// A waiter with its number in the batch.
 type Numbered<'a> = (usize, &'a Waiter);
 
-/// Splits a batch by lanes, and into parts that one script may handle.
+/// Splits a batch by lanes, and into parts that one call may carry.
 fn parts(batch: &[Waiter], lane: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
     let mut lanes = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
     for (at, waiter) in batch.iter().enumerate() {
         lanes.entry(lane(waiter)).or_default().push((at, waiter));
     }
-    lanes.values().flat_map(|of_lane| of_lane.chunks(MAX_NAMES).map(<[_]>::to_vec)).collect()
+    lanes.values().flat_map(|of_lane| of_lane.chunks(MAX_COMMANDS).map(<[_]>::to_vec)).collect()
 }
 
-async fn one_script(
+async fn one_call(
     store: &RedisStore,
     part: &[Numbered<'_>],
     label: &RuntimeLabel,
     deadline: Instant,
 ) -> Answers {
-    let write = |to: &mut Cmd| {
-        for (_, Waiter { name, id, .. }) in part {
-            store.write_keys(to, name);
-            to.arg(store.keys.withdrawn(name, *id));
-        }
-        to.arg(store.retention_millis()).arg(label.as_str()).arg(store.keys.channels());
-        for (_, waiter) in part {
-            to.arg(waiter.id.to_text())
-                .arg(waiter.ttl.as_millis())
-                .arg(watermark(waiter.watermark));
-            let heartbeat = waiter.heartbeat;
-            to.arg(heartbeat.number).arg(millis(heartbeat.window(waiter.ttl)));
-            to.arg(waiter.name.as_str());
-        }
-    };
     let Some((_, first)) = part.first() else { return Vec::new() };
-    let keys = 5 * part.len();
-    let call = Call::new(&scripts::HEARTBEAT, keys, &write);
-    let answer = match store.checked(deadline).await {
-        Ok(()) => store.lane(&first.name).call(call, deadline).await,
-        Err(error) => Err(error),
+    let commands: Vec<_> =
+        part.iter().map(|(_, waiter)| Command::heartbeat(waiter, label)).collect();
+    let answers = match store.checked(deadline).await {
+        Ok(()) => store.batcher(&first.name).deliver(&commands, deadline).await,
+        Err(error) => part.iter().map(|_| Err(error.clone())).collect(),
     };
-    let decoded = answer.and_then(|value| decode::heartbeat(value, part.len()));
-    let answers = decoded.unwrap_or_else(|error| part.iter().map(|_| Err(error.clone())).collect());
     let named = |(answer, (_, waiter)): (Result<_, StoreError>, &Numbered<'_>)| {
-        answer.map_err(|error| error.for_lock(&waiter.name))
+        answer
+            .and_then(|value| decode::acquire(value, waiter.ttl))
+            .map_err(|error| error.for_lock(&waiter.name))
     };
     answers.into_iter().zip(part).map(named).collect()
 }
@@ -129,7 +104,7 @@ mod tests {
         let batch: Vec<_> = (0..300).map(waiter).collect();
         let parts = parts(&batch, |waiter| usize::from(waiter.id.number() < 10));
         let sizes: Vec<_> = parts.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [MAX_NAMES, MAX_NAMES, 34, 10]);
+        assert_eq!(sizes, [MAX_COMMANDS, MAX_COMMANDS, MAX_COMMANDS, MAX_COMMANDS, 34, 10]);
         let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..300));

@@ -9,7 +9,11 @@ use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnecti
 use tokio::runtime::Handle;
 
 use super::{
-    classify::{NotDialed, classify, no_runtime, not_in_time, spoils_connection, unanswered},
+    classify::{
+        NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
+        spoils_connection, unanswered,
+    },
+    decode::refusal,
     dial::{Dialed, Dialer},
     pulse::{Pulse, Verdict},
     script::Script,
@@ -65,10 +69,17 @@ struct Present {
 type Late = Pin<Box<dyn Future<Output = Result<Value, RedisError>> + Send>>;
 
 /// An exchange that brought no answer, or an error.
-struct Failed {
-    error: StoreError,
+pub(super) struct Failed {
+    pub(super) error: StoreError,
     /// The connection ended before the answer: the same call may be answered on another one.
-    connection_ended: bool,
+    pub(super) connection_ended: bool,
+}
+
+impl Failed {
+    /// An answer that is an error, or is not understood.
+    pub(super) fn of_an_answer(error: StoreError) -> Self {
+        Self { error, connection_ended: false }
+    }
 }
 
 /// How many times its patience a `PING` may take while other answers are read.
@@ -77,9 +88,9 @@ const PING_PATIENCES: u32 = 3;
 /// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
 const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
 
-/// Room for what all scripts of one lease take, so that writing a command does not grow it.
-const USUAL_ARGS: usize = 20;
-const USUAL_BYTES: usize = 600;
+/// Room for what a script takes, for each key, so that writing a command does not grow it.
+const ARGS_FOR_A_KEY: usize = 4;
+const BYTES_FOR_A_KEY: usize = 100;
 
 /// Writes the keys and arguments of a call into a command.
 type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
@@ -94,22 +105,12 @@ pub(super) struct Call<'a> {
     write: Write<'a>,
     /// Whether the whole text is sent with `EVAL` from the start.
     pub(super) has_body: bool,
-    /// Whether the call may be sent once more when its connection ends before the answer.
-    pub(super) repeats: bool,
 }
 
 impl<'a> Call<'a> {
-    /// A call by digest, which may be sent once more when its connection ends before the answer.
+    /// A call by digest.
     pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, write, has_body: false, repeats: true }
-    }
-
-    /// The same call, which is not sent again.
-    ///
-    /// A release may run twice like every script; but "gone" about its second copy means that the
-    /// first one ran, and only its sender can tell that from a loss.
-    pub(super) fn once(self) -> Self {
-        Self { repeats: false, ..self }
+        Self { script, keys, write, has_body: false }
     }
 
     /// The same call with the whole text from the start, whether the server knows it or not.
@@ -128,7 +129,8 @@ impl<'a> Call<'a> {
     }
 
     fn command(&self, verb: &str, script: &str) -> Cmd {
-        let mut command = Cmd::with_capacity(USUAL_ARGS, script.len() + USUAL_BYTES);
+        let (args, bytes) = (self.keys * ARGS_FOR_A_KEY, self.keys * BYTES_FOR_A_KEY);
+        let mut command = Cmd::with_capacity(8 + args, 100 + script.len() + bytes);
         command.arg(verb).arg(script).arg(self.keys);
         (self.write)(&mut command);
         command
@@ -142,24 +144,43 @@ impl Lane {
         Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing }))
     }
 
-    /// Calls a script; indeterminate if it was sent and not answered by the deadline.
+    /// Calls a script, once more if the connection ends before the answer; indeterminate if it was
+    /// sent and not answered by the deadline.
     pub(super) async fn call(
         &self,
         call: Call<'_>,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
         let mut answer = self.exchange(call, deadline).await;
-        if call.repeats && answer.as_ref().is_err_and(|failed| failed.connection_ended) {
+        if answer.as_ref().is_err_and(|failed| failed.connection_ended) {
             // Boxed, as other rare paths are: otherwise the future of every call would be large.
             let repeated = Box::pin(self.exchange(call, deadline)).await;
             // The first copy may have run, even if the second did not.
             answer =
                 repeated.map_err(|failed| Failed { error: failed.error.or_unknown(), ..failed });
         }
-        answer.map_err(|failed| failed.error.from_endpoint(self.0.dialer.endpoint().to_string()))
+        answer.map_err(|failed| failed.error)
     }
 
-    async fn exchange(&self, call: Call<'_>, deadline: Instant) -> Result<Value, Failed> {
+    /// Calls a script, once.
+    pub(super) async fn exchange(
+        &self,
+        call: Call<'_>,
+        deadline: Instant,
+    ) -> Result<Value, Failed> {
+        self.exchange_on_present(call, deadline).await.map_err(
+            |Failed { error, connection_ended }| {
+                let error = error.from_endpoint(self.0.dialer.endpoint().to_string());
+                Failed { error, connection_ended }
+            },
+        )
+    }
+
+    async fn exchange_on_present(
+        &self,
+        call: Call<'_>,
+        deadline: Instant,
+    ) -> Result<Value, Failed> {
         let present = if let Some(present) = self.present() {
             present
         } else {
@@ -172,6 +193,9 @@ impl Lane {
         match self.send(&present, call, deadline).await {
             Ok(Ok(value)) => {
                 present.pulse.answered(sent_at, self.0.clock.now());
+                if refused_by_a_replica(&value) {
+                    self.give_up(present.generation);
+                }
                 Ok(value)
             }
             Ok(Err(error)) => {
@@ -183,20 +207,44 @@ impl Lane {
                 Err(Failed { error: classify(&error), connection_ended: error.is_io_error() })
             }
             Err(late) => {
-                let mut error = unanswered();
-                match present.pulse.judge(sent_at, self.0.clock.now()) {
-                    Verdict::GiveUp => self.give_up(present.generation),
-                    Verdict::Ask => {
-                        if present.pulse.heard_since(sent_at) {
-                            error = error.while_others_were_answered();
-                        }
-                        self.hear_late(&present.pulse, late);
-                        self.ask(present);
-                    }
-                }
+                let error = self.judge(present, sent_at, Some(late));
                 Err(Failed { error, connection_ended: false })
             }
         }
+    }
+
+    /// Makes an error of an answer to one command of many that the server refused.
+    pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
+        match refusal(&answer) {
+            None => Ok(answer),
+            Some(words) => {
+                Err(classify_words(words).from_endpoint(self.0.dialer.endpoint().to_string()))
+            }
+        }
+    }
+
+    /// The error of a command that others took along and that is not answered by its own deadline.
+    pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
+        let error = match self.present() {
+            Some(present) => self.judge(present, sent_at, None),
+            None => unanswered(),
+        };
+        error.from_endpoint(self.0.dialer.endpoint().to_string())
+    }
+
+    /// Gives a connection up, or asks it, after a command was not answered in time.
+    fn judge(&self, present: Present, sent_at: Instant, late: Option<Late>) -> StoreError {
+        let error = unanswered();
+        if matches!(present.pulse.judge(sent_at, self.0.clock.now()), Verdict::GiveUp) {
+            self.give_up(present.generation);
+            return error;
+        }
+        let is_heard = present.pulse.heard_since(sent_at);
+        if let Some(late) = late {
+            self.hear_late(&present.pulse, late);
+        }
+        self.ask(present);
+        if is_heard { error.while_others_were_answered() } else { error }
     }
 
     /// Calls by digest, and with the whole text if the server does not know the digest. The error
@@ -403,6 +451,12 @@ pub(super) async fn evaluate(
     }
     let answer = Box::pin(async { connection.send_packed_command(&call.by_body()).await }).await;
     answer.and_then(refuse_error)
+}
+
+/// Whether an answer says that a replica refused a command: another server is the master now.
+fn refused_by_a_replica(answer: &Value) -> bool {
+    let Value::Array(answers) = answer else { return false };
+    answers.iter().filter_map(refusal).any(|words| is_readonly(&words))
 }
 
 /// Makes an `Err` of an answer that is an error.

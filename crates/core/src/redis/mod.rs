@@ -1,7 +1,9 @@
 //! The store on a Redis server: connections, scripts, and what their failures mean.
 
 mod address;
+mod batcher;
 mod classify;
+mod command;
 mod commands;
 mod config;
 mod credentials;

@@ -11,12 +11,34 @@ macro_rules! script {
     };
 }
 
-script!(ACQUIRE, "grant.lua", "alone.lua", "line_up.lua", "queue.lua", "ask.lua", "acquire.lua");
-script!(HEARTBEAT, "grant.lua", "queue.lua", "ask.lua", "heartbeat.lua");
-script!(HOLD, "hold.lua");
-script!(RELEASE, "release.lua", "hand_over.lua", "grant.lua", "queue.lua", "pass_on.lua");
-script!(RENEW, "renew.lua");
-script!(WITHDRAW, "grant.lua", "queue.lua", "withdraw.lua");
-script!(INSPECT, "grant.lua", "queue.lua", "inspect.lua");
-script!(FORCE_RELEASE, "grant.lua", "queue.lua", "force_release.lua");
-script!(PREFLIGHT, "preflight.lua");
+script!(
+    COMMANDS,
+    "commands/head.lua",
+    "lease/grant.lua",
+    "queue/hand_over.lua",
+    "commands/usual.lua",
+    "lease/row.lua",
+    "queue/line.lua",
+    "queue/ask.lua",
+    "queue/pass_on.lua",
+    "queue/withdraw.lua",
+    "commands/rest.lua"
+);
+script!(RENEW, "commands/head.lua", "lease/grant.lua", "lease/row.lua", "lease/renew.lua");
+script!(
+    INSPECT,
+    "commands/head.lua",
+    "lease/grant.lua",
+    "lease/row.lua",
+    "queue/line.lua",
+    "commands/inspect.lua"
+);
+script!(
+    FORCE_RELEASE,
+    "commands/head.lua",
+    "lease/grant.lua",
+    "lease/row.lua",
+    "queue/line.lua",
+    "commands/force_release.lua"
+);
+script!(PREFLIGHT, "commands/preflight.lua");

@@ -3,6 +3,8 @@ use std::sync::{Arc, atomic::AtomicBool};
 use tokio::runtime::Handle;
 
 use super::{
+    batcher::{Batcher, MAX_COMMANDS},
+    command::Preamble,
     config::RedisConfig,
     dial::Dialer,
     lane::{Lane, lane_number},
@@ -12,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    store::{FenceSettings, KeyScheme, StoreError, StoreErrorKind},
+    store::{KeyScheme, StoreError, StoreErrorKind},
     types::{LockName, RuntimeId},
 };
 
@@ -23,9 +25,8 @@ use crate::{
 /// use a pool. One more connection brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
-    pub(super) keys: KeyScheme,
-    pub(super) fencing: FenceSettings,
-    pub(super) commands: Vec<Lane>,
+    pub(super) preamble: Arc<Preamble>,
+    pub(super) commands: Vec<Batcher>,
     pub(super) renewals: Lane,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Arc<Subscriptions>,
@@ -77,8 +78,15 @@ impl RedisStore {
     ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config)?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
+        let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing));
+        // On a Cluster, a script may not touch several slots.
+        let max_commands = if config.cluster_node { 1 } else { MAX_COMMANDS };
+        let batcher = || {
+            let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
+            Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands)
+        };
         let (commands, renewals): (Vec<_>, _) =
-            ((0..config.connections).map(|_| lane()).collect(), lane());
+            ((0..config.connections).map(|_| batcher()).collect(), lane());
         let subscriptions =
             Subscriptions::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let subscriptions = Arc::new(subscriptions);
@@ -88,21 +96,20 @@ impl RedisStore {
         let keys = &config.keys;
         let check = Check {
             endpoint: Arc::clone(dialer.endpoint()),
-            lane: commands[lane_number(&probe, commands.len())].clone(),
+            lane: commands[lane_number(&probe, commands.len())].lane().clone(),
             subscriptions: Arc::clone(&subscriptions),
             keys: [
                 keys.lease(&probe),
-                keys.counter(&probe),
                 keys.queue(&probe),
                 keys.waiters(&probe),
+                keys.withdrawn(&probe),
             ],
             channel: keys.channel(runtime_id),
             limit: config.connect_timeout.saturating_add(config.command_timeout),
         };
         let check_passed = Arc::default();
         Ok(Self {
-            keys: config.keys.clone(),
-            fencing: config.fencing,
+            preamble,
             commands,
             renewals,
             pool: RedisPool::on(config, &dialer, Some(runtime.clone()))?,
@@ -120,7 +127,7 @@ impl RedisStore {
 
     /// The names of this store's keys.
     pub fn keys(&self) -> &KeyScheme {
-        &self.keys
+        &self.preamble.keys
     }
 
     /// The pool that inspections use.

@@ -1,14 +1,13 @@
-use crate::types::{AcquisitionId, LockName, Namespace, RuntimeId};
+use crate::types::{LockName, Namespace, RuntimeId};
 
 /// The names of all keys and channels, made in this one place.
 ///
 /// | what | name |
 /// |---|---|
-/// | lease | `<namespace>:{<lock>}:lease` |
-/// | fence counter | `<namespace>:{<lock>}:fence` |
+/// | lease and fence counter | `<namespace>:{<lock>}:lease` |
 /// | queue of waiting runtimes, by arrival | `<namespace>:{<lock>}:queue` |
 /// | the place of each of them | `<namespace>:{<lock>}:waiters` |
-/// | withdrawal mark | `<namespace>:{<lock>}:withdrawn:<acquisition>` |
+/// | withdrawn acquisitions | `<namespace>:{<lock>}:withdrawn` |
 /// | channel of a runtime | `<namespace>:runtime:<runtime>` |
 ///
 /// All keys of a lock share one hash tag and so one cluster slot. Two locks never share a key: a
@@ -29,38 +28,43 @@ impl KeyScheme {
         &self.namespace
     }
 
-    /// The hash that is the lease.
+    /// The hash with the lease and the last fence token.
     pub fn lease(&self, name: &LockName) -> String {
-        self.tagged(name, "lease")
+        self.tagged(name, LEASE)
     }
 
     /// Appends the key of the lease.
     pub(crate) fn write_lease(&self, to: &mut String, name: &LockName) {
-        self.write_tagged(to, name, "lease");
+        self.write_tag(to, name);
+        to.push_str(LEASE);
     }
 
-    /// The counter of fence tokens.
-    pub fn counter(&self, name: &LockName) -> String {
-        self.tagged(name, "fence")
+    /// Passes on the four keys of a lock, in the order in which scripts take them; `text` is room
+    /// for one.
+    pub(crate) fn each(&self, name: &LockName, text: &mut String, mut key: impl FnMut(&str)) {
+        text.clear();
+        self.write_tag(text, name);
+        let tag = text.len();
+        for what in [LEASE, QUEUE, WAITERS, WITHDRAWN] {
+            text.truncate(tag);
+            text.push_str(what);
+            key(text);
+        }
     }
 
     /// The sorted set of the runtimes that wait, in the order of their arrival.
     pub fn queue(&self, name: &LockName) -> String {
-        self.tagged(name, "queue")
+        self.tagged(name, QUEUE)
     }
 
     /// The hash with the place of each waiting runtime.
     pub fn waiters(&self, name: &LockName) -> String {
-        self.tagged(name, "waiters")
+        self.tagged(name, WAITERS)
     }
 
-    /// The mark that keeps a withdrawn acquisition from coming back.
-    pub fn withdrawn(&self, name: &LockName, id: AcquisitionId) -> String {
-        let mut key = self.tagged(name, "withdrawn");
-        key.reserve(60);
-        key.push(':');
-        key.push_str(&id.to_text());
-        key
+    /// The sorted set of the acquisitions that were withdrawn, and must not come back.
+    pub fn withdrawn(&self, name: &LockName) -> String {
+        self.tagged(name, WITHDRAWN)
     }
 
     /// The channel for pushes to a runtime.
@@ -76,21 +80,25 @@ impl KeyScheme {
     fn tagged(&self, name: &LockName, what: &str) -> String {
         let (namespace, named) = (self.namespace.as_str(), name.as_str());
         let mut key = String::with_capacity(namespace.len() + named.len() + what.len() + 4);
-        self.write_tagged(&mut key, name, what);
+        self.write_tag(&mut key, name);
+        key.push_str(what);
         key
     }
 
-    fn write_tagged(&self, to: &mut String, name: &LockName, what: &str) {
-        for part in [self.namespace.as_str(), ":{", name.as_str(), "}:", what] {
+    fn write_tag(&self, to: &mut String, name: &LockName) {
+        for part in [self.namespace.as_str(), ":{", name.as_str(), "}:"] {
             to.push_str(part);
         }
     }
 }
 
+const LEASE: &str = "lease";
+const QUEUE: &str = "queue";
+const WAITERS: &str = "waiters";
+const WITHDRAWN: &str = "withdrawn";
+
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     #[test]
@@ -98,17 +106,11 @@ mod tests {
         let keys = KeyScheme::default();
         let names =
             ["a", "a}:fence", "a}:lease", "{a", "a{b}c", "a}b", "withdrawn", "a}:withdrawn"];
-        let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
         let mut all = std::collections::BTreeSet::new();
         for name in names {
             let name = LockName::new(name).unwrap();
-            let of_name = [
-                keys.lease(&name),
-                keys.counter(&name),
-                keys.queue(&name),
-                keys.waiters(&name),
-                keys.withdrawn(&name, id),
-            ];
+            let of_name =
+                [keys.lease(&name), keys.queue(&name), keys.waiters(&name), keys.withdrawn(&name)];
             for key in of_name {
                 assert!(all.insert(key.clone()), "{key}");
             }

@@ -8,18 +8,15 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, Namespace,
-    SystemClock, seam::Part,
+    Clock, FencePolicy, FenceSettings, Instant, LockName, LockStore, Namespace, SystemClock,
+    seam::Part,
 };
 
 use super::{
     keyspace::Keyspace,
     subject::{Capability, Snapshot, StoreUnderTest, Task},
 };
-use crate::{
-    RedisServer,
-    cluster::{ClusterStore, RedisCluster},
-};
+use crate::cluster::{ClusterStore, RedisCluster};
 
 /// A store on the Cluster that all cases share, each under a namespace of its own.
 ///
@@ -62,11 +59,11 @@ impl ClusterSubject {
         masters.map(|server| Keyspace { server, prefix: &self.prefix })
     }
 
-    /// The counter of a name, and the master that keeps it.
-    fn counter(&self, name: &LockName) -> (String, &RedisServer) {
-        let key = self.store.keys().counter(name);
-        let master = &self.cluster.masters()[RedisCluster::owner_of(&key)];
-        (key, master)
+    /// The hash of a lock, and the keys of the master that keeps it.
+    fn lock(&self, name: &LockName) -> (String, Keyspace<'_>) {
+        let key = self.store.keys().lease(name);
+        let server = &self.cluster.masters()[RedisCluster::owner_of(&key)];
+        (key, Keyspace { server, prefix: &self.prefix })
     }
 }
 
@@ -116,9 +113,8 @@ impl StoreUnderTest for ClusterSubject {
 
     fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
         Box::pin(async move {
-            let (key, master) = self.counter(name);
-            let lost: u32 = master.query(&["DEL", &key]);
-            assert_eq!(lost, 1, "{name} has a counter to lose");
+            let (key, keyspace) = self.lock(name);
+            keyspace.lose_counter(&key);
         })
     }
 
@@ -132,9 +128,8 @@ impl StoreUnderTest for ClusterSubject {
 
     fn exhaust<'a>(&'a self, name: &'a LockName) -> Task<'a> {
         Box::pin(async move {
-            let last_but_one = (FenceToken::MAX - 1).to_string();
-            let (key, master) = self.counter(name);
-            master.command(&["SET", &key, &last_but_one, "PX", "604800000"]);
+            let (key, keyspace) = self.lock(name);
+            keyspace.exhaust(&key);
         })
     }
 

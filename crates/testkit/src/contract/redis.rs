@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, Entropy, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore,
-    RedisConfig, RedisStore, SystemClock, SystemEntropy, seam::Part,
+    Clock, Entropy, FencePolicy, FenceSettings, Instant, LockName, LockStore, RedisConfig,
+    RedisStore, SystemClock, SystemEntropy, seam::Part,
 };
 use tokio::runtime::Handle;
 
@@ -98,8 +98,7 @@ impl StoreUnderTest for RedisSubject {
 
     fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
         Box::pin(async move {
-            let lost: u32 = self.server.query(&["DEL", &self.store.keys().counter(name)]);
-            assert_eq!(lost, 1, "{name} has a counter to lose");
+            self.keyspace().lose_counter(&self.store.keys().lease(name));
         })
     }
 
@@ -113,9 +112,7 @@ impl StoreUnderTest for RedisSubject {
 
     fn exhaust<'a>(&'a self, name: &'a LockName) -> Task<'a> {
         Box::pin(async move {
-            let last_but_one = (FenceToken::MAX - 1).to_string();
-            let key = self.store.keys().counter(name);
-            self.server.command(&["SET", &key, &last_but_one, "PX", "604800000"]);
+            self.keyspace().exhaust(&self.store.keys().lease(name));
         })
     }
 

@@ -206,6 +206,7 @@ macro_rules! contract_cases {
             }
             loss {
                 a_new_waiter_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],
+                a_withdrawal_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],
                 those_who_waited_go_on_after_a_loss [TimeFloor PartLoss],
                 a_holder_ends_its_lease_after_a_loss [TimeFloor PartLoss],
             }

@@ -71,7 +71,7 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Down<'a, R, W> {
             return Ok(Flow::On);
         }
         let text = if side == Side::Push { message } else { &asked.text };
-        let action = self.link.shared.book().strike(&Message { side, kind: asked.kind, text });
+        let action = self.link.shared.book().strike(&Message { side, kinds: &asked.kinds, text });
         match action {
             Some(Action::Drop) if side == Side::Push => return Ok(Flow::On),
             Some(Action::Drop) => return Ok(Flow::Lost),

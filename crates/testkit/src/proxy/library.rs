@@ -24,30 +24,56 @@ mod script {
     }
 }
 
-/// The kind of command that the words of a request send; `None` for one of nobody's business.
-pub(super) fn kind(words: &[&[u8]]) -> Option<CommandKind> {
-    let [verb, script, ..] = words else { return None };
-    let means = |(script_of, _): &&(&script::Script, CommandKind)| {
-        if verb.eq_ignore_ascii_case(b"EVALSHA") {
-            script.eq_ignore_ascii_case(script_of.digest.as_bytes())
-        } else {
-            verb.eq_ignore_ascii_case(b"EVAL") && *script == script_of.text.as_bytes()
-        }
-    };
-    table().iter().find(means).map(|(_, kind)| *kind)
+/// The text of the script that runs commands.
+pub fn script_of_commands() -> &'static str {
+    &scripts::COMMANDS.text
 }
 
-fn table() -> [(&'static script::Script, CommandKind); 8] {
+/// The kinds of command that the words of a request send; none for one of nobody's business.
+pub(super) fn kinds(words: &[&[u8]]) -> Vec<CommandKind> {
+    let [verb, script, ..] = words else { return Vec::new() };
+    let sends = |of: &script::Script| {
+        if verb.eq_ignore_ascii_case(b"EVALSHA") {
+            script.eq_ignore_ascii_case(of.digest.as_bytes())
+        } else {
+            verb.eq_ignore_ascii_case(b"EVAL") && *script == of.text.as_bytes()
+        }
+    };
+    if sends(&scripts::COMMANDS) {
+        return batch(words).unwrap_or_default();
+    }
+    let single = table().iter().find(|(script, _)| sends(script)).map(|(_, kind)| *kind);
+    single.into_iter().collect()
+}
+
+fn table() -> [(&'static script::Script, CommandKind); 3] {
     [
-        (&scripts::ACQUIRE, CommandKind::Acquire),
-        (&scripts::HEARTBEAT, CommandKind::Heartbeat),
-        (&scripts::HOLD, CommandKind::Hold),
-        (&scripts::RELEASE, CommandKind::Release),
         (&scripts::RENEW, CommandKind::Renew),
-        (&scripts::WITHDRAW, CommandKind::Withdraw),
         (&scripts::INSPECT, CommandKind::Inspect),
         (&scripts::FORCE_RELEASE, CommandKind::ForceRelease),
     ]
+}
+
+/// The commands of a call of many: behind the keys and two arguments, word by word.
+fn batch(words: &[&[u8]]) -> Option<Vec<CommandKind>> {
+    let keys: usize = str::from_utf8(words.get(2)?).ok()?.parse().ok()?;
+    let mut rest = words.get(5 + keys..)?;
+    let mut kinds = Vec::new();
+    while let Some(word) = rest.first() {
+        let (kind, words) = match *word {
+            b"try" => (CommandKind::Acquire, 5),
+            b"acquire" => (CommandKind::Acquire, 7),
+            b"heartbeat" => (CommandKind::Heartbeat, 7),
+            b"release" => (CommandKind::Release, 4),
+            b"next" => (CommandKind::Release, 9),
+            b"hold" => (CommandKind::Hold, 6),
+            b"withdraw" => (CommandKind::Withdraw, 3),
+            _ => return None,
+        };
+        kinds.push(kind);
+        rest = rest.get(words..)?;
+    }
+    Some(kinds)
 }
 
 #[cfg(test)]
@@ -58,11 +84,24 @@ mod tests {
     fn scripts_are_told_by_digest_and_by_text() {
         for (script, expected) in table() {
             let (digest, text) = (script.digest.as_bytes(), script.text.as_bytes());
-            assert_eq!(kind(&[b"evalsha", digest, b"1"]), Some(expected));
-            assert_eq!(kind(&[b"EVAL", text, b"1"]), Some(expected));
-            assert_eq!(kind(&[b"EVAL", digest, b"1"]), None);
+            assert_eq!(kinds(&[b"evalsha", digest, b"1"]), [expected]);
+            assert_eq!(kinds(&[b"EVAL", text, b"1"]), [expected]);
+            assert_eq!(kinds(&[b"EVAL", digest, b"1"]), []);
         }
-        assert_eq!(kind(&[b"PING"]), None);
-        assert_eq!(kind(&[b"GET", b"a"]), None);
+        assert_eq!(kinds(&[b"PING"]), []);
+        assert_eq!(kinds(&[b"GET", b"a"]), []);
+    }
+
+    #[test]
+    fn commands_of_one_call_are_told_one_by_one() {
+        let digest = scripts::COMMANDS.digest.as_bytes();
+        let mut call = vec![&b"EVALSHA"[..], digest, b"12"];
+        call.extend([&b"key"[..]; 12]);
+        call.extend([&b"604800000"[..], b"channels"]);
+        call.extend([&b"release"[..], b"a:1", b"7", b"0"]);
+        call.extend([&b"withdraw"[..], b"release", b"30000"]);
+        call.extend([&b"try"[..], b"a:2", b"30000", b"0", b"label"]);
+        let expected = [CommandKind::Release, CommandKind::Withdraw, CommandKind::Acquire];
+        assert_eq!(kinds(&call), expected);
     }
 }

@@ -26,7 +26,7 @@ struct State {
 /// A request that waits for its reply.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
-    pub(super) kind: Option<CommandKind>,
+    pub(super) kinds: Vec<CommandKind>,
     /// Its words, up to a limit.
     pub(super) text: Vec<u8>,
     /// Whether the client does not know of it.
@@ -50,12 +50,12 @@ impl Asked {
     /// As much of a request as is remembered.
     const MOST: usize = 64 << 10;
 
-    pub(super) fn new(kind: Option<CommandKind>, request: &[u8], words: &[&[u8]]) -> Self {
+    pub(super) fn new(kinds: Vec<CommandKind>, request: &[u8], words: &[&[u8]]) -> Self {
         let text = request[..request.len().min(Self::MOST)].to_vec();
         let subscribes = words.first().is_some_and(|verb| is_subscription(verb));
         // Who names no channel gets one confirmation at least.
         let confirmations = if subscribes { (words.len() - 1).max(1) } else { 0 };
-        Self { kind, text, confirmations, ..Self::default() }
+        Self { kinds, text, confirmations, ..Self::default() }
     }
 
     /// The same once more, of which the client does not know.
@@ -150,7 +150,7 @@ mod tests {
 
     fn ask(line: &Line, words: &[&str]) {
         let bytes: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
-        line.ask(Asked::new(None, words.join(" ").as_bytes(), &bytes));
+        line.ask(Asked::new(Vec::new(), words.join(" ").as_bytes(), &bytes));
     }
 
     fn hear(line: &Line, message: &str) -> String {

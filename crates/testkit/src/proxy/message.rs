@@ -12,8 +12,8 @@ pub(super) enum Side {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
     pub(super) side: Side,
-    /// The command; that of the request for a reply.
-    pub(super) kind: Option<CommandKind>,
+    /// The commands; those of the request for a reply.
+    pub(super) kinds: &'a [CommandKind],
     /// The words; those of the request for a reply.
     pub(super) text: &'a [u8],
 }

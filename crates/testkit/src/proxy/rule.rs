@@ -80,7 +80,7 @@ impl Rule {
 
     /// Counts a message if it matches; whether it is struck.
     pub(super) fn meets(&mut self, message: &Message<'_>) -> bool {
-        let kind = self.kind.is_none_or(|kind| message.kind == Some(kind));
+        let kind = self.kind.is_none_or(|kind| message.kinds.contains(&kind));
         if !(kind && self.side == message.side && contains(message.text, &self.text)) {
             return false;
         }

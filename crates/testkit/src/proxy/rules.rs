@@ -53,13 +53,13 @@ mod tests {
     use crate::{faulty::CommandKind, proxy::message::Side};
 
     const RENEWAL: Message<'_> =
-        Message { side: Side::Request, kind: Some(CommandKind::Renew), text: b"EVALSHA x" };
+        Message { side: Side::Request, kinds: &[CommandKind::Renew], text: b"EVALSHA x" };
 
     #[test]
     fn a_rule_strikes_what_it_means_and_counts() {
         let mut rules = Rules::default();
         let id = rules.add(Rule::new(Action::Drop).on(CommandKind::Renew).skip(1).times(2));
-        let other = Message { kind: None, ..RENEWAL };
+        let other = Message { kinds: &[], ..RENEWAL };
         let reply = Message { side: Side::Reply, ..RENEWAL };
         let mut struck = |message| rules.strike(message).is_some();
         assert!(!struck(&RENEWAL) && !struck(&other) && !struck(&reply));

@@ -55,7 +55,7 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Up<'a, R, W> {
 
     async fn pass(&mut self, request: &[u8]) -> io::Result<Flow> {
         let asked = self.look_at(request);
-        let message = Message { side: Side::Request, kind: asked.kind, text: request };
+        let message = Message { side: Side::Request, kinds: &asked.kinds, text: request };
         let action = self.link.shared.book().strike(&message);
         match action {
             Some(Action::Drop) => return Ok(Flow::Lost),
@@ -89,7 +89,7 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Up<'a, R, W> {
             return Asked::default();
         }
         let words = words(request);
-        let kind = library::kind(&words);
+        let kinds = library::kinds(&words);
         let first = words.first().copied().unwrap_or_default();
         let is = |verb: &str| first.eq_ignore_ascii_case(verb.as_bytes());
         if is("HELLO") && words.get(1) == Some(&&b"3"[..]) {
@@ -98,10 +98,10 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Up<'a, R, W> {
         if (is("HELLO") || is("AUTH") || is("SELECT")) && self.login.len() < Self::MOST_LOGINS {
             self.login.push(request.to_vec());
         }
-        let asked = Asked::new(kind, request, &words);
+        let asked = Asked::new(kinds, request, &words);
         let mut book = self.link.shared.book();
         if let Some(link) = book.links.get_mut(&self.link.id) {
-            link.carried.extend(kind);
+            link.carried.extend(&asked.kinds);
             link.subscribed |= asked.subscribes();
         }
         asked

@@ -50,7 +50,7 @@ pub(crate) async fn run(
     Ok(done)
 }
 
-/// Loses the counter of the victim's lock.
+/// Loses the counter of the victim's lock, which nobody holds: a field of the hash of its lease.
 async fn forget(place: &Place) -> Result<(), Box<dyn Error + Send + Sync>> {
     match place {
         // The embedded store loses all counters or none.
@@ -58,7 +58,7 @@ async fn forget(place: &Place) -> Result<(), Box<dyn Error + Send + Sync>> {
         Place::Redis(url) => {
             let client = redis::Client::open(url.as_str())?;
             let mut connection = client.get_multiplexed_async_connection().await?;
-            let key = format!("{NAMESPACE}:{{{NAME}}}:fence");
+            let key = format!("{NAMESPACE}:{{{NAME}}}:lease");
             redis::cmd("DEL").arg(key).exec_async(&mut connection).await?;
         }
     }

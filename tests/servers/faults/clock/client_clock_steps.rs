@@ -4,7 +4,7 @@ use leasehold_testkit::{ChildProcess, ClockShim, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::scene;
-use crate::support::{child, matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{child, lease, matrix::Row, naive::NaiveLock, raw, wait};
 
 const ROW: Row = Row {
     id: "client-clock-steps",
@@ -51,17 +51,16 @@ impl Scene {
 
     /// After more than a ttl the child holds the same lease; how often it was renewed meanwhile, at
     /// least.
-    fn assert_renewed_on(&mut self, lease: &[String]) -> u32 {
+    fn assert_renewed_on(&mut self, row: &[Option<String>]) -> u32 {
         let begun_at = scene::time(&self.server);
-        let (mut renewed, mut before) = (0, i64::MAX);
+        let (mut renewed, mut before) = (0, Duration::MAX);
         scene::until("more than a ttl passes", || {
-            let left: i64 = self.server.query(&["PTTL", scene::LEASE]);
+            let left = lease::left(&self.server, scene::LEASE).expect("it is held");
             renewed += u32::from(left > before);
             before = left;
             scene::time(&self.server) > begun_at + TTL * 3 / 2
         });
-        let now: Vec<String> = self.server.query(&["HGETALL", scene::LEASE]);
-        assert_eq!(now, lease);
+        assert_eq!(lease::row(&self.server, scene::LEASE), row);
         assert!(self.ask().0, "it does not believe any more");
         renewed
     }
@@ -69,14 +68,14 @@ impl Scene {
 
 fn protected() -> String {
     let mut scene = Scene::start(ROLE);
-    let lease: Vec<String> = scene.server.query(&["HGETALL", scene::LEASE]);
+    let row = lease::row(&scene.server, scene::LEASE);
     let (_, before) = scene.ask();
     scene.shim.forward(scene::HOUR);
     assert!(scene.ask().1 >= before + 3_600, "the clock did not step");
-    let mut renewed = scene.assert_renewed_on(&lease);
+    let mut renewed = scene.assert_renewed_on(&row);
     scene.shim.back(scene::HOUR * 2);
     assert!(scene.ask().1 < before, "the clock did not step");
-    renewed += scene.assert_renewed_on(&lease);
+    renewed += scene.assert_renewed_on(&row);
     scene.server.command(&["SET", ASK, "end"]);
     assert_eq!(scene.child.wait_for_line("released ", wait::CEILING), "Ok(Ended)");
     scene::assert_clean(&scene.server);

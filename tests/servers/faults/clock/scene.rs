@@ -4,7 +4,7 @@ use leasehold::{Guard, LockRuntime};
 use leasehold_testkit::{ChildProcess, ClockShim, Patience, RedisServer};
 
 use super::roles;
-use crate::support::{child, patient, wait};
+use crate::support::{child, lease, patient, wait};
 
 /// By how much clocks step.
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);
@@ -54,8 +54,6 @@ pub(super) fn time(server: &RedisServer) -> Duration {
 
 /// Nobody holds a lock or waits for it, and no key lives for ever.
 pub(super) fn assert_clean(server: &RedisServer) {
-    let mut keys: Vec<String> = server.query(&["KEYS", "leasehold:*"]);
-    keys.retain(|key| !key.ends_with(":fence") && !key.contains(":withdrawn:"));
-    assert_eq!(keys, [""; 0]);
+    assert_eq!(lease::in_use(server), [""; 0]);
     assert_eq!(server.keys_without_ttl(), [""; 0]);
 }

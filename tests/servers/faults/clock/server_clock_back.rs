@@ -12,6 +12,7 @@ use super::scene;
 use crate::support::{
     child,
     crew::{Crew, Plan},
+    lease,
     matrix::Row,
     raw, storage, wait,
 };
@@ -43,7 +44,7 @@ fn server_clock_back() {
 fn protected() -> String {
     at_work();
     let left = scene::on_one_thread(stuck());
-    format!("fence + 1 after the step; PTTL grew to {left} s, freed by force")
+    format!("fence + 1 after the step; the lease grew to {left} s, freed by force")
 }
 
 /// Processes work on over the step as if nothing had happened.
@@ -88,7 +89,7 @@ async fn stuck() -> u64 {
     holder.kill();
     let killed_at = scene::time(&server);
     scene::until("its ttl passes", || scene::time(&server) > killed_at + SHORT);
-    let left = Duration::from_millis(server.query(&["PTTL", scene::LEASE]));
+    let left = lease::left(&server, scene::LEASE).expect("it is held");
     assert!(left > scene::HOUR / 2, "{left:?}");
     let lock = locks.lock("a").expect("a name");
     assert!(lock.try_acquire().await.expect("an answer").is_none());

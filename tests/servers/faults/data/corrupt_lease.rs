@@ -8,13 +8,13 @@ use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
 use super::scene::{
-    LONG, assert_says, block_on, connect, dump, exists, key, refusal, replace, use_lock,
+    LONG, assert_says, block_on, connect, dump, exists, key, refusal, replace, stat, use_lock,
 };
 use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "corrupt-lease",
-    fault: "the key of a lease has another type, another layout, or no time to live",
+    fault: "the key of a lease has another type, or another layout",
     right: "an error names the lock at once, also for waiters; nothing is overwritten",
     control: "a script that reads one field of the hash and waits for PTTL",
 };
@@ -24,13 +24,30 @@ fn corrupt_lease() {
     ROW.run(protected, control);
 }
 
+/// A lease as the first layout had it.
+const LAYOUT_1: &[&str] = &[
+    "HSET",
+    "v",
+    "1",
+    "b8a5b1e6-5a0e-4b5b-9d7e-0c6f3d1c2a10:7",
+    "1",
+    "fence",
+    "1700000000000001",
+    "last",
+    "1700000000000016",
+    "since",
+    "1700000000000016",
+    "label",
+    "jobs",
+];
+
 /// What stands in the place of the lease, and what is said about it.
 const STRANGE: [(&[&str], StoreErrorKind, &str); 5] = [
     (&["SET", "somebody's"], Corrupt, "another program uses the key"),
     (&["RPUSH", "somebody's", "list"], Corrupt, "another program uses the key"),
     (&["HSET", "v", "99", "holder", "somebody"], Config, "layout version \"99\""),
     (&["HSET", "holder", "somebody"], Config, "layout version \"\""),
-    (&["HSET", "v", "1", "holder", "somebody"], Corrupt, "give it one with PEXPIRE"),
+    (LAYOUT_1, Config, "layout version \"1\""),
 ];
 
 fn protected() -> String {
@@ -41,6 +58,7 @@ fn protected() -> String {
             cases.spawn(refuse(Arc::clone(&server), format!("case/{number}"), put, kind, words));
         }
         let refused: u32 = cases.join_all().await.into_iter().sum();
+        in_company(&server).await;
         assert_eq!(server.keys_without_ttl(), [""; 0]);
         format!("{refused} refusals name the lock; keys as they were; then granted")
     })
@@ -78,6 +96,46 @@ async fn refuse(
     server.command(&["DEL", &lease]);
     assert!(use_lock(&others, &name).await > before);
     4
+}
+
+/// Commands of one moment share calls; each strange key spoils its own answer alone.
+async fn in_company(server: &RedisServer) {
+    const TASKS: usize = 100;
+    let locks = connect(&server.url()).await;
+    // The server learns the script.
+    use_lock(&locks, "before").await;
+    let key_of = |number| key(&format!("task/{number}"), "lease");
+    for (number, (put, ..)) in STRANGE.into_iter().enumerate() {
+        replace(server, &key_of(number), put);
+    }
+    let calls = || stat(server, "commandstats", "cmdstat_evalsha:calls=");
+    let before = calls();
+    server.stop_signal();
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|number| {
+            let lock = locks.lock(format!("task/{number}")).expect("a name");
+            tokio::spawn(async move { lock.try_acquire().await })
+        })
+        .collect();
+    wait::a_moment().await;
+    server.cont_signal();
+    let mut held = Vec::new();
+    for (number, task) in tasks.into_iter().enumerate() {
+        let outcome = wait::soon("an answer", task).await.expect("no panic");
+        if let Some((_, kind, words)) = STRANGE.get(number) {
+            assert_says(&refusal(outcome), *kind, &[&format!("lock \"task/{number}\""), words]);
+        } else {
+            held.push(outcome.expect("no error").expect("a free lock"));
+        }
+    }
+    let sent = calls() - before;
+    assert!(sent < TASKS as u64 / 4, "{sent} calls for {TASKS} commands");
+    for guard in held {
+        guard.release().await.expect("held to the end");
+    }
+    for number in 0..STRANGE.len() {
+        server.command(&["DEL", &key_of(number)]);
+    }
 }
 
 /// Takes a lock that has no owner, else tells for how long to wait.

@@ -2,7 +2,7 @@ use leasehold::{Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{assert_says, block_on, connect, dump, exists, key, refusal, replace, use_lock};
-use crate::support::{matrix::Row, wait};
+use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "corrupt-queue",
@@ -33,7 +33,7 @@ fn protected() -> String {
                 replace(&server, &key("a", what), put);
                 let strange = dump(&server, &key("a", what));
                 assert!(matches!(guard.release().await, Ok(Released::Ended)), "{what}: {put:?}");
-                assert!(!exists(&server, &key("a", "lease")), "{what}: {put:?}");
+                assert!(!lease::is_held(&server, &key("a", "lease")), "{what}: {put:?}");
                 let told = wait::soon("the waiter is told", waiter).await.expect("no panic");
                 assert_says(&refusal(told), Corrupt, &words);
                 if what == "queue" {

@@ -1,8 +1,8 @@
 use leasehold::{Released, store::Inspection};
 use leasehold_testkit::RedisServer;
 
-use super::scene::{block_on, connect, exists, key, use_lock};
-use crate::support::matrix::Row;
+use super::scene::{block_on, connect, key, use_lock};
+use crate::support::{lease, matrix::Row};
 
 const ROW: Row = Row {
     id: "holds-overflow",
@@ -24,11 +24,11 @@ fn protected() -> String {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
-        let (lease, id) = (key("a", "lease"), guard.id().to_string());
-        let counted = || server.query::<String>(&["HGET", &lease, &id]);
+        let lease = key("a", "lease");
+        let counted = || server.query::<String>(&["HGET", &lease, "holds"]);
         let mut nested = Vec::new();
         for holds in 2..=200 {
-            server.command(&["HSET", &lease, &id, GREATEST]);
+            server.command(&["HSET", &lease, "holds", GREATEST]);
             nested.push(guard.reenter().await.expect("the lease is held"));
             assert_eq!(counted(), holds.to_string());
         }
@@ -36,13 +36,13 @@ fn protected() -> String {
         assert_eq!((record.holds, record.fence), (200, guard.fence()));
         let entered = nested.len();
         while let Some(inner) = nested.pop() {
-            server.command(&["HSET", &lease, &id, GREATEST]);
+            server.command(&["HSET", &lease, "holds", GREATEST]);
             let released = inner.release().await.expect("the lease is held");
             let Released::StillHeld(left) = released else { panic!("{released:?}") };
             assert_eq!(counted(), left.to_string());
         }
         assert!(matches!(guard.release().await, Ok(Released::Ended)));
-        assert!(!exists(&server, &lease));
+        assert!(!lease::is_held(&server, &lease));
         use_lock(&locks, "a").await;
         format!("{entered} re-entries counted exactly, the last release ends it")
     })

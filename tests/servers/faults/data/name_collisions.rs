@@ -22,7 +22,7 @@ fn names() -> Vec<String> {
         "a",
         "a:fence",
         "a:lease",
-        "a}:fence",
+        "a}:queue",
         "a}:lease",
         "a}b",
         "{a}",
@@ -65,9 +65,9 @@ fn protected() -> String {
             let guard = guard.unwrap_or_else(|| panic!("{name:?} is another lock's"));
             let waits = others.lock(&name).expect("a name").acquire().wait_forever();
             let waiter = tokio::spawn(waits.into_future());
-            // Lease, counter, queue and who waits: none of them was another lock's.
+            // Lease, queue and waiters: none of them was another lock's.
             let made = || keys(&server).difference(&before).cloned().collect::<BTreeSet<_>>();
-            wait::until("four keys are made", || made().len() == 4).await;
+            wait::until("three keys are made", || made().len() == 3).await;
             let made = made();
             let slots: BTreeSet<u16> = made.iter().map(|key| slot_of(key)).collect();
             assert_eq!(slots.len(), 1, "{made:?}");
@@ -75,7 +75,7 @@ fn protected() -> String {
             held.push((guard, waiter));
         }
         let locks = held.len();
-        assert_eq!(owners.len(), 4 * locks);
+        assert_eq!(owners.len(), 3 * locks);
         for (guard, waiter) in held {
             let name = guard.name().clone();
             guard.release().await.expect("held to the end");

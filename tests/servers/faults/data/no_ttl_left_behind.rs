@@ -25,8 +25,8 @@ const ALL: [&str; 3] = ["~*", "&*", "+@all"];
 const TAKEN: [&[&str]; 9] = [
     &["-pexpire"],
     &["-hset"],
-    &["-set"],
-    &["-del"],
+    &["-hmget"],
+    &["-hdel"],
     &["-zadd"],
     &["-evalsha", "-eval"],
     &["resetkeys"],

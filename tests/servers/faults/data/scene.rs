@@ -25,7 +25,7 @@ pub(super) async fn connect(url: &str) -> LockRuntime {
     builder.connect(url).await.expect("the server lets it in")
 }
 
-/// A key of a lock: `lease`, `fence`, `queue` or `waiters`.
+/// A key of a lock: `lease`, `queue` or `waiters`.
 pub(super) fn key(lock: &str, what: &str) -> String {
     format!("leasehold:{{{lock}}}:{what}")
 }

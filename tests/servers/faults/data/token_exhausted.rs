@@ -1,8 +1,8 @@
 use leasehold::{FenceToken, Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::RedisServer;
 
-use super::scene::{assert_says, block_on, connect, exists, key, refusal, use_lock};
-use crate::support::matrix::Row;
+use super::scene::{assert_says, block_on, connect, key, refusal, use_lock};
+use crate::support::{lease, matrix::Row};
 
 const ROW: Row = Row {
     id: "token-exhausted",
@@ -20,9 +20,10 @@ fn protected() -> String {
     block_on(async {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
-        let (lock, counter) = (locks.lock("a").expect("a name"), key("a", "fence"));
+        let (lock, lease) = (locks.lock("a").expect("a name"), key("a", "lease"));
         let last_but_one = (FenceToken::MAX - 1).to_string();
-        server.command(&["SET", &counter, &last_but_one, "PX", "3600000"]);
+        server.command(&["HSET", &lease, "v", "2", "counter", &last_but_one]);
+        server.command(&["PEXPIRE", &lease, "3600000"]);
 
         let guard = lock.acquire().await.expect("the last token");
         assert_eq!(guard.fence().get(), FenceToken::MAX);
@@ -37,8 +38,8 @@ fn protected() -> String {
                 assert_says(&error, Corrupt, &["lock \"a\"", "greatest value", "delete its key"]);
             }
         }
-        assert!(!exists(&server, &key("a", "lease")));
-        assert_eq!(server.query::<u64>(&["GET", &counter]), FenceToken::MAX);
+        assert!(!lease::is_held(&server, &lease));
+        assert_eq!(server.query::<u64>(&["HGET", &lease, "counter"]), FenceToken::MAX);
         assert_eq!(server.keys_without_ttl(), [""; 0]);
         // Others are not concerned.
         use_lock(&locks, "b").await;

@@ -7,7 +7,7 @@ use super::{
     idling::{TICKS, instances, nobody_runs, server, until_cut},
     net::{Net, on_one_thread},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "idle-cut-job",
@@ -49,8 +49,6 @@ fn protected() -> String {
 
 /// Waits until the minimum is over.
 async fn until_free(net: &Net) {
-    wait::until("the job's lock is free", || {
-        !net.server.query::<bool>(&["EXISTS", "leasehold:{job}:lease"])
-    })
-    .await;
+    let is_free = || !lease::is_held(&net.server, "leasehold:{job}:lease");
+    wait::until("the job's lock is free", is_free).await;
 }

@@ -7,7 +7,7 @@ use leasehold_testkit::{
 
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    wait,
+    lease, wait,
 };
 
 /// One task in each of three processes: every hold is asked for by a command of its own.
@@ -57,10 +57,7 @@ impl Net {
 
     /// Nobody holds a lock and nobody waits, soon; and no key lives for ever.
     pub(super) fn is_clean_soon(&self) {
-        for keys in ["leasehold:*:lease", "leasehold:*:queue"] {
-            let keys = || self.server.query::<Vec<String>>(&["KEYS", keys]);
-            until("nobody holds, nobody waits", || keys().is_empty());
-        }
+        until("nobody holds, nobody waits", || lease::in_use(&self.server).is_empty());
         assert_eq!(self.server.keys_without_ttl(), [""; 0]);
     }
 

@@ -3,7 +3,7 @@ use std::{mem, panic, time::Duration};
 use leasehold_testkit::RedisServer;
 
 use super::scene;
-use crate::support::{child, matrix::Row, wait};
+use crate::support::{child, lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "panic-in-section",
@@ -42,13 +42,13 @@ fn protected() -> String {
 fn control() -> String {
     let server = RedisServer::start();
     let mut holder = scene::holder(ROLE, &server, SHORT, "forget");
-    let lease: Vec<String> = server.query(&["HGETALL", scene::LEASE]);
+    let row = lease::row(&server, scene::LEASE);
     let ends_at = scene::ends_at(&server);
     scene::go(&server, ROLE);
     holder.wait_for_line("unwound", wait::CEILING);
     scene::until_passed(&server, ends_at, SHORT);
-    let now: Vec<String> = server.query(&["HGETALL", scene::LEASE]);
-    assert_eq!(now, lease, "the control let go");
+    assert!(lease::is_held(&server, scene::LEASE), "the control let go");
+    assert_eq!(lease::row(&server, scene::LEASE), row, "the control let go");
     "still taken two ttl later, and renewed".into()
 }
 

@@ -5,7 +5,7 @@ use leasehold_testkit::{ChildProcess, Patience, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::roles;
-use crate::support::{child, patient, raw, wait};
+use crate::support::{child, lease, patient, raw, wait};
 
 /// The role of a child that holds the lock `a`, and gives it back when it is told to go on.
 pub(super) const HOLDER: &str = "holder";
@@ -97,10 +97,8 @@ pub(super) fn micros(duration: Duration) -> u64 {
 
 /// The end of the present lease by the server's time, in microseconds.
 pub(super) fn ends_at(server: &RedisServer) -> u64 {
-    let look = "local time = redis.call('TIME') \
-                return {time[1] * 1000000 + time[2], redis.call('PTTL', KEYS[1])}";
-    let (now, left): (u64, i64) = server.query(&["EVAL", look, "1", LEASE]);
-    now + u64::try_from(left).expect("a lease with a time to live") * 1_000
+    let (_, ends_at) = lease::expiry(server, LEASE).expect("somebody holds it");
+    ends_at
 }
 
 /// When the present lease was granted, by the server's time in microseconds.
@@ -119,10 +117,7 @@ pub(super) fn late(server: &RedisServer, ended_at: u64) -> u64 {
 
 /// Nobody holds a lock or waits for it, and no key lives for ever.
 pub(super) fn assert_clean(server: &RedisServer) {
-    let mut keys: Vec<String> = server.query(&["KEYS", "leasehold:*"]);
-    // Counters are kept for a week, marks of what was withdrawn for a moment.
-    keys.retain(|key| !key.ends_with(":fence") && !key.contains(":withdrawn:"));
-    assert_eq!(keys, [""; 0]);
+    assert_eq!(lease::in_use(server), [""; 0]);
     assert_eq!(server.keys_without_ttl(), [""; 0]);
 }
 

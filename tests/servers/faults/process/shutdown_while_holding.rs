@@ -3,7 +3,7 @@ use std::{process, time::Duration};
 use leasehold_testkit::{ChildProcess, RedisServer};
 
 use super::scene;
-use crate::support::{child, matrix::Row, wait};
+use crate::support::{child, lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "shutdown-while-holding",
@@ -58,7 +58,7 @@ fn shut_down(server: &RedisServer) -> ChildProcess {
 
 /// How many leases the server has.
 fn taken(server: &RedisServer) -> usize {
-    server.query::<Vec<String>>(&["KEYS", "leasehold:*:lease"]).len()
+    lease::held(server).len()
 }
 
 /// The child: holds four locks, and exits with live guards.

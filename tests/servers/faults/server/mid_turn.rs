@@ -28,7 +28,7 @@ pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: 
     for index in 0..plan.processes {
         crew.work(20);
         let read = crew.halt(index);
-        let [first, last]: [u64; 2] = server.query(&["HMGET", LEASE, "fence", "last"]);
+        let [first, last]: [u64; 2] = server.query(&["HMGET", LEASE, "fence", "counter"]);
         left += last - first;
         let wrote = || (crew.value() > read).then_some(());
         let others_write = || {

@@ -37,7 +37,7 @@ fn protected() -> String {
             refusal::of(&locks, "free", "MISCONF", "the server cannot persist; see its log").await;
         }
         assert!(server.query::<u64>(&["DBSIZE"]) <= before);
-        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:fence"]));
+        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:lease"]));
         assert!(held.is_held());
         fs::remove_dir(&snapshot).expect("an empty folder");
         save(&server, "rdb_last_bgsave_status:ok");

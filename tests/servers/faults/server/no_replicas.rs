@@ -34,7 +34,7 @@ fn protected() -> String {
             refusal::of(&locks, "free", "NOREPLICAS", "it is retried where the caller waits").await;
         }
         assert!(server.query::<u64>(&["DBSIZE"]) <= before);
-        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:fence"]));
+        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:lease"]));
         // Renewals are writes, too.
         wait::soon("the end of belief", held.lost()).await;
         let waiting = tokio::spawn({

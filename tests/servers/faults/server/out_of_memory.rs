@@ -7,7 +7,7 @@ use super::{
     refusal,
     scene::{self, set},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "out-of-memory",
@@ -37,7 +37,7 @@ fn protected() -> String {
         let held = scene::take(&locks, "held").await;
         fill(&server);
         refusal::of(&locks, "free", "OOM", "raise maxmemory").await;
-        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:fence"]));
+        assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:lease"]));
         let place = others.lock("held").expect("a name").acquire().wait(TTL / 8);
         let error = place.await.expect_err("no memory for a place in the queue").to_string();
         refusal::assert_says(&error, &["lock \"held\"", "OOM", "raise maxmemory"]);
@@ -50,7 +50,7 @@ fn protected() -> String {
         }
         assert!(held.is_held());
         assert_eq!(held.release().await.expect("held to the end"), Released::Ended);
-        assert!(!server.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&server, LEASE));
         set(&server, "maxmemory", "0");
         let again = scene::take(&locks, "free").await;
         assert_eq!(again.release().await.expect("held to the end"), Released::Ended);

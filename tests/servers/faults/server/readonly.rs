@@ -4,7 +4,7 @@ use leasehold::Released;
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{matrix::Row, naive::NaiveLock, raw};
+use crate::support::{lease, matrix::Row, naive::NaiveLock, raw};
 
 const ROW: Row = Row {
     id: "readonly",
@@ -76,7 +76,7 @@ fn protected() -> String {
         // Its connection is there when the master is demoted.
         scene::take(&locks, "other").await.release().await.expect("held to the end");
         let held = scene::take(&locks, "held").await;
-        scene::until("the lease is replicated", || pair.replica.query(&["EXISTS", LEASE]));
+        scene::until("the lease is replicated", || lease::is_held(&pair.replica, LEASE));
         pair.swap();
         let (dialed, written) = (dialed(&pair.master), dbsize(&pair.master));
         refusal::of(&locks, "other", "READONLY", "write the master's address").await;
@@ -99,7 +99,7 @@ fn protected() -> String {
         for guard in [after, held] {
             assert_eq!(guard.release().await.expect("held to the end"), Released::Ended);
         }
-        assert!(!pair.replica.query::<bool>(&["EXISTS", LEASE]));
+        assert!(!lease::is_held(&pair.replica, LEASE));
         "4 clear errors; then the waiter was served by the new master".into()
     })
 }

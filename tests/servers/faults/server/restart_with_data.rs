@@ -44,10 +44,9 @@ fn protected() -> String {
     format!("3 restarts survived by the lease held; {} increments, none lost", summary.increments)
 }
 
-/// The tokens of the turn that is on, and the last token of all.
-fn lease(server: &RedisServer) -> (Vec<u64>, u64) {
-    let tokens = server.query(&["HMGET", scene::LEASE, "fence", "last"]);
-    (tokens, server.query(&["GET", scene::COUNTER]))
+/// The first and the last token of the turn that is on.
+fn lease(server: &RedisServer) -> [u64; 2] {
+    server.query(&["HMGET", scene::LEASE, "fence", "counter"])
 }
 
 fn control() -> String {

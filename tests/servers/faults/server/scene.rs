@@ -8,11 +8,10 @@ use leasehold::{
 };
 use leasehold_testkit::{Patience, RedisServer, history::Worker};
 
-use crate::support::{crew::Plan, naive::NaiveLock, patient, raw, wait};
+use crate::support::{crew::Plan, lease, naive::NaiveLock, patient, raw, wait};
 
-/// The keys of the lock that a crew works under.
+/// The hash of the lock that a crew works under.
 pub(super) const LEASE: &str = "leasehold:{value}:lease";
-pub(super) const COUNTER: &str = "leasehold:{value}:fence";
 
 /// Processes of one task, whose turns end with their lease.
 pub(super) const ONE_TASK: Plan = Plan { tasks: 1, ..Plan::PROTECTED };
@@ -97,7 +96,7 @@ pub(super) fn told(server: &RedisServer, section: &str, field: &str) -> u64 {
 
 /// When all is over, nobody holds the lock of a crew, and no key of it lives for ever.
 pub(super) fn leaves_nothing(server: &RedisServer) {
-    until("the lock is free", || !server.query::<bool>(&["EXISTS", LEASE]));
+    until("the lock is free", || !lease::is_held(server, LEASE));
     let immortal = server.keys_without_ttl();
     assert!(!immortal.iter().any(|key| key.starts_with("0/leasehold")), "{immortal:?}");
 }

@@ -4,7 +4,7 @@ use leasehold::{LeaseEnd, Released, error::AcquireError};
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{matrix::Row, wait};
+use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "server-shutdown",
@@ -72,9 +72,7 @@ fn protected() -> String {
             assert!(fence > held.fence());
         }
         assert_eq!(server.keys_without_ttl(), [""; 0]);
-        scene::until("the lock is free", || {
-            !server.query::<bool>(&["EXISTS", "leasehold:{a}:lease"])
-        });
+        scene::until("the lock is free", || !lease::is_held(&server, "leasehold:{a}:lease"));
         format!("a clear error, a loss reported, {} waiters served", RUNTIMES * TASKS)
     })
 }

@@ -6,6 +6,7 @@ use leasehold_testkit::RedisServer;
 use super::{scene, two_believers};
 use crate::support::{
     crew::{Crew, Plan},
+    lease,
     matrix::Row,
     naive::{NaiveHeld, NaiveLock},
     wait,
@@ -81,7 +82,7 @@ async fn naps(server: &RedisServer) {
         // Renewals come through between two naps.
         wait::until("all leases are renewed", || {
             let least = TTL.mul_f64(0.6);
-            let of_crew = Duration::from_millis(server.query(&["PTTL", scene::LEASE]));
+            let of_crew = lease::left(server, scene::LEASE).unwrap_or_default();
             let renewed = |guard: &Guard| guard.remaining() > least;
             leases.iter().all(renewed) && of_crew > least
         })

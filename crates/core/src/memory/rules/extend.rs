@@ -17,6 +17,7 @@ impl Step<'_> {
             lease.hold_number = command.update.number;
         }
         let ends = lease.ends;
+        self.outlive(self.left(ends));
         HoldAnswer::Held { remaining: self.left(ends) }
     }
 
@@ -28,6 +29,7 @@ impl Step<'_> {
         };
         lease.ends = lease.ends.max(now.after(renewal.ttl.get()));
         let ends = lease.ends;
+        self.outlive(self.left(ends));
         RenewAnswer::Renewed { remaining: self.left(ends) }
     }
 

@@ -43,7 +43,7 @@ impl Step<'_> {
         let Some(block) = self.block(grantee.watermark) else {
             return Err(StoreError::exhausted().for_lock(self.name));
         };
-        self.count(block.last);
+        self.count(block.last, lifetime);
         self.queue().remove(|place| place.id.runtime() == runtime);
         self.row.set_lease(Some(LeaseRow {
             id: grantee.id,
@@ -106,13 +106,27 @@ impl Step<'_> {
         FenceToken::try_from(self.raised(last.saturating_add(1))).ok()
     }
 
-    /// Sets the counter, and its end anew.
-    pub(super) fn count(&mut self, last: FenceToken) {
-        let ends = match self.settings.policy {
-            FencePolicy::TimeFloor => Some(self.now.after(self.settings.counter_lifetime())),
-            FencePolicy::Counter => None,
-        };
+    /// Sets the counter, which outlives a lease of this length.
+    pub(super) fn count(&mut self, last: FenceToken, life: Duration) {
+        let ends = self.row.counter(self.now).and_then(|counter| counter.ends);
+        let ends = ends.filter(|_| self.settings.policy == FencePolicy::TimeFloor);
         self.row.set_counter(Some(CounterRow { last: last.get(), ends }));
+        self.outlive(life);
+    }
+
+    /// Lets the counter live for the retention, and longer than a lease: an eighth longer than it
+    /// must, as in Redis, where most grants need not refresh it so.
+    pub(super) fn outlive(&mut self, life: Duration) {
+        if self.settings.policy == FencePolicy::Counter {
+            return;
+        }
+        let (now, least) = (self.now, self.settings.counter_lifetime().max(life));
+        if let Some(mut counter) = self.row.counter(now) {
+            if counter.ends.is_none_or(|ends| ends < now.after(least)) {
+                counter.ends = Some(now.after(least + least / 8));
+            }
+            self.row.set_counter(Some(counter));
+        }
     }
 
     /// A token, raised to the clock where the policy says so.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{Asker, Step, queue::Contest};
 use crate::store::{
     ForceRelease, ForceReleaseAnswer, Next, Push, Release, ReleaseAnswer, WITHDRAWAL_MARK,
@@ -21,6 +23,7 @@ impl Step<'_> {
             lease.kept = true;
             lease.holds = 0;
             lease.ends = now.after(keep);
+            self.outlive(keep);
             return ReleaseAnswer::Kept { remaining: keep };
         }
         match next {
@@ -81,7 +84,7 @@ impl Step<'_> {
         let ended = lease.last.get();
         let above = self.token_after(self.row.counted(self.now).max(ended));
         if let Some(above) = above {
-            self.count(above);
+            self.count(above, Duration::ZERO);
         }
         self.send(id, Push::ForceReleased { name: self.name.clone(), id, fence });
         self.end_and_grant_next();

@@ -9,7 +9,8 @@ use leasehold_core::{
 use crate::contract::{Scene, alice, bob, carol};
 
 /// Every part of which a scene loses one at a time.
-const PARTS: [Part; 5] = [Part::Lease, Part::Counter, Part::Queue, Part::Waiters, Part::Marks];
+const PARTS: [Part; 6] =
+    [Part::Lease, Part::Counter, Part::Lock, Part::Queue, Part::Waiters, Part::Marks];
 
 /// A new waiter that comes after the loss of any one key makes no key without an end.
 pub(crate) async fn a_new_waiter_leaves_no_immortal_key_after_a_loss(scene: &Scene) {
@@ -20,6 +21,20 @@ pub(crate) async fn a_new_waiter_leaves_no_immortal_key_after_a_loss(scene: &Sce
         // Also of a free lock: bob has waited for longer.
         let is_queued = matches!(answer, AcquireAnswer::Queued(_));
         assert!(is_queued, "{part:?} was lost, and carol is told {answer:?}");
+        scene.subject().lose_all().await;
+    }
+}
+
+/// A withdrawal that comes after the loss of any one key makes no key without an end, and hinders
+/// nobody who waits.
+pub(crate) async fn a_withdrawal_leaves_no_immortal_key_after_a_loss(scene: &Scene) {
+    for part in PARTS {
+        let fence = lose(scene, part).await;
+        scene.withdraw(carol(1)).await;
+        scene.wait_with(bob(1), Scene::beat(2)).await;
+        scene.release(alice(1), fence).await;
+        assert_eq!(scene.holder().await.id, bob(1), "{part:?} was lost");
+        assert_ends(scene, part).await;
         scene.subject().lose_all().await;
     }
 }
@@ -44,7 +59,7 @@ pub(crate) async fn a_holder_ends_its_lease_after_a_loss(scene: &Scene) {
         let fence = lose(scene, part).await;
         let renewed = scene.renew(alice(1), fence).await;
         let released = scene.release_and_queue(alice(1), fence, alice(2)).await;
-        let stood = part != Part::Lease;
+        let stood = !matches!(part, Part::Lease | Part::Lock);
         assert_eq!(matches!(renewed, RenewAnswer::Renewed { .. }), stood, "{part:?} was lost");
         assert_eq!(released != ReleaseAnswer::Gone, stood, "{part:?} was lost");
         assert_ends(scene, part).await;

@@ -1,4 +1,4 @@
--- queue: who waits for a lock, and the grants to them. Follows grant.lua.
+-- line: who waits for a lock, and the grants to them. Follows row.lua.
 --
 -- KEYS  those of the script that follows
 -- ARGV  those of the script that follows
@@ -14,6 +14,7 @@
 -- value is a place: seven parts between single spaces, the label last because it may have spaces:
 --   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <ttl, ms> <watermark>
 --   <label>
+-- `withdrawn` is a sorted set of acquisitions that must not come back; the score says until when, ms.
 -- A grant is published to '<channels><runtime uuid>' as nine parts between single spaces, the name
 -- last because it may have spaces:
 --   granted <acquisition> <first token> <last token> <heartbeat> <ms left> <1 if others wait, or 0>
@@ -33,24 +34,24 @@ local function place_of(text)
 end
 
 local function is_live(place)
-  return place and clock() <= place.heard + place.window * 1000
+  return place and now <= place.heard + place.window * 1000
 end
 
 -- Reads the beginning of the queue, and the place of a runtime ('' for none) with its rank.
 local function survey(runtime)
-  local rows = redis.call('ZRANGE', queue, 0, 7, 'WITHSCORES')
+  local rows = redis.call('ZRANGE', lock.queue, 0, 7, 'WITHSCORES')
   local line = {card = #rows / 2, tail = rows[#rows] or 0, dead = {}, runtime = runtime}
   for i = 1, #rows, 2 do
     line[#line + 1] = rows[i]
     if rows[i] == runtime then line.rank = #line - 1 end
   end
   local head = line[1] or ''
-  local texts = redis.call('HMGET', waiters, runtime, head)
+  local texts = redis.call('HMGET', lock.waiters, runtime, head)
   line.texts = {[head] = texts[2]}
   if line.card == 8 then
-    line.card = redis.call('ZCARD', queue)
-    line.tail = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
-    line.rank = line.rank or texts[1] and redis.call('ZRANK', queue, runtime) or nil
+    line.card = redis.call('ZCARD', lock.queue)
+    line.tail = redis.call('ZRANGE', lock.queue, -1, -1, 'WITHSCORES')[2]
+    line.rank = line.rank or texts[1] and redis.call('ZRANK', lock.queue, runtime) or nil
   end
   if line.rank then line.own = place_of(texts[1]) end
   return line
@@ -60,14 +61,14 @@ end
 local function walk(line)
   for at = 1, line.card do
     if not line[at] then
-      for _, more in ipairs(redis.call('ZRANGE', queue, #line, #line + 127)) do
+      for _, more in ipairs(redis.call('ZRANGE', lock.queue, #line, #line + 127)) do
         line[#line + 1] = more
       end
     end
     local runtime = line[at]
     if runtime ~= line.skip then
       local place = runtime == line.runtime and line.own
-        or place_of(line.texts[runtime] or redis.call('HGET', waiters, runtime))
+        or place_of(line.texts[runtime] or redis.call('HGET', lock.waiters, runtime))
       if is_live(place) then
         line.head, line.place = runtime, place
         return
@@ -85,7 +86,7 @@ local function hear(line, asker)
   line.mine = own and own.number == asker.number
   if not asker.heartbeat then return end
   if line.mine then
-    own.heard, own.window = clock(), tonumber(asker.window)
+    own.heard, own.window = now, tonumber(asker.window)
     if above(own.heartbeat, asker.heartbeat) then asker.heartbeat = own.heartbeat end
     if above(own.seen, asker.seen) then asker.seen = own.seen end
   else
@@ -95,55 +96,66 @@ end
 
 -- Decides who gets the free lock, with which block: the asker (nil for none) or the first live
 -- waiter.
-local function choose(line, asker, counted)
+local function choose(line, asker)
   walk(line)
   line.mine = line.mine and line.own
   line.wins = asker and (not line.head or line.mine and line.head == line.runtime)
   local others = line.card - #line.dead
   if line.wins then
     if line.rank then others = others - 1 end
-    line.block, line.trouble = mint(asker.seen, others > 0, counted)
-  elseif line.head then
-    if not asker or not asker.heartbeat or line.rank then others = others - 1 end
-    line.block, line.trouble = mint(line.place.seen, others > 0, counted)
+  elseif not line.head then
+    return
+  elseif not asker or not asker.heartbeat or line.rank then
+    others = others - 1
   end
+  local first, newest, behind = mint(lock.counter,
+    line.wins and asker.seen or line.place.seen)
+  if not first then
+    line.trouble = newest
+    return
+  end
+  line.block = {first = first, last = newest, contended = others > 0 and 1 or 0, behind = behind}
+end
+
+local function keep_queue(life)
+  redis.call('PEXPIRE', lock.queue, life)
+  redis.call('PEXPIRE', lock.waiters, life)
 end
 
 -- Puts an asker at the tail, or refreshes its place.
+local function write_place(line, asker)
+  if not line.mine then redis.call('ZADD', lock.queue, line.tail + 1, asker.runtime) end
+  redis.call('HSET', lock.waiters, asker.runtime, table.concat({asker.number, asker.heartbeat, micros,
+    asker.window, asker.ttl, asker.seen, asker.label}, ' '))
+end
+
 local function enqueue(line, asker)
-  local place = table.concat({asker.number, asker.heartbeat, string.format('%.0f', clock()),
-    asker.window, asker.ttl, asker.seen, asker.label}, ' ')
   local window = tonumber(asker.window)
   local life = window + 60000
   if line.card == 0 then
-    -- The first two change nothing, but are refused where the others would be: see grant.lua.
-    redis.call('ZADD', queue, 'XX', 1, asker.runtime)
-    redis.call('PEXPIRE', queue, life)
-    redis.call('ZADD', queue, 1, asker.runtime)
-    redis.call('PEXPIRE', queue, life)
-    redis.call('HSET', waiters, asker.runtime, place)
-    redis.call('PEXPIRE', waiters, life)
-    return
+    -- If the new keys cannot get their time to live, neither stays.
+    local ok, failure = pcall(function()
+      write_place(line, asker)
+      keep_queue(life)
+    end)
+    if ok then return end
+    redis.call('DEL', lock.queue, lock.waiters)
+    error(failure, 0)
   end
-  if not line.mine then redis.call('ZADD', queue, line.tail + 1, asker.runtime) end
-  redis.call('HSET', waiters, asker.runtime, place)
+  write_place(line, asker)
   -- Both keys live equally long, unless `waiters` was lost and has just been made.
-  local left = redis.call('PTTL', queue)
+  local left = redis.call('PTTL', lock.queue)
   local least = left
-  if not (line.own or line.place) then least = math.min(left, redis.call('PTTL', waiters)) end
-  if least < window then
-    life = math.max(left, life)
-    redis.call('PEXPIRE', queue, life)
-    redis.call('PEXPIRE', waiters, life)
-  end
+  if not (line.own or line.place) then least = math.min(left, redis.call('PTTL', lock.waiters)) end
+  if least < window then keep_queue(math.max(left, life)) end
 end
 
 -- Removes places; in parts, because Lua passes only so many arguments.
 local function leave(runtimes)
   for from = 1, #runtimes, 1000 do
     local to = math.min(from + 999, #runtimes)
-    redis.call('ZREM', queue, unpack(runtimes, from, to))
-    redis.call('HDEL', waiters, unpack(runtimes, from, to))
+    redis.call('ZREM', lock.queue, unpack(runtimes, from, to))
+    redis.call('HDEL', lock.waiters, unpack(runtimes, from, to))
   end
 end
 
@@ -152,31 +164,48 @@ local function tell(runtime, message)
   redis.pcall('PUBLISH', channels .. runtime, message)
 end
 
+-- The name in the key of a lease, as keys.rs writes it: between the namespace, a colon and a brace,
+-- and '}:lease'. The prefix of the channels is '<namespace>:runtime:'.
+local function name_of(key)
+  return string.sub(key, #channels - 6, -8)
+end
+
 local function tell_grant(line)
   local place, block = line.place, line.block
   tell(line.head, table.concat({'granted', line.head .. ':' .. place.number, block.first,
-    block.last, place.heartbeat, place.window, block.contended, block.regressed, name}, ' '))
+    block.last, place.heartbeat, place.window, block.contended, block.behind, name_of(lock.lease)}, ' '))
 end
 
 -- Carries out what was chosen: `life` is that of a grant to the asker. Afterwards `line.ahead` is the
 -- number of places before an asker that waits. The caller publishes the grant.
 local function settle(line, asker, life)
-  local gone, place = line.dead, line.place
+  local gone, place, block = line.dead, line.place, line.block
   local ahead = (line.mine and line.rank or line.card) - #gone
   if line.rank and not line.mine then ahead = ahead - 1 end
-  if line.block and line.wins then
-    give(asker.id, line.block, asker.label, life)
+  if block and line.wins then
+    give(asker.id, block.first, block.last, asker.label, life)
     if line.rank then gone[#gone + 1] = asker.runtime end
-  elseif line.block then
-    give(line.head .. ':' .. place.number, line.block, place.label, place.window)
+  elseif block then
+    give(line.head .. ':' .. place.number, block.first, block.last, place.label,
+      tonumber(place.window))
     ahead = ahead - 1
   end
-  if asker and asker.heartbeat and not (line.wins and line.block) then
+  local more = 0
+  if asker and asker.heartbeat and not (line.wins and block) then
     enqueue(line, asker)
     line.ahead = ahead
+    if not line.rank then more = 1 end
   end
-  if line.block and not line.wins then gone[#gone + 1] = line.head end
+  if block and not line.wins then gone[#gone + 1] = line.head end
   leave(gone)
+
+  local waits = line.card + more - #gone > 0
+  if waits and not lock.waiting then
+    if lock.version == '2' then redis.call('HSET', lock.lease, 'waiting', '1') end
+  elseif lock.waiting and not waits then
+    redis.call('HDEL', lock.lease, 'waiting')
+  end
+  lock.waiting = waits
 end
 
 -- Runs a step that only reads; nil if a key of the queue is of another type.

@@ -1,0 +1,22 @@
+-- head: the settings of a store, and the time. Precedes all other parts.
+--
+-- KEYS  those of the script that follows
+-- ARGV  1 retention of the fence counter, ms (0: plain counter without TTL)
+--       2 prefix of the channels of runtimes
+-- Returns  nothing: it goes on to the part that follows
+--
+-- Why: the time is read once, so that all commands of one script see the same moment. Times and
+-- tokens stay texts where they can: of equal length they compare as numbers do, and to read or to
+-- format a number costs as much as a command.
+local retention, channels = tonumber(ARGV[1]), ARGV[2]
+local time = redis.call('TIME')
+time[2] = string.sub('00000' .. time[2], -6)
+-- The server's time in microseconds, and in milliseconds.
+local micros, millis = time[1] .. time[2], time[1] .. string.sub(time[2], 1, 3)
+local now = tonumber(micros)
+
+-- The moment so many milliseconds from now. It is counted from the next whole millisecond, and over
+-- when the present one is not below it, so that nothing ends early.
+local function after(life)
+  return millis + 1 + life .. ''
+end

@@ -1,0 +1,40 @@
+-- inspect: return who holds a lock, and who waits for it. Changes nothing. Follows line.lua.
+--
+-- KEYS  1 lease   2 queue   3 waiters   4 withdrawn
+-- ARGV  1 and 2 as in head.lua
+-- Returns  {'free', counter or ''}
+--          {'held', ms left, server time in µs, waiters, acquisition, fence, holds, label, time of the
+--          grant in µs, 1 if it is only kept closed}, where waiters are {acquisition, heard at in µs,
+--          label} for one after the other, in one flat list
+--          {'layout', version}
+--
+-- Why: one step, so that fields, queue and clock belong together. It returns the first 128 live
+-- waiters; dead places are skipped, not removed. The write of nothing comes before "free": a replica
+-- may lack a lease that the master has.
+read(unpack(KEYS))
+if lock.version ~= '2' and (lock.version or redis.call('EXISTS', lock.lease) == 1) then
+  return {'layout', lock.version or ''}
+end
+local left = remaining()
+if not left then
+  prove()
+  return {'free', lock.counter or ''}
+end
+
+local waiting_now, from = {}, 0
+repeat
+  local page = redis.call('ZRANGE', lock.queue, from, from + 127)
+  for _, runtime in ipairs(page) do
+    local place = place_of(redis.call('HGET', lock.waiters, runtime))
+    if #waiting_now < 3 * 128 and is_live(place) then
+      waiting_now[#waiting_now + 1] = runtime .. ':' .. place.number
+      waiting_now[#waiting_now + 1] = string.format('%.0f', place.heard)
+      waiting_now[#waiting_now + 1] = place.label
+    end
+  end
+  from = from + 128
+until #page < 128 or #waiting_now == 3 * 128
+
+local rest = redis.call('HMGET', lock.lease, 'holds', 'label', 'since')
+return {'held', left, micros, waiting_now, lock.holder, lock.fence, lock.kept and '0' or rest[1] or '1',
+  rest[2] or '', rest[3] or micros, lock.kept and 1 or 0}

@@ -1,0 +1,29 @@
+-- renew: extend leases, each on its own. Never re-creates one. Follows row.lua.
+--
+-- KEYS  1..n leases
+-- ARGV  1 and 2 as in head.lua; then acquisition, fence, ttl in ms: three for each lease
+-- Returns  for each lease, in order: ms left, 0 if it is gone, -1 if its key is not a lease
+--
+-- Why: one command renews many leases, and a key that another program overwrote spoils only its own
+-- answer. Extending sets the greater of the present end and the new one.
+local answers, proved = {}, false
+for i, key in ipairs(KEYS) do
+  local ok, failure = pcall(read, key)
+  if not ok then
+    -- Only a key of another type is this lease's own trouble; any other error concerns them all.
+    local message = type(failure) == 'table' and failure.err or tostring(failure)
+    if not string.find(message, 'WRONGTYPE', 1, true) then return redis.error_reply(message) end
+    answers[i] = -1
+  else
+    if not proved then prove() end
+    proved = true
+    local left = remaining_of(ARGV[3 * i], ARGV[3 * i + 1])
+    if left then
+      left = math.max(left, tonumber(ARGV[3 * i + 2]))
+      redis.call('HSET', lock.lease, 'end', after(left))
+      outlive(left)
+    end
+    answers[i] = left or 0
+  end
+end
+return answers

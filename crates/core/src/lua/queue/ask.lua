@@ -1,0 +1,82 @@
+-- ask: grant a lock to an acquisition, or queue it. Follows line.lua.
+--
+-- KEYS  those of the script that follows
+-- ARGV  those of the script that follows, which makes an asker of them: `id`, `ttl`, watermark
+--       `seen`, `label`; and if it waits, number of its `heartbeat` and claim `window`
+-- Returns  nothing: it goes on to the script that follows; `ask` returns
+--          {'granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
+--          {'busy', ms left}   {'queued', ms left, places ahead}   {'withdrawn'}
+--          {'layout', version}   {'counter', value}   {'exhausted', value}
+--          or an error for a window that is none
+--
+-- Why: a heartbeat is a repeated acquire, so one function does both. A repeat after a lost reply gets
+-- the same grant. A lease that expired is granted by the first command that comes, to the
+-- acquisition that has waited longest.
+
+-- The answer to a repeat. A place that it still has is removed, or it would be granted twice.
+local function granted_before(asker, left)
+  prove()
+  local others = 0
+  if lock.waiting then
+    local line = survey(string.sub(asker.id, 1, 36))
+    others = line.card - (line.rank and 1 or 0)
+    if line.own and not above(line.own.number, string.sub(asker.id, 38)) then
+      leave({line.runtime})
+    end
+  end
+  return {'granted', lock.fence, lock.counter or lock.fence, left, others > 0 and 1 or 0, 0}
+end
+
+-- Asks for a lock that others may hold or wait for; `left` is nil if nobody holds it.
+local function contend(asker, left)
+  asker.runtime, asker.number = string.sub(asker.id, 1, 36), string.sub(asker.id, 38)
+  local line = survey(asker.runtime)
+  if line.own and above(line.own.number, asker.number) then return {'withdrawn'} end
+  hear(line, asker)
+  if left then
+    if not asker.heartbeat then return {'busy', left} end
+    settle(line, asker)
+    return {'queued', left, line.ahead}
+  end
+
+  choose(line, asker)
+  if line.trouble then return line.trouble end
+  local block = line.block
+  if line.wins then
+    local life = tonumber(line.mine and line.own.window or asker.ttl)
+    settle(line, asker, life)
+    return {'granted', block.first, block.last, life, block.contended, block.behind}
+  end
+  settle(line, asker)
+  tell_grant(line)
+  if not asker.heartbeat then return {'busy', line.place.window} end
+  return {'queued', line.place.window, line.ahead}
+end
+
+-- Whether an acquisition was withdrawn. A hash that was lost with its counter does not say whether
+-- there are marks; if so, it is told below, by a grant.
+local function is_withdrawn(id)
+  if lock.counter and not (lock.marks and millis < lock.marks) then return false end
+  return (tonumber(redis.call('ZSCORE', lock.withdrawn, id)) or 0) > tonumber(millis)
+end
+
+local function ask(asker)
+  if asker.heartbeat and (tonumber(asker.window) or 0) <= 0 then
+    error('ERR a place needs a window above 0 ms', 0)
+  end
+  if lock.version ~= '2' and (lock.version or redis.call('EXISTS', lock.lease) == 1) then
+    return {'layout', lock.version or ''}
+  end
+  local left = remaining()
+  if left and lock.holder == asker.id and not lock.kept then return granted_before(asker, left) end
+  if is_withdrawn(asker.id) then return {'withdrawn'} end
+  local answer = contend(asker, left)
+  if not lock.counter and lock.version == '2' then
+    local life = redis.call('PTTL', lock.withdrawn)
+    if life > 0 then
+      lock.marks = after(life)
+      redis.call('HSET', lock.lease, 'marks', lock.marks)
+    end
+  end
+  return answer
+end

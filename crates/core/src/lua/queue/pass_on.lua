@@ -1,0 +1,61 @@
+-- pass_on: end a lease and grant the lock to the next waiter. Follows line.lua.
+--
+-- KEYS  those of the script that follows
+-- ARGV  those of the script that follows, which makes an asker of them: `following`, the next
+--       acquisition of the same runtime, which is to queue behind the others; nil for none
+-- Returns  nothing: it goes on to the script that follows; `pass_on` returns
+--          {'released'}   {'kept', ms left}   {'gone'}   {'next-queued', ms left, places ahead}
+--          {'next-granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
+--
+-- Why: the next acquisition queues in the same step, behind the others, so a turn costs one command.
+-- The lease ends in whatever state queue and counter are. A waiter that cannot be granted the lock
+-- stays queued, and its next heartbeat is answered with the reason.
+
+-- Reports what the next acquisition has, when the lease to be ended is gone.
+local function report(following)
+  prove()
+  local left = remaining()
+  local line = unless_foreign(survey, following.runtime)
+  if left and lock.holder == following.id and not lock.kept then
+    local others = line and line.card - (line.rank and 1 or 0) or 0
+    return {'next-granted', lock.fence, lock.counter or lock.fence, left, others > 0 and 1 or 0, 0}
+  end
+  if not (line and line.own and line.own.number == following.number) then return {'gone'} end
+  return {'next-queued', left or 0, line.rank}
+end
+
+local function pass_on(id, first, following)
+  if following then
+    following.runtime, following.number = string.sub(following.id, 1, 36),
+      string.sub(following.id, 38)
+  end
+  local left = lock.holder == id and lock.fence == first and remaining()
+  if not left and following then return report(following) end
+  if not left or lock.kept then
+    prove()
+    return left and {'kept', left} or {'gone'}
+  end
+  local line = unless_foreign(function()
+    local line = survey(following and following.runtime or '')
+    -- Ignored if it is withdrawn, or older than the one that its runtime has queued.
+    if following and (is_withdrawn(following.id)
+      or line.own and above(line.own.number, following.number)) then
+      following = nil
+    end
+    if following then hear(line, following) end
+    choose(line, following)
+    return line
+  end)
+  if not (line and line.block) then clear() end
+  if not line then return {following and 'gone' or 'released'} end
+  local block, window = line.block, following and tonumber(following.window)
+  -- A full server refuses no write behind this one.
+  if block then redis.call('HDEL', lock.lease, 'holds', 'hold', 'kept') end
+  settle(line, following, window)
+  if line.head and not line.wins and block then tell_grant(line) end
+  if not following then return {'released'} end
+  if line.wins and block then
+    return {'next-granted', block.first, block.last, window, block.contended, block.behind}
+  end
+  return {'next-queued', block and tonumber(line.place.window) or 0, line.ahead}
+end

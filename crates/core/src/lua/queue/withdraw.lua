@@ -1,0 +1,49 @@
+-- withdraw: take an acquisition back: its place, or its grant, which the next waiter gets. Follows
+-- line.lua.
+--
+-- KEYS  those of the script that follows
+-- ARGV  those of the script that follows
+-- Returns  nothing: it goes on to the script that follows; `withdraw` returns
+--          {'withdrawn', 1 if a grant was ended, else 0}
+--
+-- Why: the acquire may be granted, queued, refused, lost, or still in flight on a connection that
+-- was given up. The mark keeps such a late copy from becoming a lease that nobody knows of. It is
+-- written last: a full server refuses it, but must not refuse to end the lease. Any other refusal is
+-- an error, so that the withdrawal is sent again. When there was nothing to end, the mark is the
+-- first write, which a replica refuses.
+
+-- Marks an acquisition as withdrawn, and forgets older marks.
+local function mark(id, life)
+  local until_when = after(life)
+  redis.call('ZADD', lock.withdrawn, until_when, id)
+  local limited = redis.pcall('PEXPIRE', lock.withdrawn, life)
+  if type(limited) == 'table' then
+    redis.call('ZREM', lock.withdrawn, id)
+    error(limited, 0)
+  end
+  redis.call('ZREMRANGEBYSCORE', lock.withdrawn, '-inf', millis)
+  if lock.version == '2' then
+    redis.call('HSET', lock.lease, 'marks', until_when)
+    lock.marks = until_when
+  end
+end
+
+local function withdraw(id, life)
+  local ended = lock.holder == id and not lock.kept and remaining()
+  local line = (lock.waiting or not lock.counter) and unless_foreign(function()
+    local line = survey(string.sub(id, 1, 36))
+    if line.own and line.own.number == string.sub(id, 38) then
+      line.skip, line.rank, line.own = line.runtime, nil, nil
+      line.dead[1] = line.runtime
+    end
+    if ended then choose(line) end
+    return line
+  end)
+  if ended then clear() end
+  if line then settle(line) end
+  local ok, failure = pcall(mark, id, tonumber(life))
+  if line and line.block then tell_grant(line) end
+  local message = type(failure) == 'table' and failure.err or tostring(failure)
+  if not ok and not string.find(message, 'OOM', 1, true) then error(failure, 0) end
+  return {'withdrawn', ended and 1 or 0}
+end

@@ -1,0 +1,295 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redis::Value;
+use tokio::{runtime::Handle, sync::oneshot};
+
+use super::{
+    command::{Command, Preamble, answers},
+    decode,
+    lane::{Call, Failed, Lane},
+    scripts,
+};
+use crate::{
+    clock::{Clock, Instant, within},
+    store::{StoreError, StoreErrorKind},
+};
+
+/// Commands for one connection: those that wait for it at the same moment travel as one call
+/// (group commit).
+///
+/// Where nothing is in flight, the caller sends its command itself. Otherwise a task, the courier,
+/// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
+/// a full batch does not wait, nor does any command for more than [`LONGEST_GATHER`]. So a long
+/// round trip limits nothing, and no command depends on a task that is not polled.
+#[derive(Debug, Clone)]
+pub(super) struct Batcher(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    lane: Lane,
+    preamble: Arc<Preamble>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    /// The most commands of one call.
+    max_commands: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The callers that wait for the answer to a command that they sent themselves.
+    alone: usize,
+    couriers: usize,
+    waiting: VecDeque<Waiting>,
+    /// The number of the next command that waits.
+    next: u64,
+}
+
+/// A command that waits to be sent.
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    command: Command,
+    deadline: Instant,
+    answer: oneshot::Sender<Answer>,
+}
+
+type Answer = Result<Value, StoreError>;
+
+/// The most commands of one call: a script must not block the server for long.
+pub(super) const MAX_COMMANDS: usize = 64;
+
+/// How many couriers may be under way before commands gather.
+const USUAL_COURIERS: usize = 1;
+
+/// For how long a command waits for others at most.
+const LONGEST_GATHER: Duration = Duration::from_millis(1);
+
+impl Batcher {
+    pub(super) fn new(
+        lane: Lane,
+        preamble: Arc<Preamble>,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        max_commands: usize,
+    ) -> Self {
+        let state = Mutex::default();
+        Self(Arc::new(Inner { lane, preamble, clock, runtime, max_commands, state }))
+    }
+
+    /// The connection.
+    pub(super) fn lane(&self) -> &Lane {
+        &self.0.lane
+    }
+
+    /// Sends a command, alone or with others; indeterminate if it was sent and not answered by the
+    /// deadline.
+    pub(super) async fn send(&self, command: Command, deadline: Instant) -> Answer {
+        match self.line_up(command, deadline) {
+            Sent::Alone(command) => {
+                let _alone = Alone(self);
+                let mut answers = self.deliver(std::slice::from_ref(&command), deadline).await;
+                answers.pop().unwrap_or_else(|| Err(gone()))
+            }
+            Sent::Later { number, mut answer } => {
+                let pushed_at = self.0.clock.now();
+                let soon = (pushed_at + LONGEST_GATHER).min(deadline);
+                if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
+                    return answer.unwrap_or_else(|_| Err(gone()));
+                }
+                self.hurry(number);
+                match within(&*self.0.clock, deadline, &mut answer).await {
+                    Some(answer) => answer.unwrap_or_else(|_| Err(gone())),
+                    None if self.take_back(number) => Err(not_sent()),
+                    None => Err(self.0.lane.overdue(pushed_at)),
+                }
+            }
+        }
+    }
+
+    /// Sends commands as one call, and returns the answer to each.
+    pub(super) async fn deliver(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
+        let failed = match self.call(commands, deadline).await {
+            Ok(answers) => return answers,
+            Err(failed) => failed,
+        };
+        if !failed.connection_ended || !commands.iter().any(Command::repeats) {
+            return commands.iter().map(|_| Err(failed.error.clone())).collect();
+        }
+        // Boxed, as other rare paths are: otherwise the future of every call would be large.
+        Box::pin(self.deliver_again(commands, deadline, &failed.error)).await
+    }
+
+    /// Sends those commands once more that may be sent again.
+    async fn deliver_again(
+        &self,
+        commands: &[Command],
+        deadline: Instant,
+        failed: &StoreError,
+    ) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(commands.len());
+        for run in commands.chunk_by(|one, next| one.repeats() == next.repeats()) {
+            if !run[0].repeats() {
+                answers.extend(run.iter().map(|_| Err(failed.clone())));
+                continue;
+            }
+            match self.call(run, deadline).await {
+                Ok(again) => answers.extend(again),
+                // The first copy may have run, even if the second did not.
+                Err(Failed { error, .. }) => {
+                    answers.extend(run.iter().map(|_| Err(error.clone().or_unknown())));
+                }
+            }
+        }
+        answers
+    }
+
+    async fn call(&self, commands: &[Command], deadline: Instant) -> Result<Vec<Answer>, Failed> {
+        let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands);
+        let call = Call::new(&scripts::COMMANDS, Command::KEYS * commands.len(), &write);
+        let value = self.0.lane.exchange(call, deadline).await?;
+        let answers = answers(value, commands.len())
+            .map_err(|other| Failed::of_an_answer(decode::not_understood(&format!("{other:?}"))))?;
+        Ok(answers.into_iter().map(|answer| self.0.lane.unless_refused(answer)).collect())
+    }
+
+    fn line_up(&self, command: Command, deadline: Instant) -> Sent {
+        let mut state = self.state();
+        if state.alone == 0 && state.couriers == 0 {
+            state.alone = 1;
+            return Sent::Alone(command);
+        }
+        let (sender, answer) = oneshot::channel();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
+        let is_full = state.waiting.len().is_multiple_of(self.0.max_commands);
+        if is_full || state.couriers < USUAL_COURIERS {
+            self.send_courier(state);
+        }
+        Sent::Later { number, answer }
+    }
+
+    /// Sends a courier for a command that still waits.
+    fn hurry(&self, number: u64) {
+        let state = self.state();
+        if state.waiting.front().is_some_and(|first| first.number <= number) {
+            self.send_courier(state);
+        }
+    }
+
+    fn send_courier(&self, mut state: MutexGuard<'_, State>) {
+        state.couriers += 1;
+        drop(state);
+        let courier = Courier { batcher: self.clone(), is_under_way: true };
+        drop(self.0.runtime.spawn(courier.run()));
+    }
+
+    /// Takes a command back that was not sent; whether it still waited.
+    fn take_back(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
+        at.ok().and_then(|at| state.waiting.remove(at)).is_some()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a command is sent.
+enum Sent {
+    Alone(Command),
+    Later { number: u64, answer: oneshot::Receiver<Answer> },
+}
+
+/// A command that its caller sends itself.
+struct Alone<'a>(&'a Batcher);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.state().alone = 0;
+    }
+}
+
+/// A task that sends what waits, until nothing does.
+struct Courier {
+    batcher: Batcher,
+    is_under_way: bool,
+}
+
+impl Courier {
+    async fn run(mut self) {
+        while let Some(batch) = self.batch() {
+            let Batch { commands, senders, deadline } = batch;
+            let answers = self.batcher.deliver(&commands, deadline).await;
+            for (sender, answer) in senders.into_iter().zip(answers) {
+                // Nobody waits for the answer of a call that was dropped.
+                drop(sender.send(answer));
+            }
+        }
+    }
+
+    /// What waits, in order; nobody needs what was dropped before it was sent.
+    fn batch(&mut self) -> Option<Batch> {
+        let mut state = self.batcher.state();
+        let max = self.batcher.0.max_commands;
+        let size = state.waiting.len().min(max);
+        let mut commands = Vec::with_capacity(size);
+        let mut senders = Vec::with_capacity(size);
+        let mut last = None;
+        while commands.len() < max
+            && let Some(Waiting { command, deadline, answer, .. }) = state.waiting.pop_front()
+        {
+            if answer.is_closed() {
+                continue;
+            }
+            last = last.max(Some(deadline));
+            commands.push(command);
+            senders.push(answer);
+        }
+        if last.is_none() {
+            // Under the same lock: what comes now needs another courier.
+            state.couriers -= 1;
+            self.is_under_way = false;
+        }
+        last.map(|deadline| Batch { commands, senders, deadline })
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        if self.is_under_way {
+            self.batcher.state().couriers -= 1;
+        }
+    }
+}
+
+/// Commands of one call, and who waits for their answers.
+struct Batch {
+    commands: Vec<Command>,
+    senders: Vec<oneshot::Sender<Answer>>,
+    deadline: Instant,
+}
+
+/// The error of a command that waited for its connection until its deadline.
+fn not_sent() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Definite,
+        "the connection did not take the command in time",
+        "it is retried where that is safe; check server and network if it stays",
+    )
+}
+
+/// The error of a command whose courier has ended with its tokio runtime.
+fn gone() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Indeterminate,
+        "the tokio runtime that the lock runtime was connected on has stopped",
+        "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
+    )
+}

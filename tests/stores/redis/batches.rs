@@ -1,0 +1,173 @@
+//! Commands of one moment travel as one call, and none of them depends on another.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use leasehold_core::{
+    Clock, RedisStore, StoreError, StoreErrorKind, SystemClock,
+    store::{AcquireAnswer, ReleaseAnswer},
+};
+use leasehold_testkit::{
+    CommandKind, FaultProxy, Gate, RedisServer, Reply, ScriptedPeer,
+    contract::{Calls, alice, bob, secs, ttl},
+    proxy::{Action, Rule},
+};
+use tokio::task::yield_now;
+
+use super::support::{calls, calls_within, config, connect_with, granted};
+
+use StoreErrorKind::Indeterminate;
+
+/// A store with one connection for commands.
+async fn on_one_connection(url: &str) -> Arc<RedisStore> {
+    let config = config(url).connections(1).command_timeout(secs(10));
+    connect_with(&config).await.expect("the server answers")
+}
+
+fn scripts_called(server: &RedisServer) -> u64 {
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+}
+
+async fn try_each(calls: &Calls, count: u64) -> Vec<Result<AcquireAnswer, StoreError>> {
+    let tries = (0..count).map(|number| {
+        let calls = calls.about(&format!("batch/{number}"));
+        tokio::spawn(async move { calls.acquire(alice(number), ttl(60), None).await })
+    });
+    let mut answers = Vec::new();
+    for one in tries.collect::<Vec<_>>() {
+        answers.push(one.await.expect("no panic"));
+    }
+    answers
+}
+
+/// On one thread, all of them ask before the first is answered.
+#[tokio::test]
+async fn what_waits_for_a_connection_travels_as_one_call() {
+    let server = RedisServer::start();
+    let store = on_one_connection(&server.url()).await;
+    let calls = calls(&store);
+    granted(&calls, bob(1)).await;
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let answers = try_each(&calls, 65).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(AcquireAnswer::Granted(_)))));
+    // One alone, and the 64 others; a few more if the server is slow.
+    let sent = scripts_called(&server);
+    assert!((2..=8).contains(&sent), "{sent} calls for 65 commands");
+}
+
+#[tokio::test]
+async fn a_key_of_another_program_spoils_no_other_answer() {
+    let server = RedisServer::start();
+    let store = on_one_connection(&server.url()).await;
+    let spoiled = [3, 20, 40];
+    for number in spoiled {
+        server.command(&["SET", &format!("leasehold:{{batch/{number}}}:lease"), "x"]);
+    }
+    for (number, answer) in try_each(&calls(&store), 50).await.iter().enumerate() {
+        if spoiled.contains(&number) {
+            let error = answer.as_ref().expect_err("another program's key");
+            assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+        } else {
+            assert!(matches!(answer, Ok(AcquireAnswer::Granted(_))), "{number}: {answer:?}");
+        }
+    }
+}
+
+/// A caller sends its command itself, and is then polled no more.
+#[tokio::test]
+async fn a_caller_that_is_not_polled_holds_up_no_other() {
+    let server = RedisServer::start();
+    let calls = calls(&on_one_connection(&server.url()).await);
+    let stuck = calls.about("stuck");
+    let mut stuck = pin!(stuck.acquire(alice(99), ttl(60), None));
+    assert!(futures_poll_once(stuck.as_mut()).await.is_none());
+    let others = try_each(&calls, 200).await;
+    assert!(others.iter().all(Result::is_ok));
+    assert!(stuck.await.is_ok());
+}
+
+async fn futures_poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|cx| {
+        std::task::Poll::Ready(match future.as_mut().poll(cx) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_is_dropped_before_it_was_sent_is_never_sent() {
+    let server = RedisServer::start();
+    let calls = calls(&on_one_connection(&server.url()).await);
+    let (first, second) = (calls.about("first"), calls.about("second"));
+    let mut first = pin!(first.acquire(alice(1), ttl(60), None));
+    assert!(futures_poll_once(first.as_mut()).await.is_none());
+    {
+        let mut second = pin!(second.acquire(alice(2), ttl(60), None));
+        assert!(futures_poll_once(second.as_mut()).await.is_none());
+    }
+    yield_now().await;
+    assert!(matches!(first.await, Ok(AcquireAnswer::Granted(_))));
+    granted(&calls.about("third"), alice(3)).await;
+    assert!(!server.query::<bool>(&["EXISTS", "leasehold:{second}:lease"]));
+}
+
+/// Neither a silent connection nor the patience of others delays the end of a call.
+#[tokio::test]
+async fn each_command_of_a_call_has_its_own_deadline() {
+    let server = RedisServer::builder().tcp().start();
+    let proxy = FaultProxy::before(&server);
+    let store = on_one_connection(&proxy.url()).await;
+    let gate = Gate::new();
+    proxy.inject(Rule::new(Action::Hold(gate.clone())).replies().on(CommandKind::Acquire).always());
+    let patient = calls(&store);
+    let hasty = calls_within(&store, Duration::from_millis(100)).about("hasty");
+    let others = tokio::spawn({
+        let patient = patient.clone();
+        async move { try_each(&patient, 20).await }
+    });
+    yield_now().await;
+    let began = SystemClock.now();
+    let error = hasty.acquire(bob(1), ttl(60), None).await.expect_err("nothing is answered");
+    assert_eq!(error.kind(), Indeterminate);
+    assert!(SystemClock.now().saturating_since(began) < secs(5), "the others wait for 10 s");
+    gate.open();
+    let answers = others.await.expect("no panic");
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+}
+
+/// The connection ends before the answer to an acquire and a release that share a call.
+#[tokio::test]
+async fn only_what_may_be_repeated_is_sent_again() {
+    let word = |command: &[String], word: &str| command.iter().any(|one| one == word);
+    let peer = ScriptedPeer::start(move |command: &[String]| match command[0].as_str() {
+        "HELLO" => Reply::hello("7.2.0", 2),
+        "CLIENT" => Reply::ok(),
+        _ if word(command, "release") => Reply::Close,
+        _ if word(command, "try") => {
+            Reply::Array(vec![Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000)])])
+        }
+        _ => Reply::bulk("ok"),
+    })
+    .await
+    .expect("a peer");
+    let calls = calls(&on_one_connection(&peer.url()).await);
+    let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+    let (alone, acquired, released) =
+        (calls.about("alone"), calls.about("acquired"), calls.about("released"));
+    let mut alone = pin!(alone.acquire(alice(1), ttl(60), None));
+    assert!(futures_poll_once(alone.as_mut()).await.is_none());
+    let (acquired, released) = tokio::join!(
+        acquired.acquire(alice(2), ttl(60), None),
+        released.release(alice(3), fence, None),
+    );
+    assert!(alone.await.is_ok());
+    assert!(matches!(acquired, Ok(AcquireAnswer::Busy { .. })), "{acquired:?}");
+    let error = released.map(|answer| answer == ReleaseAnswer::Released).expect_err("it was cut");
+    assert_eq!(error.kind(), Indeterminate);
+    let sent = peer.commands();
+    let calls_with = |what: &str| sent.iter().filter(|command| word(command, what)).count();
+    assert_eq!((calls_with("release"), calls_with("try")), (1, 3), "{sent:?}");
+}
