@@ -171,3 +171,20 @@ async fn only_what_may_be_repeated_is_sent_again() {
     let calls_with = |what: &str| sent.iter().filter(|command| word(command, what)).count();
     assert_eq!((calls_with("release"), calls_with("try")), (1, 3), "{sent:?}");
 }
+
+/// The connections live on a tokio runtime that has stopped.
+#[test]
+fn no_command_waits_for_a_tokio_runtime_that_has_stopped() {
+    let server = RedisServer::start();
+    let stopped = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("one");
+    let store = stopped.block_on(on_one_connection(&server.url()));
+    stopped.shutdown_background();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("one");
+    runtime.block_on(async {
+        let began = SystemClock.now();
+        let answers = try_each(&calls(&store), 20).await;
+        assert!(answers.iter().all(Result::is_err), "{answers:?}");
+        // Their own deadline is 20 s.
+        assert!(SystemClock.now().saturating_since(began) < secs(10));
+    });
+}

@@ -263,9 +263,16 @@ impl Courier {
 
 impl Drop for Courier {
     fn drop(&mut self) {
-        if self.is_under_way {
-            self.batcher.state().couriers -= 1;
+        if !self.is_under_way {
+            return;
         }
+        // Cut off: its tokio runtime has stopped, and no other courier will come.
+        let mut state = self.batcher.state();
+        state.couriers -= 1;
+        let unsent = std::mem::take(&mut state.waiting);
+        drop(state);
+        // Outside of the lock: it wakes those who wait.
+        drop(unsent);
     }
 }
 

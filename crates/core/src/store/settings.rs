@@ -25,7 +25,9 @@ impl FenceSettings {
         Self { policy, ..self }
     }
 
-    /// Sets how long a counter outlives the last grant of its name. Default: 7 days.
+    /// Sets how long a counter outlives the last grant of its name at least. Default: 7 days.
+    ///
+    /// It lives up to an eighth longer, so that most grants need not refresh it.
     ///
     /// It has no effect under [`FencePolicy::Counter`], whose counters never expire.
     ///
