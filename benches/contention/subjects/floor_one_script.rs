@@ -8,7 +8,7 @@ const CLAIM_WINDOW: u64 = 3_000;
 const LABEL: &str = "host/1/bench";
 const RUNTIME: &str = "00000000-0000-4000-8000-000000000000";
 
-/// One task that hands the lock to itself with the library's release script, which ends a lease
+/// One task that hands the lock to itself with the library's command `next`, which ends a lease
 /// and grants the next one: a round trip for each, without Leasehold.
 pub(crate) async fn connect(options: &Options) -> Result<Vec<Task>, Failure> {
     if options.workers != 1 {

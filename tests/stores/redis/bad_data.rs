@@ -44,6 +44,9 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
     (&["HSET", LEASE, "v", "2", "counter", "abc"], Corrupt, "\"abc\"", "delete the key"),
     (&["HSET", LEASE, "v", "2", "counter", "-5"], Corrupt, "\"-5\"", "delete the key"),
     (&["HSET", LEASE, "v", "2", "counter", "1.5"], Corrupt, "\"1.5\"", "delete the key"),
+    // As long as a token of today.
+    (&["HSET", LEASE, "v", "2", "counter", "-999999999999999"], Corrupt, "", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "counter", "1234567890123.45"], Corrupt, "", "delete the key"),
     (&["HSET", LEASE, "v", "2", "counter", "nan"], Corrupt, "\"nan\"", "delete the key"),
     (
         &["HSET", LEASE, "v", "2", "counter", "99999999999999999"],

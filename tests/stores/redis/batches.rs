@@ -188,3 +188,20 @@ fn no_command_waits_for_a_tokio_runtime_that_has_stopped() {
         assert!(SystemClock.now().saturating_since(began) < secs(10));
     });
 }
+
+/// The server looks at the rights to all keys before it runs a script.
+#[tokio::test]
+async fn a_missing_right_to_one_key_spoils_no_other_answer() {
+    let server = RedisServer::start();
+    let rights = ["~leasehold:{preflight:*", "~leasehold:{batch/1*", "&leasehold:*", "+@all"];
+    server.command(&[&["ACL", "SETUSER", "app", "reset", "on", ">sesame"][..], &rights].concat());
+    let store = on_one_connection(&server.url_with("app", "sesame", 0)).await;
+    for (number, answer) in try_each(&calls(&store), 20).await.iter().enumerate() {
+        let is_allowed = number == 1 || number >= 10;
+        match answer {
+            Ok(AcquireAnswer::Granted(_)) => assert!(is_allowed, "{number}"),
+            Err(error) => assert!(!is_allowed && error.kind() == StoreErrorKind::Config, "{error}"),
+            other => panic!("{number}: {other:?}"),
+        }
+    }
+}

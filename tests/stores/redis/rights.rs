@@ -110,6 +110,22 @@ async fn rights_that_go_later_are_told_with_the_lock_and_leave_no_lease() {
 }
 
 #[tokio::test]
+async fn a_refusal_to_let_the_hash_live_longer_leaves_it_as_it_was() {
+    let server = RedisServer::start();
+    let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
+    let fence = granted(&calls, alice(1)).await;
+    // It is due to be refreshed.
+    server.command(&["HSET", "leasehold:{orders/42}:lease", "expires", "1000000000000"]);
+    server.command(&["ACL", "SETUSER", "app", "-pexpire"]);
+    let before = digest(&server);
+    let renewal = calls.renewal(alice(1), fence, ttl(60));
+    calls.hold(alice(1), fence, (2, 1), ttl(60)).await.expect_err("hold");
+    calls.release(alice(1), fence, Some(ttl(60).get())).await.expect_err("keep");
+    calls.renew(&[renewal]).await.expect_err("renew");
+    assert_eq!(digest(&server), before);
+}
+
+#[tokio::test]
 async fn rights_that_go_later_leave_no_place_that_stays_for_ever() {
     let server = RedisServer::start();
     let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));

@@ -253,3 +253,21 @@ async fn a_long_queue_is_passed_through_in_order_and_its_dead_are_swept() {
     }
     assert_eq!(server.keys_without_ttl(), [""; 0]);
 }
+
+/// Otherwise a lock that is contended for long would be slow for as long.
+#[tokio::test]
+async fn marks_that_are_over_are_forgotten_while_others_wait() {
+    const LEASE: &str = "leasehold:{orders/42}:lease";
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let fence = granted(&calls, alice(1)).await;
+    queued(&calls, bob(1)).await;
+    assert!(!calls.withdraw(carol(9)).await.expect("withdraw"));
+    assert!(server.query::<bool>(&["HEXISTS", LEASE, "marks"]));
+    server.command(&["HSET", LEASE, "marks", "1000000000000"]);
+    let next = calls.waiter(alice(2), ttl(60), None, beat(2));
+    calls.release_and_queue(alice(1), fence, None, &next).await.expect("release");
+    let [marks, waiting]: [bool; 2] =
+        ["marks", "waiting"].map(|field| server.query(&["HEXISTS", LEASE, field]));
+    assert_eq!((marks, waiting), (false, true));
+}

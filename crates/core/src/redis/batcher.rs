@@ -1,5 +1,6 @@
 use std::{
     collections::VecDeque,
+    slice,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,7 +16,10 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
-    store::{StoreError, StoreErrorKind},
+    store::{
+        StoreError,
+        StoreErrorKind::{Config, Definite, Indeterminate},
+    },
 };
 
 /// Commands for one connection: those that wait for it at the same moment travel as one call
@@ -23,8 +27,11 @@ use crate::{
 ///
 /// Where nothing is in flight, the caller sends its command itself. Otherwise a task, the courier,
 /// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
-/// a full batch does not wait, nor does any command for more than [`LONGEST_GATHER`]. So a long
-/// round trip limits nothing, and no command depends on a task that is not polled.
+/// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
+/// courier. So a long round trip limits nothing, and no command depends on another caller.
+///
+/// Commands of a name usually keep their order. One may overtake another after a cut, as a heartbeat,
+/// or between two couriers. That is harmless, as every command names its acquisition.
 #[derive(Debug, Clone)]
 pub(super) struct Batcher(Arc<Inner>);
 
@@ -44,6 +51,8 @@ struct State {
     /// The callers that wait for the answer to a command that they sent themselves.
     alone: usize,
     couriers: usize,
+    /// The couriers that have not taken their first batch yet.
+    coming: usize,
     waiting: VecDeque<Waiting>,
     /// The number of the next command that waits.
     next: u64,
@@ -92,7 +101,7 @@ impl Batcher {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => {
                 let _alone = Alone(self);
-                let mut answers = self.deliver(std::slice::from_ref(&command), deadline).await;
+                let mut answers = self.deliver(slice::from_ref(&command), deadline).await;
                 answers.pop().unwrap_or_else(|| Err(gone()))
             }
             Sent::Later { number, mut answer } => {
@@ -117,11 +126,27 @@ impl Batcher {
             Ok(answers) => return answers,
             Err(failed) => failed,
         };
-        if !failed.connection_ended || !commands.iter().any(Command::repeats) {
-            return commands.iter().map(|_| Err(failed.error.clone())).collect();
-        }
         // Boxed, as other rare paths are: otherwise the future of every call would be large.
-        Box::pin(self.deliver_again(commands, deadline, &failed.error)).await
+        if commands.len() > 1 && failed.error.is_answer() && failed.error.kind() == Config {
+            return Box::pin(self.deliver_alone(commands, deadline)).await;
+        }
+        if failed.connection_ended && commands.iter().any(Command::repeats) {
+            return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
+        }
+        commands.iter().map(|_| Err(failed.error.clone())).collect()
+    }
+
+    /// Sends each command as a call of its own: the server has refused the call before it ran a
+    /// command, perhaps because of the key of one of them.
+    async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(commands.len());
+        for command in commands {
+            match self.call(slice::from_ref(command), deadline).await {
+                Ok(mut only) => answers.push(only.pop().unwrap_or_else(|| Err(gone()))),
+                Err(failed) => answers.push(Err(failed.error)),
+            }
+        }
+        answers
     }
 
     /// Sends those commands once more that may be sent again.
@@ -177,15 +202,17 @@ impl Batcher {
     /// Sends a courier for a command that still waits.
     fn hurry(&self, number: u64) {
         let state = self.state();
-        if state.waiting.front().is_some_and(|first| first.number <= number) {
+        let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
+        if still_waits && state.waiting.len() > state.coming * self.0.max_commands {
             self.send_courier(state);
         }
     }
 
     fn send_courier(&self, mut state: MutexGuard<'_, State>) {
         state.couriers += 1;
+        state.coming += 1;
         drop(state);
-        let courier = Courier { batcher: self.clone(), is_under_way: true };
+        let courier = Courier { batcher: self.clone(), is_under_way: true, is_coming: true };
         drop(self.0.runtime.spawn(courier.run()));
     }
 
@@ -220,6 +247,7 @@ impl Drop for Alone<'_> {
 struct Courier {
     batcher: Batcher,
     is_under_way: bool,
+    is_coming: bool,
 }
 
 impl Courier {
@@ -237,6 +265,9 @@ impl Courier {
     /// What waits, in order; nobody needs what was dropped before it was sent.
     fn batch(&mut self) -> Option<Batch> {
         let mut state = self.batcher.state();
+        if std::mem::take(&mut self.is_coming) {
+            state.coming -= 1;
+        }
         let max = self.batcher.0.max_commands;
         let size = state.waiting.len().min(max);
         let mut commands = Vec::with_capacity(size);
@@ -252,7 +283,7 @@ impl Courier {
             commands.push(command);
             senders.push(answer);
         }
-        if last.is_none() {
+        if commands.is_empty() {
             // Under the same lock: what comes now needs another courier.
             state.couriers -= 1;
             self.is_under_way = false;
@@ -269,6 +300,7 @@ impl Drop for Courier {
         // Cut off: its tokio runtime has stopped, and no other courier will come.
         let mut state = self.batcher.state();
         state.couriers -= 1;
+        state.coming -= usize::from(self.is_coming);
         let unsent = std::mem::take(&mut state.waiting);
         drop(state);
         // Outside of the lock: it wakes those who wait.
@@ -286,7 +318,7 @@ struct Batch {
 /// The error of a command that waited for its connection until its deadline.
 fn not_sent() -> StoreError {
     StoreError::new(
-        StoreErrorKind::Definite,
+        Definite,
         "the connection did not take the command in time",
         "it is retried where that is safe; check server and network if it stays",
     )
@@ -295,7 +327,7 @@ fn not_sent() -> StoreError {
 /// The error of a command whose courier has ended with its tokio runtime.
 fn gone() -> StoreError {
     StoreError::new(
-        StoreErrorKind::Indeterminate,
+        Indeterminate,
         "the tokio runtime that the lock runtime was connected on has stopped",
         "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
     )

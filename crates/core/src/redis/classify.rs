@@ -221,6 +221,7 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         ("MASTERDOWN", Definite, WAIT),
         ("CLUSTERDOWN", Definite, WAIT),
         ("TRYAGAIN", Definite, WAIT),
+        ("server's clock shows", Definite, "set the clock of the server's machine"),
         ("max number of clients", Definite, "raise maxclients, or open fewer connections"),
     ];
     REFUSALS

@@ -12,7 +12,7 @@ use crate::{
     types::{AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
 };
 
-/// A command on one lock, as `lua/commands/commands.lua` takes it. It is owned, so that it can wait
+/// A command on one lock, as `lua/commands/usual.lua` takes it. It is owned, so that it can wait
 /// for its connection.
 #[derive(Debug)]
 pub(super) struct Command {
@@ -188,7 +188,7 @@ impl Preamble {
     }
 }
 
-/// The answers of many commands; `None` if they are not as many.
+/// The answers of many commands; the value itself if they are not as many.
 pub(super) fn answers(value: Value, asked: usize) -> Result<Vec<Value>, Value> {
     match value {
         Value::Array(answers) if answers.len() == asked => Ok(answers),

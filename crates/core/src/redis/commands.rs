@@ -113,7 +113,7 @@ impl LockStore for RedisStore {
 }
 
 impl RedisStore {
-    /// The connection to which a name is pinned, so that its commands do not overtake each other.
+    /// The connection to which a name is pinned, so that its commands usually keep their order.
     pub(super) fn batcher(&self, name: &LockName) -> &Batcher {
         &self.commands[self.lane_number(name)]
     }

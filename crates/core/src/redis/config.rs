@@ -81,8 +81,8 @@ impl RedisConfig {
         self
     }
 
-    /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 1, because the commands
-    /// of one moment share a call, and more connections make smaller calls.
+    /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 1, because
+    /// commands of one moment share a call, and more connections make smaller calls.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self

@@ -96,7 +96,8 @@ impl Reply {
                     "the fence counter holds {:?}, which is not a token",
                     self.text(1).unwrap_or_default()
                 ),
-                "find out who wrote it, then delete the key; tokens go on from the server's clock",
+                "find out who wrote it, then delete the key: tokens go on from the server's clock; under \
+                 FencePolicy::Counter set its field `counter` to the last token instead",
             ),
             b"exhausted" => StoreError::exhausted(),
             _ => self.not_understood(),
@@ -126,7 +127,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The answer to an acquire for `ttl`; what it was usually granted is told in one word.
+/// The answer to an acquire for `ttl`; a usual grant is one text.
 pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
     if let Value::BulkString(tokens) = &value {
         let granted =

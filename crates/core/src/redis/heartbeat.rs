@@ -11,8 +11,7 @@ type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 
 /// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once.
 ///
-/// A name stays on its lane, so that a heartbeat does not overtake its release. When a lane fails,
-/// only its own names fail.
+/// A name stays on its lane. When a lane fails, only its own names fail.
 pub(super) async fn heartbeat(
     store: &RedisStore,
     batch: &[Waiter],

@@ -20,7 +20,7 @@ use crate::{
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// A few shared multiplexed connections carry acquires and releases, each name always on the same
+/// One shared multiplexed connection, or a few, carry acquires and releases, each name always on the same
 /// one. Renewals have a connection of their own, so that nothing queues ahead of them. Inspections
 /// use a pool. One more connection brings the pushes of the server.
 #[derive(Debug)]

@@ -437,7 +437,7 @@ impl Sending {
     }
 
     /// At most 64 commands that no task waits for are in flight; a further one waits a claim window
-    /// at most. A withdrawal waits until a call waits for it.
+    /// at most. A withdrawal goes at once when a call waits for it.
     async fn permit(&self, now: Instant) -> Option<SemaphorePermit<'_>> {
         let Engine { clock, entropy, timing, .. } = &*self.engine;
         let Job { command, expires, ttl, .. } = &self.job;

@@ -69,6 +69,27 @@ fn step_back(shim: &ClockShim, server: &RedisServer) {
     assert!(scene::time(server) < before, "the clock did not step");
 }
 
+/// Times before September 2001 have fewer digits, and would compare wrongly.
+#[test]
+fn a_server_whose_clock_shows_a_time_before_2001_grants_nothing() {
+    const DECADES: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    scene::on_one_thread(async {
+        let shim = ClockShim::build();
+        let server = scene::server_with(&shim);
+        let (one, other) = (
+            scene::runtime_at(&server.url(), TTL).await,
+            scene::runtime_at(&server.url(), TTL).await,
+        );
+        let _held = scene::take(&one).await;
+        shim.back(DECADES);
+        for name in ["a", "another"] {
+            let tried = other.lock(name).expect("a name").try_acquire().await;
+            let error = tried.expect_err("a lock of this name may be held").to_string();
+            assert!(error.contains("September 2001"), "{error}");
+        }
+    });
+}
+
 /// A holder that dies after the step keeps its lock for an hour, unless it is ended by force; how
 /// many seconds it had left.
 async fn stuck() -> u64 {

@@ -1,5 +1,5 @@
--- rest: the commands that usual.lua leaves, and those behind them. Follows usual.lua, row.lua, ask.lua,
--- pass_on.lua and withdraw.lua.
+-- rest: the commands that usual.lua leaves, and those behind them. Follows usual.lua, row.lua, line.lua,
+-- ask.lua, pass_on.lua and withdraw.lua.
 --
 -- KEYS  as usual.lua
 -- ARGV  as usual.lua
@@ -19,7 +19,7 @@ end
 local function run(at, arg)
   local word, id, first = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
   read(unpack(KEYS, 4 * at - 3, 4 * at))
-  if word == 'withdraw' then return withdraw(id, tonumber(ARGV[arg + 2])) end
+  if word == 'withdraw' then return withdraw(id, ARGV[arg + 2]) end
   if word == 'next' then return pass_on(id, first, waiter_at(arg + 3)) end
   if word == 'release' then
     local life = tonumber(ARGV[arg + 3])
@@ -33,13 +33,15 @@ local function run(at, arg)
 end
 
 local SIZES = {try = 5, acquire = 7, heartbeat = 7, release = 4, next = 9, hold = 6, withdraw = 3}
+local function finish(at, arg)
+  local answer = run(at, arg)
+  note_more()
+  return answer
+end
+
 while at <= count do
-  local ok, answer = pcall(run, at, arg)
-  if ok then ok, answer = pcall(function() note_more() return answer end) end
-  if not ok then
-    answer = {'refused', type(answer) == 'table' and answer.err or tostring(answer)}
-  end
-  answers[at] = answer
+  local ok, answer = pcall(finish, at, arg)
+  answers[at] = ok and answer or {'refused', words(answer)}
   at, arg = at + 1, arg + SIZES[ARGV[arg]]
 end
 return answers

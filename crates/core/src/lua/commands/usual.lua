@@ -1,4 +1,4 @@
--- usual: run many commands, each on a lock, in order, as long as no more than the usual ways is needed.
+-- usual: run many commands in order, each on a lock, until one needs more than the usual ways.
 -- Follows hand_over.lua; rest.lua goes on with the first command that needs more, behind the parts that
 -- know the queue.
 --
@@ -13,14 +13,14 @@
 --       withdraw   acquisition, life of the mark in ms
 -- Returns  for each command, in order: '<first> <last>' for a grant for the ttl asked for, with
 --          nobody waiting and no counter behind; 1 for a lease that was ended, for which nobody
---          waited; otherwise as `ask`, `pass_on`, `finish`, `set_holds` and `withdraw`, or {'refused',
+--          waited; otherwise as `ask`, `pass_on`, `keep`, `set_holds` and `withdraw`, or {'refused',
 --          error}, and then nothing was written for this command
 --
 -- Why: what waits for a connection at one moment travels as one call, which costs client and server
 -- a fraction of many calls. A command that fails spoils only its own answer. These few lines serve
 -- most commands; the functions that serve the others cost a script time even if none is called.
 local answers, at, arg, count = {}, 1, 3, #KEYS / 4
--- What a grant for a ttl needs, once for all: when it ends, and until when its hash lives at least.
+-- When a lease of this ttl ends, and until when its hash must live; computed once for the ttl.
 local ends
 
 -- Runs one of the usual ways of a contended lock. A key of another type is found before anything is
@@ -28,8 +28,7 @@ local ends
 local function attempt(way, at, arg)
   local ok, answer = pcall(way, at, arg)
   if ok then return answer end
-  local message = type(answer) == 'table' and answer.err or tostring(answer)
-  if not string.find(message, 'WRONGTYPE', 1, true) then return {err = message} end
+  if not is_foreign(answer) then return {err = words(answer)} end
 end
 
 while at <= count do

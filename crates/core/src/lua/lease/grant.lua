@@ -1,4 +1,4 @@
--- grant: the tokens of a grant, and its fields. Follows head.lua.
+-- grant: the tokens of a grant, and the fields of a lock. Follows head.lua.
 --
 -- KEYS  those of the script that follows
 -- ARGV  those of the script that follows
@@ -7,15 +7,23 @@
 -- Why: the tokens are minted in the same step as the lease, so no two grants share or reorder
 -- tokens.
 --
--- Formats. The hash `lease`, layout 2. Always: 'v' layout version, '2'; 'counter' last token of the
--- last grant; and, unless the counter has no TTL, 'expires' when the hash expires, ms. While somebody
--- holds the lock, or until the next grant if the lease expired: 'holder' acquisition; 'fence' first
--- token of its block; 'end' when the lease expires, ms; 'since' time of the grant, µs; 'label' of the
--- holder's runtime; 'holds' number of holds, if it ever was more than one; 'hold' number of the last
--- change of holds; 'kept' '1' while the lock is only kept closed. 'waiting' is '1' while runtimes
--- wait for the lock, and 'marks' says until when acquisitions are marked as withdrawn, ms. 'more' is
--- '1' if there is any of 'holds', 'kept', 'waiting', 'marks': then usual.lua does not suffice. Tokens
--- and times are decimal texts.
+-- Formats. The fields of the hash `lease`, layout 2; tokens and times are decimal texts:
+--   v        version of the layout, '2'
+--   counter  last token of the last grant; a later layout must call it otherwise, because usual.lua
+--            reads it without the version
+--   expires  when the hash expires, ms; not if the counter has no TTL
+--   more     '1' if there is any of holds, kept, waiting, marks: then usual.lua does not suffice
+--   waiting  '1' while runtimes wait for the lock
+--   marks    until when acquisitions are marked as withdrawn, ms
+-- While somebody holds the lock (an expired lease leaves them until the next grant):
+--   holder   acquisition
+--   fence    first token of its block
+--   end      when the lease expires, ms
+--   since    time of the grant, µs
+--   label    of the holder's runtime
+--   holds    number of holds, if it ever was more than one
+--   hold     number of the last change of holds
+--   kept     '1' while the lock is only kept closed
 
 -- The first token of a long block that ends now.
 local early
@@ -23,7 +31,7 @@ local early
 -- Computes the block of a grant: first and last token, and 1 if the counter was behind the
 -- watermark; nil and the answer that says why, if there can be none.
 local function mint(counter, seen)
-  if retention > 0 and counter and #counter == 16 and counter < micros
+  if retention > 0 and counter and #counter == 16 and not string.find(counter, '%D') and counter < micros
     and (seen == '0' or #seen == 16 and seen < micros) then
     early = early or string.format('%.0f', now - 1023)
     if counter < early and (seen == '0' or seen <= counter) then return early, micros, 0 end
@@ -45,3 +53,6 @@ local function mint(counter, seen)
   if counted == 0 then return micros, micros, behind end
   return string.format('%.0f', math.max(floor, now - 1023)), micros, behind
 end
+
+-- A place in `waiters`, see line.lua: number, heartbeat, time, claim window, watermark and label.
+local PLACE = '^(%d+) (%d+) (%d+) (%d+) %d+ (%d+) (.*)$'

@@ -11,8 +11,7 @@ for i, key in ipairs(KEYS) do
   local ok, failure = pcall(read, key)
   if not ok then
     -- Only a key of another type is this lease's own trouble; any other error concerns them all.
-    local message = type(failure) == 'table' and failure.err or tostring(failure)
-    if not string.find(message, 'WRONGTYPE', 1, true) then return redis.error_reply(message) end
+    if not is_foreign(failure) then return redis.error_reply(words(failure)) end
     answers[i] = -1
   else
     if not proved then prove() end
@@ -20,8 +19,8 @@ for i, key in ipairs(KEYS) do
     local left = remaining_of(ARGV[3 * i], ARGV[3 * i + 1])
     if left then
       left = math.max(left, tonumber(ARGV[3 * i + 2]))
-      redis.call('HSET', lock.lease, 'end', after(left))
       outlive(left)
+      redis.call('HSET', lock.lease, 'end', after(left))
     end
     answers[i] = left or 0
   end

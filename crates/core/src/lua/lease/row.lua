@@ -85,12 +85,15 @@ end
 -- so, nor does one of another layout.
 local function note_more()
   if lock.version ~= '2' then return end
-  local marked = lock.marks and millis < lock.marks
-  local more = lock.waiting or lock.hold or lock.kept or marked
+  if lock.marks and not (millis < lock.marks) then
+    redis.call('HDEL', lock.lease, 'marks')
+    lock.marks = nil
+  end
+  local more = lock.waiting or lock.hold or lock.kept or lock.marks
   if more and not lock.more then
     redis.call('HSET', lock.lease, 'more', '1')
   elseif lock.more and not more then
-    redis.call('HDEL', lock.lease, 'more', 'marks')
+    redis.call('HDEL', lock.lease, 'more')
   end
 end
 
@@ -113,9 +116,9 @@ local function keep(id, first, life)
   prove()
   if not left then return {'gone'} end
   if lock.kept then return {'kept', left} end
+  outlive(life)
   redis.call('HSET', lock.lease, 'end', after(life), 'kept', '1')
   lock.kept = '1'
-  outlive(life)
   return {'kept', life}
 end
 
@@ -128,8 +131,8 @@ local function set_holds(id, first, holds, number, ttl)
   if not left then return {'gone'} end
   if tonumber(number) <= (tonumber(lock.hold) or 0) then return {'held', left} end
   left = math.max(left, ttl)
+  outlive(left)
   redis.call('HSET', lock.lease, 'holds', holds, 'hold', number, 'end', after(left))
   lock.hold = number
-  outlive(left)
   return {'held', left}
 end

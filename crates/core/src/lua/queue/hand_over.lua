@@ -10,9 +10,6 @@
 -- with nested holds, marks, a head that is dead or of the same runtime, a queue that is long or about
 -- to expire. Every decision and every format is as in row.lua, line.lua, ask.lua and pass_on.lua.
 
--- Where a place is in the texts of `waiters`; its number, heartbeat, time, window, watermark and label.
-local PLACE = '^(%d+) (%d+) (%d+) (%d+) %d+ (%d+) (.*)$'
-
 -- Ends a lease and grants the lock to the head of the queue.
 local function hand_over(at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
@@ -37,8 +34,8 @@ local function hand_over(at, arg)
   if newest ~= micros then return nil end
 
   local id = head .. ':' .. number
-  -- A full server refuses no write behind the first, which is none that it refuses. No key may lose
-  -- its only part, and with it its time to live.
+  -- The first write must be one that a full server accepts; then it refuses none of the others. A key
+  -- must not become empty in between, or its time to live is lost.
   if others > 0 then call('HDEL', waiters, head) else call('HDEL', lease, '') end
   call('HSET', lease, 'counter', newest, 'holder', id, 'fence', first, 'end', after(window),
     'since', micros, 'label', label)

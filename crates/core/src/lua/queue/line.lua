@@ -27,7 +27,7 @@ end
 
 local function place_of(text)
   local number, heartbeat, heard, window, seen, label =
-    string.match(text or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (%d+) (.*)$')
+    string.match(text or '', PLACE)
   if not number then return nil end
   return {number = number, heartbeat = heartbeat, heard = tonumber(heard),
     window = tonumber(window), seen = seen, label = label}
@@ -212,6 +212,5 @@ end
 local function unless_foreign(step, ...)
   local ok, answer = pcall(step, ...)
   if ok then return answer end
-  local message = type(answer) == 'table' and answer.err or tostring(answer)
-  if not string.find(message, 'WRONGTYPE', 1, true) then error(answer, 0) end
+  if not is_foreign(answer) then error(answer, 0) end
 end

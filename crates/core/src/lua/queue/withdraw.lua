@@ -8,8 +8,8 @@
 --
 -- Why: the acquire may be granted, queued, refused, lost, or still in flight on a connection that
 -- was given up. The mark keeps such a late copy from becoming a lease that nobody knows of. It is
--- written last: a full server refuses it, but must not refuse to end the lease. Any other refusal is
--- an error, so that the withdrawal is sent again. When there was nothing to end, the mark is the
+-- written last, because a full server refuses it, and the lease has to end even then. Any other
+-- refusal is an error, so that the withdrawal is sent again. When there was nothing to end, the mark is the
 -- first write, which a replica refuses.
 
 -- Marks an acquisition as withdrawn, and forgets older marks.
@@ -43,7 +43,6 @@ local function withdraw(id, life)
   if line then settle(line) end
   local ok, failure = pcall(mark, id, tonumber(life))
   if line and line.block then tell_grant(line) end
-  local message = type(failure) == 'table' and failure.err or tostring(failure)
-  if not ok and not string.find(message, 'OOM', 1, true) then error(failure, 0) end
+  if not ok and not string.find(words(failure), 'OOM', 1, true) then error(failure, 0) end
   return {'withdrawn', ended and 1 or 0}
 end
