@@ -77,15 +77,14 @@ impl Users {
             match answer.status {
                 StatusCode::CREATED | StatusCode::OK => {
                     tally.first.up();
-                    if Fate::of(form) == Fate::Stalls {
-                        tally.stall.end();
-                    }
+                    self.is_done(form);
                     return Ok(());
                 }
                 StatusCode::CONFLICT => {
                     let first: Value = serde_json::from_slice(&body)?;
                     if first["progress"] == "done" {
                         tally.done.up();
+                        self.is_done(form);
                         return Ok(());
                     }
                     tally.running.up();
@@ -99,6 +98,13 @@ impl Users {
                 }
                 status => return Err(format!("{status}: {}", body.escape_ascii()).into()),
             }
+        }
+    }
+
+    /// The stalled run may go on; the first answer about its form may have been lost.
+    fn is_done(&self, form: u64) {
+        if Fate::of(form) == Fate::Stalls {
+            self.tally.stall.end();
         }
     }
 
