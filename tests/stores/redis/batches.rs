@@ -1,6 +1,10 @@
 //! Commands of one moment travel as one call, and none of them depends on another.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use leasehold_core::{
     Clock, RedisStore, StoreError, StoreErrorKind, SystemClock,
@@ -81,13 +85,13 @@ async fn a_caller_that_is_not_polled_holds_up_no_other() {
     let calls = calls(&on_one_connection(&server.url()).await);
     let stuck = calls.about("stuck");
     let mut stuck = pin!(stuck.acquire(alice(99), ttl(60), None));
-    assert!(futures_poll_once(stuck.as_mut()).await.is_none());
+    assert!(poll_once(stuck.as_mut()).await.is_none());
     let others = try_each(&calls, 200).await;
     assert!(others.iter().all(Result::is_ok));
     assert!(stuck.await.is_ok());
 }
 
-async fn futures_poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     std::future::poll_fn(|cx| {
         std::task::Poll::Ready(match future.as_mut().poll(cx) {
             std::task::Poll::Ready(output) => Some(output),
@@ -97,21 +101,36 @@ async fn futures_poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Opti
     .await
 }
 
+/// Calls in flight, so many that further commands wait for each other.
+async fn in_flight(calls: &Calls) -> Vec<Pin<Box<impl Future<Output = Tried>>>> {
+    let mut sent = Vec::new();
+    for number in 0..2 {
+        let calls = calls.about(&format!("alone/{number}"));
+        let mut tried = Box::pin(async move { calls.acquire(alice(number), ttl(60), None).await });
+        assert!(poll_once(tried.as_mut()).await.is_none());
+        sent.push(tried);
+    }
+    sent
+}
+
+type Tried = Result<AcquireAnswer, StoreError>;
+
 #[tokio::test]
 async fn what_is_dropped_before_it_was_sent_is_never_sent() {
     let server = RedisServer::start();
     let calls = calls(&on_one_connection(&server.url()).await);
-    let (first, second) = (calls.about("first"), calls.about("second"));
-    let mut first = pin!(first.acquire(alice(1), ttl(60), None));
-    assert!(futures_poll_once(first.as_mut()).await.is_none());
+    let sent = in_flight(&calls).await;
     {
-        let mut second = pin!(second.acquire(alice(2), ttl(60), None));
-        assert!(futures_poll_once(second.as_mut()).await.is_none());
+        let dropped = calls.about("dropped");
+        let mut dropped = pin!(dropped.acquire(alice(9), ttl(60), None));
+        assert!(poll_once(dropped.as_mut()).await.is_none());
     }
     yield_now().await;
-    assert!(matches!(first.await, Ok(AcquireAnswer::Granted(_))));
-    granted(&calls.about("third"), alice(3)).await;
-    assert!(!server.query::<bool>(&["EXISTS", "leasehold:{second}:lease"]));
+    for one in sent {
+        assert!(matches!(one.await, Ok(AcquireAnswer::Granted(_))));
+    }
+    granted(&calls.about("last"), alice(10)).await;
+    assert!(!server.query::<bool>(&["EXISTS", "leasehold:{dropped}:lease"]));
 }
 
 /// Neither a silent connection nor the patience of others delays the end of a call.
@@ -147,7 +166,9 @@ async fn only_what_may_be_repeated_is_sent_again() {
         "CLIENT" => Reply::ok(),
         _ if word(command, "release") => Reply::Close,
         _ if word(command, "try") => {
-            Reply::Array(vec![Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000)])])
+            let busy = || Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000)]);
+            let tries = command.iter().filter(|word| *word == "try");
+            Reply::Array(tries.map(|_| busy()).collect())
         }
         _ => Reply::bulk("ok"),
     })
@@ -155,21 +176,28 @@ async fn only_what_may_be_repeated_is_sent_again() {
     .expect("a peer");
     let calls = calls(&on_one_connection(&peer.url()).await);
     let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
-    let (alone, acquired, released) =
-        (calls.about("alone"), calls.about("acquired"), calls.about("released"));
-    let mut alone = pin!(alone.acquire(alice(1), ttl(60), None));
-    assert!(futures_poll_once(alone.as_mut()).await.is_none());
-    let (acquired, released) = tokio::join!(
-        acquired.acquire(alice(2), ttl(60), None),
-        released.release(alice(3), fence, None),
+    let sent = in_flight(&calls).await;
+    let names = ["a", "b", "c", "d"].map(|name| calls.about(name));
+    let (one, ended, other, also_ended) = tokio::join!(
+        names[0].acquire(alice(11), ttl(60), None),
+        names[1].release(alice(12), fence, None),
+        names[2].acquire(alice(13), ttl(60), None),
+        names[3].release(alice(14), fence, None),
     );
-    assert!(alone.await.is_ok());
-    assert!(matches!(acquired, Ok(AcquireAnswer::Busy { .. })), "{acquired:?}");
-    let error = released.map(|answer| answer == ReleaseAnswer::Released).expect_err("it was cut");
-    assert_eq!(error.kind(), Indeterminate);
-    let sent = peer.commands();
-    let calls_with = |what: &str| sent.iter().filter(|command| word(command, what)).count();
-    assert_eq!((calls_with("release"), calls_with("try")), (1, 3), "{sent:?}");
+    for acquired in [one, other] {
+        assert!(matches!(acquired, Ok(AcquireAnswer::Busy { .. })), "{acquired:?}");
+    }
+    for released in [ended, also_ended] {
+        let error = released.map(|answer| answer == ReleaseAnswer::Released).expect_err("cut");
+        assert_eq!(error.kind(), Indeterminate);
+    }
+    for one in sent {
+        assert!(one.await.is_ok());
+    }
+    let commands = peer.commands();
+    let calls_with = |what: &str| commands.iter().filter(|command| word(command, what)).count();
+    // The second copies of the two acquires share a call.
+    assert_eq!((calls_with("release"), calls_with("try")), (1, 2 + 1 + 1), "{commands:?}");
 }
 
 /// The connections live on a tokio runtime that has stopped.

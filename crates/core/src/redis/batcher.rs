@@ -25,7 +25,7 @@ use crate::{
 /// Commands for one connection: those that wait for it at the same moment travel as one call
 /// (group commit).
 ///
-/// Where nothing is in flight, the caller sends its command itself. Otherwise a task, the courier,
+/// Where little is in flight, the caller sends its command itself. Otherwise a task, the courier,
 /// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
 /// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
 /// courier. So a long round trip limits nothing, and no command depends on another caller.
@@ -72,10 +72,14 @@ type Answer = Result<Value, StoreError>;
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
 
-/// How many couriers may be under way before commands gather.
-const USUAL_COURIERS: usize = 1;
+/// How many calls may be in flight before a caller leaves its command to a courier: so few tasks do
+/// not wait for each other.
+const USUAL_CALLS: usize = 2;
 
-/// For how long a command waits for others at most.
+/// How many couriers may be under way before commands gather.
+const USUAL_COURIERS: usize = 2;
+
+/// After how long a command that waits for others gets a courier, in whole milliseconds of timers.
 const LONGEST_GATHER: Duration = Duration::from_millis(1);
 
 impl Batcher {
@@ -122,7 +126,7 @@ impl Batcher {
 
     /// Sends commands as one call, and returns the answer to each.
     pub(super) async fn deliver(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
-        let failed = match self.call(commands, deadline).await {
+        let failed = match self.call(commands.iter(), deadline).await {
             Ok(answers) => return answers,
             Err(failed) => failed,
         };
@@ -141,7 +145,7 @@ impl Batcher {
     async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(commands.len());
         for command in commands {
-            match self.call(slice::from_ref(command), deadline).await {
+            match self.call(std::iter::once(command), deadline).await {
                 Ok(mut only) => answers.push(only.pop().unwrap_or_else(|| Err(gone()))),
                 Err(failed) => answers.push(Err(failed.error)),
             }
@@ -149,43 +153,45 @@ impl Batcher {
         answers
     }
 
-    /// Sends those commands once more that may be sent again.
+    /// Sends those commands once more that may be sent again, as one call.
     async fn deliver_again(
         &self,
         commands: &[Command],
         deadline: Instant,
         failed: &StoreError,
     ) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(commands.len());
-        for run in commands.chunk_by(|one, next| one.repeats() == next.repeats()) {
-            if !run[0].repeats() {
-                answers.extend(run.iter().map(|_| Err(failed.clone())));
-                continue;
-            }
-            match self.call(run, deadline).await {
-                Ok(again) => answers.extend(again),
-                // The first copy may have run, even if the second did not.
-                Err(Failed { error, .. }) => {
-                    answers.extend(run.iter().map(|_| Err(error.clone().or_unknown())));
-                }
-            }
+        let again = commands.iter().filter(|command| command.repeats());
+        let mut repeated = match self.call(again.clone(), deadline).await {
+            Ok(answers) => answers,
+            // The first copy may have run, even if the second did not.
+            Err(Failed { error, .. }) => again.map(|_| Err(error.clone().or_unknown())).collect(),
         }
-        answers
+        .into_iter();
+        let answer = |command: &Command| {
+            let answer = if command.repeats() { repeated.next() } else { None };
+            answer.unwrap_or_else(|| Err(failed.clone()))
+        };
+        commands.iter().map(answer).collect()
     }
 
-    async fn call(&self, commands: &[Command], deadline: Instant) -> Result<Vec<Answer>, Failed> {
-        let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands);
-        let call = Call::new(&scripts::COMMANDS, Command::KEYS * commands.len(), &write);
+    async fn call<'a>(
+        &self,
+        commands: impl Iterator<Item = &'a Command> + Clone + Send + Sync,
+        deadline: Instant,
+    ) -> Result<Vec<Answer>, Failed> {
+        let count = commands.clone().count();
+        let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands.clone());
+        let call = Call::new(&scripts::COMMANDS, Command::KEYS * count, &write);
         let value = self.0.lane.exchange(call, deadline).await?;
-        let answers = answers(value, commands.len())
+        let answers = answers(value, count)
             .map_err(|other| Failed::of_an_answer(decode::not_understood(&format!("{other:?}"))))?;
         Ok(answers.into_iter().map(|answer| self.0.lane.unless_refused(answer)).collect())
     }
 
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
         let mut state = self.state();
-        if state.alone == 0 && state.couriers == 0 {
-            state.alone = 1;
+        if state.waiting.is_empty() && state.alone + state.couriers < USUAL_CALLS {
+            state.alone += 1;
             return Sent::Alone(command);
         }
         let (sender, answer) = oneshot::channel();
@@ -239,7 +245,7 @@ struct Alone<'a>(&'a Batcher);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.state().alone = 0;
+        self.0.state().alone -= 1;
     }
 }
 

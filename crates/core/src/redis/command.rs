@@ -174,9 +174,13 @@ impl Preamble {
     }
 
     /// Writes keys and arguments of many commands.
-    pub(super) fn write_commands(&self, to: &mut Cmd, commands: &[Command]) {
+    pub(super) fn write_commands<'a>(
+        &self,
+        to: &mut Cmd,
+        commands: impl Iterator<Item = &'a Command> + Clone,
+    ) {
         let mut text = String::with_capacity(128);
-        for command in commands {
+        for command in commands.clone() {
             self.keys.each(&command.name, &mut text, |key| {
                 to.arg(key);
             });
