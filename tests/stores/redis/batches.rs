@@ -217,6 +217,24 @@ fn no_command_waits_for_a_tokio_runtime_that_has_stopped() {
     });
 }
 
+/// Commands that have to be sent one by one do not wait for each other: 40 in a row would take 8 s.
+#[tokio::test]
+async fn a_missing_right_costs_others_one_round_trip_more() {
+    let server = RedisServer::builder().tcp().start();
+    let proxy = FaultProxy::before(&server);
+    let rights = ["~leasehold:{preflight:*", "~leasehold:{batch/1*", "&leasehold:*", "+@all"];
+    server.command(&[&["ACL", "SETUSER", "app", "reset", "on", ">sesame"][..], &rights].concat());
+    let store = on_one_connection(&proxy.url_with("app", "sesame", 0)).await;
+    proxy.delay_all(Duration::from_millis(100));
+    let answers = try_each(&calls_within(&store, secs(5)), 40).await;
+    for (number, answer) in answers.iter().enumerate() {
+        let is_allowed = number == 1 || (10..20).contains(&number);
+        assert_eq!(answer.is_ok(), is_allowed, "{number}: {answer:?}");
+        let is_told = answer.as_ref().is_err_and(|error| error.kind() == StoreErrorKind::Config);
+        assert!(is_allowed || is_told, "{number}: {answer:?}");
+    }
+}
+
 /// The server looks at the rights to all keys before it runs a script.
 #[tokio::test]
 async fn a_missing_right_to_one_key_spoils_no_other_answer() {

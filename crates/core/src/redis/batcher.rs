@@ -13,6 +13,7 @@ use super::{
     decode,
     lane::{Call, Failed, Lane},
     scripts,
+    side_by_side::all,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -140,17 +141,16 @@ impl Batcher {
         commands.iter().map(|_| Err(failed.error.clone())).collect()
     }
 
-    /// Sends each command as a call of its own: the server has refused the call before it ran a
-    /// command, perhaps because of the key of one of them.
+    /// Sends each command as a call of its own, all at once: the server has refused the call before it
+    /// ran a command, perhaps because of the key of one of them.
     async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(commands.len());
-        for command in commands {
+        all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
-                Ok(mut only) => answers.push(only.pop().unwrap_or_else(|| Err(gone()))),
-                Err(failed) => answers.push(Err(failed.error)),
+                Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
+                Err(failed) => Err(failed.error),
             }
-        }
-        answers
+        }))
+        .await
     }
 
     /// Sends those commands once more that may be sent again, as one call.

@@ -19,6 +19,7 @@ mod pulse;
 mod readiness;
 mod script;
 mod scripts;
+mod side_by_side;
 mod store;
 mod subscriber;
 mod subscriptions;
