@@ -56,32 +56,45 @@ fn give_back(server: &RedisServer) {
     server.command(&[&["ACL", "SETUSER", "app"], &ALL[..]].concat());
 }
 
+/// How long a right is taken that may not be needed.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Processes and their tasks. The queue of two is often empty, so that it is made anew, with its time
+/// to live. That of more is hardly ever: they hand the lock over, and may need no `PEXPIRE` for long.
+const CREWS: [(usize, usize); 2] = [(2, 1), (3, 2)];
+
 fn protected() -> String {
+    let refused: u64 = CREWS.into_iter().map(|(processes, tasks)| robbed(processes, tasks)).sum();
+    format!("{refused} commands refused, 0 keys without ttl, no increment lost")
+}
+
+/// Takes each right from processes at work, and returns how many commands were refused.
+fn robbed(processes: usize, tasks: usize) -> u64 {
     let (server, url) = start();
     // What cannot be released is waited out.
-    let plan = Plan { ttl: Duration::from_millis(400), ..Plan::PROTECTED };
-    let crew = Crew::start(&plan, &url);
+    let ttl = Duration::from_millis(400);
+    let crew = Crew::start(&Plan { processes, tasks, ttl, ..Plan::PROTECTED }, &url);
     crew.work(5);
     let errors = || stat(&server, "stats", "total_error_replies:");
     let before = errors();
     for taken in TAKEN {
+        let is_needed = processes == 2 || taken != ["-pexpire"];
+        let patience = if is_needed { wait::CEILING } else { SHORT };
         let told = errors();
         take(&server, taken);
-        let struck = Patience::of(wait::CEILING).until(|| {
+        let struck = Patience::of(patience).until(|| {
             assert_eq!(server.keys_without_ttl(), [""; 0], "{taken:?}");
             (errors() > told + 12).then_some(())
         });
-        assert!(struck.is_some(), "nobody misses {taken:?}");
+        assert!(struck.is_some() || !is_needed, "nobody misses {taken:?}");
         give_back(&server);
         crew.work(5);
         assert_eq!(server.keys_without_ttl(), [""; 0], "{taken:?}");
     }
     let refused = errors() - before;
-    let finished = crew.finish();
-    assert!(finished.troubles().count() > 0, "tasks were told");
-    finished.right();
+    crew.finish().right();
     assert_eq!(server.keys_without_ttl(), [""; 0]);
-    format!("{refused} commands refused, 0 keys without ttl, no increment lost")
+    refused
 }
 
 const NAIVE: &str = "\
