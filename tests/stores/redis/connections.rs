@@ -53,6 +53,9 @@ fn client_and_lock(line: &str) -> Option<(String, String)> {
     (client != "lua").then(|| (client.into(), lock.into()))
 }
 
+/// So many that chance leaves no connection without a name.
+const NAMES: u64 = 64;
+
 #[tokio::test]
 async fn the_commands_of_a_name_stay_on_one_connection() {
     let server = RedisServer::builder().tcp().start();
@@ -61,7 +64,7 @@ async fn the_commands_of_a_name_stay_on_one_connection() {
     let mut monitor = Monitor::of(&server);
     let calls = calls(&store);
     for round in 0..3 {
-        for number in 0..16 {
+        for number in 0..NAMES {
             let calls = calls.about(&format!("name/{number}"));
             let id = alice(100 * round + number);
             let fence = granted(&calls, id).await;
@@ -77,13 +80,13 @@ async fn the_commands_of_a_name_stay_on_one_connection() {
     {
         by_name.entry(lock).or_default().insert(client);
     }
-    assert_eq!(by_name.len(), 16);
+    assert_eq!(by_name.len() as u64, NAMES);
     assert!(by_name.values().all(|clients| clients.len() == 1), "{by_name:?}");
     let commanding: BTreeSet<_> = by_name.into_values().flatten().collect();
     assert_eq!(commanding.len(), 4, "the names are spread over all connections");
 
     // Renewals of them all come on one connection more, inspections on pooled ones.
-    for number in 0..16 {
+    for number in 0..NAMES {
         let calls = calls.about(&format!("name/{number}"));
         let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
         calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await.expect("renew");
