@@ -1,122 +1,96 @@
 use http::{HeaderValue, Response, header};
-use leasehold_core::Stamp;
 
-use super::{
-    body::FencedBody,
-    headers::{HeaderError, read_stamp},
-    json::Object,
-    name::Unnamed,
-    problem::Problem,
-};
-use crate::error::{GateError, StaleFence};
+use super::{body::FencedBody, headers::HeaderError, name::Unnamed, problem::Problem};
+use crate::error::{GateError, ResourceError, StaleFence};
 
-/// An answer of the layer instead of one of the service.
-#[derive(Debug)]
-pub(super) struct Answer {
-    problem: Problem,
-    detail: String,
-    stale: Option<StaleFence>,
+/// An answer of the layer instead of one of the service. Its text is for the client: details of a
+/// failure on the server go to its log only.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Answer {
+    #[error(
+        "what the request writes to cannot be named, nothing was written: {}; correct its address",
+        .0.reason()
+    )]
+    Unnamed(Unnamed),
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error(
+        "too many requests wait for {0:?}, nothing was written; repeat this one later, while the \
+         lease is held"
+    )]
+    Crowded(Box<str>),
+    #[error(
+        "the requests for {0:?} before this one took too long, nothing was written; repeat it \
+         later, while the lease is held"
+    )]
+    Slow(Box<str>),
+    /// The gate has admitted the request.
+    #[error(
+        "the service was not ready in time, nothing was written to {0:?}; repeat the request \
+         later, while the lease is held"
+    )]
+    NotReady(Box<str>),
+    // Without the id of the other lease: a client could use that id to send a request in its name.
+    #[error(
+        "a write to {:?} was refused: its fence {} is stale, the gate has seen {} of another \
+         lease, which has taken over; stop writing and acquire the lock again",
+        .0.resource, .0.presented.fence, .0.highest.fence
+    )]
+    Stale(StaleFence),
+    #[error("nothing was written: {0}")]
+    Resource(ResourceError),
+    #[error(
+        "another transaction on the fence of {0:?} came between, nothing was written; repeat the \
+         request at once"
+    )]
+    Conflict(Box<str>),
+    #[error(
+        "the storage that knows the fences of {0:?} did not answer, nothing was written; repeat \
+         the request later, while the lease is held"
+    )]
+    Unanswered(Box<str>),
+    #[error(
+        "the gate of {0:?} cannot work, nothing was written; the server's log says what has to be \
+         changed"
+    )]
+    Broken(Box<str>),
 }
 
 impl Answer {
-    /// Reads the stamp of a request, or says what is wrong with it.
-    pub(super) fn unless_stamped(headers: &http::HeaderMap) -> Result<Stamp, Self> {
-        read_stamp(headers).map_err(|error| {
-            let problem = match error {
-                HeaderError::Missing { .. } => Problem::FenceMissing,
-                HeaderError::Malformed { .. } | HeaderError::Repeated { .. } => {
-                    Problem::FenceMalformed
-                }
-            };
-            Self::new(problem, error.to_string())
-        })
-    }
-
-    /// Too many requests wait for a resource.
-    pub(super) fn busy(resource: &str) -> Self {
-        let detail = format!(
-            "too many requests wait for {resource:?}, nothing was written; repeat this one later, \
-             while the lease is held"
-        );
-        Self::new(Problem::Busy, detail)
-    }
-
-    /// The earlier requests take too long.
-    pub(super) fn slow(resource: &str) -> Self {
-        let detail = format!(
-            "the requests for {resource:?} before this one took too long, nothing was written; repeat \
-             it later, while the lease is held"
-        );
-        Self::new(Problem::Busy, detail)
-    }
-
-    /// The service behind was not ready for a request that the gate has admitted.
-    pub(super) fn not_ready(resource: &str) -> Self {
-        let detail = format!(
-            "the service was not ready in time, nothing was written to {resource:?}; repeat the \
-             request later, while the lease is held"
-        );
-        Self::new(Problem::Busy, detail)
-    }
-
     /// The gate took too long.
     pub(super) fn unanswered(resource: &str) -> Self {
         tracing::warn!(resource, "the gate before a request did not answer in time");
-        Self::new(Problem::GateUnavailable, did_not_answer(resource))
+        Self::Unanswered(resource.into())
     }
 
-    /// The resource of a request has no name.
-    pub(super) fn unnamed(unnamed: &Unnamed) -> Self {
-        let detail = format!(
-            "what the request writes to cannot be named, nothing was written: {}; correct its \
-             address",
-            unnamed.reason()
-        );
-        Self::new(Problem::ResourceMalformed, detail)
-    }
-
-    /// The gate did not admit a request. Details of a failure on the server go to its log only.
+    /// The gate did not admit a request.
     pub(super) fn refused(error: GateError, resource: &str) -> Self {
         match error {
-            GateError::Stale(stale) => {
-                // Without the id of the other lease: a client could use that id to send a request
-                // in its name.
-                let detail = format!(
-                    "a write to {:?} was refused: its fence {} is stale, the gate has seen {} of \
-                     another lease, which has taken over; stop writing and acquire the lock again",
-                    stale.resource, stale.presented.fence, stale.highest.fence
-                );
-                Self { problem: Problem::StaleFence, detail, stale: Some(stale) }
-            }
-            GateError::Conflict(_) => {
-                let detail = format!(
-                    "another transaction on the fence of {resource:?} came between, nothing was \
-                     written; repeat the request at once"
-                );
-                Self::new(Problem::GateUnavailable, detail)
-            }
+            GateError::Stale(stale) => Self::Stale(stale),
+            // The client chose the name, so an operator has nothing to do.
+            GateError::Resource(error) => Self::Resource(error),
+            GateError::Conflict(_) => Self::Conflict(resource.into()),
             GateError::Store(error) if error.kind().is_transient() => {
                 tracing::warn!(resource, %error, "the gate before a request could not be asked");
-                Self::new(Problem::GateUnavailable, did_not_answer(resource))
-            }
-            // The client chose the name, so an operator has nothing to do.
-            GateError::Resource(error) => {
-                let detail = format!("nothing was written: {error}");
-                Self::new(Problem::ResourceMalformed, detail)
+                Self::Unanswered(resource.into())
             }
             error => {
                 tracing::error!(resource, %error, "the gate before a request cannot work");
-                let detail = format!(
-                    "the gate of {resource:?} cannot work, nothing was written; the server's log \
-                     says what has to be changed"
-                );
-                Self::new(Problem::GateBroken, detail)
+                Self::Broken(resource.into())
             }
         }
     }
 
-    fn new(problem: Problem, detail: String) -> Self {
-        Self { problem, detail, stale: None }
+    fn problem(&self) -> Problem {
+        match self {
+            Self::Unnamed(_) | Self::Resource(_) => Problem::ResourceMalformed,
+            Self::Header(HeaderError::Missing { .. }) => Problem::FenceMissing,
+            Self::Header(_) => Problem::FenceMalformed,
+            Self::Crowded(_) | Self::Slow(_) | Self::NotReady(_) => Problem::Busy,
+            Self::Stale(_) => Problem::StaleFence,
+            Self::Conflict(_) | Self::Unanswered(_) => Problem::GateUnavailable,
+            Self::Broken(_) => Problem::GateBroken,
+        }
     }
 
     /// The answer as a response of the service.
@@ -126,36 +100,54 @@ impl Answer {
         B::Data: From<String>,
     {
         let mut response = Response::new(FencedBody::of_refusal(self.body()));
-        *response.status_mut() = self.problem.status();
+        *response.status_mut() = self.problem().status();
         let headers = response.headers_mut();
         let problem_json = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, problem_json);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if self.problem.is_transient() {
+        if self.problem().is_transient() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }
 
+    /// A JSON object.
     fn body(&self) -> String {
-        let body = Object::new()
-            .text("type", self.problem.type_uri())
-            .text("title", self.problem.title())
-            .number("status", self.problem.status().as_u16().into())
-            .text("detail", &self.detail);
-        let Some(StaleFence { presented, highest, resource }) = &self.stale else {
-            return body.finish();
+        let (problem, detail) = (self.problem(), quoted(&self.to_string()));
+        let (uri, title, status) = (problem.type_uri(), problem.title(), problem.status().as_u16());
+        let stale = match self {
+            Self::Stale(StaleFence { presented, highest, resource }) => {
+                let (resource, fence, highest) = (quoted(resource), presented.fence, highest.fence);
+                format!(r#","resource":{resource},"fence":{fence},"highest_fence":{highest}"#)
+            }
+            _ => String::new(),
         };
-        body.text("resource", resource)
-            .number("fence", presented.fence.get())
-            .number("highest_fence", highest.fence.get())
-            .finish()
+        format!(
+            r#"{{"type":"{uri}","title":"{title}","status":{status},"detail":{detail}{stale}}}"#
+        )
     }
 }
 
-fn did_not_answer(resource: &str) -> String {
-    format!(
-        "the storage that knows the fences of {resource:?} did not answer, nothing was written; \
-         repeat the request later, while the lease is held"
-    )
+/// A text in JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c < ' ' => quoted.extend(["\\u", &format!("{:04x}", u32::from(c))]),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted() {
+        assert_eq!(quoted("say \"1\\2\"\n\0ä"), r#""say \"1\\2\"\u000a\u0000ä""#);
+        assert_eq!(quoted(""), r#""""#);
+    }
 }

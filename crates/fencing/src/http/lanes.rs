@@ -3,40 +3,60 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use leasehold_core::Stamp;
+use leasehold_core::{FenceToken, Stamp};
+use tokio::{
+    select,
+    sync::{self, watch},
+};
 
-use super::lane::{Entered, Lane, Message, NoPlace, Told, Turn};
+use crate::rule::{Verdict, judge};
 
 /// One lane per resource; the requests in a lane run one after another, in the order of arrival.
 ///
-/// A lane exists while a request is in it, so there are never more lanes than requests. Code that
-/// needs both mutexes locks the map first, then the lane.
+/// A lane exists while a request is in it, so there are never more lanes than requests.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Arc<Mutex<Lane>>>>);
+pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Lane>>);
+
+/// The requests for one resource.
+#[derive(Debug, Default)]
+struct Lane {
+    fences: Vec<FenceToken>,
+    turns: Arc<Turns>,
+}
+
+/// What the requests in a lane wait for.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Locked by the request that has its turn.
+    turn: sync::Mutex<()>,
+    /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with
+    /// the lane, and refused requests do not enter the lane. So if an operator sets the watermark
+    /// back, that takes effect as soon as the requests in the lane have left it.
+    highest: watch::Sender<Option<Stamp>>,
+}
 
 impl Lanes {
-    /// Enters the lane of a resource; see [`Lane::enter`].
+    /// Enters the lane of a resource; fails with a stamp that the gate has admitted already, if it
+    /// is newer.
     pub(super) fn enter(
         self: &Arc<Self>,
         resource: &str,
         presented: Stamp,
-        most: usize,
-    ) -> Result<Place, NoPlace> {
-        let mut lanes = lock(&self.0);
+    ) -> Result<Place, Stamp> {
         let resource: Arc<str> = resource.into();
-        let (lane, entered) = match lanes.entry(Arc::clone(&resource)) {
-            Entry::Occupied(known) => {
-                let lane = Arc::clone(known.get());
-                let entered = lock(&lane).enter(presented, most)?;
-                (lane, entered)
-            }
-            Entry::Vacant(vacant) => {
-                let mut lane = Lane::default();
-                let entered = lane.enter(presented, most)?;
-                (Arc::clone(vacant.insert(Arc::new(Mutex::new(lane)))), entered)
-            }
-        };
-        Ok(Place { lanes: Arc::clone(self), resource, lane, entered })
+        let mut lanes = lock(&self.0);
+        let Lane { fences, turns } = lanes.entry(Arc::clone(&resource)).or_default();
+        // A new lane knows no stamp, so it refuses none and does not stay empty.
+        let highest = *turns.highest.borrow();
+        if let Verdict::Refuse { highest } = judge(highest, presented) {
+            return Err(highest);
+        }
+        let ahead = fences.iter().filter(|fence| **fence >= presented.fence).count();
+        let newest = fences.iter().copied().chain(highest.map(|told| told.fence)).max();
+        let outranks = newest.is_some_and(|newest| newest < presented.fence);
+        fences.push(presented.fence);
+        let (lanes, turns) = (Arc::clone(self), Arc::clone(turns));
+        Ok(Place { lanes, turns, resource, presented, ahead, outranks })
     }
 
     /// How many resources have a request in their lane.
@@ -53,59 +73,69 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(super) struct Place {
     lanes: Arc<Lanes>,
-    resource: Arc<str>,
-    lane: Arc<Mutex<Lane>>,
-    entered: Entered,
+    turns: Arc<Turns>,
+    pub(super) resource: Arc<str>,
+    pub(super) presented: Stamp,
+    /// How many requests in the lane had this fence or a newer one when this request entered.
+    /// Older ones do not count, so a former holder cannot fill the lane of the new one.
+    pub(super) ahead: usize,
+    /// Whether the stamp was newer than all others in the lane when the request entered, and than
+    /// the highest stamp that the gate has reported. So its lease has taken over from theirs.
+    pub(super) outranks: bool,
 }
 
-impl Place {
-    /// Whether the stamp was newer than all others in the lane when the request entered. Then the
-    /// layer tells the gate before the request waits, so that waiting requests with an older stamp
-    /// leave.
-    pub(super) fn outranks(&self) -> bool {
-        self.entered.outranks
-    }
+/// The turn of a request; dropping it passes the turn on.
+pub(super) type Turn<'a> = sync::MutexGuard<'a, ()>;
 
+impl Place {
     /// Waits for the turn of the request; fails with a newer stamp that the gate has admitted
-    /// meanwhile.
+    /// meanwhile. Turns go by the order in which requests begin to wait.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future keeps the place, and the turn if it was given meanwhile. Dropping the
-    /// place gives up both.
-    pub(super) async fn turn(&mut self) -> Told {
-        loop {
-            // Outside of the `match`, which would keep the lane locked.
-            let turn = lock(&self.lane).ask(self.entered.number);
-            match turn {
-                Turn::Now(told) => return told,
-                Turn::Later(told) => {
-                    if let Ok(told) = told.await {
-                        return told;
-                    }
+    /// Dropping the future keeps the place in the lane, and gives up the turn.
+    pub(super) async fn turn(&self) -> Result<Turn<'_>, Stamp> {
+        let mut told = self.turns.highest.subscribe();
+        let newer = async {
+            loop {
+                if let Verdict::Refuse { highest } =
+                    judge(*told.borrow_and_update(), self.presented)
+                {
+                    return highest;
                 }
+                // It does not fail: this place has the sender, too.
+                let _ = told.changed().await;
             }
+        };
+        select! {
+            biased;
+            highest = newer => Err(highest),
+            turn = self.turns.turn.lock() => Ok(turn),
         }
     }
 
-    /// Tells the requests in the lane of a stamp that the gate has seen.
+    /// Tells the requests in the lane of a stamp that the gate has reported.
     pub(super) fn seen(&self, stamp: Stamp) {
-        let messages = lock(&self.lane).on_told(stamp);
-        messages.into_iter().for_each(Message::send);
+        self.turns.highest.send_if_modified(|highest| {
+            let is_newer = highest.is_none_or(|highest| highest.fence < stamp.fence);
+            if is_newer {
+                *highest = Some(stamp);
+            }
+            is_newer
+        });
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut lanes = lock(&self.lanes.0);
-        let mut lane = lock(&self.lane);
-        let message = lane.leave(self.entered.number);
-        if lane.is_empty() {
-            lanes.remove(&self.resource);
-        }
-        drop((lane, lanes));
-        if let Some(message) = message {
-            message.send();
+        if let Entry::Occupied(mut lane) = lock(&self.lanes.0).entry(Arc::clone(&self.resource)) {
+            let fences = &mut lane.get_mut().fences;
+            if let Some(at) = fences.iter().position(|fence| *fence == self.presented.fence) {
+                fences.swap_remove(at);
+            }
+            if fences.is_empty() {
+                lane.remove();
+            }
         }
     }
 }
@@ -113,81 +143,122 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use std::future::Future;
-    use std::pin::pin;
+    use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
     use leasehold_testing::stamp;
 
     use super::*;
 
-    fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
-        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn enter(lanes: &Arc<Lanes>, resource: &str, most: usize) -> Place {
-        lanes.enter(resource, stamp(5, 5), most).unwrap()
+    fn enter(lanes: &Arc<Lanes>, resource: &str, fence: u64) -> Place {
+        lanes.enter(resource, stamp(fence, fence)).unwrap()
+    }
+
+    fn has_turn(turn: &Poll<Result<Turn<'_>, Stamp>>) -> bool {
+        matches!(turn, Poll::Ready(Ok(_)))
     }
 
     #[test]
     fn a_lane_lasts_while_somebody_is_in_it() {
         let lanes = Arc::new(Lanes::default());
-        let mut first = enter(&lanes, "a", 2);
-        assert!(poll(first.turn()).is_ready());
-        let mut second = enter(&lanes, "a", 2);
-        assert!(poll(second.turn()).is_pending());
-        assert!(matches!(lanes.enter("a", stamp(5, 5), 2), Err(NoPlace::Full)));
-        let mut other = enter(&lanes, "b", 2);
-        assert!(poll(other.turn()).is_ready());
+        let (first, second) = (enter(&lanes, "a", 5), enter(&lanes, "a", 5));
+        let turn = poll(pin!(first.turn()));
+        let mut next = Box::pin(second.turn());
+        assert!(has_turn(&turn) && poll(next.as_mut()).is_pending());
+        let other = enter(&lanes, "b", 5);
+        assert!(has_turn(&poll(pin!(other.turn()))));
         assert_eq!(lanes.len(), 2);
 
-        drop(first);
-        assert!(poll(second.turn()).is_ready());
-        drop((second, other));
+        drop(turn);
+        assert!(has_turn(&poll(next.as_mut())));
+        drop(next);
+        drop((first, second, other));
         assert_eq!(lanes.len(), 0);
     }
 
     #[test]
-    fn older_ones_take_no_place_from_a_newer_one() {
+    fn turns_go_by_the_order_of_waiting() {
         let lanes = Arc::new(Lanes::default());
-        let older = [enter(&lanes, "a", 2), enter(&lanes, "a", 2)];
-        let newer = lanes.enter("a", stamp(6, 6), 2).unwrap();
-        assert!(newer.outranks() && !older[1].outranks());
-        let same = lanes.enter("a", stamp(6, 6), 2).unwrap();
-        assert!(!same.outranks(), "the gate is told once");
-        for full in [5, 6] {
-            assert!(matches!(lanes.enter("a", stamp(full, full), 2), Err(NoPlace::Full)));
+        let places = [5; 4].map(|fence| enter(&lanes, "a", fence));
+        let [first, third, second, gone] = &places;
+        let turn = poll(pin!(first.turn()));
+        let (mut second, mut third) = (pin!(second.turn()), pin!(third.turn()));
+        assert!(has_turn(&turn));
+        {
+            let mut gone = pin!(gone.turn());
+            assert!(poll(gone.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
         }
+        assert!(poll(third.as_mut()).is_pending());
+        drop(turn);
+        assert!(poll(third.as_mut()).is_pending());
+        let turn = poll(second);
+        assert!(has_turn(&turn));
+        drop(turn);
+        assert!(has_turn(&poll(third)));
+    }
+
+    #[test]
+    fn one_that_does_not_wait_yet_holds_nobody_up() {
+        let lanes = Arc::new(Lanes::default());
+        let places = [5; 3].map(|fence| enter(&lanes, "a", fence));
+        let [first, tells, third] = &places;
+        let (turn, mut next) = (poll(pin!(first.turn())), pin!(third.turn()));
+        assert!(has_turn(&turn) && poll(next.as_mut()).is_pending());
+        drop(turn);
+        let turn = poll(next);
+        let mut told = pin!(tells.turn());
+        assert!(has_turn(&turn) && poll(told.as_mut()).is_pending());
+        drop(turn);
+        assert!(has_turn(&poll(told)));
+    }
+
+    #[test]
+    fn older_ones_are_not_ahead_of_a_newer_one() {
+        let lanes = Arc::new(Lanes::default());
+        let older = [enter(&lanes, "a", 5), enter(&lanes, "a", 5)];
+        let newer = enter(&lanes, "a", 6);
+        assert!(newer.outranks && !older[1].outranks);
+        let same = enter(&lanes, "a", 6);
+        assert!(!same.outranks, "the gate is told once");
+        assert_eq!([&older[0], &older[1], &newer, &same].map(|place| place.ahead), [0, 1, 0, 1]);
+        assert_eq!([5, 6, 7].map(|fence| enter(&lanes, "a", fence).ahead), [4, 2, 0]);
         drop((older, newer, same));
         assert_eq!(lanes.len(), 0);
     }
 
     #[test]
-    fn who_gives_up_waiting_holds_nobody_up() {
+    fn a_newer_stamp_sends_away_those_that_wait_with_an_older_one() {
         let lanes = Arc::new(Lanes::default());
-        let mut first = enter(&lanes, "a", 3);
-        assert!(poll(first.turn()).is_ready());
-        let mut gone = enter(&lanes, "a", 3);
-        let mut third = enter(&lanes, "a", 3);
-        assert!(poll(gone.turn()).is_pending());
-        drop(gone);
-        drop(first);
-        assert!(poll(third.turn()).is_ready());
+        let places = [5, 5, 6].map(|fence| enter(&lanes, "a", fence));
+        let [first, older, newer] = &places;
+        let turn = poll(pin!(first.turn()));
+        let (mut older, mut newer) = (pin!(older.turn()), pin!(newer.turn()));
+        assert!(poll(older.as_mut()).is_pending() && poll(newer.as_mut()).is_pending());
+        first.seen(stamp(6, 6));
+        assert!(matches!(poll(older), Poll::Ready(Err(highest)) if highest == stamp(6, 6)));
+        assert!(poll(newer.as_mut()).is_pending());
+        drop(turn);
+        assert!(has_turn(&poll(newer)));
     }
 
     #[test]
     fn what_the_gate_has_seen_is_known_while_the_lane_lasts() {
         let lanes = Arc::new(Lanes::default());
-        let first = enter(&lanes, "a", 3);
-        let mut waits = enter(&lanes, "a", 3);
+        let (first, waits) = (enter(&lanes, "a", 5), enter(&lanes, "a", 5));
         first.seen(stamp(7, 7));
         first.seen(stamp(6, 6));
-        assert_eq!(poll(waits.turn()), Poll::Ready(Err(stamp(7, 7))));
+        assert!(
+            matches!(poll(pin!(waits.turn())), Poll::Ready(Err(highest)) if highest == stamp(7, 7))
+        );
         for presented in [stamp(6, 6), stamp(7, 8)] {
-            let refused = lanes.enter("a", presented, 0);
-            assert!(matches!(refused, Err(NoPlace::Stale(highest)) if highest == stamp(7, 7)));
+            assert_eq!(lanes.enter("a", presented).unwrap_err(), stamp(7, 7));
         }
-        assert!(lanes.enter("a", stamp(7, 7), 9).is_ok());
+        assert!(lanes.enter("a", stamp(7, 7)).is_ok());
         drop((first, waits));
-        assert!(lanes.enter("a", stamp(6, 6), 1).is_ok());
+        assert!(lanes.enter("a", stamp(6, 6)).is_ok());
     }
 }

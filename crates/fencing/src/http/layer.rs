@@ -7,17 +7,19 @@ use std::{
     time::Duration,
 };
 
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use leasehold_core::{Clock, Instant, SettingError, Stamp, SystemClock};
+use tokio::{select, try_join};
 
 use super::{
-    lane::NoPlace,
-    lanes::{Lanes, Place},
+    answer::Answer,
+    headers::read_stamp,
+    lanes::{Lanes, Place, Turn},
     name::NameFuture,
 };
 use crate::{
     error::{GateError, StaleFence},
-    gate::FenceGate,
+    gate::{FenceGate, GateFuture},
     refusal::Refusals,
     rule::Admitted,
 };
@@ -150,18 +152,9 @@ impl FenceLayer {
     /// If the future is dropped, it is unknown whether the watermark has moved. The call may be
     /// repeated.
     pub async fn advance(&self, resource: &str, presented: Stamp) -> Result<Admitted, GateError> {
-        let mut place = match self.lanes.enter(resource, presented, usize::MAX) {
-            Ok(place) => place,
-            Err(NoPlace::Stale(highest)) => {
-                return Err(self.refuse(resource, presented, highest).into());
-            }
-            // Not reached: a lane without a limit is never full.
-            Err(NoPlace::Full) => return self.gate.advance(resource, presented).await,
-        };
-        let advanced = self.shut_out(&place, resource, presented).await?;
-        if let Err(highest) = place.turn().await {
-            return Err(self.refuse(resource, presented, highest).into());
-        }
+        let place = self.enter(resource, presented)?;
+        let advanced = self.ask(&place, self.gate.advance(resource, presented)).await?;
+        drop(self.turn(&place).await?);
         Ok(advanced)
     }
 
@@ -175,39 +168,15 @@ impl FenceLayer {
         (self.name)(request)
     }
 
-    /// Enters the lane of a resource.
-    pub(super) fn enter(&self, resource: &str, presented: Stamp) -> Result<Place, NoPlace> {
-        self.lanes.enter(resource, presented, self.max_waiting.saturating_add(1))
-    }
-
-    /// Tells the gate of a newer stamp, and refuses the waiting requests in the lane that are
-    /// older.
-    pub(super) async fn shut_out(
-        &self,
-        place: &Place,
-        resource: &str,
-        presented: Stamp,
-    ) -> Result<Admitted, GateError> {
-        let advanced = self.gate.advance(resource, presented).await;
-        tell(place, presented, &advanced);
-        advanced
-    }
-
-    /// Asks the gate, and tells its highest stamp to the requests in the lane.
-    pub(super) async fn admit(
-        &self,
-        place: &Place,
-        resource: &str,
-        presented: Stamp,
-    ) -> Result<Admitted, GateError> {
-        let admitted = self.gate.admit(resource, presented).await;
-        tell(place, presented, &admitted);
-        admitted
-    }
-
-    /// Counts and logs a refusal without asking the gate.
-    pub(super) fn refuse(&self, resource: &str, presented: Stamp, highest: Stamp) -> StaleFence {
-        self.refusals.refuse(resource, presented, highest)
+    /// Reads the stamp of a request, and enters the lane of its resource.
+    pub(super) fn place(&self, resource: &str, headers: &HeaderMap) -> Result<Place, Answer> {
+        let presented = read_stamp(headers)?;
+        let place = self.enter(resource, presented);
+        let place = place.map_err(|error| Answer::refused(error, resource))?;
+        if place.ahead > self.max_waiting {
+            return Err(Answer::Crowded(resource.into()));
+        }
+        Ok(place)
     }
 
     /// The end of `max_wait` for a request that comes now.
@@ -215,9 +184,61 @@ impl FenceLayer {
         self.clock.now() + self.max_wait
     }
 
-    /// Whether a deadline has passed.
-    pub(super) fn is_past(&self, deadline: Instant) -> bool {
-        self.clock.now() >= deadline
+    /// Waits for the turn of a request, and asks the gate to admit it.
+    pub(super) async fn admit<'a>(
+        &self,
+        place: &'a Place,
+        deadline: Instant,
+    ) -> Result<(Turn<'a>, Admitted), Answer> {
+        let (resource, presented) = (&*place.resource, place.presented);
+        let refused = |error| Answer::refused(error, resource);
+        let asked = async |asked: GateFuture<'_>| {
+            let judged = self.before(deadline, self.ask(place, asked)).await;
+            judged.ok_or_else(|| Answer::unanswered(resource))?.map_err(refused)
+        };
+        let advanced = async {
+            // A new holder: waiting requests with an older fence must not run before it.
+            if !place.outranks {
+                return Ok(None);
+            }
+            asked(self.gate.advance(resource, presented)).await.map(Some)
+        };
+        let turn = async {
+            let turn = self.before(deadline, self.turn(place)).await;
+            turn.ok_or_else(|| Answer::Slow(resource.into()))?.map_err(refused)
+        };
+        // Both at once: the next request of the same lease stays behind this one.
+        let (advanced, turn) = try_join!(biased; advanced, turn)?;
+        // If a request hung, those that waited for it may get their turn only at their deadline:
+        // they must not ask the gate any more.
+        if self.clock.now() >= deadline {
+            return Err(Answer::Slow(resource.into()));
+        }
+        // The gate is asked only now: while this request waited, a newer one may have been
+        // admitted. After an advance it answers `Again`; the first answer is the one to report.
+        let admitted = asked(self.gate.admit(resource, presented)).await?;
+        Ok((turn, advanced.unwrap_or(admitted)))
+    }
+
+    fn enter(&self, resource: &str, presented: Stamp) -> Result<Place, GateError> {
+        let place = self.lanes.enter(resource, presented);
+        place.map_err(|highest| self.refusals.refuse(resource, presented, highest).into())
+    }
+
+    async fn turn<'a>(&self, place: &'a Place) -> Result<Turn<'a>, GateError> {
+        let refuse = |highest| self.refusals.refuse(&place.resource, place.presented, highest);
+        place.turn().await.map_err(|highest| refuse(highest).into())
+    }
+
+    /// Awaits an answer of the gate, and tells its highest stamp to the requests in the lane.
+    async fn ask(&self, place: &Place, asked: GateFuture<'_>) -> Result<Admitted, GateError> {
+        let judged = asked.await;
+        match &judged {
+            Ok(_) => place.seen(place.presented),
+            Err(GateError::Stale(StaleFence { highest, .. })) => place.seen(*highest),
+            Err(_) => {}
+        }
+        judged
     }
 
     /// Waits for a future until a deadline; `None` if the deadline comes first.
@@ -231,19 +252,11 @@ impl FenceLayer {
         if let Poll::Ready(value) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
             return Some(value);
         }
-        tokio::select! {
+        select! {
             biased;
             value = future => Some(value),
             () = self.clock.sleep_until(deadline) => None,
         }
-    }
-}
-
-fn tell(place: &Place, presented: Stamp, judged: &Result<Admitted, GateError>) {
-    match judged {
-        Ok(_) => place.seen(presented),
-        Err(GateError::Stale(StaleFence { highest, .. })) => place.seen(*highest),
-        Err(_) => {}
     }
 }
 

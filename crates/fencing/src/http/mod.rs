@@ -14,8 +14,6 @@ mod answer;
 mod body;
 mod fenced;
 mod headers;
-mod json;
-mod lane;
 mod lanes;
 mod layer;
 mod name;

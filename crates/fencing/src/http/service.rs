@@ -10,7 +10,7 @@ use http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{answer::Answer, body::FencedBody, fenced::Fenced, lane::NoPlace, layer::FenceLayer};
+use super::{answer::Answer, body::FencedBody, fenced::Fenced, layer::FenceLayer};
 
 /// The future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
@@ -81,54 +81,26 @@ where
             let answer = inner.call(Request::from_parts(parts, body)).await;
             return answer.map(|response| response.map(FencedBody::of_service));
         }
-        Err(unnamed) => return Ok(Answer::unnamed(&unnamed).into_response()),
+        Err(unnamed) => return Ok(Answer::Unnamed(unnamed).into_response()),
     };
-    let presented = match Answer::unless_stamped(&parts.headers) {
-        Ok(stamp) => stamp,
+    let place = match layer.place(&resource, &parts.headers) {
+        Ok(place) => place,
         Err(answer) => return Ok(answer.into_response()),
     };
-    let refused = |highest| {
-        let stale = layer.refuse(&resource, presented, highest);
-        Ok(Answer::refused(stale.into(), &resource).into_response())
-    };
-    let mut place = match layer.enter(&resource, presented) {
-        Ok(place) => place,
-        Err(NoPlace::Stale(highest)) => return refused(highest),
-        Err(NoPlace::Full) => return Ok(Answer::busy(&resource).into_response()),
-    };
     let deadline = layer.deadline();
-    let mut shut_out = None;
-    if place.outranks() {
-        // A new holder: waiting requests with an older fence must not run before it.
-        match layer.before(deadline, layer.shut_out(&place, &resource, presented)).await {
-            Some(Ok(advanced)) => shut_out = Some(advanced),
-            Some(Err(error)) => return Ok(Answer::refused(error, &resource).into_response()),
-            None => return Ok(Answer::unanswered(&resource).into_response()),
-        }
-    }
-    match layer.before(deadline, place.turn()).await {
-        Some(Err(highest)) => return refused(highest),
-        // If a request hung, those that waited for it may get their turn only at their deadline:
-        // they must not ask the gate any more.
-        Some(Ok(())) if !layer.is_past(deadline) => {}
-        Some(Ok(())) | None => return Ok(Answer::slow(&resource).into_response()),
-    }
-    // The gate is asked only now: while this request waited, a newer one may have been admitted.
-    let admitted = match layer.before(deadline, layer.admit(&place, &resource, presented)).await {
-        Some(Ok(admitted)) => admitted,
-        Some(Err(error)) => return Ok(Answer::refused(error, &resource).into_response()),
-        None => return Ok(Answer::unanswered(&resource).into_response()),
+    let (turn, admitted) = match layer.admit(&place, deadline).await {
+        Ok(admitted) => admitted,
+        Err(answer) => return Ok(answer.into_response()),
     };
     match layer.before(deadline, poll_fn(|cx| inner.poll_ready(cx))).await {
         Some(ready) => ready?,
-        None => return Ok(Answer::not_ready(&resource).into_response()),
+        None => return Ok(Answer::NotReady(resource.into()).into_response()),
     }
-    // After `shut_out` the gate answers `Again`; the first answer is the one to report.
-    let admitted = shut_out.unwrap_or(admitted);
-    parts.extensions.insert(Fenced { resource: resource.into(), stamp: presented, admitted });
+    let stamp = place.presented;
+    parts.extensions.insert(Fenced { resource: resource.into(), stamp, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
-    // The future of the service is dropped before the place, here and when this future is dropped
+    // The future of the service is dropped before the turn, here and when this future is dropped
     // or unwinds: only then is the resource free.
-    drop(place);
+    drop(turn);
     answer.map(|response| response.map(FencedBody::of_service))
 }

@@ -228,6 +228,38 @@ async fn a_storage_that_hangs_keeps_nobody_for_longer_than_one_wait() {
     assert_eq!((layer.resources_in_use(), asked.load(Ordering::Relaxed)), (0, 1));
 }
 
+/// A storage that answers each call when the test says so.
+#[derive(Debug)]
+struct Slow(MemoryGate, Arc<Semaphore>);
+
+impl FenceGate for Slow {
+    fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
+        Box::pin(async move {
+            self.1.acquire().await.expect("never closed").forget();
+            self.0.admit(resource, presented).await
+        })
+    }
+}
+
+/// The first one tells the gate before it waits; the second has no need to.
+#[tokio::test]
+async fn requests_of_a_new_lease_keep_their_order() {
+    let (handler, calls) = (Handler::default(), Arc::new(Semaphore::new(1)));
+    let layer = layer(Slow(MemoryGate::new(), Arc::clone(&calls)));
+    let service = layer.layer(handler.clone());
+    let former = send(&service, stamp(5, 5), "slow").await;
+    let first = send(&service, stamp(6, 6), "slow").await;
+    let second = send(&service, stamp(6, 6), "").await;
+    handler.end_one();
+    assert_eq!(status(former).await, StatusCode::OK);
+    calls.add_permits(3);
+    settle().await;
+    assert_eq!(handler.log(), ["5 begins", "5 ends", "6 begins"]);
+    assert!(!first.is_finished() && !second.is_finished());
+    handler.end_one();
+    assert_eq!((status(first).await, status(second).await), (StatusCode::OK, StatusCode::OK));
+}
+
 #[tokio::test]
 async fn a_slow_handler_keeps_its_turn_and_those_behind_it_are_answered_in_time() {
     let (handler, clock) = (Handler::default(), ManualClock::new());
