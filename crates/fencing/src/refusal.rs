@@ -1,8 +1,9 @@
-use leasehold_core::metric::GateMetrics;
+use leasehold_core::{Stamp, metric::GateMetrics};
 
-use leasehold_core::Stamp;
-
-use crate::error::StaleFence;
+use crate::{
+    error::StaleFence,
+    rule::{Admitted, Verdict},
+};
 
 /// Counts and traces what a kind of gate refuses.
 #[derive(Debug)]
@@ -23,6 +24,22 @@ impl Refusals {
     /// a zero before the first refusal.
     pub(crate) fn admitted(&self) {
         self.metrics.show();
+    }
+
+    /// Notes a verdict, and makes the error of a refusal.
+    pub(crate) fn judged(
+        &self,
+        verdict: Verdict,
+        resource: &str,
+        presented: Stamp,
+    ) -> Result<Admitted, StaleFence> {
+        match verdict {
+            Verdict::Admit(admitted) => {
+                self.admitted();
+                Ok(admitted)
+            }
+            Verdict::Refuse { highest } => Err(self.refuse(resource, presented, highest)),
+        }
     }
 
     /// Counts and traces a refusal, and makes its error.

@@ -5,12 +5,11 @@ use std::{
 
 use leasehold_core::Stamp;
 
-use super::watermark::{Judged, Watermark};
+use super::watermark::Watermark;
 use crate::{
     error::StaleFence,
     gate::{FenceGate, GateFuture},
     refusal::Refusals,
-    rule::{Verdict, judge},
 };
 
 /// Watermarks in the memory of this process, for data that lives there too.
@@ -72,25 +71,15 @@ impl MemoryGate {
         write: impl FnOnce() -> T,
     ) -> Result<T, StaleFence> {
         let watermark = self.watermark(resource);
-        let mut held = watermark.hold(|highest, stamp| self.pass(highest, resource, stamp));
-        held.judge(presented)?;
+        let refuse = |highest| self.refusals.refuse(resource, presented, highest);
+        let _running = watermark.write(presented).map_err(refuse)?;
+        self.refusals.admitted();
         Ok(write())
     }
 
     /// How many resources the gate knows.
     pub fn known_resources(&self) -> usize {
         self.watermarks.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    fn pass(&self, highest: &mut Option<Stamp>, resource: &str, presented: Stamp) -> Judged {
-        match judge(*highest, presented) {
-            Verdict::Admit(admitted) => {
-                *highest = Some(presented);
-                self.refusals.admitted();
-                Ok(admitted)
-            }
-            Verdict::Refuse { highest } => Err(self.refusals.refuse(resource, presented, highest)),
-        }
     }
 
     fn watermark(&self, resource: &str) -> Arc<Watermark> {
@@ -113,9 +102,8 @@ impl Default for MemoryGate {
 impl FenceGate for MemoryGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
-            let watermark = self.watermark(resource);
-            let rule = |highest: &mut Option<Stamp>, stamp| self.pass(highest, resource, stamp);
-            Ok(watermark.admit(presented, rule).await?)
+            let verdict = self.watermark(resource).admit(presented).await;
+            Ok(self.refusals.judged(verdict, resource, presented)?)
         })
     }
 }

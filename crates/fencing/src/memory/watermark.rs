@@ -1,44 +1,44 @@
 use std::{
-    collections::BTreeMap,
     mem,
-    sync::{
-        Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use leasehold_core::Stamp;
 use tokio::sync::oneshot;
 
-use crate::{error::StaleFence, rule::Admitted};
+use crate::rule::{Verdict, judge};
 
-/// The verdict of the rule on a stamp.
-pub(super) type Judged = Result<Admitted, StaleFence>;
-
-/// Compares a stamp with the highest, and raises the highest if the stamp is admitted.
-pub(super) trait Rule: Fn(&mut Option<Stamp>, Stamp) -> Judged + Copy {}
-impl<R: Fn(&mut Option<Stamp>, Stamp) -> Judged + Copy> Rule for R {}
-
-/// The watermark of one resource. A running write holds it, and admissions wait for it.
+/// The watermark of one resource. Writes run one after another, and admissions wait for the one
+/// that runs.
 #[derive(Debug, Default)]
 pub(super) struct Watermark {
-    highest: Mutex<Option<Stamp>>,
-    waiting: Mutex<Waiting>,
-    /// Whether `waiting` has admissions; changed only under the mutex of `waiting`.
-    some_wait: AtomicBool,
+    /// Locked while a write runs. Code that needs both mutexes locks this one first.
+    writes: Mutex<()>,
+    /// Locked for an instant only.
+    state: Mutex<State>,
 }
 
-/// The admissions that wait, in the order in which they came.
 #[derive(Debug, Default)]
-struct Waiting {
-    admissions: BTreeMap<u64, (Stamp, oneshot::Sender<Judged>)>,
-    next: u64,
+struct State {
+    highest: Option<Stamp>,
+    is_written: bool,
+    /// The admissions that wait, in the order in which they came.
+    waiting: Vec<(Stamp, oneshot::Sender<Verdict>)>,
 }
 
 impl Watermark {
-    /// Holds the watermark; blocks the thread until the watermark is free.
-    pub(super) fn hold<R: Rule>(&self, rule: R) -> Held<'_, R> {
-        Held { watermark: self, highest: Some(lock(&self.highest)), rule }
+    /// Judges a stamp; the write that it admits runs until the answer is dropped. Blocks the thread
+    /// while another write runs.
+    pub(super) fn write(&self, presented: Stamp) -> Result<Write<'_>, Stamp> {
+        let turn = lock(&self.writes);
+        let mut state = lock(&self.state);
+        match state.judge(presented) {
+            Verdict::Refuse { highest } => Err(highest),
+            Verdict::Admit(_) => {
+                state.is_written = true;
+                Ok(Write { watermark: self, _turn: turn })
+            }
+        }
     }
 
     /// Judges a stamp when no write runs.
@@ -46,104 +46,67 @@ impl Watermark {
     /// # Cancel safety
     ///
     /// Dropping the future withdraws the stamp, unless it was judged already.
-    pub(super) async fn admit(&self, presented: Stamp, rule: impl Rule) -> Judged {
+    pub(super) async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
-            if let Some(mut held) = self.try_hold(rule) {
-                return held.judge(presented);
-            }
-            let (place, told) = self.wait(presented);
-            // The write may have ended before this admission was in the queue: then this call
-            // judges the queue.
-            drop(self.try_hold(rule));
-            let judged = told.await;
-            drop(place);
-            // Every waiting admission gets a verdict, unless a log subscriber panicked; then it
-            // asks again.
-            if let Ok(judged) = judged {
-                return judged;
+            let told = {
+                let mut state = lock(&self.state);
+                if !state.is_written {
+                    return state.judge(presented);
+                }
+                state.wait(presented)
+            };
+            // Without a verdict only if another admission's waker panicked.
+            if let Ok(verdict) = told.await {
+                return verdict;
             }
         }
     }
+}
 
-    fn try_hold<R: Rule>(&self, rule: R) -> Option<Held<'_, R>> {
-        let highest = Some(try_lock(&self.highest)?);
-        Some(Held { watermark: self, highest, rule })
+impl State {
+    /// Raises the highest stamp if a newer one is admitted.
+    fn judge(&mut self, presented: Stamp) -> Verdict {
+        let verdict = judge(self.highest, presented);
+        if let Verdict::Admit(_) = verdict {
+            self.highest = Some(presented);
+        }
+        verdict
     }
 
-    fn wait(&self, presented: Stamp) -> (Place<'_>, oneshot::Receiver<Judged>) {
+    fn wait(&mut self, presented: Stamp) -> oneshot::Receiver<Verdict> {
         let (tell, told) = oneshot::channel();
-        let mut waiting = lock(&self.waiting);
-        let number = waiting.next;
-        waiting.next += 1;
-        waiting.admissions.insert(number, (presented, tell));
-        // A swap, not a store: either the `fetch_or` of a later `drop` sees the flag, or this swap
-        // sees all that an earlier `drop` did, so that the watermark is free.
-        self.some_wait.swap(true, Ordering::AcqRel);
-        (Place { watermark: self, number }, told)
+        if self.waiting.len() == self.waiting.capacity() {
+            // Withdrawn admissions must not pile up during a long write.
+            self.waiting.retain(|(_, tell)| !tell.is_closed());
+        }
+        self.waiting.push((presented, tell));
+        told
     }
 }
 
-/// A watermark that is held. Dropping it, even in a panic, judges the waiting admissions.
-pub(super) struct Held<'a, R: Rule> {
+/// A write that runs. Dropping it, even in a panic, judges the admissions that wait.
+///
+/// Their own futures cannot do that: their executor may run on the thread that waits for the next
+/// write, and among writes without a pause they would never find the watermark free.
+#[derive(Debug)]
+pub(super) struct Write<'a> {
     watermark: &'a Watermark,
-    /// `None` only after it was released.
-    highest: Option<MutexGuard<'a, Option<Stamp>>>,
-    rule: R,
+    _turn: MutexGuard<'a, ()>,
 }
 
-impl<R: Rule> Held<'_, R> {
-    /// Judges a stamp.
-    pub(super) fn judge(&mut self, presented: Stamp) -> Judged {
-        match &mut self.highest {
-            Some(highest) => (self.rule)(highest, presented),
-            None => (self.rule)(&mut None, presented),
-        }
-    }
-
-    /// Judges the waiting admissions. Their own futures cannot do that: their executor may run on
-    /// the thread that waits for the next write, and among writes without a pause they would never
-    /// find the watermark free.
-    fn judge_waiting(&mut self) {
-        let mut waiting = lock(&self.watermark.waiting);
-        let admissions = mem::take(&mut waiting.admissions);
-        self.watermark.some_wait.store(false, Ordering::Relaxed);
-        drop(waiting);
-        for (presented, tell) in admissions.into_values() {
-            // If its future was dropped meanwhile, it may be admitted all the same, as the
-            // documentation of `admit` says.
-            let _ = tell.send(self.judge(presented));
-        }
-    }
-}
-
-impl<R: Rule> Drop for Held<'_, R> {
+impl Drop for Write<'_> {
     fn drop(&mut self) {
-        loop {
-            if self.watermark.some_wait.load(Ordering::Relaxed) {
-                self.judge_waiting();
-            }
-            drop(self.highest.take());
-            // A `fetch_or`, not a load, for the same reason as in `wait`: an admission that came
-            // meanwhile may have found the watermark held.
-            if !self.watermark.some_wait.fetch_or(false, Ordering::AcqRel) {
-                return;
-            }
-            // If another holds the watermark now, its `drop` judges the queue.
-            let Some(highest) = try_lock(&self.watermark.highest) else { return };
-            self.highest = Some(highest);
+        let mut state = lock(&self.watermark.state);
+        state.is_written = false;
+        let waiting = mem::take(&mut state.waiting).into_iter();
+        let waiting = waiting.filter(|(_, tell)| !tell.is_closed());
+        let judged: Vec<_> =
+            waiting.map(|(presented, tell)| (tell, state.judge(presented))).collect();
+        // Sent when the mutex is free: a waker may poll at once.
+        drop(state);
+        for (tell, verdict) in judged {
+            let _ = tell.send(verdict);
         }
-    }
-}
-
-/// The place of a waiting admission; dropping it withdraws the admission.
-struct Place<'a> {
-    watermark: &'a Watermark,
-    number: u64,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        lock(&self.watermark.waiting).admissions.remove(&self.number);
     }
 }
 
@@ -151,12 +114,4 @@ impl Drop for Place<'_> {
 /// before the write.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

@@ -119,23 +119,13 @@ fn of(error: &Error, otherwise: StoreErrorKind) -> StoreError {
 
 /// Removes the queries of addresses, because they may have signatures.
 fn without_queries(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut in_query = false;
-    for c in text.chars() {
-        match c {
-            '?' => {
-                in_query = true;
-                kept.push_str("?…");
-            }
-            c if c.is_whitespace() || matches!(c, ')' | '"' | '\'') => {
-                in_query = false;
-                kept.push(c);
-            }
-            c if !in_query => kept.push(c),
-            _ => {}
-        }
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((before, query)) = rest.split_once('?') {
+        kept.extend([before, "?…"]);
+        let end = query.find(|c: char| c.is_whitespace() || matches!(c, ')' | '"' | '\''));
+        rest = end.map_or("", |end| &query[end..]);
     }
-    kept
+    kept + rest
 }
 
 #[cfg(test)]

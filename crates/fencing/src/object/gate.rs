@@ -12,7 +12,7 @@ use crate::{
     error::{GateError, NotShutOut, ResourceError},
     gate::{FenceGate, GateFuture},
     refusal::Refusals,
-    rule::{Admitted, Verdict, judge},
+    rule::{Admitted, judge},
 };
 
 /// A gate that keeps watermarks in the metadata of the objects that they guard.
@@ -53,12 +53,6 @@ enum Write {
     Put(PutPayload, Attributes),
     /// The watermark alone.
     Advance,
-}
-
-/// The end of one attempt.
-enum Attempt {
-    Written(Admitted),
-    LostRace,
 }
 
 impl ObjectGate {
@@ -211,36 +205,31 @@ impl ObjectGate {
     ) -> Result<Admitted, GateError> {
         check_path(path)?;
         for attempt in 0..self.max_attempts {
-            match self.attempt(path, write, presented).await? {
-                Attempt::Written(admitted) => {
-                    self.refusals.admitted();
-                    return Ok(admitted);
-                }
-                Attempt::LostRace if attempt + 1 < self.max_attempts => self.pause(attempt).await,
-                Attempt::LostRace => {}
+            if attempt > 0 {
+                self.pause(attempt - 1).await;
+            }
+            if let Some(admitted) = self.attempt(path, write, presented).await? {
+                return Ok(admitted);
             }
         }
         Err(failure::contended(path, self.max_attempts).into())
     }
 
-    /// Looks, compares, and writes if nothing has changed since the look.
+    /// Looks, compares, and writes if nothing has changed since the look; `None` if another write
+    /// came between.
     async fn attempt(
         &self,
         path: &Path,
         write: &Write,
         presented: Stamp,
-    ) -> Result<Attempt, GateError> {
+    ) -> Result<Option<Admitted>, GateError> {
         let with_body = matches!(write, Write::Advance);
         let mut seen = Seen::at(&*self.store, path, with_body).await?;
-        let admitted = match judge(seen.watermark, presented) {
-            Verdict::Admit(admitted) => admitted,
-            Verdict::Refuse { highest } => {
-                return Err(self.refusals.refuse(path.as_ref(), presented, highest).into());
-            }
-        };
+        let verdict = judge(seen.watermark, presented);
+        let admitted = self.refusals.judged(verdict, path.as_ref(), presented)?;
         let (payload, attributes) = match write {
             Write::Put(payload, attributes) => (payload.clone(), attributes.clone()),
-            Write::Advance if admitted == Admitted::Again => return Ok(Attempt::Written(admitted)),
+            Write::Advance if admitted == Admitted::Again => return Ok(Some(admitted)),
             Write::Advance => self.same_again(path, &mut seen).await?,
         };
         let options = PutOptions {
@@ -264,8 +253,8 @@ impl ObjectGate {
                     }
                 })
             }
-            Ok(_) => Ok(Attempt::Written(admitted)),
-            Err(error) if failure::is_lost_race(&error, seen.is_there()) => Ok(Attempt::LostRace),
+            Ok(_) => Ok(Some(admitted)),
+            Err(error) if failure::is_lost_race(&error, seen.is_there()) => Ok(None),
             Err(error) => Err(failure::of_write(&error, path).into()),
         }
     }

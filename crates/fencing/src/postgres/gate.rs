@@ -148,15 +148,8 @@ impl PostgresGate {
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
         check(resource)?;
-        let scope = Scope::Within;
-        match self.upsert(conn, resource, presented, scope).await? {
-            Some(admitted) => Ok(admitted),
-            // The refusal has locked the row: it is there, and it stays as it is.
-            None => match self.highest(conn, resource, scope).await? {
-                Some(highest) => Err(self.refusals.refuse(resource, presented, highest).into()),
-                None => Err(unseen(resource).into()),
-            },
-        }
+        let admitted = self.attempt(conn, resource, presented, Scope::Within).await?;
+        admitted.ok_or_else(|| unseen(resource).into())
     }
 
     /// Admits in a transaction of its own, which commits at once.
@@ -164,7 +157,10 @@ impl PostgresGate {
         check(resource)?;
         let mut met = unseen(resource).into();
         for _ in 0..Self::ATTEMPTS {
-            match self.attempt_alone(resource, presented).await {
+            // Before anything was sent.
+            let failed = |error| failed(&error, resource, Scope::Within);
+            let mut conn = self.pool.acquire().await.map_err(failed)?;
+            match self.attempt(&mut conn, resource, presented, Scope::Alone).await {
                 // The watermark was deleted between the two statements.
                 Ok(None) => met = unseen(resource).into(),
                 // A repeat reads everything again.
@@ -176,26 +172,9 @@ impl PostgresGate {
         Err(met)
     }
 
-    async fn attempt_alone(
-        &self,
-        resource: &str,
-        presented: Stamp,
-    ) -> Result<Option<Admitted>, GateError> {
-        let scope = Scope::Alone;
-        let connection = self.pool.acquire().await;
-        // Nothing was sent yet.
-        let mut conn = connection.map_err(|error| failed(&error, resource, Scope::Within))?;
-        if let Some(admitted) = self.upsert(&mut conn, resource, presented, scope).await? {
-            return Ok(Some(admitted));
-        }
-        match self.highest(&mut conn, resource, scope).await? {
-            Some(highest) => Err(self.refusals.refuse(resource, presented, highest).into()),
-            None => Ok(None),
-        }
-    }
-
-    /// `None` when the stamp was not admitted.
-    async fn upsert(
+    /// `None` when the stamp was not admitted, and the watermark cannot be seen. Within a
+    /// transaction it can: the refusal has locked its row.
+    async fn attempt(
         &self,
         conn: &mut PgConnection,
         resource: &str,
@@ -205,26 +184,18 @@ impl PostgresGate {
         let failed = |error| failed(&error, resource, scope);
         let (fence, lease) = (i64::from(presented.fence), presented.lease.to_string());
         let admit = sqlx::query(self.table.admit()).bind(resource).bind(fence).bind(lease);
-        let Some(row) = admit.fetch_optional(conn).await.map_err(failed)? else { return Ok(None) };
-        self.refusals.admitted();
-        Ok(Some(match row.try_get::<Option<i64>, _>(0).map_err(failed)? {
-            None => Admitted::First,
-            Some(previous) if previous == fence => Admitted::Again,
-            Some(_) => Admitted::Newer,
-        }))
-    }
-
-    async fn highest(
-        &self,
-        conn: &mut PgConnection,
-        resource: &str,
-        scope: Scope,
-    ) -> Result<Option<Stamp>, GateError> {
-        let row = sqlx::query(self.table.highest()).bind(resource).fetch_optional(conn).await;
-        match row.map_err(|error| failed(&error, resource, scope))? {
-            Some(row) => stamp_of(&row, resource, scope),
-            None => Ok(None),
+        if let Some(row) = admit.fetch_optional(&mut *conn).await.map_err(failed)? {
+            self.refusals.admitted();
+            return Ok(Some(match row.try_get::<Option<i64>, _>(0).map_err(failed)? {
+                None => Admitted::First,
+                Some(previous) if previous == fence => Admitted::Again,
+                Some(_) => Admitted::Newer,
+            }));
         }
+        let highest = sqlx::query(self.table.highest()).bind(resource).fetch_optional(conn).await;
+        let Some(row) = highest.map_err(failed)? else { return Ok(None) };
+        let Some(highest) = stamp_of(&row, resource, scope)? else { return Ok(None) };
+        Err(self.refusals.refuse(resource, presented, highest).into())
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::{GateError, StaleFence},
-    rule::{Verdict, judge},
+    rule::judge,
 };
 
 /// Why a fenced statement wrote no row.
@@ -82,12 +82,9 @@ impl FencedRows {
             [row] => row,
             _ => return Err(several(&resource).into()),
         };
-        match judge(stamp_of(row, &resource, scope)?, presented) {
-            Verdict::Admit(_) => Ok(Unwritten::Admissible),
-            Verdict::Refuse { highest } => {
-                Ok(Unwritten::Stale(self.refusals.refuse(&resource, presented, highest)))
-            }
-        }
+        let verdict = judge(stamp_of(row, &resource, scope)?, presented);
+        let judged = self.refusals.judged(verdict, &resource, presented);
+        Ok(judged.map_or_else(Unwritten::Stale, |_| Unwritten::Admissible))
     }
 }
 

@@ -75,8 +75,7 @@ impl FencedScript {
         args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
         presented: Stamp,
     ) -> Result<Value, GateError> {
-        let keys = keys.into_iter().map(Into::into).collect();
-        self.run(resource, keys, Vec::new(), args, presented).await
+        self.call_with_others(resource, keys, [""; 0], args, presented).await
     }
 
     /// Runs the script as [`call`](Self::call) does, with additional keys that the gate does not
@@ -102,19 +101,8 @@ impl FencedScript {
         args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
         presented: Stamp,
     ) -> Result<Value, GateError> {
-        let keys = keys.into_iter().map(Into::into).collect();
-        let others = others.into_iter().map(Into::into).collect();
-        self.run(resource, keys, others, args, presented).await
-    }
-
-    async fn run(
-        &self,
-        resource: &str,
-        mut keys: Vec<String>,
-        others: Vec<String>,
-        args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
-        presented: Stamp,
-    ) -> Result<Value, GateError> {
+        let mut keys: Vec<String> = keys.into_iter().map(Into::into).collect();
+        let others: Vec<String> = others.into_iter().map(Into::into).collect();
         check_keys(resource, &keys, &others)?;
         keys.extend(others);
         let args = args.into_iter().map(Into::into).collect();
