@@ -16,23 +16,23 @@ use leasehold_core::{
 #[test]
 fn metrics_do_not_allocate_without_a_recorder() {
     let class = ClassMetrics::new(Class::new("orders").unwrap());
-    let (store, gate) = (StoreMetrics::new(), GateMetrics::new("memory"));
+    let (store, gate) = (StoreMetrics::default(), GateMetrics::new("memory"));
     let (time, at) = (Duration::from_millis(7), Instant::at(Duration::from_secs(9)));
     // Room for what goes on is made once.
-    class.wait_began(at);
-    class.hold_began(at);
-    class.wait_ended(at);
-    class.hold_ended(at);
+    class.waits.began(at);
+    class.holds.began(at);
+    class.waits.ended(at);
+    class.holds.ended(at);
     let counted = measure(|| {
         for _ in 0..100 {
             class.acquire(AcquireOutcome::Acquired);
             class.waited(time);
             class.contended();
-            class.wait_began(at);
-            class.hold_began(at);
+            class.waits.began(at);
+            class.holds.began(at);
             class.show(at + time);
-            class.wait_ended(at);
-            class.hold_ended(at);
+            class.waits.ended(at);
+            class.holds.ended(at);
             class.hold(HoldEnd::Released, time);
             class.wakeup(WakeSource::Local, time);
             class.queued(3);

@@ -81,7 +81,7 @@ impl HeldLease {
 
     /// Counts the lease as held.
     pub fn count(&self) {
-        self.metrics.hold_began(self.since);
+        self.metrics.holds.began(self.since);
     }
 
     /// The lock that is held.
@@ -258,7 +258,7 @@ impl HeldLease {
 
     fn notify_loss(&self, now: Instant, reason: LossReason) {
         let held_for = now.saturating_since(self.since);
-        self.metrics.hold_ended(self.since);
+        self.metrics.holds.ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
@@ -314,7 +314,7 @@ impl ReleasedLease {
             _ if !ended => {}
             LeaseState::Lost(reason) => lease.notify_loss(at, reason),
             LeaseState::Held { .. } | LeaseState::Released => {
-                lease.metrics.hold_ended(lease.since);
+                lease.metrics.holds.ended(lease.since);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
                 token.iter().for_each(CancellationToken::cancel);
             }

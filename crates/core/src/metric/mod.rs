@@ -16,3 +16,4 @@ pub use series::{
     AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, ReleaseOutcome, ReleaseVia, RenewalOutcome,
     StoreMetrics, WakeSource,
 };
+pub use since::Lasting;

@@ -1,9 +1,9 @@
 use std::{fmt, time::Duration};
 
-use metrics::{Key, SharedString};
+use metrics::{Key, Label};
 
 use super::{
-    emit::{count, key, record, set},
+    emit::{count, record, set},
     names,
     since::Lasting,
 };
@@ -126,8 +126,10 @@ pub struct ClassMetrics {
     acquire: Vec<Key>,
     wait: Key,
     contended: Key,
-    waits: Lasting,
-    holds: Lasting,
+    /// Acquire calls that wait.
+    pub waits: Lasting,
+    /// Leases that are held.
+    pub holds: Lasting,
     hold: Vec<Key>,
     wakeups: Vec<Key>,
     position: Key,
@@ -144,9 +146,9 @@ impl ClassMetrics {
     /// Builds the keys of a class.
     pub fn new(class: Class) -> Self {
         let with = |name, more: &[(&'static str, &'static str)]| {
-            let mut labels = vec![("class", SharedString::from_shared(class.shared()))];
-            labels.extend(more.iter().map(|(k, v)| (*k, SharedString::const_str(v))));
-            key(name, &labels)
+            let mut labels = vec![Label::new("class", class.shared())];
+            labels.extend(more.iter().map(|(key, value)| Label::from_static_parts(key, value)));
+            Key::from_parts(name, labels)
         };
         let each = |name, label, values: &[&'static str]| -> Vec<Key> {
             values.iter().map(|value| with(name, &[(label, *value)])).collect()
@@ -198,26 +200,6 @@ impl ClassMetrics {
     /// calls.
     pub fn contended(&self) {
         count(&self.contended, 1);
-    }
-
-    /// An acquire call that began at `since` waits.
-    pub fn wait_began(&self, since: Instant) {
-        self.waits.began(since);
-    }
-
-    /// An acquire call that began at `since` waits no longer.
-    pub fn wait_ended(&self, since: Instant) {
-        self.waits.ended(since);
-    }
-
-    /// A lease that was taken at `since` is held.
-    pub fn hold_began(&self, since: Instant) {
-        self.holds.began(since);
-    }
-
-    /// A lease that was taken at `since` is held no longer.
-    pub fn hold_ended(&self, since: Instant) {
-        self.holds.ended(since);
     }
 
     /// The time of holding a lease ended.
@@ -295,24 +277,23 @@ pub struct StoreMetrics {
     unreachable: Key,
 }
 
-impl StoreMetrics {
-    /// Builds the keys.
-    pub fn new() -> Self {
+impl Default for StoreMetrics {
+    fn default() -> Self {
+        let errors = |kind: &StoreErrorKind| {
+            let label = Label::from_static_parts("kind", kind.as_label());
+            Key::from_parts(names::STORE_ERRORS_TOTAL, vec![label])
+        };
         Self {
-            errors: StoreErrorKind::ALL
-                .iter()
-                .map(|kind| {
-                    let label = SharedString::const_str(kind.as_label());
-                    key(names::STORE_ERRORS_TOTAL, &[("kind", label)])
-                })
-                .collect(),
-            regressions: key(names::FENCE_REGRESSION_TOTAL, &[]),
-            renewal: key(names::RENEWAL_SECONDS, &[]),
-            lag: key(names::RENEWAL_LAG_SECONDS, &[]),
-            unreachable: key(names::STORE_UNREACHABLE_SECONDS, &[]),
+            errors: StoreErrorKind::ALL.iter().map(errors).collect(),
+            regressions: Key::from_static_name(names::FENCE_REGRESSION_TOTAL),
+            renewal: Key::from_static_name(names::RENEWAL_SECONDS),
+            lag: Key::from_static_name(names::RENEWAL_LAG_SECONDS),
+            unreachable: Key::from_static_name(names::STORE_UNREACHABLE_SECONDS),
         }
     }
+}
 
+impl StoreMetrics {
     /// A store command failed.
     pub fn error(&self, kind: StoreErrorKind) {
         count(&self.errors[kind as usize], 1);
@@ -346,12 +327,6 @@ impl StoreMetrics {
     }
 }
 
-impl Default for StoreMetrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// The series of one kind of gate, which stands between stale fences and a storage.
 #[derive(Debug)]
 pub struct GateMetrics {
@@ -361,8 +336,8 @@ pub struct GateMetrics {
 impl GateMetrics {
     /// Builds the key for a kind of gate, such as `redis`; never the name of a resource.
     pub fn new(gate: &'static str) -> Self {
-        let label = SharedString::const_str(gate);
-        Self { rejected: key(names::FENCE_REJECTED_TOTAL, &[("gate", label)]) }
+        let labels = vec![Label::from_static_parts("gate", gate)];
+        Self { rejected: Key::from_parts(names::FENCE_REJECTED_TOTAL, labels) }
     }
 
     /// A fence was refused.

@@ -10,7 +10,7 @@ use super::emit::set;
 use crate::clock::Instant;
 
 /// The two gauges of things that last: how many there are, and the age of the oldest.
-pub(super) struct Lasting {
+pub struct Lasting {
     number: Key,
     age: Key,
     since: Mutex<Since>,
@@ -21,29 +21,29 @@ impl Lasting {
         Self { number, age, since: Mutex::default() }
     }
 
-    pub(super) fn began(&self, since: Instant) {
-        let number = self.since().began(since);
-        self.set_number(number);
+    /// One thing began at `since`.
+    pub fn began(&self, since: Instant) {
+        self.change(since, 1);
     }
 
-    pub(super) fn ended(&self, since: Instant) {
-        let number = self.since().ended(since);
-        self.set_number(number);
+    /// One thing that began at `since` ended.
+    pub fn ended(&self, since: Instant) {
+        self.change(since, -1);
+    }
+
+    fn change(&self, since: Instant, by: i32) {
+        let number = self.since().change(since, by);
+        set(&self.number, f64::from(number));
     }
 
     pub(super) fn show(&self, now: Instant) {
         let (number, oldest) = {
             let since = self.since();
-            (since.number(), since.oldest())
+            (since.number, since.oldest())
         };
-        self.set_number(number);
+        set(&self.number, f64::from(number));
         let age = oldest.map_or(Duration::ZERO, |oldest| now.saturating_since(oldest));
         set(&self.age, age.as_secs_f64());
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
-    fn set_number(&self, number: i64) {
-        set(&self.number, number as f64);
     }
 
     fn since(&self) -> MutexGuard<'_, Since> {
@@ -57,7 +57,7 @@ impl Lasting {
 /// things last, and not on how many there are. An age is at most one second too great.
 #[derive(Debug, Default)]
 struct Since {
-    number: i64,
+    number: i32,
     /// In order. As a rule the last is the present one: to find it costs one look, and no memory.
     seconds: VecDeque<Second>,
 }
@@ -70,31 +70,17 @@ struct Second {
     /// When the first of them began.
     first: Instant,
     /// Below zero while an end is known before its beginning.
-    number: i64,
+    number: i32,
 }
 
 impl Since {
-    /// One thing began at `since`; yields how many are going on.
-    fn began(&mut self, since: Instant) -> i64 {
-        self.change(since, 1)
-    }
-
-    /// One thing that began at `since` ended; yields how many are going on.
-    fn ended(&mut self, since: Instant) -> i64 {
-        self.change(since, -1)
-    }
-
-    /// How many are going on.
-    fn number(&self) -> i64 {
-        self.number
-    }
-
     /// Since when the oldest is going on, to the second.
     fn oldest(&self) -> Option<Instant> {
         self.seconds.iter().find(|second| second.number > 0).map(|second| second.first)
     }
 
-    fn change(&mut self, since: Instant, by: i64) -> i64 {
+    /// `by` things that began at `since` are going on in addition; yields how many are.
+    fn change(&mut self, since: Instant, by: i32) -> i32 {
         let at = since.since_origin().as_secs();
         let place = match self.seconds.back() {
             Some(last) if last.at == at => self.seconds.len() - 1,
@@ -128,30 +114,30 @@ mod tests {
     fn the_oldest_is_the_oldest_that_has_not_ended() {
         let mut since = Since::default();
         assert_eq!(since.oldest(), None);
-        assert_eq!(since.began(at(7_300)), 1);
-        assert_eq!(since.began(at(1_500)), 2);
+        assert_eq!(since.change(at(7_300), 1), 1);
+        assert_eq!(since.change(at(1_500), 1), 2);
         assert_eq!(since.oldest(), Some(at(1_500)));
-        assert_eq!(since.ended(at(1_500)), 1);
-        assert_eq!((since.number(), since.oldest()), (1, Some(at(7_300))));
-        assert_eq!(since.ended(at(7_300)), 0);
-        assert_eq!((since.number(), since.oldest()), (0, None));
+        assert_eq!(since.change(at(1_500), -1), 1);
+        assert_eq!((since.number, since.oldest()), (1, Some(at(7_300))));
+        assert_eq!(since.change(at(7_300), -1), 0);
+        assert_eq!((since.number, since.oldest()), (0, None));
     }
 
     #[test]
     fn an_age_is_at_most_one_second_too_great() {
         let mut since = Since::default();
-        since.began(at(1_100));
-        since.began(at(1_900));
-        since.ended(at(1_100));
+        since.change(at(1_100), 1);
+        since.change(at(1_900), 1);
+        since.change(at(1_100), -1);
         assert_eq!(since.oldest(), Some(at(1_100)));
     }
 
     #[test]
     fn an_end_that_is_known_before_its_beginning_leaves_nothing() {
         let mut since = Since::default();
-        assert_eq!(since.ended(at(1_100)), -1);
+        assert_eq!(since.change(at(1_100), -1), -1);
         assert_eq!(since.oldest(), None);
-        assert_eq!(since.began(at(1_100)), 0);
+        assert_eq!(since.change(at(1_100), 1), 0);
         assert!(since.oldest().is_none() && since.seconds.is_empty());
     }
 
@@ -159,8 +145,8 @@ mod tests {
     fn memory_depends_on_seconds_and_not_on_the_number() {
         let mut since = Since::default();
         for n in 0..100_000 {
-            since.began(at(n / 10));
+            since.change(at(n / 10), 1);
         }
-        assert_eq!((since.number(), since.seconds.len()), (100_000, 10));
+        assert_eq!((since.number, since.seconds.len()), (100_000, 10));
     }
 }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use super::line::{AtStake, CommandKind, Failing, Line, LostLease, Recovered, Subject};
+use super::line::{AtStake, Line, LostLease, Subject};
 use crate::{
     clock::Instant,
     store::StoreError,
@@ -33,7 +33,7 @@ struct Row {
     /// How many commands failed.
     failed: u64,
     /// How many of them failed since the last line, by kind.
-    news: BTreeMap<CommandKind, u64>,
+    news: BTreeMap<&'static str, u64>,
     last_error: Option<StoreError>,
     /// How many leases were lost since its beginning.
     lost: u64,
@@ -127,13 +127,13 @@ impl Journal {
         match (&mut self.row, at_stake) {
             (Some(row), Some(at_stake)) if !row.news.is_empty() => {
                 row.logged = true;
-                lines.push(Line::Failing(Failing {
+                lines.push(Line::Failing {
                     unreachable_for,
                     failed: std::mem::take(&mut row.news),
                     at_stake,
                     lost: row.lost,
                     last_error: row.last_error.clone(),
-                }));
+                });
             }
             (Some(row), _) if succeeded && row.news.is_empty() => lines.extend(self.end_row(now)),
             _ => {}
@@ -147,7 +147,7 @@ impl Journal {
     fn end_row(&mut self, now: Instant) -> Option<Line<'static>> {
         self.ended_at = Some(now);
         let Row { logged, failed, lost, longest, .. } = self.row.take()?;
-        logged.then_some(Line::Recovered(Recovered { unreachable_for: longest, failed, lost }))
+        logged.then_some(Line::Recovered { unreachable_for: longest, failed, lost })
     }
 }
 
@@ -205,25 +205,25 @@ mod tests {
         StoreError::new(StoreErrorKind::Definite, "refused", "look there")
     }
 
-    fn fail(journal: &mut Journal, now: Instant, kind: CommandKind, times: u64) -> usize {
+    fn fail(journal: &mut Journal, now: Instant, kind: &'static str, times: u64) -> usize {
         let error = error();
         let logged = |_| journal.failed(now, now, Subject::many(kind), &error).is_some();
         (0..times).map(logged).filter(|logged| *logged).count()
     }
 
     fn failing(lines: &[Line<'_>]) -> (String, u64) {
-        let [Line::Failing(failing)] = lines else { panic!("{lines:?}") };
-        (numbers(&failing.failed), failing.lost)
+        let [Line::Failing { failed, lost, .. }] = lines else { panic!("{lines:?}") };
+        (numbers(failed), *lost)
     }
 
     #[test]
     fn an_outage_is_a_first_line_a_summary_each_tick_and_an_end() {
         let mut journal = Journal::default();
-        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1000), 1);
+        assert_eq!(fail(&mut journal, at(1), "renew", 1000), 1);
         let at_stake = AtStake { leases: 1000, waiting: 7 };
         let lines = journal.tick(at(5), Some(4 * SECOND), Some(at_stake), false);
         assert_eq!(failing(&lines), ("999 renew".into(), 0));
-        assert_eq!(fail(&mut journal, at(6), CommandKind::Acquire, 3), 0);
+        assert_eq!(fail(&mut journal, at(6), "acquire", 3), 0);
         let name = LockName::new("a").unwrap();
         let lease = LostLease {
             lock: &name,
@@ -235,14 +235,17 @@ mod tests {
         let logged = (0..1000).filter(|_| journal.lost(at(7), lease).is_some()).count();
         assert_eq!(logged, 5);
         let lines = journal.tick(at(10), Some(9 * SECOND), Some(at_stake), false);
-        let [Line::Failing(failing), Line::MoreLost(995)] = &lines[..] else { panic!("{lines:?}") };
-        assert_eq!((failing.lost, failing.at_stake), (1000, at_stake));
+        let [Line::Failing { lost, at_stake: shown, .. }, Line::MoreLost(995)] = &lines[..] else {
+            panic!("{lines:?}")
+        };
+        assert_eq!((*lost, *shown), (1000, at_stake));
         assert!(journal.tick(at(15), Some(14 * SECOND), Some(at_stake), false).is_empty());
-        let Some(Line::Recovered(recovered)) = journal.reached(at(16), 15 * SECOND) else {
+        let Some(Line::Recovered { unreachable_for, failed, lost }) =
+            journal.reached(at(16), 15 * SECOND)
+        else {
             panic!()
         };
-        let expected = Recovered { unreachable_for: 15 * SECOND, failed: 1003, lost: 1000 };
-        assert_eq!(recovered, expected);
+        assert_eq!((unreachable_for, failed, lost), (15 * SECOND, 1003, 1000));
         assert!(journal.tick(at(20), None, Some(at_stake), false).is_empty());
     }
 
@@ -252,22 +255,22 @@ mod tests {
         for tick in 0..10 {
             for blip in 0..50 {
                 let now = at(tick * 5) + SECOND / 10 * blip;
-                lines += fail(&mut journal, now, CommandKind::Heartbeat, 2);
+                lines += fail(&mut journal, now, "heartbeat", 2);
                 lines += usize::from(journal.reached(now, SECOND / 20).is_some());
             }
             lines += journal.tick(at(tick * 5 + 5), None, Some(AtStake::default()), true).len();
         }
         assert_eq!(lines, 11);
         let lines = journal.tick(at(55), None, Some(AtStake::default()), true);
-        assert!(matches!(lines[..], [Line::Recovered(_)]), "{lines:?}");
+        assert!(matches!(lines[..], [Line::Recovered { .. }]), "{lines:?}");
     }
 
     #[test]
     fn a_server_that_nobody_asks_is_not_said_to_answer_again() {
         let mut journal = Journal::default();
-        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
+        assert_eq!(fail(&mut journal, at(1), "renew", 1), 1);
         assert!(journal.tick(at(5), None, Some(AtStake::default()), false).is_empty());
-        assert_eq!(fail(&mut journal, at(60), CommandKind::Release, 1), 0);
+        assert_eq!(fail(&mut journal, at(60), "release", 1), 0);
         assert_eq!(
             failing(&journal.tick(at(65), None, Some(AtStake::default()), false)),
             ("1 release".into(), 0)
@@ -278,28 +281,28 @@ mod tests {
     #[test]
     fn a_failure_after_the_look_at_what_is_at_stake_waits_for_the_next_tick() {
         let mut journal = Journal::default();
-        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 2), 1);
+        assert_eq!(fail(&mut journal, at(1), "renew", 2), 1);
         assert!(journal.tick(at(5), None, None, true).is_empty());
         let lines = journal.tick(at(10), None, Some(AtStake { leases: 7, waiting: 2 }), true);
-        let [Line::Failing(failing)] = &lines[..] else { panic!("{lines:?}") };
-        assert_eq!(failing.at_stake, AtStake { leases: 7, waiting: 2 });
+        let [Line::Failing { at_stake, .. }] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(*at_stake, AtStake { leases: 7, waiting: 2 });
     }
 
     #[test]
     fn a_row_that_nobody_heard_of_ends_in_silence() {
         let mut journal = Journal::default();
-        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
+        assert_eq!(fail(&mut journal, at(1), "renew", 1), 1);
         assert!(journal.reached(at(3), 2 * SECOND).is_some());
-        assert_eq!(fail(&mut journal, at(4), CommandKind::Renew, 1), 0);
+        assert_eq!(fail(&mut journal, at(4), "renew", 1), 0);
         assert!(journal.reached(at(6), 2 * SECOND).is_none());
-        assert_eq!(fail(&mut journal, at(6), CommandKind::Renew, 1), 1);
+        assert_eq!(fail(&mut journal, at(6), "renew", 1), 1);
     }
 
     #[test]
     fn a_failure_of_a_row_that_is_over_begins_no_other() {
         let (mut journal, error) = (Journal::default(), error());
-        assert_eq!(fail(&mut journal, at(1), CommandKind::Renew, 1), 1);
-        let renew = Subject::many(CommandKind::Renew);
+        assert_eq!(fail(&mut journal, at(1), "renew", 1), 1);
+        let renew = Subject::many("renew");
         assert!(journal.reached(at(9), 8 * SECOND).is_some());
         assert!(journal.failed(at(10), at(8), renew, &error).is_none());
         assert!(journal.tick(at(15), None, Some(AtStake::default()), false).is_empty());

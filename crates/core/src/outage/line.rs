@@ -6,49 +6,11 @@ use crate::{
     types::{AcquisitionId, FenceToken, LockName},
 };
 
-/// The kinds of command that a runtime sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum CommandKind {
-    /// Asks for one lock.
-    Acquire,
-    /// Asks again for locks that tasks wait for.
-    Heartbeat,
-    /// Sets the number of holds of a lease.
-    Hold,
-    /// Ends a lease, or keeps its lock closed.
-    Release,
-    /// Extends leases.
-    Renew,
-    /// Takes an acquisition back.
-    Withdraw,
-    /// Returns who holds a lock.
-    Inspect,
-    /// Ends the lease that was inspected.
-    ForceRelease,
-}
-
-impl CommandKind {
-    /// The kind as logs show it.
-    pub fn as_label(self) -> &'static str {
-        match self {
-            Self::Acquire => "acquire",
-            Self::Heartbeat => "heartbeat",
-            Self::Hold => "hold",
-            Self::Release => "release",
-            Self::Renew => "renew",
-            Self::Withdraw => "withdraw",
-            Self::Inspect => "inspect",
-            Self::ForceRelease => "force_release",
-        }
-    }
-}
-
 /// What one command is about. A batch about several locks names none of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// What the command does.
-    pub command: CommandKind,
+    /// The kind of the command, as the log shows it.
+    pub command: &'static str,
     /// The lock.
     pub lock: Option<&'a LockName>,
     /// The lease, where there is one already.
@@ -87,8 +49,24 @@ pub struct LostLease<'a> {
 pub(super) enum Line<'a> {
     /// The first failed command of a row.
     FirstFailure(Subject<'a>, &'a StoreError),
-    Failing(Failing),
-    Recovered(Recovered),
+    /// What failed since the last line.
+    Failing {
+        /// How long the server has been out of reach; `None` while it answers.
+        unreachable_for: Option<Duration>,
+        /// How many commands failed, by kind.
+        failed: BTreeMap<&'static str, u64>,
+        at_stake: AtStake,
+        /// How many leases were lost since the first failure.
+        lost: u64,
+        last_error: Option<StoreError>,
+    },
+    /// Commands fail no longer.
+    Recovered {
+        /// How long the server was out of reach; zero where it only refused.
+        unreachable_for: Duration,
+        failed: u64,
+        lost: u64,
+    },
     /// A lease was lost.
     Lost(LostLease<'a>),
     /// So many more leases were lost, without a line of their own.
@@ -99,19 +77,6 @@ pub(super) enum Line<'a> {
     MoreRegressed(u64),
 }
 
-/// What failed since the last line.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Failing {
-    /// How long the server has been out of reach; `None` while it answers.
-    pub(super) unreachable_for: Option<Duration>,
-    /// How many commands failed, by kind.
-    pub(super) failed: BTreeMap<CommandKind, u64>,
-    pub(super) at_stake: AtStake,
-    /// How many leases were lost since the first failure.
-    pub(super) lost: u64,
-    pub(super) last_error: Option<StoreError>,
-}
-
 /// What depends on the server now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AtStake {
@@ -119,15 +84,6 @@ pub struct AtStake {
     pub leases: usize,
     /// Acquires that wait.
     pub waiting: usize,
-}
-
-/// Commands fail no longer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Recovered {
-    /// How long the server was out of reach; zero where it only refused.
-    pub(super) unreachable_for: Duration,
-    pub(super) failed: u64,
-    pub(super) lost: u64,
 }
 
 impl Line<'_> {
@@ -141,7 +97,7 @@ impl Line<'_> {
                     "a command was not answered, or could not be sent"
                 };
                 tracing::warn!(
-                    command = command.as_label(),
+                    command,
                     lock = lock.map(tracing::field::display),
                     lease = lease.map(tracing::field::display),
                     fence = fence.map(tracing::field::display),
@@ -149,7 +105,7 @@ impl Line<'_> {
                     "{what}"
                 );
             }
-            Self::Failing(Failing { unreachable_for, failed, at_stake, lost, last_error }) => {
+            Self::Failing { unreachable_for, failed, at_stake, lost, last_error } => {
                 let AtStake { leases, waiting } = at_stake;
                 let what = if unreachable_for.is_none() {
                     "commands fail; the server answers others"
@@ -167,7 +123,7 @@ impl Line<'_> {
                     "{what}"
                 );
             }
-            Self::Recovered(Recovered { unreachable_for, failed, lost }) => {
+            Self::Recovered { unreachable_for, failed, lost } => {
                 let what = if unreachable_for.is_zero() {
                     "commands no longer fail"
                 } else {
@@ -198,8 +154,8 @@ impl Line<'_> {
 }
 
 /// Numbers of commands, as in `1 acquire, 2 renew`.
-pub(super) fn numbers(failed: &BTreeMap<CommandKind, u64>) -> String {
-    let number = |(kind, count): (&CommandKind, &u64)| format!("{count} {}", kind.as_label());
+pub(super) fn numbers(failed: &BTreeMap<&str, u64>) -> String {
+    let number = |(kind, count): (&&str, &u64)| format!("{count} {kind}");
     failed.iter().map(number).collect::<Vec<_>>().join(", ")
 }
 

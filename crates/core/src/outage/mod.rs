@@ -10,6 +10,6 @@ mod line;
 mod silence;
 mod watch;
 
-pub use line::{AtStake, CommandKind, LostLease, Subject};
+pub use line::{AtStake, LostLease, Subject};
 pub use silence::{Outage, Silence};
 pub use watch::{OutageWatch, Watched, WatchedStore};

@@ -1,5 +1,4 @@
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -8,7 +7,7 @@ use std::{
 
 use super::{
     journal::Journal,
-    line::{AtStake, CommandKind, Line, LostLease, Subject},
+    line::{AtStake, Line, LostLease, Subject},
     silence::Silence,
 };
 use crate::{
@@ -50,12 +49,6 @@ impl OutageWatch {
     /// What is known of the server's silence at this moment.
     pub fn silence(&self) -> Silence {
         self.state().silence.clone()
-    }
-
-    /// A command is sent at `sent_at`.
-    fn sent<'a>(&'a self, sent_at: Instant, subject: Subject<'a>) -> InFlight<'a> {
-        self.state().silence.sent(sent_at);
-        InFlight { watch: self, subject, sent_at, open: true }
     }
 
     /// A lease was lost at `now`.
@@ -117,7 +110,7 @@ impl OutageWatch {
         if let (Some(error), None) = (error, &failed) {
             let Subject { command, lock, lease, fence } = subject;
             tracing::debug!(
-                command = command.as_label(),
+                command,
                 lock = lock.map(tracing::field::display),
                 lease = lease.map(tracing::field::display),
                 fence = fence.map(tracing::field::display),
@@ -129,32 +122,6 @@ impl OutageWatch {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A command without an answer yet; dropped in this state, it counts as given up.
-#[derive(Debug)]
-struct InFlight<'a> {
-    watch: &'a OutageWatch,
-    subject: Subject<'a>,
-    sent_at: Instant,
-    open: bool,
-}
-
-impl InFlight<'_> {
-    /// The command was answered, or failed.
-    fn ended(mut self, error: Option<&StoreError>) {
-        self.open = false;
-        self.watch.ended(self.subject, self.sent_at, error);
-    }
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            let now = self.watch.clock.now();
-            self.watch.state().silence.given_up(now);
-        }
     }
 }
 
@@ -179,9 +146,12 @@ pub struct WatchedStore {
 /// A command on its way. Dropped before its answer, it counts as given up.
 #[must_use = "a command without an answer has an unknown outcome"]
 pub struct Watched<'a, T> {
-    in_flight: Option<InFlight<'a>>,
+    watch: &'a OutageWatch,
+    subject: Subject<'a>,
+    sent_at: Instant,
     sending: StoreFuture<'a, T>,
     failure: fn(&Result<T, StoreError>) -> Option<&StoreError>,
+    is_answered: bool,
 }
 
 impl<T> Future for Watched<'_, T> {
@@ -189,16 +159,18 @@ impl<T> Future for Watched<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.sending.as_mut().poll(cx));
-        if let Some(in_flight) = self.in_flight.take() {
-            in_flight.ended((self.failure)(&answer));
-        }
+        self.is_answered = true;
+        self.watch.ended(self.subject, self.sent_at, (self.failure)(&answer));
         Poll::Ready(answer)
     }
 }
 
-impl<T> fmt::Debug for Watched<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("in_flight", &self.in_flight).finish_non_exhaustive()
+impl<T> Drop for Watched<'_, T> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let now = self.watch.clock.now();
+            self.watch.state().silence.given_up(now);
+        }
     }
 }
 
@@ -214,13 +186,20 @@ impl WatchedStore {
         subject: Subject<'a>,
         sending: StoreFuture<'a, T>,
     ) -> Watched<'a, T> {
-        let in_flight = Some(self.watch.sent(now, subject));
-        Watched { in_flight, sending, failure: |answer| answer.as_ref().err() }
+        self.watch.state().silence.sent(now);
+        Watched {
+            watch: &self.watch,
+            subject,
+            sent_at: now,
+            sending,
+            failure: |answer| answer.as_ref().err(),
+            is_answered: false,
+        }
     }
 
     /// Passes an [`acquire`](LockStore::acquire) on.
     pub fn acquire<'a>(&'a self, now: Instant, command: Acquire<'a>) -> Watched<'a, AcquireAnswer> {
-        let subject = Subject::lock(CommandKind::Acquire, command.name);
+        let subject = Subject::lock("acquire", command.name);
         self.pass(now, subject, self.store.acquire(command))
     }
 
@@ -233,12 +212,13 @@ impl WatchedStore {
         deadline: Instant,
     ) -> Watched<'a, Vec<Result<AcquireAnswer, StoreError>>> {
         let subject = match batch {
-            [one] => Subject::lock(CommandKind::Heartbeat, &one.name),
-            _ => Subject::many(CommandKind::Heartbeat),
+            [one] => Subject::lock("heartbeat", &one.name),
+            _ => Subject::many("heartbeat"),
         };
         let sending = self.store.heartbeat(batch, label, deadline);
-        let in_flight = Some(self.watch.sent(now, subject));
-        Watched { in_flight, sending, failure: failure_of_batch }
+        let mut watched = self.pass(now, subject, sending);
+        watched.failure = failure_of_batch;
+        watched
     }
 
     /// Passes all pushes for a runtime to a listener; see [`listen`](LockStore::listen).
@@ -249,14 +229,14 @@ impl WatchedStore {
     /// Passes a [`hold`](LockStore::hold) on.
     pub fn hold<'a>(&'a self, now: Instant, command: Hold<'a>) -> Watched<'a, HoldAnswer> {
         let Hold { name, id, fence, .. } = command;
-        let subject = Subject::lease(CommandKind::Hold, name, id, fence);
+        let subject = Subject::lease("hold", name, id, fence);
         self.pass(now, subject, self.store.hold(command))
     }
 
     /// Passes a [`release`](LockStore::release) on.
     pub fn release<'a>(&'a self, now: Instant, command: Release<'a>) -> Watched<'a, ReleaseAnswer> {
         let Release { name, id, fence, .. } = command;
-        let subject = Subject::lease(CommandKind::Release, name, id, fence);
+        let subject = Subject::lease("release", name, id, fence);
         self.pass(now, subject, self.store.release(command))
     }
 
@@ -268,8 +248,8 @@ impl WatchedStore {
         deadline: Instant,
     ) -> Watched<'a, Vec<RenewAnswer>> {
         let subject = match batch {
-            [one] => Subject::lease(CommandKind::Renew, &one.name, one.id, one.fence),
-            _ => Subject::many(CommandKind::Renew),
+            [one] => Subject::lease("renew", &one.name, one.id, one.fence),
+            _ => Subject::many("renew"),
         };
         self.pass(now, subject, self.store.renew(batch, deadline))
     }
@@ -280,7 +260,7 @@ impl WatchedStore {
         now: Instant,
         command: Withdraw<'a>,
     ) -> Watched<'a, WithdrawAnswer> {
-        let subject = Subject::lock(CommandKind::Withdraw, command.name);
+        let subject = Subject::lock("withdraw", command.name);
         self.pass(now, subject, self.store.withdraw(command))
     }
 
@@ -291,7 +271,7 @@ impl WatchedStore {
         name: &'a LockName,
         deadline: Instant,
     ) -> Watched<'a, Inspection> {
-        let subject = Subject::lock(CommandKind::Inspect, name);
+        let subject = Subject::lock("inspect", name);
         self.pass(now, subject, self.store.inspect(name, deadline))
     }
 
@@ -302,7 +282,7 @@ impl WatchedStore {
         command: ForceRelease<'a>,
     ) -> Watched<'a, ForceReleaseAnswer> {
         let ForceRelease { name, id, fence, .. } = command;
-        let subject = Subject::lease(CommandKind::ForceRelease, name, id, fence);
+        let subject = Subject::lease("force_release", name, id, fence);
         self.pass(now, subject, self.store.force_release(command))
     }
 }
@@ -326,18 +306,18 @@ fn failure_of_all<T>(answers: &[Result<T, StoreError>]) -> Option<&StoreError> {
 
 impl<'a> Subject<'a> {
     /// A command about several locks.
-    pub(super) fn many(command: CommandKind) -> Self {
+    pub(super) fn many(command: &'static str) -> Self {
         Self { command, lock: None, lease: None, fence: None }
     }
 
     /// A command about one lock.
-    fn lock(command: CommandKind, lock: &'a LockName) -> Self {
+    fn lock(command: &'static str, lock: &'a LockName) -> Self {
         Self { lock: Some(lock), ..Self::many(command) }
     }
 
     /// A command about one lease.
     fn lease(
-        command: CommandKind,
+        command: &'static str,
         lock: &'a LockName,
         lease: AcquisitionId,
         fence: FenceToken,

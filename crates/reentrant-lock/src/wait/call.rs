@@ -279,7 +279,7 @@ impl<'a> Tally<'a> {
         if std::mem::replace(&mut self.waiting, true) {
             return;
         }
-        self.metrics.wait_began(self.started);
+        self.metrics.waits.began(self.started);
         let (behind, is_held) =
             in_line.look(|cohort, _| (cohort.length(), cohort.is_known_held())).unwrap_or_default();
         self.behind = Some(behind);
@@ -303,7 +303,7 @@ impl<'a> Tally<'a> {
 impl Drop for Tally<'_> {
     fn drop(&mut self) {
         if self.waiting {
-            self.metrics.wait_ended(self.started);
+            self.metrics.waits.ended(self.started);
         }
         self.metrics.acquire(self.outcome);
         // Now and not before: a share of the calls is never above all of them.
