@@ -63,7 +63,7 @@ impl LockRuntimeBuilder {
             own_thread: false,
             redis: Vec::new(),
             clock: Arc::new(SystemClock),
-            entropy: Arc::new(SystemEntropy::new()),
+            entropy: Arc::new(SystemEntropy),
             rules: Rules::default(),
         }
     }

@@ -35,7 +35,7 @@ async fn scene() -> Scene {
 
 async fn scene_of(ttl: Duration) -> Scene {
     let server = RedisServer::start();
-    let (clock, id) = (Arc::new(SystemClock), SystemEntropy::new().runtime_id());
+    let (clock, id) = (Arc::new(SystemClock), SystemEntropy.runtime_id());
     let config = RedisConfig::new(&server.url()).expect("an address");
     let config = config.connect_timeout(wait::CEILING);
     let real = RedisStore::connect(&config, clock.clone(), Handle::current(), id).await;

@@ -63,7 +63,7 @@ async fn storm(locks: &LockRuntime) {
         let lock = |i| locks.lock(format!("storm/{}", i % NAMES)).expect("a name");
         let locks: Vec<_> = (0..ROUNDS).map(|i| lock(task + i)).collect();
         tasks.spawn(async move {
-            let entropy = SystemEntropy::new();
+            let entropy = SystemEntropy;
             for lock in &locks {
                 round(lock, &entropy).await;
             }

@@ -23,7 +23,7 @@ pub(super) struct Flaky {
 impl Flaky {
     /// Lets this share of the calls fail.
     pub(super) fn new(inner: Arc<dyn LockStore>, fails: f64) -> Self {
-        Self { inner, entropy: SystemEntropy::new(), fails }
+        Self { inner, entropy: SystemEntropy, fails }
     }
 
     fn strike<'a, T: Send + 'a>(&self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {

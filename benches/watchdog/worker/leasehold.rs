@@ -40,7 +40,7 @@ async fn connect(options: &Options) -> Result<LockRuntime, Failure> {
     let builder = LockRuntime::builder().ttl(options.ttl);
     let Some(fails) = options.fails else { return Ok(builder.connect(&options.redis).await?) };
     let (config, clock) = (RedisConfig::new(&options.redis)?, Arc::new(SystemClock));
-    let id = SystemEntropy::new().runtime_id();
+    let id = SystemEntropy.runtime_id();
     let store = RedisStore::connect(&config, clock, Handle::current(), id).await?;
     Ok(builder.on_store(Arc::new(Flaky::new(Arc::new(store), fails)))?)
 }

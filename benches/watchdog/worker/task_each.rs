@@ -34,7 +34,7 @@ pub(super) fn run(
 ) -> Result<Output, Failure> {
     let shared = Arc::new(Shared {
         connection: runtime.block_on(connect(&options.redis))?,
-        entropy: SystemEntropy::new(),
+        entropy: SystemEntropy,
         ttl: options.ttl,
         tally: Arc::clone(tally),
         lost: AtomicU64::new(0),

@@ -1,6 +1,9 @@
 #![expect(clippy::disallowed_methods, reason = "the one file that draws identities and jitter")]
 
-use std::{cell::Cell, fmt};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+};
 
 use uuid::Uuid;
 
@@ -22,43 +25,19 @@ pub trait Entropy: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The operating system's randomness for identities, and for jitter a generator in each thread: a
-/// shared one would be fought for.
-#[derive(Debug, Default)]
-pub struct SystemEntropy {
-    _private: (),
-}
-
-thread_local! {
-    static JITTER: Cell<u64> = Cell::new(Uuid::new_v4().as_u64_pair().0);
-}
-
-impl SystemEntropy {
-    /// The randomness of this system.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
+/// The operating system's randomness for identities, and for jitter the keys of the standard
+/// library's hashers, which each thread draws for itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     fn bits(&self) -> u64 {
-        let state = JITTER.get().wrapping_add(GOLDEN_GAMMA);
-        JITTER.set(state);
-        split_mix(state)
+        RandomState::new().hash_one(())
     }
 
     fn runtime_id(&self) -> RuntimeId {
         RuntimeId::new(Uuid::new_v4())
     }
-}
-
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014).
-fn split_mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -67,7 +46,7 @@ mod tests {
 
     #[test]
     fn fractions_cover_the_unit_interval() {
-        let entropy = SystemEntropy::new();
+        let entropy = SystemEntropy;
         let (mut low, mut high) = (false, false);
         for _ in 0..1000 {
             let fraction = entropy.fraction();

@@ -39,7 +39,7 @@ pub(crate) struct NaiveHeld {
 
 impl NaiveLock {
     pub(crate) fn new(connection: MultiplexedConnection, name: &str, ttl: Duration) -> Self {
-        Self { connection, name: name.into(), ttl, ids: Arc::new(SystemEntropy::new()) }
+        Self { connection, name: name.into(), ttl, ids: Arc::new(SystemEntropy) }
     }
 
     /// The key of the lock; its counter has `:counter` behind that.

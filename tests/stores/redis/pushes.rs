@@ -29,7 +29,7 @@ impl Scene {
     }
 
     async fn with_clock(config: &RedisConfig, clock: Arc<dyn Clock>) -> Self {
-        let runtime = SystemEntropy::new().runtime_id();
+        let runtime = SystemEntropy.runtime_id();
         let store = RedisStore::connect(config, clock, Handle::current(), runtime).await;
         let store = Arc::new(store.expect("the server lets everybody in"));
         let pushes = PushLog::listen(&*store, runtime).await;

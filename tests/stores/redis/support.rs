@@ -22,7 +22,7 @@ pub(crate) fn config(url: &str) -> RedisConfig {
 
 /// Connects as a runtime of its own.
 pub(crate) async fn connect_with(config: &RedisConfig) -> Result<Arc<RedisStore>, StoreError> {
-    let id = SystemEntropy::new().runtime_id();
+    let id = SystemEntropy.runtime_id();
     RedisStore::connect(config, Arc::new(SystemClock), Handle::current(), id).await.map(Arc::new)
 }
 

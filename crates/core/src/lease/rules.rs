@@ -28,17 +28,11 @@ pub fn believed_until(sent_at: Instant, remaining: Duration) -> Instant {
 /// the instant their request was *sent*. Transitions only go from held to lost or released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRules {
-    end: Option<End>,
+    /// How it ended: lost or released.
+    end: Option<LeaseState>,
     /// The end of belief, whatever `max_hold` says.
     belief: Instant,
     ends_at: Option<Instant>,
-}
-
-/// How the lease ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Lost(LossReason),
-    Released,
 }
 
 impl LeaseRules {
@@ -56,11 +50,7 @@ impl LeaseRules {
 
     /// The state as it was last seen, without a look at the clock.
     pub fn present(&self) -> LeaseState {
-        match self.end {
-            None => LeaseState::Held { until: self.until() },
-            Some(End::Lost(reason)) => LeaseState::Lost(reason),
-            Some(End::Released) => LeaseState::Released,
-        }
+        self.end.unwrap_or_else(|| LeaseState::Held { until: self.until() })
     }
 
     /// The state at `now`: a deadline that has passed is a loss.
@@ -69,7 +59,7 @@ impl LeaseRules {
             // The deadline that passed says which one it was: `max_hold` or the end of belief.
             let is_max_hold = self.ends_at == Some(self.until());
             let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
-            self.end = Some(End::Lost(reason));
+            self.end = Some(LeaseState::Lost(reason));
         }
         self.present()
     }
@@ -86,7 +76,7 @@ impl LeaseRules {
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&mut self, now: Instant, reason: LossReason) -> LeaseState {
         if self.observe(now).is_held() {
-            self.end = Some(End::Lost(reason));
+            self.end = Some(LeaseState::Lost(reason));
         }
         self.present()
     }
@@ -95,7 +85,7 @@ impl LeaseRules {
     pub fn release(&mut self, now: Instant) -> LeaseState {
         let before = self.observe(now);
         if before.is_held() {
-            self.end = Some(End::Released);
+            self.end = Some(LeaseState::Released);
         }
         before
     }

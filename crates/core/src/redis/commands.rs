@@ -1,4 +1,4 @@
-use std::sync::{Weak, atomic::Ordering};
+use std::sync::Weak;
 
 use redis::{Cmd, Value};
 
@@ -73,7 +73,7 @@ impl LockStore for RedisStore {
                 }
             };
             let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            self.checked(deadline).await?;
+            self.readiness.by(deadline).await?;
             let answer = self.renewals.call(call, deadline).await;
             answer.and_then(|value| decode::renew(value, batch.len()))
         })
@@ -104,7 +104,7 @@ impl LockStore for RedisStore {
             let write = |to: &mut Cmd| {
                 self.preamble.write_keys(to, name);
                 self.preamble.write(to);
-                to.arg(id.to_text()).arg(fence.get());
+                to.arg(id.to_string()).arg(fence.get());
             };
             let call = Call::new(&scripts::FORCE_RELEASE, Command::KEYS, &write);
             self.run_apart(name, call, deadline, decode::force_release).await
@@ -122,14 +122,6 @@ impl RedisStore {
         lane_number(name, self.commands.len())
     }
 
-    /// Waits for the check of the server, if it has not passed yet.
-    pub(super) async fn checked(&self, deadline: Instant) -> Result<(), StoreError> {
-        if self.check_passed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.readiness.by(deadline).await
-    }
-
     /// Sends a command on the connection of its name.
     async fn run<T>(
         &self,
@@ -138,7 +130,7 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
-            self.checked(deadline).await?;
+            self.readiness.by(deadline).await?;
             self.batcher(name).send(command, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
@@ -153,7 +145,7 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
-            self.checked(deadline).await?;
+            self.readiness.by(deadline).await?;
             self.pool.exchange(call, &*self.clock, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))

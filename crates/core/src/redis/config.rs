@@ -1,4 +1,4 @@
-use std::{fmt, ops::RangeFrom, sync::Arc, time::Duration};
+use std::{ops::RangeFrom, sync::Arc, time::Duration};
 
 use super::{
     address::{AddressError, RedisAddress},
@@ -17,7 +17,7 @@ pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
 #[must_use = "a configuration does nothing itself, give it to RedisStore::connect"]
 pub struct RedisConfig {
     pub(super) address: RedisAddress,
-    pub(super) credentials: Option<Provider>,
+    pub(super) credentials: Option<Arc<dyn CredentialsProvider>>,
     pub(super) keys: KeyScheme,
     pub(super) fencing: FenceSettings,
     pub(super) connections: usize,
@@ -65,7 +65,7 @@ impl RedisConfig {
 
     /// Like [`credentials`](Self::credentials), with a provider that others use too.
     pub fn shared_credentials(mut self, provider: Arc<dyn CredentialsProvider>) -> Self {
-        self.credentials = Some(Provider(provider));
+        self.credentials = Some(provider);
         self
     }
 
@@ -154,15 +154,5 @@ impl RedisConfig {
     ) -> Self {
         self.tls.client = Some((certificate.into(), key.into()));
         self
-    }
-}
-
-/// A provider of credentials, which shows nothing of itself.
-#[derive(Clone)]
-pub(super) struct Provider(pub(super) Arc<dyn CredentialsProvider>);
-
-impl fmt::Debug for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CredentialsProvider")
     }
 }

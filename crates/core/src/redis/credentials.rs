@@ -85,6 +85,13 @@ pub trait CredentialsProvider: Send + Sync + 'static {
     fn credentials(&self) -> CredentialsFuture<'_>;
 }
 
+/// A provider shows nothing of itself.
+impl fmt::Debug for dyn CredentialsProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CredentialsProvider")
+    }
+}
+
 impl<F, A> CredentialsProvider for F
 where
     F: Fn() -> A + Send + Sync + 'static,

@@ -9,8 +9,8 @@ use redis::{
 use super::{
     classify::{NotDialed, classify_dial},
     config::RedisConfig,
-    login::{Login, LoginError},
-    preflight::{check_server, is_too_old, too_old},
+    login::Login,
+    preflight::{check_server, not_greeted},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -19,11 +19,13 @@ use crate::{
 
 /// Makes connections to one server, each set up alike.
 pub(super) struct Dialer {
-    client: Client,
-    login: Login,
-    connect_timeout: Duration,
+    pub(super) client: Client,
+    pub(super) login: Login,
+    /// How long a dial may take.
+    pub(super) connect_timeout: Duration,
     cluster_node: bool,
-    endpoint: Arc<str>,
+    /// The server's address without credentials.
+    pub(super) endpoint: Arc<str>,
 }
 
 /// A connection that is ready for commands.
@@ -39,32 +41,11 @@ impl Dialer {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
         })?;
         let endpoint: Arc<str> = config.address.to_string().into();
-        let provider = config.credentials.as_ref().map(|provider| Arc::clone(&provider.0));
-        let (login, info) = Login::split_off(config.address.info(), provider, &config.client_name);
+        let (login, info) = Login::split_off(config);
         let client = client(config, info)
-            .map_err(|error| classify_dial(&error).from_endpoint(endpoint.to_string()))?;
+            .map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
         let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
         Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
-    }
-
-    /// The server's address without credentials.
-    pub(super) fn endpoint(&self) -> &Arc<str> {
-        &self.endpoint
-    }
-
-    /// How connections are to be made, for the pool.
-    pub(super) fn connection_info(&self) -> ConnectionInfo {
-        self.login.of_pool(self.client.get_connection_info())
-    }
-
-    /// How connections are to be set up once they are made, for the pool.
-    pub(super) fn login(&self) -> &Login {
-        &self.login
-    }
-
-    /// How long a dial may take.
-    pub(super) fn connect_timeout(&self) -> Duration {
-        self.connect_timeout
     }
 
     /// Connects, logs in, and checks that the server is a master of a supported version, all
@@ -78,57 +59,27 @@ impl Dialer {
         deadline: Instant,
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
-        self.dial_with(&self.login, clock, deadline, heard).await
-    }
-
-    /// Connects likewise, to subscribe. No database is selected: channels have none.
-    pub(super) async fn dial_for_pushes(
-        &self,
-        clock: &dyn Clock,
-        heard: impl AsyncPushSender,
-    ) -> Result<MultiplexedConnection, StoreError> {
-        let deadline = clock.now() + self.connect_timeout;
-        let login = self.login.without_database();
-        let dialed = self.dial_with(&login, clock, deadline, heard).await;
-        dialed.map(|dialed| dialed.connection).map_err(|not_dialed| not_dialed.error)
-    }
-
-    async fn dial_with(
-        &self,
-        login: &Login,
-        clock: &dyn Clock,
-        deadline: Instant,
-        heard: impl AsyncPushSender,
-    ) -> Result<Dialed, NotDialed> {
+        let client = self.login.client(&self.client, clock, deadline).await?;
         let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
-        let client = login.client(&self.client, clock, deadline).await?;
-        let dialing = self.dial_by(&client, login, clock, config);
+        let dialing = async {
+            let connecting = client.get_multiplexed_async_connection_with_config(&config);
+            let mut connection = connecting.await.map_err(|error| {
+                // The client library asks for RESP3 before anything else.
+                self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+            })?;
+            let connected_at = clock.now();
+            // First what the server is: Clusters and Sentinels refuse to select a database.
+            check_server(&mut connection, self.cluster_node).await?;
+            let checked_at = clock.now();
+            let set_up = self.login.set_up(&mut connection).await;
+            set_up.map_err(|error| NotDialed::because(&error))?;
+            // The shorter of two: the server may have been busy during the other one.
+            let round_trip = checked_at
+                .saturating_since(connected_at)
+                .min(clock.now().saturating_since(checked_at));
+            Ok(Dialed { connection, round_trip })
+        };
         within(clock, deadline, Box::pin(dialing)).await.unwrap_or(Err(NotDialed::in_time()))
-    }
-
-    async fn dial_by(
-        &self,
-        client: &Client,
-        login: &Login,
-        clock: &dyn Clock,
-        config: AsyncConnectionConfig,
-    ) -> Result<Dialed, NotDialed> {
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        let mut connection = connecting.await.map_err(|error| match login.refused(error) {
-            LoginError::Provider(error) => error.into(),
-            // The client library asks for RESP3 before anything else.
-            LoginError::Other(error) if is_too_old(&error) => too_old("older than 6.2").into(),
-            LoginError::Other(error) => NotDialed::because(&error),
-        })?;
-        let connected_at = clock.now();
-        // First what the server is: Clusters and Sentinels refuse to select a database.
-        check_server(&mut connection, self.cluster_node).await?;
-        let checked_at = clock.now();
-        login.set_up(&mut connection).await.map_err(|error| NotDialed::because(&error))?;
-        // The shorter of two: the server may have been busy during the other one.
-        let round_trip =
-            checked_at.saturating_since(connected_at).min(clock.now().saturating_since(checked_at));
-        Ok(Dialed { connection, round_trip })
     }
 }
 
@@ -146,9 +97,8 @@ pub(super) fn connection_config(
 fn client(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
     let info = info.set_tcp_settings(tcp_settings());
     #[cfg(feature = "tls")]
-    if config.address.is_tls() {
-        return config.tls.client(info);
-    }
+    return config.tls.client(info);
+    #[cfg(not(feature = "tls"))]
     Client::open(info)
 }
 

@@ -170,7 +170,7 @@ impl Lane {
     ) -> Result<Value, Failed> {
         self.exchange_on_present(call, deadline).await.map_err(
             |Failed { error, connection_ended }| {
-                let error = error.from_endpoint(self.0.dialer.endpoint().to_string());
+                let error = error.from_endpoint(self.0.dialer.endpoint.to_string());
                 Failed { error, connection_ended }
             },
         )
@@ -218,7 +218,7 @@ impl Lane {
         match refusal(&answer) {
             None => Ok(answer),
             Some(words) => {
-                Err(classify_words(words).from_endpoint(self.0.dialer.endpoint().to_string()))
+                Err(classify_words(words).from_endpoint(self.0.dialer.endpoint.to_string()))
             }
         }
     }
@@ -229,7 +229,7 @@ impl Lane {
             Some(present) => self.judge(present, sent_at, None),
             None => unanswered(),
         };
-        error.from_endpoint(self.0.dialer.endpoint().to_string())
+        error.from_endpoint(self.0.dialer.endpoint.to_string())
     }
 
     /// Gives a connection up, or asks it, after a command was not answered in time.
@@ -349,7 +349,7 @@ impl Lane {
         // A task of its own: the attempt goes on when its caller gives up, and the connection
         // lives on the tokio runtime of the lane.
         let dial = self.0.runtime.spawn(async move {
-            let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout();
+            let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout;
             let mut dialed = lane.dial(deadline).await;
             if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
                 // Once only: a server may end every connection.

@@ -1,7 +1,7 @@
 use std::{
-    fmt,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::Arc,
     task::Poll,
 };
@@ -13,6 +13,7 @@ use redis::{
 
 use super::{
     classify::{classify_dial, is_login},
+    config::RedisConfig,
     credentials::{Credentials, CredentialsProvider},
     preflight::replica_of,
 };
@@ -32,37 +33,19 @@ pub(super) struct Login {
     client_name: String,
 }
 
-/// Why a connection that is made was not set up.
-#[derive(Debug)]
-pub(super) enum LoginError {
-    /// The provider had no credentials, or the server refused them.
-    Provider(StoreError),
-    /// Anything else.
-    Other(RedisError),
-}
-
 impl Login {
     /// Splits off the settings that are sent later. The rest connects in RESP3, in which the client
     /// library reports the end of a connection.
-    pub(super) fn split_off(
-        info: &ConnectionInfo,
-        provider: Option<Arc<dyn CredentialsProvider>>,
-        client_name: &str,
-    ) -> (Self, ConnectionInfo) {
-        let login =
-            Self { db: info.redis_settings().db(), client_name: client_name.into(), provider };
-        let settings = match login.provider {
+    pub(super) fn split_off(config: &RedisConfig) -> (Self, ConnectionInfo) {
+        let info = config.address.info();
+        let provider = config.credentials.clone();
+        let settings = match provider {
             Some(_) => RedisConnectionInfo::default(),
             None => info.redis_settings().clone().set_db(0),
         };
         let settings = settings.set_skip_set_lib_name().set_protocol(ProtocolVersion::RESP3);
-        (login, info.clone().set_redis_settings(settings))
-    }
-
-    /// The same without a database, for a connection that only subscribes: channels have no
-    /// database.
-    pub(super) fn without_database(&self) -> Self {
-        Self { db: 0, ..self.clone() }
+        let (db, client_name) = (info.redis_settings().db(), config.client_name.clone());
+        (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
     }
 
     /// The client that makes the next connection: the given one, with the provider's credentials if
@@ -136,19 +119,16 @@ impl Login {
         Ok(())
     }
 
-    /// What a failure to connect or to log in means: a refused password of the address needs an
-    /// operator, while a provider may give another one next time.
-    pub(super) fn refused(&self, error: RedisError) -> LoginError {
-        if self.provider.is_none() || !is_login(&error) {
-            return LoginError::Other(error);
-        }
+    /// The error of credentials of a provider that the server has refused; `None` for any other
+    /// error. A refused password of the address needs an operator, while a provider may give
+    /// another one next time.
+    pub(super) fn refused(&self, error: &RedisError) -> Option<StoreError> {
+        self.provider.as_ref().filter(|_| is_login(error))?;
         let what = format!(
             "the server refused what the credentials provider gave: {}",
-            classify_dial(&error).what()
+            classify_dial(error).what()
         );
-        LoginError::Provider(
-            StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN).as_answer(),
-        )
+        Some(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN).as_answer())
     }
 
     /// Asks the provider, if there is one.
@@ -163,17 +143,12 @@ impl Login {
     ) -> Result<Option<Credentials>, StoreError> {
         let Some(provider) = &self.provider else { return Ok(None) };
         let asked_at = clock.now();
+        let mut asking = pin!(async { provider.credentials().await });
         // The provider is code of others: its panic must not look like the end of the tokio
         // runtime.
-        let asking = catch_unwind(AssertUnwindSafe(|| provider.credentials()));
-        let Ok(mut asking) = asking else { return Err(broken_provider("panicked")) };
         let answer = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(cx)));
-            match polled {
-                Ok(Poll::Pending) => Poll::Pending,
-                Ok(Poll::Ready(answer)) => Poll::Ready(Some(answer)),
-                Err(_) => Poll::Ready(None),
-            }
+            polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
         });
         match within(clock, deadline, answer).await {
             Some(Some(Ok(credentials))) => Ok(Some(credentials)),
@@ -195,9 +170,3 @@ fn broken_provider(how: &str) -> StoreError {
 /// What to do after a failure of a provider.
 pub(super) const ASKED_AGAIN: &str =
     "the provider is asked again for the next connection; see what it says if it stays";
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("db", &self.db).finish_non_exhaustive()
-    }
-}

@@ -15,7 +15,7 @@ use super::{
     config::{RedisConfig, TIMEOUTS},
     dial::{Dialer, connection_config},
     lane::{Call, evaluate},
-    login::{ASKED_AGAIN, Login, LoginError},
+    login::{ASKED_AGAIN, Login},
     script::Script,
 };
 use crate::{
@@ -76,12 +76,13 @@ impl RedisPool {
     ) -> Result<Self, StoreError> {
         let refuse = |what: String| {
             StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
-                .from_endpoint(dialer.endpoint().to_string())
+                .from_endpoint(&*dialer.endpoint)
         };
         let timeouts = connection_config(config.connect_timeout, Some(config.command_timeout));
-        let manager = Manager::new_with_config(dialer.connection_info(), timeouts)
-            .map_err(|error| classify_dial(&error))?;
-        let (login, limit) = (dialer.login().clone(), config.connect_timeout);
+        let info = dialer.login.of_pool(dialer.client.get_connection_info());
+        let manager =
+            Manager::new_with_config(info, timeouts).map_err(|error| classify_dial(&error))?;
+        let (login, limit) = (dialer.login.clone(), config.connect_timeout);
         let setting_up = Hook::async_fn(move |connection, _| {
             let login = login.clone();
             Box::pin(async move {
@@ -108,8 +109,8 @@ impl RedisPool {
             .post_create(setting_up)
             .build()
             .map_err(|error| refuse(error.to_string()))?;
-        let (endpoint, timeout) = (Arc::clone(dialer.endpoint()), config.command_timeout);
-        Ok(Self { pool, login: Some(Arc::new(dialer.login().clone())), runtime, endpoint, timeout })
+        let (endpoint, timeout) = (Arc::clone(&dialer.endpoint), config.command_timeout);
+        Ok(Self { pool, login: Some(Arc::new(dialer.login.clone())), runtime, endpoint, timeout })
     }
 
     /// Calls a script with keys and arguments on a connection of its own, within the
@@ -196,11 +197,8 @@ impl RedisPool {
         match error {
             PoolError::Backend(error) => classify_dial(&error),
             PoolError::PostCreateHook(HookError::Backend(error)) => {
-                let Some(login) = &self.login else { return classify_dial(&error) };
-                match login.refused(error) {
-                    LoginError::Provider(error) => error,
-                    LoginError::Other(error) => classify_dial(&error),
-                }
+                let refused = self.login.as_ref().and_then(|login| login.refused(&error));
+                refused.unwrap_or_else(|| classify_dial(&error))
             }
             PoolError::PostCreateHook(HookError::Message(what)) => {
                 StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)

@@ -10,96 +10,70 @@ use StoreErrorKind::{Config, Definite};
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// The role of a server, from its answer to `HELLO`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Master,
-    Replica,
-}
-
 /// Checks that a server is a master and new enough. A node of a Cluster is refused unless allowed,
 /// because one command could not renew leases of several slots.
-///
-/// `INFO` has the same facts, but may be denied. `HELLO` is always allowed.
 pub(super) async fn check_server(
     connection: &mut MultiplexedConnection,
     cluster_node: bool,
 ) -> Result<(), NotDialed> {
-    let hello = redis::cmd("HELLO").query_async::<Value>(connection).await;
-    match judge(hello, cluster_node)? {
-        Role::Master => Ok(()),
-        Role::Replica => Err(is_a_replica(&master_of(connection).await).into()),
+    let hello = hello(connection).await.map_err(|error| not_greeted(&error))?;
+    let version = field_of(&hello, "version").ok_or_else(|| tells_not("version"))?;
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    if found < OLDEST {
+        return Err(too_old(&version).into());
     }
+    let refused = match field_of(&hello, "mode").as_deref() {
+        Some("cluster") if !cluster_node => refusal(
+            Config,
+            "the server is a node of a Redis Cluster, which this version does not support",
+            "connect to a server of its own, one without `cluster-enabled`",
+        ),
+        Some("sentinel") => refusal(
+            Config,
+            "the server is a Sentinel, which keeps no data",
+            "write the address of the master that it watches",
+        ),
+        _ => match field_of(&hello, "role").as_deref() {
+            Some("master") => return Ok(()),
+            // It is retried while a task waits: the address may lead to the master soon.
+            Some(_) => refusal(
+                Definite,
+                format!(
+                    "the server is a replica of {}, and has no say about locks",
+                    master_of(connection).await
+                ),
+                "write the master's address",
+            ),
+            None => tells_not("role"),
+        },
+    };
+    Err(refused.into())
 }
 
 /// The address of the master, as far as it is known, if a server is a replica.
 pub(super) async fn replica_of(
     connection: &mut MultiplexedConnection,
 ) -> Result<Option<String>, RedisError> {
-    let hello = redis::cmd("HELLO").query_async::<Value>(connection).await?;
-    if field_of(&hello, "role").as_deref() == Some("master") {
+    if field_of(&hello(connection).await?, "role").as_deref() == Some("master") {
         return Ok(None);
     }
     Ok(Some(master_of(connection).await))
 }
 
-/// The error of a replica, before any command was sent. It is retried while a task waits: the
-/// address may lead to the master soon.
-fn is_a_replica(master: &str) -> StoreError {
-    refusal(
-        Definite,
-        format!("the server is a replica of {master}, and has no say about locks"),
-        "write the master's address",
-    )
+/// What a server is. `INFO` has the same facts, but may be denied. `HELLO` is always allowed.
+async fn hello(connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
+    redis::cmd("HELLO").query_async(connection).await
 }
 
 /// The address of a replica's master. The user may lack the right to ask for it.
 async fn master_of(connection: &mut MultiplexedConnection) -> String {
     let role = redis::cmd("ROLE").query_async::<Value>(connection).await;
-    match role.as_ref().map(|role| role.as_sequence().unwrap_or_default()) {
-        Ok([_, host, Value::Int(port), ..]) => {
-            text(host).map_or_else(|| ANOTHER.into(), |host| format!("{host}:{port}"))
-        }
-        _ => ANOTHER.into(),
-    }
-}
-
-const ANOTHER: &str = "another server";
-
-fn judge(hello: Result<Value, RedisError>, cluster_node: bool) -> Result<Role, NotDialed> {
-    let hello = match hello {
-        Ok(hello) => hello,
-        // 5 and older do not know the command, 6.0 wants an argument for it.
-        Err(error) if is_too_old(&error) => return Err(too_old("older than 6.2").into()),
-        Err(error) => return Err(NotDialed::because(&error)),
+    let address = match role.as_ref().map(|role| role.as_sequence().unwrap_or_default()) {
+        Ok([_, host, Value::Int(port), ..]) => text(host).map(|host| format!("{host}:{port}")),
+        _ => None,
     };
-    let Some(version) = field_of(&hello, "version") else {
-        return Err(tells_not("version").into());
-    };
-    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    if found < OLDEST {
-        return Err(too_old(&version).into());
-    }
-    match field_of(&hello, "mode").as_deref() {
-        Some("cluster") if !cluster_node => Err(refusal(
-            Config,
-            "the server is a node of a Redis Cluster, which this version does not support",
-            "connect to a server of its own, one without `cluster-enabled`",
-        )
-        .into()),
-        Some("sentinel") => Err(refusal(
-            Config,
-            "the server is a Sentinel, which keeps no data",
-            "write the address of the master that it watches",
-        )
-        .into()),
-        _ => match field_of(&hello, "role").as_deref() {
-            Some("master") => Ok(Role::Master),
-            Some(_) => Ok(Role::Replica),
-            None => Err(tells_not("role").into()),
-        },
-    }
+    address.unwrap_or_else(|| "another server".into())
 }
 
 /// An error that follows from what the server has answered.
@@ -119,15 +93,17 @@ fn tells_not(what: &str) -> StoreError {
     )
 }
 
-/// Whether a server refuses `HELLO` as old ones do.
-pub(super) fn is_too_old(error: &RedisError) -> bool {
+/// The failure of a first command, `HELLO`: 5 and older do not know it, 6.0 wants an argument for
+/// it.
+pub(super) fn not_greeted(error: &RedisError) -> NotDialed {
     let words = error.to_string();
-    error.kind() == ErrorKind::RESP3NotSupported
+    let is_too_old = error.kind() == ErrorKind::RESP3NotSupported
         || words.contains("unknown command")
-        || words.contains("wrong number of arguments")
+        || words.contains("wrong number of arguments");
+    if is_too_old { too_old("older than 6.2").into() } else { NotDialed::because(error) }
 }
 
-pub(super) fn too_old(version: &str) -> StoreError {
+fn too_old(version: &str) -> StoreError {
     refusal(Config, format!("the server's version is {version}"), "use Redis 6.2 or newer")
 }
 

@@ -1,52 +1,50 @@
 use std::{
-    fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use redis::Cmd;
-use tokio::{runtime::Handle, select};
+use tokio::{runtime::Handle, sync::Mutex};
 
 use super::{
     classify::{no_runtime, not_in_time},
+    command::{Command, Preamble},
     lane::{Call, Lane},
     scripts,
     subscriptions::Subscriptions,
 };
 use crate::{
-    clock::{Clock, Instant},
-    store::{StoreError, StoreErrorKind},
+    clock::{Clock, Instant, within},
+    store::StoreError,
+    types::LockName,
 };
 
 /// The check of a server before the first command of a store: it runs every kind of command once.
 ///
 /// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of
 /// its own, which goes on when a command gives up. After it has passed, it is never made again.
-#[derive(Clone)]
-pub(super) struct Readiness(Arc<Inner>);
-
-struct Inner {
-    check: Check,
-    clock: Arc<dyn Clock>,
-    runtime: Handle,
-    passed: Arc<AtomicBool>,
-    attempt: Arc<tokio::sync::Mutex<()>>,
-    failed: Mutex<Option<(Instant, StoreError)>>,
-}
-
-/// What the check needs.
-pub(super) struct Check {
+#[derive(Debug)]
+pub(super) struct Readiness {
     pub(super) endpoint: Arc<str>,
     pub(super) lane: Lane,
     pub(super) subscriptions: Arc<Subscriptions>,
-    pub(super) keys: [String; 4],
+    pub(super) preamble: Arc<Preamble>,
+    /// The lock whose keys are used.
+    pub(super) probe: LockName,
     pub(super) channel: String,
     /// How long the scripts of an attempt may take, the connection included.
     pub(super) limit: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Handle,
+    pub(super) passed: AtomicBool,
+    pub(super) failed: Failed,
 }
+
+/// When the last attempt failed, and why. It is locked during an attempt.
+type Failed = Arc<Mutex<Option<(Instant, StoreError)>>>;
 
 /// For how long the error of a failed attempt is returned to all callers.
 fn stands(failed: &StoreError) -> Duration {
@@ -55,17 +53,6 @@ fn stands(failed: &StoreError) -> Duration {
 }
 
 impl Readiness {
-    /// Sets `passed` once the check has passed.
-    pub(super) fn new(
-        check: Check,
-        passed: Arc<AtomicBool>,
-        clock: Arc<dyn Clock>,
-        runtime: Handle,
-    ) -> Self {
-        let (attempt, failed) = (Arc::default(), Mutex::default());
-        Self(Arc::new(Inner { check, clock, runtime, passed, attempt, failed }))
-    }
-
     /// Returns when the check has passed.
     ///
     /// # Errors
@@ -76,89 +63,59 @@ impl Readiness {
     /// # Cancel safety
     ///
     /// Dropping the future does not end the attempt: other commands wait for it.
-    pub(super) async fn by(&self, deadline: Instant) -> Result<(), StoreError> {
-        Box::pin(self.wait(deadline)).await
+    pub(super) async fn by(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
+        if self.passed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let attempt = within(&*self.clock, deadline, Box::pin(self.attempt())).await;
+        attempt.unwrap_or_else(|| {
+            not_in_time().map_err(|error| error.from_endpoint(self.endpoint.to_string()))
+        })
     }
 
     /// Makes an attempt, even right after a failure.
     pub(super) async fn now(&self) -> Result<(), StoreError> {
-        let outcome = self.0.check.run(&*self.0.clock).await;
-        self.note(&outcome);
-        outcome
+        self.run(&mut *self.failed.lock().await).await
     }
 
-    async fn wait(&self, deadline: Instant) -> Result<(), StoreError> {
-        select! {
-            biased;
-            outcome = self.attempt() => outcome,
-            () = self.0.clock.sleep_until(deadline) => not_in_time()
-                .map_err(|error| error.from_endpoint(self.0.check.endpoint.to_string())),
-        }
-    }
-
-    async fn attempt(&self) -> Result<(), StoreError> {
-        let turn = Arc::clone(&self.0.attempt).lock_owned().await;
-        if self.0.passed.load(Ordering::Acquire) {
+    async fn attempt(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut failed = Arc::clone(&self.failed).lock_owned().await;
+        if self.passed.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.recent_failure().map_or(Ok(()), Err)?;
-        let readiness = self.clone();
-        let attempt = self.0.runtime.spawn(async move {
-            let outcome = readiness.now().await;
-            drop(turn);
-            outcome
-        });
+        if let Some((at, error)) = &*failed
+            && self.clock.now().saturating_since(*at) < stands(error)
+        {
+            return Err(error.clone());
+        }
+        let readiness = Arc::clone(self);
+        let attempt = self.runtime.spawn(async move { readiness.run(&mut failed).await });
         attempt.await.unwrap_or_else(|died| Err(no_runtime(&died)))
     }
 
-    fn note(&self, outcome: &Result<(), StoreError>) {
-        let failed = outcome.as_ref().err().cloned();
-        if let Some(error) = &failed {
+    async fn run(&self, failed: &mut Option<(Instant, StoreError)>) -> Result<(), StoreError> {
+        let outcome = self.send().await;
+        *failed = outcome.as_ref().err().map(|error| {
             tracing::debug!(%error, "the check of the server failed");
-        }
-        *self.failed() = failed.map(|error| (self.0.clock.now(), error));
-        self.0.passed.fetch_or(outcome.is_ok(), Ordering::AcqRel);
+            (self.clock.now(), error.clone())
+        });
+        self.passed.fetch_or(outcome.is_ok(), Ordering::AcqRel);
+        outcome
     }
 
-    fn recent_failure(&self) -> Option<StoreError> {
-        let now = self.0.clock.now();
-        let failed = self.failed();
-        let (at, error) = failed.as_ref()?;
-        (now.saturating_since(*at) < stands(error)).then(|| error.clone())
-    }
-
-    fn failed(&self) -> MutexGuard<'_, Option<(Instant, StoreError)>> {
-        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Check {
-    async fn run(&self, clock: &dyn Clock) -> Result<(), StoreError> {
-        let deadline = clock.now() + self.limit;
+    async fn send(&self) -> Result<(), StoreError> {
+        let deadline = self.clock.now() + self.limit;
         let write = |to: &mut Cmd| {
-            to.arg(&self.keys).arg(&self.channel);
+            self.preamble.write_keys(to, &self.probe);
+            to.arg(&self.channel);
         };
-        let call = Call::new(&scripts::PREFLIGHT, 4, &write);
+        let call = Call::new(&scripts::PREFLIGHT, Command::KEYS, &write);
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
             self.lane.call(call.with_body(), deadline).await?;
             self.lane.call(call, deadline).await
         };
-        sent.await.map_err(not_of_a_command)?;
+        sent.await.map_err(StoreError::not_sent)?;
         self.subscriptions.check(&self.channel).await
-    }
-}
-
-/// The probe may have run, but the command that waits for it was not sent.
-fn not_of_a_command(error: StoreError) -> StoreError {
-    if error.kind() == StoreErrorKind::Indeterminate {
-        return error.not_sent();
-    }
-    error
-}
-
-impl fmt::Debug for Readiness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readiness").field("passed", &self.0.passed).finish_non_exhaustive()
     }
 }

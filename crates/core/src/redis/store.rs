@@ -1,4 +1,4 @@
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
@@ -9,7 +9,7 @@ use super::{
     dial::Dialer,
     lane::{Lane, lane_number},
     pool::RedisPool,
-    readiness::{Check, Readiness},
+    readiness::Readiness,
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -30,9 +30,7 @@ pub struct RedisStore {
     pub(super) renewals: Lane,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Arc<Subscriptions>,
-    /// Whether the server has passed the check of `readiness`.
-    pub(super) check_passed: Arc<AtomicBool>,
-    pub(super) readiness: Readiness,
+    pub(super) readiness: Arc<Readiness>,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -85,42 +83,34 @@ impl RedisStore {
             let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
             Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands)
         };
-        let (commands, renewals): (Vec<_>, _) =
-            ((0..config.connections).map(|_| batcher()).collect(), lane());
-        let subscriptions =
-            Subscriptions::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
-        let subscriptions = Arc::new(subscriptions);
+        let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
+        let (dialed_by, timed_by) = (Arc::clone(&dialer), Arc::clone(&clock));
+        let subscriptions = Arc::new(Subscriptions::new(dialed_by, timed_by, runtime.clone()));
         let probe = LockName::new(format!("preflight:{runtime_id}")).map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
         })?;
-        let keys = &config.keys;
-        let check = Check {
-            endpoint: Arc::clone(dialer.endpoint()),
+        let pool = RedisPool::on(config, &dialer, Some(runtime.clone()))?;
+        let renewals = lane();
+        let readiness = Readiness {
+            endpoint: Arc::clone(&dialer.endpoint),
             lane: commands[lane_number(&probe, commands.len())].lane().clone(),
             subscriptions: Arc::clone(&subscriptions),
-            keys: [
-                keys.lease(&probe),
-                keys.queue(&probe),
-                keys.waiters(&probe),
-                keys.withdrawn(&probe),
-            ],
-            channel: keys.channel(runtime_id),
+            preamble: Arc::clone(&preamble),
+            probe,
+            channel: config.keys.channel(runtime_id),
             limit: config.connect_timeout.saturating_add(config.command_timeout),
+            clock: Arc::clone(&clock),
+            runtime,
+            passed: false.into(),
+            failed: Arc::default(),
         };
-        let check_passed = Arc::default();
         Ok(Self {
-            preamble,
             commands,
             renewals,
-            pool: RedisPool::on(config, &dialer, Some(runtime.clone()))?,
+            pool,
+            preamble,
             subscriptions,
-            readiness: Readiness::new(
-                check,
-                Arc::clone(&check_passed),
-                Arc::clone(&clock),
-                runtime,
-            ),
-            check_passed,
+            readiness: Arc::new(readiness),
             clock,
         })
     }

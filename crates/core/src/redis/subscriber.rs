@@ -17,7 +17,7 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, within},
-    entropy::Entropy,
+    entropy::{Entropy, SystemEntropy},
     store::{Listener, Push, StoreError, StoreErrorKind},
 };
 
@@ -45,7 +45,6 @@ const REFUSED: Duration = Duration::from_secs(30);
 pub(super) struct Subscriber {
     pub(super) dialer: Arc<Dialer>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) entropy: Arc<dyn Entropy>,
     pub(super) channel: String,
     pub(super) listener: Weak<dyn Listener>,
 }
@@ -62,17 +61,17 @@ impl Subscriber {
             let pause = match self.subscribe().await {
                 Ok((connection, receiver)) => {
                     if failures > 0 {
-                        let endpoint = self.dialer.endpoint();
+                        let endpoint = &self.dialer.endpoint;
                         tracing::info!(%endpoint, "the runtime receives messages from the server again");
                     }
                     failures = 0;
                     self.attend(connection, &receiver).await;
-                    tracing::debug!(endpoint = %self.dialer.endpoint(), "a subscription ended");
+                    tracing::debug!(endpoint = %self.dialer.endpoint, "a subscription ended");
                     // Not counted: the next attempt is the first that may fail.
-                    backoff(SHORTEST, LONGEST, failures, self.entropy.fraction())
+                    backoff(SHORTEST, LONGEST, failures, SystemEntropy.fraction())
                 }
                 Err(error) => {
-                    let pause = self.pause_after(&error, failures);
+                    let pause = pause_after(&error, failures);
                     failures = failures.saturating_add(1);
                     pause
                 }
@@ -83,14 +82,15 @@ impl Subscriber {
 
     /// Subscribes on a connection of its own.
     async fn subscribe(&self) -> Result<(MultiplexedConnection, Arc<Receiver>), StoreError> {
-        let receiver = Arc::new(Receiver::new(Weak::clone(&self.listener)));
+        let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
+        let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });
         let pushes = Arc::clone(&receiver);
         let heard = move |push: PushInfo| {
             pushes.on_push(&push);
             Ok::<(), ()>(())
         };
-        let subscribing = subscribe(&self.dialer, &*self.clock, &self.channel, heard);
-        Ok((subscribing.await?, receiver))
+        let connection = subscribe(&self.dialer, &*self.clock, &self.channel, heard).await?;
+        Ok((connection, receiver))
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
@@ -98,7 +98,7 @@ impl Subscriber {
         loop {
             select! {
                 biased;
-                () = receiver.closed() => return,
+                () = receiver.closed.notified() => return,
                 () = self.clock.sleep_until(self.clock.now() + CHECK) => {}
             }
             if !self.is_wanted() || !self.is_alive(&mut connection).await {
@@ -126,21 +126,21 @@ impl Subscriber {
             self.clock.sleep_until(until.min(self.clock.now() + CHECK)).await;
         }
     }
+}
 
-    /// The pause after an attempt that failed as others did before it. The first failure is logged,
-    /// and every refusal, which is rarely tried again.
-    fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
-        const WHAT: &str =
-            "the runtime receives no messages from the server; waiting goes on by heartbeat";
-        let is_refusal = error.kind() == StoreErrorKind::Config;
-        if is_refusal || failures == 0 {
-            tracing::warn!(%error, "{WHAT}");
-        } else {
-            tracing::debug!(%error, "{WHAT}");
-        }
-        let (shortest, longest) = if is_refusal { (REFUSED, REFUSED) } else { (SHORTEST, LONGEST) };
-        backoff(shortest, longest, failures, self.entropy.fraction())
+/// The pause after an attempt that failed as others did before it. The first failure is logged,
+/// and every refusal, which is rarely tried again.
+fn pause_after(error: &StoreError, failures: u32) -> Duration {
+    const WHAT: &str =
+        "the runtime receives no messages from the server; waiting goes on by heartbeat";
+    let is_refusal = error.kind() == StoreErrorKind::Config;
+    if is_refusal || failures == 0 {
+        tracing::warn!(%error, "{WHAT}");
+    } else {
+        tracing::debug!(%error, "{WHAT}");
     }
+    let (shortest, longest) = if is_refusal { (REFUSED, REFUSED) } else { (SHORTEST, LONGEST) };
+    backoff(shortest, longest, failures, SystemEntropy.fraction())
 }
 
 /// Makes a connection that brings what is published on a channel.
@@ -150,65 +150,49 @@ pub(super) async fn subscribe(
     channel: &str,
     heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
 ) -> Result<MultiplexedConnection, StoreError> {
-    let deadline = clock.now() + dialer.connect_timeout() + dialer.connect_timeout();
+    let connected_by = clock.now() + dialer.connect_timeout;
+    let deadline = connected_by + dialer.connect_timeout;
     let subscribing = async {
-        let mut connection = dialer.dial_for_pushes(clock, heard).await?;
+        let connecting = dialer.dial(clock, connected_by, heard);
+        let connected = connecting.await.map_err(|not_dialed| not_dialed.error)?;
+        let mut connection = connected.connection;
         connection.subscribe(channel).await.map_err(|error| classify_dial(&error))?;
         Ok(connection)
     };
-    let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(too_late);
-    subscribed.map_err(|error| error.from_endpoint(dialer.endpoint().to_string()))
-}
-
-fn too_late<T>() -> Result<T, StoreError> {
-    Err(StoreError::new(
-        StoreErrorKind::Definite,
-        "cannot subscribe: the server did not answer in time",
-        "check that the server runs and the address is right",
-    ))
+    let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {
+        Err(StoreError::new(
+            StoreErrorKind::Definite,
+            "cannot subscribe: the server did not answer in time",
+            "check that the server runs and the address is right",
+        ))
+    });
+    subscribed.map_err(|error| error.from_endpoint(&*dialer.endpoint))
 }
 
 /// Receives the pushes of one connection, on the task that reads it: nothing is queued in between.
 #[derive(Debug)]
 struct Receiver {
     listener: Weak<dyn Listener>,
+    /// Notified when no more pushes will come, or the listener is gone.
     closed: Notify,
     warned: AtomicBool,
 }
 
 impl Receiver {
-    /// Passes pushes on to a listener for as long as it lives.
-    fn new(listener: Weak<dyn Listener>) -> Self {
-        Self { listener, closed: Notify::new(), warned: AtomicBool::new(false) }
-    }
-
     /// Handles a push that the client library read, or an event of the connection.
     fn on_push(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Message => match push.data.as_slice() {
-                [_channel, Value::BulkString(payload)] => self.read(payload),
+                [_channel, Value::BulkString(payload)] => match message::parse(payload) {
+                    Some(push) => self.pass_on(push),
+                    None => self.log_unknown(payload.len()),
+                },
                 _ => self.log_unknown(0),
             },
             // Passed on from here, so that it comes before the first message.
             PushKind::Subscribe => self.pass_on(Push::Listening),
             PushKind::Unsubscribe | PushKind::Disconnection => self.closed.notify_one(),
             _ => {}
-        }
-    }
-
-    /// Waits until no more pushes will come, or the listener is gone.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing: the next one resolves instead.
-    async fn closed(&self) {
-        self.closed.notified().await;
-    }
-
-    fn read(&self, payload: &[u8]) {
-        match message::parse(payload) {
-            Some(push) => self.pass_on(push),
-            None => self.log_unknown(payload.len()),
         }
     }
 

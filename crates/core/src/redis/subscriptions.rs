@@ -1,9 +1,9 @@
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use tokio::{runtime::Handle, task::AbortHandle};
+use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
     dial::Dialer,
@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    entropy::{Entropy, SystemEntropy},
     store::{Listener, StoreError},
     types::RuntimeId,
 };
@@ -21,20 +20,15 @@ use crate::{
 pub(super) struct Subscriptions {
     dialer: Arc<Dialer>,
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
     runtime: Handle,
-    tasks: Mutex<BTreeMap<RuntimeId, Task>>,
+    /// One task for each, which ends when its set is dropped.
+    tasks: Mutex<BTreeMap<RuntimeId, JoinSet<()>>>,
 }
-
-/// A task that ends when it is dropped.
-#[derive(Debug)]
-struct Task(AbortHandle);
 
 impl Subscriptions {
     /// None yet; tasks and connections will live on the given tokio runtime.
     pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        let (entropy, tasks) = (Arc::new(SystemEntropy::new()), Mutex::default());
-        Self { dialer, clock, entropy, runtime, tasks }
+        Self { dialer, clock, runtime, tasks: Mutex::default() }
     }
 
     /// Subscribes once and disconnects, so that a missing right shows before a task waits.
@@ -52,28 +46,12 @@ impl Subscriptions {
 
     /// Passes the messages on the channel of a runtime to a listener, from now on.
     pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
-        let subscriber = Subscriber {
-            dialer: Arc::clone(&self.dialer),
-            clock: Arc::clone(&self.clock),
-            entropy: Arc::clone(&self.entropy),
-            channel,
-            listener,
-        };
-        let mut tasks = self.tasks();
-        tasks.retain(|_, Task(task)| !task.is_finished());
+        let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
+        let subscriber = Subscriber { dialer, clock, channel, listener };
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|_, task| task.try_join_next().is_none());
         // The old subscription ends first.
         tasks.remove(&runtime);
-        let task = self.runtime.spawn(subscriber.run());
-        tasks.insert(runtime, Task(task.abort_handle()));
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<RuntimeId, Task>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
+        tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
     }
 }

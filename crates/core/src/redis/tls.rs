@@ -1,6 +1,8 @@
 use std::fmt;
 
-use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisResult, TlsCertificates};
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisResult, TlsCertificates,
+};
 
 /// Whom to trust, and who to be.
 #[derive(Clone, Default)]
@@ -10,8 +12,11 @@ pub(super) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// A client for a TLS address; installs a crypto provider when the process has none.
+    /// A client; for a TLS address it installs a crypto provider when the process has none.
     pub(super) fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
+        if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            return Client::open(info);
+        }
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Fails only if another thread was faster, which serves as well.
             let _ = rustls::crypto::ring::default_provider().install_default();

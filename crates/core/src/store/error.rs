@@ -47,10 +47,10 @@ impl fmt::Display for StoreErrorKind {
 /// A store could not carry out a command: what happened, to which lock, what to do next.
 ///
 /// Never holds a password: addresses are kept without their credentials.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreError(Box<Inner>);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
     kind: StoreErrorKind,
     what: Cow<'static, str>,
@@ -105,9 +105,10 @@ impl StoreError {
     }
 
     /// The same error for a command that was not sent, but waited for the one that failed.
-    #[must_use]
     pub(crate) fn not_sent(mut self) -> Self {
-        self.0.kind = StoreErrorKind::Definite;
+        if self.0.kind == StoreErrorKind::Indeterminate {
+            self.0.kind = StoreErrorKind::Definite;
+        }
         self
     }
 
@@ -190,22 +191,6 @@ impl fmt::Display for StoreError {
             write!(f, "; whether the command ran is unknown")?;
         }
         write!(f, "; {remedy}")
-    }
-}
-
-impl fmt::Debug for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, what, remedy, lock, endpoint, is_answer, others_were_answered } =
-            &*self.0;
-        f.debug_struct("StoreError")
-            .field("kind", kind)
-            .field("what", what)
-            .field("remedy", remedy)
-            .field("lock", lock)
-            .field("endpoint", endpoint)
-            .field("is_answer", is_answer)
-            .field("others_were_answered", others_were_answered)
-            .finish()
     }
 }
 

@@ -78,11 +78,7 @@ impl KeyScheme {
     }
 
     fn tagged(&self, name: &LockName, what: &str) -> String {
-        let (namespace, named) = (self.namespace.as_str(), name.as_str());
-        let mut key = String::with_capacity(namespace.len() + named.len() + what.len() + 4);
-        self.write_tag(&mut key, name);
-        key.push_str(what);
-        key
+        format!("{}:{{{name}}}:{what}", self.namespace)
     }
 
     fn write_tag(&self, to: &mut String, name: &LockName) {

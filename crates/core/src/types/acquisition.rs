@@ -3,7 +3,7 @@ use std::{fmt, str::FromStr};
 use uuid::{Uuid, fmt::Hyphenated};
 
 /// The identity of one runtime in one process, never shared and never used again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuntimeId(Uuid);
 
 impl RuntimeId {
@@ -20,13 +20,7 @@ impl RuntimeId {
 
 impl fmt::Display for RuntimeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(f)
-    }
-}
-
-impl fmt::Debug for RuntimeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        self.0.fmt(f)
     }
 }
 
@@ -34,7 +28,7 @@ impl fmt::Debug for RuntimeId {
 ///
 /// Redis scripts match a lease by this id *and* its fence, so that a late command of one
 /// acquisition cannot touch another, even of the same owner.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AcquisitionId {
     runtime: RuntimeId,
     number: u64,
@@ -51,14 +45,7 @@ impl AcquisitionId {
         self.runtime
     }
 
-    /// The id as text; faster than by a formatter.
-    pub(crate) fn to_text(self) -> String {
-        let mut text = String::with_capacity(60);
-        self.write_text(&mut text);
-        text
-    }
-
-    /// Appends the id as text.
+    /// Appends the id as text; faster than by a formatter.
     pub(crate) fn write_text(self, to: &mut String) {
         to.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
         to.push(':');
@@ -74,12 +61,6 @@ impl AcquisitionId {
 impl fmt::Display for AcquisitionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.runtime, self.number)
-    }
-}
-
-impl fmt::Debug for AcquisitionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -119,7 +100,9 @@ mod tests {
         let id = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), 42);
         assert_eq!(id.to_string(), "00000000-0000-0000-0000-000000000007:42");
         assert_eq!(id.to_string().parse(), Ok(id));
-        assert_eq!(id.to_text(), id.to_string());
+        let mut text = String::new();
+        id.write_text(&mut text);
+        assert_eq!(text, id.to_string());
         let runtime = "abcdef00-0000-0000-0000-000000000007";
         assert!(format!("{runtime}:0").parse::<AcquisitionId>().is_ok());
         for number in ["+42", "042", "-1", "", " 42", "00"] {

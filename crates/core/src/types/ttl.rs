@@ -6,7 +6,7 @@ use super::SettingError;
 ///
 /// The default is 30 s. A shorter ttl frees a dead holder's lock sooner and tolerates shorter
 /// pauses; the watchdog renews every third of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ttl(u32);
 
 impl Ttl {
@@ -40,12 +40,6 @@ impl Ttl {
 impl Default for Ttl {
     fn default() -> Self {
         Self(30_000)
-    }
-}
-
-impl fmt::Debug for Ttl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.get(), f)
     }
 }
 

@@ -63,7 +63,7 @@ impl ObjectGate {
     pub fn new(store: Arc<dyn ObjectStore>) -> Self {
         Self {
             store,
-            entropy: Arc::new(SystemEntropy::new()),
+            entropy: Arc::new(SystemEntropy),
             compares_versions: false,
             bytes_differ: false,
             clock: Arc::new(SystemClock),

@@ -14,7 +14,7 @@ use crate::{
 
 async fn scene() -> (Arc<Engine>, Guard) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let store: Arc<dyn LockStore> =
         Arc::new(MemoryStore::new(Arc::clone(&clock), leasehold_core::FenceSettings::default()));
     let engine = Engine::start(EngineParts {

@@ -65,7 +65,7 @@ impl ClusterStore {
 
 /// A runtime whose check at connect is about a key that a master owns.
 fn welcome_at(master: usize) -> RuntimeId {
-    let entropy = SystemEntropy::new();
+    let entropy = SystemEntropy;
     let keys = KeyScheme::default();
     let is_owned = |runtime: &RuntimeId| {
         let probe = LockName::new(format!("preflight:{runtime}")).expect("a name");

@@ -38,7 +38,7 @@ impl RedisSubject {
             &config.fencing(fencing),
             Arc::new(SystemClock),
             Handle::current(),
-            SystemEntropy::new().runtime_id(),
+            SystemEntropy.runtime_id(),
         )
         .await
         .expect("a private server lets everybody in");

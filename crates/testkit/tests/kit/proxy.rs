@@ -250,7 +250,7 @@ fn holes_hold_what_flows_again_when_they_are_healed() {
 async fn the_library_s_commands_are_told_apart() {
     let scene = Scene::new();
     let config = RedisConfig::new(&scene.proxy.url()).unwrap().connect_timeout(CEILING);
-    let (clock, id) = (Arc::new(SystemClock), SystemEntropy::new().runtime_id());
+    let (clock, id) = (Arc::new(SystemClock), SystemEntropy.runtime_id());
     let store = RedisStore::connect(&config, clock, Handle::current(), id).await.unwrap();
     let name = LockName::new("a").unwrap();
     let calls = Calls::new(Arc::new(store), &name, SystemClock.now() + CEILING);

@@ -43,7 +43,7 @@ impl Entropy for TestEntropy {
     }
 
     fn runtime_id(&self) -> RuntimeId {
-        SystemEntropy::new().runtime_id()
+        SystemEntropy.runtime_id()
     }
 }
 

@@ -139,7 +139,7 @@ fn control() -> String {
         let gate = storage::gate_at(&storage.url());
         let mut raw = raw::connect(&server.url()).await;
         let mut take = async || {
-            let lease = AcquisitionId::new(SystemEntropy::new().runtime_id(), 1);
+            let lease = AcquisitionId::new(SystemEntropy.runtime_id(), 1);
             let script = Script::new(TAKE);
             let mut call = script.key("naive");
             let fence: u64 =

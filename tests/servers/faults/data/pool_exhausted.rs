@@ -30,7 +30,7 @@ const CALLS: usize = 20;
 const CALL: Duration = Duration::from_millis(300);
 
 fn stamp(fence: u64) -> Stamp {
-    let lease = AcquisitionId::new(SystemEntropy::new().runtime_id(), 1);
+    let lease = AcquisitionId::new(SystemEntropy.runtime_id(), 1);
     Stamp::new(FenceToken::try_from(fence).expect("a token"), lease)
 }
 

@@ -81,7 +81,7 @@ async fn record(locks: &LockRuntime) -> LeaseRecord {
 
 async fn store_at(server: &RedisServer) -> RedisStore {
     let config = RedisConfig::new(&server.url()).expect("an address");
-    let (handle, id) = (tokio::runtime::Handle::current(), SystemEntropy::new().runtime_id());
+    let (handle, id) = (tokio::runtime::Handle::current(), SystemEntropy.runtime_id());
     let connecting = RedisStore::connect(&config, Arc::new(SystemClock), handle, id);
     connecting.await.expect("the server answers")
 }

@@ -64,7 +64,7 @@ pub(super) async fn compete() {
     let locks = builder.connect(&url).await.expect("the server answers");
     println!("identity {}", locks.id());
     for _ in 0..DRAWS {
-        println!("identity {}", SystemEntropy::new().runtime_id());
+        println!("identity {}", SystemEntropy.runtime_id());
     }
     println!("ready");
     scene::until_go(&mut raw::connect(&url).await).await;

@@ -43,63 +43,42 @@ impl RedisAddress {
     }
 
     fn new(info: ConnectionInfo) -> Result<Self, AddressError> {
+        use ConnectionAddr::{Tcp, TcpTls, Unix};
         let address = Self { info };
-        address.check().map_err(|(part, what, remedy)| {
-            AddressError::new(part, address.to_string(), what, remedy)
-        })?;
-        Ok(address)
-    }
-
-    /// What a text and a client may have wrong alike.
-    fn check(&self) -> Result<(), (AddressPart, &'static str, &'static str)> {
-        let settings = self.info.redis_settings();
-        match self.info.addr() {
+        let settings = address.info.redis_settings();
+        let (part, what, remedy) = match address.info.addr() {
             // Another crate may have enabled TLS in the client library, without what it needs here.
-            ConnectionAddr::TcpTls { .. } if cfg!(not(feature = "tls")) => {
-                return Err((AddressPart::Tls, spelling::NO_TLS, spelling::ENABLE_TLS));
+            TcpTls { .. } if cfg!(not(feature = "tls")) => {
+                (AddressPart::Tls, spelling::NO_TLS, spelling::ENABLE_TLS)
             }
-            ConnectionAddr::TcpTls { insecure: true, .. } => {
-                return Err((
-                    AddressPart::Tls,
-                    "TLS without verification of the server's certificate is not supported",
-                    "name the certificate's authority with tls_root_ca()",
-                ));
-            }
-            ConnectionAddr::Tcp(..) | ConnectionAddr::TcpTls { .. } | ConnectionAddr::Unix(_) => {}
-            _ => {
-                return Err((
-                    AddressPart::Other,
-                    "this kind of connection is not supported",
-                    "connect by TCP, TLS or a unix socket",
-                ));
-            }
-        }
-        if settings.db() < 0 {
-            return Err((
+            TcpTls { insecure: true, .. } => (
+                AddressPart::Tls,
+                "TLS without verification of the server's certificate is not supported",
+                "name the certificate's authority with tls_root_ca()",
+            ),
+            addr if !matches!(addr, Tcp(..) | TcpTls { .. } | Unix(_)) => (
+                AddressPart::Other,
+                "this kind of connection is not supported",
+                "connect by TCP, TLS or a unix socket",
+            ),
+            _ if settings.db() < 0 => (
                 AddressPart::Database,
                 "the number of the database is below 0",
                 "databases are numbered from 0",
-            ));
-        }
-        if settings.username().is_some() && settings.password().is_none() {
-            return Err((
+            ),
+            _ if settings.username().is_some() && settings.password().is_none() => (
                 AddressPart::Login,
                 "it has a user and no password",
                 "write redis://user:password@host, or redis://:password@host for a password without a user",
-            ));
-        }
-        Ok(())
+            ),
+            _ => return Ok(address),
+        };
+        Err(AddressError::new(part, address.to_string(), what, remedy))
     }
 
     /// How to connect, as the client library takes it.
     pub(in crate::redis) fn info(&self) -> &ConnectionInfo {
         &self.info
-    }
-
-    /// Whether the address asks for TLS.
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "asked for TLS only"))]
-    pub(in crate::redis) fn is_tls(&self) -> bool {
-        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
 }
 
