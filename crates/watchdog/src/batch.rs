@@ -21,6 +21,11 @@ pub(crate) struct Batch {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
 }
 
+impl Batch {
+    /// The greatest number of turns in one command.
+    pub(crate) const MAX: usize = 256;
+}
+
 /// Turns to be renewed, in commands.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
@@ -47,40 +52,29 @@ impl Batches {
     }
 }
 
-impl Batch {
-    /// The greatest number of turns in one command.
-    pub(crate) const MAX: usize = 256;
-}
-
-/// The room that is left in the commands that are sent anyway; turns that are due soon fill it.
+/// How many turns of each ttl still fit into a command that is sent anyway; turns that are due soon
+/// fill it. A ttl without room is left out.
 #[derive(Debug, Default)]
-pub(crate) struct SpareRoom {
-    turns: BTreeMap<Ttl, usize>,
-    /// For how many ttls there is a command with room.
-    unfilled: usize,
-}
+pub(crate) struct SpareRoom(BTreeMap<Ttl, usize>);
 
 impl SpareRoom {
     /// A turn of this ttl is renewed.
     pub(crate) fn add(&mut self, ttl: Ttl) {
-        let turns = self.turns.entry(ttl).or_insert(0);
-        if turns.is_multiple_of(Batch::MAX) {
-            self.unfilled += 1;
-        }
-        *turns += 1;
-        if turns.is_multiple_of(Batch::MAX) {
-            self.unfilled -= 1;
+        let room = self.0.entry(ttl).or_insert(Batch::MAX);
+        *room -= 1;
+        if *room == 0 {
+            self.0.remove(&ttl);
         }
     }
 
     /// Whether a turn of this ttl fits without another command.
     pub(crate) fn is_for(&self, ttl: Ttl) -> bool {
-        self.turns.get(&ttl).is_some_and(|turns| !turns.is_multiple_of(Batch::MAX))
+        self.0.contains_key(&ttl)
     }
 
     /// Whether every command is full.
     pub(crate) fn is_empty(&self) -> bool {
-        self.unfilled == 0
+        self.0.is_empty()
     }
 }
 

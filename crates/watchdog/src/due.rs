@@ -35,17 +35,12 @@ const NEVER: Instant = Instant::at(Duration::MAX);
 
 impl<T> Default for DueQueue<T> {
     fn default() -> Self {
-        Self::new()
+        let (things, order, fresh) = (Slots::default(), BTreeSet::new(), Vec::new());
+        Self { things, order, fresh, fresh_from: NEVER }
     }
 }
 
 impl<T> DueQueue<T> {
-    /// Nothing is due.
-    pub fn new() -> Self {
-        let (things, order, fresh) = (Slots::new(), BTreeSet::new(), Vec::new());
-        Self { things, order, fresh, fresh_from: NEVER }
-    }
-
     /// Adds a thing that falls due at `at`.
     pub fn insert(&mut self, at: Instant, thing: T) -> Key {
         self.fresh_from = self.fresh_from.min(at);
@@ -168,7 +163,7 @@ mod tests {
 
     #[test]
     fn things_come_out_in_the_order_of_their_time() {
-        let mut queue = DueQueue::new();
+        let mut queue = DueQueue::default();
         let a = queue.insert(at(30), "a");
         let b = queue.insert(at(10), "b");
         let c = queue.insert(at(10), "c");
@@ -187,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_thing_that_goes_before_it_is_in_order_leaves_nothing() {
-        let mut queue = DueQueue::new();
+        let mut queue = DueQueue::default();
         let [a, b, c] = [30, 10, 20].map(|millis| queue.insert(at(millis), millis));
         assert_eq!(queue.remove(a), Some(30));
         queue.reschedule(b, at(40));

@@ -155,7 +155,7 @@ impl HeldLease {
 
     /// What the holder may believe at `now`, which is the present.
     pub(crate) fn state_at(&self, now: Instant) -> LeaseState {
-        self.change(now, |rules| (rules.observe(now), ())).0
+        self.change(now, |rules| rules.observe(now))
     }
 
     /// For how long the lease may be believed without a renewal; zero when it is over.
@@ -169,35 +169,30 @@ impl HeldLease {
     /// A renewal or hold that was sent at `sent_at` was answered with `remaining`.
     pub fn extended(&self, sent_at: Instant, remaining: Duration) -> LeaseState {
         let now = self.clock().now();
-        self.change(now, |rules| (rules.extended(now, sent_at, remaining), ())).0
+        self.change(now, |rules| rules.extended(now, sent_at, remaining))
     }
 
     /// A renewal was confirmed at `now`; whether the lease is still held.
     pub(crate) fn renewed(&self, now: Instant, sent_at: Instant, remaining: Duration) -> bool {
-        // The margin is what was left of the belief that this answer extends.
-        let renew = |rules: &mut LeaseRules| {
-            let belief = rules.belief();
-            (rules.extended(now, sent_at, remaining), belief)
-        };
-        let (state, belief) = self.change(now, renew);
-        if state.is_held() && self.had_a_ttl(belief) {
+        let mut belief = now;
+        let state = self.change(now, |rules| {
+            belief = rules.belief();
+            rules.extended(now, sent_at, remaining)
+        });
+        // A grant that was pushed is believed for a claim window only, until its first renewal.
+        // Little is left of it then, which is no sign of a slow server.
+        let had_a_ttl = belief.saturating_since(self.since) >= self.ttl().get() / 2;
+        if state.is_held() && had_a_ttl {
+            // The margin is what was left of the belief that this answer extends.
             self.metrics.renewal_margin(belief.saturating_since(now), self.ttl());
         }
         state.is_held()
     }
 
-    /// Whether a belief until `until` was given for a ttl.
-    ///
-    /// A grant that was pushed is believed for a claim window only, until its first renewal. Little
-    /// is left of it then, which is no sign of a slow server.
-    fn had_a_ttl(&self, until: Instant) -> bool {
-        until.saturating_since(self.since) >= self.ttl().get() / 2
-    }
-
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&self, reason: LossReason) -> LeaseState {
         let now = self.clock().now();
-        self.change(now, |rules| (rules.lose(now, reason), ())).0
+        self.change(now, |rules| rules.lose(now, reason))
     }
 
     /// Releases the lease in memory at `now`, without waking those who wait for it.
@@ -240,20 +235,16 @@ impl HeldLease {
         (life.rules.deadline().unwrap_or_default(), life.rules.belief())
     }
 
-    /// Applies a rule, which returns the state after it and a value of its own.
-    fn change<T>(
-        &self,
-        now: Instant,
-        rule: impl FnOnce(&mut LeaseRules) -> (LeaseState, T),
-    ) -> (LeaseState, T) {
-        let (before, (state, answer)) = {
+    /// Applies a rule, which returns the state after it.
+    fn change(&self, now: Instant, rule: impl FnOnce(&mut LeaseRules) -> LeaseState) -> LeaseState {
+        let (before, state) = {
             let mut life = self.life();
             (life.rules.present(), rule(&mut life.rules))
         };
         if let (LeaseState::Held { .. }, LeaseState::Lost(reason)) = (before, state) {
             self.notify_loss(now, reason);
         }
-        (state, answer)
+        state
     }
 
     fn notify_loss(&self, now: Instant, reason: LossReason) {
@@ -263,11 +254,6 @@ impl HeldLease {
         self.metrics.hold(HoldEnd::Lost, held_for);
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
         self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
-        self.notify_end();
-    }
-
-    /// Cancels the token, if there is one.
-    fn notify_end(&self) {
         // Outside of the lock: it wakes tasks.
         let token = self.life().ended.clone();
         token.iter().for_each(CancellationToken::cancel);
@@ -282,31 +268,19 @@ impl HeldLease {
 #[derive(Debug)]
 #[must_use = "those who wait for the end of the lease have to be woken"]
 pub struct ReleasedLease {
+    /// The state of the lease when it was released.
+    pub state: LeaseState,
+    /// Until when the next lease of the turn may be believed.
+    pub belief: Instant,
+    /// Until when the lock stays closed.
+    pub closed_until: Option<Instant>,
     lease: Arc<HeldLease>,
-    state: LeaseState,
-    belief: Instant,
-    closed_until: Option<Instant>,
     token: Option<CancellationToken>,
     ended: bool,
     at: Instant,
 }
 
 impl ReleasedLease {
-    /// The state of the lease when it was released.
-    pub fn state(&self) -> LeaseState {
-        self.state
-    }
-
-    /// Until when the next lease of the turn may be believed.
-    pub fn belief(&self) -> Instant {
-        self.belief
-    }
-
-    /// Until when the lock stays closed.
-    pub fn closed_until(&self) -> Option<Instant> {
-        self.closed_until
-    }
-
     /// Wakes those who wait for the end of the lease, and counts it.
     pub fn notify(self, end: HoldEnd) {
         let Self { lease, state, token, ended, at, .. } = self;

@@ -12,7 +12,7 @@ use crate::{
     batch::{Attempt, Batch},
     lease::HeldLease,
     slots::Key,
-    watches::{Holder, Watch, Watches},
+    watches::{Watch, Watches},
 };
 
 impl Batch {
@@ -71,28 +71,18 @@ impl Renewed {
         let holders = watches.holders(turns.iter().map(|(key, _)| *key));
         // Dropped only now: the names that it shares with the turns have just been read.
         drop(renewals);
-        for ((key, turn), holder) in turns.into_iter().zip(&holders) {
+        for ((key, _), lease) in turns.into_iter().zip(&holders) {
             let answer = answers.next().ok_or(kind);
             // The answer is about the turn, so it counts for the lease that is held by now.
-            let lease = match holder {
-                Holder::Unwatched => continue,
-                Holder::None => None,
-                Holder::Lease(lease) => Some(&**lease),
-            };
-            match settle_one(lease, now, sent_at, &answer) {
+            match settle_one(lease.as_deref(), now, sent_at, &answer) {
                 Some(attempt) => attempts.push((key, attempt)),
-                None => lost.push((key, turn)),
+                None => lost.push(key),
             }
         }
         watches.answered(now, attempts.into_iter());
-        let report = |(key, turn)| {
-            // A lease of the turn that was taken meanwhile is lost too.
-            if let Some(lease) = watches.remove(key) {
-                let _ = lease.lose(LossReason::Gone);
-            }
-            turn
-        };
-        lost.into_iter().map(report).collect()
+        // A lease of the turn that was taken meanwhile is lost too.
+        let turn_of = |key| Some(watches.remove(key)?.lose(LossReason::Gone));
+        lost.into_iter().filter_map(turn_of).collect()
     }
 }
 

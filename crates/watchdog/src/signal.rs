@@ -1,12 +1,13 @@
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use leasehold_core::lease::{LeaseState, LossReason};
+use tokio::select;
 
 use crate::lease::HeldLease;
 
@@ -54,38 +55,31 @@ impl fmt::Display for LeaseEnd {
 /// # }
 /// ```
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Lost {
-    lease: Arc<HeldLease>,
-    ended: Pin<Box<dyn Future<Output = LeaseEnd> + Send>>,
-}
+pub struct Lost(Pin<Box<dyn Future<Output = LeaseEnd> + Send>>);
 
 impl HeldLease {
     /// A future that resolves when the lease is over.
     pub fn lost(self: &Arc<Self>) -> Lost {
-        Lost { lease: Arc::clone(self), ended: Box::pin(end_of(Arc::clone(self))) }
+        Lost(Box::pin(end_of(Arc::clone(self))))
     }
 }
 
 async fn end_of(lease: Arc<HeldLease>) -> LeaseEnd {
-    let ended = lease.cancellation();
+    let token = lease.cancellation();
     loop {
-        if let Err(end) = still_held(lease.state()) {
-            return end;
-        }
         let deadline = lease.deadline();
-        tokio::select! {
+        // Polled first, so that every poll reads the clock.
+        let ended = poll_fn(|_| match lease.state() {
+            LeaseState::Held { .. } => Poll::Pending,
+            LeaseState::Lost(reason) => Poll::Ready(LeaseEnd::Lost(reason)),
+            LeaseState::Released => Poll::Ready(LeaseEnd::Released),
+        });
+        select! {
             biased;
-            () = ended.cancelled() => {}
+            end = ended => return end,
+            () = token.cancelled() => {}
             () = lease.clock().sleep_until(deadline) => {}
         }
-    }
-}
-
-fn still_held(state: LeaseState) -> Result<(), LeaseEnd> {
-    match state {
-        LeaseState::Held { .. } => Ok(()),
-        LeaseState::Lost(reason) => Err(LeaseEnd::Lost(reason)),
-        LeaseState::Released => Err(LeaseEnd::Released),
     }
 }
 
@@ -93,10 +87,7 @@ impl Future for Lost {
     type Output = LeaseEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(end) = still_held(self.lease.state()) {
-            return Poll::Ready(end);
-        }
-        self.ended.as_mut().poll(cx)
+        self.0.as_mut().poll(cx)
     }
 }
 

@@ -1,14 +1,13 @@
-use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
-    num::{NonZeroU32, NonZeroU64},
-};
+use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU32};
 
 /// The key of a thing in [`Slots`].
 ///
 /// A key is used again only after four billion others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(NonZeroU64);
+pub struct Key {
+    serial: NonZeroU32,
+    slot: u32,
+}
 
 /// Things in numbered slots; slots are used again, the lowest first.
 ///
@@ -31,50 +30,32 @@ struct Slot<T> {
 
 impl Key {
     /// No key is greater.
-    pub(crate) const LAST: Self = Self(NonZeroU64::MAX);
-
-    fn new(serial: NonZeroU32, slot: u32) -> Self {
-        let both = u64::from(serial.get()) << 32 | u64::from(slot);
-        Self(NonZeroU64::new(both).unwrap_or(NonZeroU64::MAX))
-    }
-
-    fn serial(self) -> u32 {
-        u32::try_from(self.0.get() >> 32).unwrap_or_default()
-    }
-
-    fn slot(self) -> u32 {
-        u32::try_from(self.0.get() & u64::from(u32::MAX)).unwrap_or_default()
-    }
+    pub(crate) const LAST: Self = Self { serial: NonZeroU32::MAX, slot: u32::MAX };
 
     fn index(self) -> usize {
-        self.slot() as usize
+        self.slot as usize
     }
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self::new()
+        Self { all: Vec::new(), vacant: BinaryHeap::new(), used: 0, serial: NonZeroU32::MAX }
     }
 }
 
 impl<T> Slots<T> {
-    /// Nothing is there.
-    pub const fn new() -> Self {
-        Self { all: Vec::new(), vacant: BinaryHeap::new(), used: 0, serial: NonZeroU32::MAX }
-    }
-
     /// Adds a thing.
     pub fn insert(&mut self, thing: T) -> Key {
         self.serial = self.serial.checked_add(1).unwrap_or(NonZeroU32::MIN);
-        let slot = Slot { serial: self.serial, thing };
-        let index = self.vacant().unwrap_or_else(|| {
+        let slot = self.vacant().unwrap_or_else(|| {
             self.all.push(None);
             // More would not fit into memory.
             u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX)
         });
-        self.all[index as usize] = Some(slot);
+        let key = Key { serial: self.serial, slot };
+        self.all[key.index()] = Some(Slot { serial: key.serial, thing });
         self.used += 1;
-        Key::new(self.serial, index)
+        key
     }
 
     /// The lowest free slot below the highest one in use.
@@ -90,13 +71,13 @@ impl<T> Slots<T> {
     /// A thing by its key.
     pub fn get(&self, key: Key) -> Option<&T> {
         let slot = self.all.get(key.index())?.as_ref()?;
-        (slot.serial.get() == key.serial()).then_some(&slot.thing)
+        (slot.serial == key.serial).then_some(&slot.thing)
     }
 
     /// A thing by its key, to be changed.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.all.get_mut(key.index())?.as_mut()?;
-        (slot.serial.get() == key.serial()).then_some(&mut slot.thing)
+        (slot.serial == key.serial).then_some(&mut slot.thing)
     }
 
     /// Takes a thing out.
@@ -115,7 +96,7 @@ impl<T> Slots<T> {
                 self.vacant.shrink_to(LITTLE);
             }
         } else {
-            self.vacant.push(Reverse(key.slot()));
+            self.vacant.push(Reverse(key.slot));
         }
         removed.map(|slot| slot.thing)
     }
@@ -159,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_key_finds_its_thing_and_no_other() {
-        let mut slots = Slots::new();
+        let mut slots = Slots::default();
         let (a, b) = (slots.insert("a"), slots.insert("b"));
         let thing = |slots: &Slots<&'static str>, key| slots.get(key).copied();
         assert_eq!(slots.remove(a), Some("a"));
@@ -173,7 +154,7 @@ mod tests {
 
     #[test]
     fn memory_shrinks_with_what_is_left() {
-        let mut slots = Slots::new();
+        let mut slots = Slots::default();
         let keys: Vec<Key> = (0..10_000).map(|number| slots.insert(number)).collect();
         for key in &keys[10..] {
             slots.remove(*key);
@@ -188,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_lowest_slot_is_used_again_first() {
-        let mut slots = Slots::new();
+        let mut slots = Slots::default();
         let keys: Vec<Key> = (0..10).map(|number| slots.insert(number)).collect();
         for at in [7, 3, 8, 9] {
             slots.remove(keys[at]);

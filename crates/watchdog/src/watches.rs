@@ -60,21 +60,10 @@ struct State {
 
 /// A turn, and the lease of it that is held; none while the turn is on offer.
 #[derive(Debug)]
-struct Watched {
+pub(crate) struct Watched {
     turn: Arc<Grant>,
     lease: Option<Arc<HeldLease>>,
     plan: RenewalPlan,
-}
-
-/// Who holds a lease of a turn.
-#[derive(Debug)]
-pub(crate) enum Holder {
-    /// The turn is not watched any more.
-    Unwatched,
-    /// No task: the turn is on offer.
-    None,
-    /// The holder of this lease.
-    Lease(Arc<HeldLease>),
 }
 
 /// A turn that is due, or may be renewed along with one that is: when, its key, and its held lease.
@@ -96,8 +85,8 @@ impl Watches {
         entropy: Arc<dyn Entropy>,
         renews: fn(is_held: bool) -> bool,
     ) -> Arc<Self> {
-        let state =
-            Mutex::new(State { queue: DueQueue::new(), sleeps_until: Instant::default(), renews });
+        let (queue, sleeps_until) = (DueQueue::default(), Instant::default());
+        let state = Mutex::new(State { queue, sleeps_until, renews });
         let (stopped, wake) = (AtomicBool::new(false), Notify::new());
         Arc::new(Self { state, stopped, wake, outages, entropy })
     }
@@ -150,11 +139,10 @@ impl Watches {
         drop(self.remove(watch.0));
     }
 
-    /// Stops watching a turn, and returns the lease of it that was held.
-    pub(crate) fn remove(&self, key: Key) -> Option<Arc<HeldLease>> {
-        // Dropped outside the lock: the last reference to a lease runs its destructor.
-        let removed = self.state().queue.remove(key);
-        removed.and_then(|watched| watched.lease)
+    /// Stops watching a turn. Drop it outside of every lock: the last reference to a lease runs its
+    /// destructor.
+    pub(crate) fn remove(&self, key: Key) -> Option<Watched> {
+        self.state().queue.remove(key)
     }
 
     /// The leases that are held now.
@@ -252,16 +240,14 @@ impl Watches {
         self.state().queue.get(watch.0).and_then(|watched| watched.lease.clone())
     }
 
-    /// Who holds leases of turns now.
-    pub(crate) fn holders(&self, keys: impl Iterator<Item = Key> + Clone) -> Vec<Holder> {
+    /// The leases of turns that are held now.
+    pub(crate) fn holders(
+        &self,
+        keys: impl Iterator<Item = Key> + Clone,
+    ) -> Vec<Option<Arc<HeldLease>>> {
         let state = self.state();
         state.fetch_ahead(keys.clone());
-        let holder = |key| match state.queue.get(key) {
-            None => Holder::Unwatched,
-            Some(Watched { lease: None, .. }) => Holder::None,
-            Some(Watched { lease: Some(lease), .. }) => Holder::Lease(Arc::clone(lease)),
-        };
-        keys.map(holder).collect()
+        keys.map(|key| state.queue.get(key).and_then(|watched| watched.lease.clone())).collect()
     }
 
     /// Notes how renewals ended, and when to look at their turns again.
@@ -290,13 +276,7 @@ impl Watches {
             self.stopped.store(true, Ordering::SeqCst);
             state.queue.drain().collect()
         };
-        let lose = |watched: Watched| {
-            if let Some(lease) = &watched.lease {
-                let _ = lease.lose(LossReason::WatchdogStopped);
-            }
-            watched.turn
-        };
-        abandoned.into_iter().map(lose).collect()
+        abandoned.into_iter().map(|watched| watched.lose(LossReason::WatchdogStopped)).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -305,6 +285,14 @@ impl Watches {
 }
 
 impl Watched {
+    /// Reports the lease that is held as lost, and returns the turn.
+    pub(crate) fn lose(self, reason: LossReason) -> Arc<Grant> {
+        if let Some(lease) = self.lease {
+            let _ = lease.lose(reason);
+        }
+        self.turn
+    }
+
     /// When the lease that is held ends if nothing happens.
     fn deadline(&self) -> Option<Instant> {
         self.lease.as_deref().map(HeldLease::deadline)

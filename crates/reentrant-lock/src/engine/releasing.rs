@@ -50,7 +50,7 @@ impl Engine {
         if let Some(leases) = leases {
             lease.metrics().turn(leases);
         }
-        let before = released.state();
+        let before = released.state;
         released.notify(end);
         (before, after)
     }
@@ -64,16 +64,16 @@ impl Engine {
         released: &ReleasedLease,
         end: HoldEnd,
     ) -> (AfterLease<Option<Cleanup>>, Effects) {
-        let (until, lease_until) = match released.state() {
-            LeaseState::Held { until } => (released.belief(), until),
+        let (until, lease_until) = match released.state {
+            LeaseState::Held { until } => (released.belief, until),
             LeaseState::Lost(reason) => {
-                let (turn, closed_until) = (TurnId::of(lease.turn()), released.closed_until());
+                let (turn, closed_until) = (TurnId::of(lease.turn()), released.closed_until);
                 let effects = member.cohort.on_lost(env, turn, reason, closed_until);
                 return (AfterLease::WasOver, effects);
             }
             LeaseState::Released => return (AfterLease::WasOver, Effects::default()),
         };
-        let (watch, closed_until) = (member.cohort.watch(), released.closed_until());
+        let (watch, closed_until) = (member.cohort.watch(), released.closed_until);
         let dropped = end == HoldEnd::Dropped;
         let (after, effects) =
             member.cohort.on_release(env, lease.fence(), until, closed_until, dropped);
