@@ -87,11 +87,6 @@ impl Silence {
         self.heard_at.is_some_and(|heard_at| heard_at >= at)
     }
 
-    /// When the server answered last.
-    pub fn heard_at(&self) -> Option<Instant> {
-        self.heard_at
-    }
-
     /// Whether the server was asked since `at`, and has not answered anything.
     pub fn has_been_silent_since(&self, at: Instant) -> bool {
         let was_asked = self.since.is_some() || self.given_up_at.is_some_and(|left| left >= at);

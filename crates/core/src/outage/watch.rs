@@ -287,21 +287,18 @@ impl WatchedStore {
     }
 }
 
-/// The failure of the command of a batch, or of all its names.
+/// The failure of the command of a batch, or of its names, if none of them succeeded: one that shows
+/// that the server answers, if there is one.
 fn failure_of_batch<T>(
     answers: &Result<Vec<Result<T, StoreError>>, StoreError>,
 ) -> Option<&StoreError> {
-    answers.as_ref().map_or_else(Some, |answers| failure_of_all(answers))
-}
-
-/// The failure of a batch, if none of its names succeeded: one that shows that the server answers,
-/// if there is one.
-fn failure_of_all<T>(answers: &[Result<T, StoreError>]) -> Option<&StoreError> {
-    if answers.iter().any(Result::is_ok) {
-        return None;
-    }
-    let failures = || answers.iter().filter_map(|answer| answer.as_ref().err());
-    failures().find(|error| error.is_sign_of_life()).or_else(|| failures().next())
+    let answers = match answers {
+        Ok(answers) if answers.iter().any(Result::is_ok) => return None,
+        Ok(answers) => answers,
+        Err(error) => return Some(error),
+    };
+    let failures = answers.iter().filter_map(|answer| answer.as_ref().err());
+    failures.min_by_key(|error| !error.is_sign_of_life())
 }
 
 impl<'a> Subject<'a> {
@@ -336,10 +333,12 @@ mod tests {
         let failed = |what| StoreError::new(StoreErrorKind::Config, what, "look there");
         let (unheard, refused) = (failed("no answer"), failed("refused").as_answer());
         let [none, no] = [&unheard, &refused].map(|error| Err(error.clone()));
-        assert_eq!(failure_of_all(&[no.clone(), no.clone()]), Some(&refused));
-        assert_eq!(failure_of_all(&[none.clone(), no.clone()]), Some(&refused), "it is reached");
-        assert_eq!(failure_of_all(&[none.clone(), none]), Some(&unheard));
-        assert_eq!(failure_of_all(&[no, Ok(())]), None);
-        assert_eq!(failure_of_all::<()>(&[]), None);
+        let failure = |answers: &[_]| failure_of_batch(&Ok(answers.to_vec())).cloned();
+        assert_eq!(failure(&[no.clone(), no.clone()]), Some(refused.clone()));
+        assert_eq!(failure(&[none.clone(), no.clone()]), Some(refused), "it is reached");
+        assert_eq!(failure(&[none.clone(), none]), Some(unheard.clone()));
+        assert_eq!(failure(&[no, Ok(())]), None);
+        assert_eq!(failure(&[]), None);
+        assert_eq!(failure_of_batch::<()>(&Err(unheard.clone())), Some(&unheard));
     }
 }

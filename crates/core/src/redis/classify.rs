@@ -38,10 +38,8 @@ fn is_answer(error: &RedisError) -> bool {
 
 /// Whether the server refused a login, or asks for one.
 pub(super) fn is_login(error: &RedisError) -> bool {
-    const REFUSALS: [&str; 4] =
-        ["WRONGPASS", "NOAUTH", "AUTH <password> called", "no password is set"];
     error.kind() == ErrorKind::AuthenticationFailed
-        || REFUSALS.iter().any(|words| words_of(error).contains(words))
+        || [LOG_IN, NO_PASSWORD].contains(&by_words(&words_of(error)).1)
 }
 
 /// What a failure means that a script caught and returned as text.

@@ -211,18 +211,16 @@ pub(super) fn inspect(value: Value) -> Result<Inspection, StoreError> {
 fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
-    let (id, fence) = (reply.parsed(4)?, reply.parsed(5)?);
-    let held_for = Duration::from_micros(server_micros.saturating_sub(reply.parsed(8)?));
-    let record = LeaseRecord::new(
-        id,
-        fence,
-        reply.parsed(6)?,
-        reply.millis(1)?,
-        reply.text(7)?,
-        held_for,
-        reply.number(9)? == 1,
-    );
-    Ok(record.waited_for_by(waiters.ok_or_else(|| reply.not_understood())?))
+    Ok(LeaseRecord {
+        id: reply.parsed(4)?,
+        fence: reply.parsed(5)?,
+        holds: reply.parsed(6)?,
+        remaining: reply.millis(1)?,
+        label: reply.text(7)?,
+        held_for: Duration::from_micros(server_micros.saturating_sub(reply.parsed(8)?)),
+        kept: reply.number(9)? == 1,
+        waiters: waiters.ok_or_else(|| reply.not_understood())?,
+    })
 }
 
 fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<WaiterRecord>> {
@@ -231,7 +229,7 @@ fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<Waiter
         let id = text(&waiter[0])?.parse().ok()?;
         let heard: u64 = text(&waiter[1])?.parse().ok()?;
         let silent_for = Duration::from_micros(server_micros.saturating_sub(heard));
-        Some(WaiterRecord::new(id, text(&waiter[2])?, silent_for))
+        Some(WaiterRecord { id, label: text(&waiter[2])?, silent_for })
     };
     parts.chunks_exact(3).map(record).collect()
 }

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, RedisError,
+    AsyncConnectionConfig, Client,
     aio::{AsyncPushSender, MultiplexedConnection},
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
@@ -42,8 +42,12 @@ impl Dialer {
         })?;
         let endpoint: Arc<str> = config.address.to_string().into();
         let (login, info) = Login::split_off(config);
-        let client = client(config, info)
-            .map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
+        let info = info.set_tcp_settings(tcp_settings());
+        #[cfg(feature = "tls")]
+        let client = config.tls.client(info);
+        #[cfg(not(feature = "tls"))]
+        let client = Client::open(info);
+        let client = client.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
         let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
         Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
     }
@@ -60,7 +64,10 @@ impl Dialer {
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
         let client = self.login.client(&self.client, clock, deadline).await?;
-        let config = connection_config(self.connect_timeout, None).set_push_sender(heard);
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None)
+            .set_push_sender(heard);
         let dialing = async {
             let connecting = client.get_multiplexed_async_connection_with_config(&config);
             let mut connection = connecting.await.map_err(|error| {
@@ -81,25 +88,6 @@ impl Dialer {
         };
         within(clock, deadline, Box::pin(dialing)).await.unwrap_or(Err(NotDialed::in_time()))
     }
-}
-
-/// Timeouts of a connection; the client library's own are too short for a busy server.
-pub(super) fn connection_config(
-    connect: Duration,
-    response: Option<Duration>,
-) -> AsyncConnectionConfig {
-    AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(connect))
-        .set_response_timeout(response)
-}
-
-#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "settings of TLS"))]
-fn client(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
-    let info = info.set_tcp_settings(tcp_settings());
-    #[cfg(feature = "tls")]
-    return config.tls.client(info);
-    #[cfg(not(feature = "tls"))]
-    Client::open(info)
 }
 
 /// No delay of small packets, and a dead peer is noticed in seconds instead of minutes.

@@ -15,7 +15,7 @@ use super::{
     },
     decode::refusal,
     dial::{Dialed, Dialer},
-    pulse::{Pulse, Verdict},
+    pulse::Pulse,
     script::Script,
 };
 use crate::{
@@ -235,7 +235,7 @@ impl Lane {
     /// Gives a connection up, or asks it, after a command was not answered in time.
     fn judge(&self, present: Present, sent_at: Instant, late: Option<Late>) -> StoreError {
         let error = unanswered();
-        if matches!(present.pulse.judge(sent_at, self.0.clock.now()), Verdict::GiveUp) {
+        if present.pulse.is_dead(sent_at, self.0.clock.now()) {
             self.give_up(present.generation);
             return error;
         }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::{RedisError, Value};
+use redis::{AsyncConnectionConfig, RedisError, Value};
 use tokio::runtime::Handle;
 
 use super::{
     classify::{classify, classify_dial, no_runtime, spoils_connection, unanswered},
     config::{RedisConfig, TIMEOUTS},
-    dial::{Dialer, connection_config},
+    dial::Dialer,
     lane::{Call, evaluate},
     login::{ASKED_AGAIN, Login},
     script::Script,
@@ -78,7 +78,9 @@ impl RedisPool {
             StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
                 .from_endpoint(&*dialer.endpoint)
         };
-        let timeouts = connection_config(config.connect_timeout, Some(config.command_timeout));
+        let timeouts = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(config.connect_timeout))
+            .set_response_timeout(Some(config.command_timeout));
         let info = dialer.login.of_pool(dialer.client.get_connection_info());
         let manager =
             Manager::new_with_config(info, timeouts).map_err(|error| classify_dial(&error))?;
@@ -150,33 +152,26 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        let answer = self.exchange_by(call, clock, deadline).await;
-        answer.map_err(|error| error.from_endpoint(self.endpoint.to_string()))
-    }
-
-    async fn exchange_by(
-        &self,
-        call: Call<'_>,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<Value, StoreError> {
-        let connection = within(clock, deadline, self.checkout()).await;
-        let connection = connection.unwrap_or_else(|| Err(none_in_time()))?;
-        let mut borrowed = Borrowed(Some(connection));
-        let answer = {
-            let mut evaluating = pin!(borrowed.evaluate(call));
-            // The client library uses timers of a tokio runtime. The caller may poll this future
-            // outside of one.
-            let at_home = poll_fn(|cx| {
-                let _inside = self.runtime.as_ref().map(Handle::enter);
-                evaluating.as_mut().poll(cx)
-            });
-            within(clock, deadline, at_home).await.ok_or_else(unanswered)?
+        let answer = async {
+            let connection = within(clock, deadline, self.checkout()).await;
+            let connection = connection.unwrap_or_else(|| Err(none_in_time()))?;
+            let mut borrowed = Borrowed(Some(connection));
+            let answer = {
+                let mut evaluating = pin!(borrowed.evaluate(call));
+                // The client library uses timers of a tokio runtime. The caller may poll this future
+                // outside of one.
+                let at_home = poll_fn(|cx| {
+                    let _inside = self.runtime.as_ref().map(Handle::enter);
+                    evaluating.as_mut().poll(cx)
+                });
+                within(clock, deadline, at_home).await.ok_or_else(unanswered)?
+            };
+            if !answer.as_ref().is_err_and(spoils_connection) {
+                borrowed.give_back();
+            }
+            answer.map_err(|error| classify(&error))
         };
-        if !answer.as_ref().is_err_and(spoils_connection) {
-            borrowed.give_back();
-        }
-        answer.map_err(|error| classify(&error))
+        answer.await.map_err(|error| error.from_endpoint(&*self.endpoint))
     }
 
     /// Takes a connection, which is made on the pool's runtime if there is none.

@@ -1,6 +1,6 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection};
+use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_redis_value};
 
 use super::{classify::NotDialed, decode::text};
 use crate::store::{StoreError, StoreErrorKind};
@@ -17,13 +17,14 @@ pub(super) async fn check_server(
     cluster_node: bool,
 ) -> Result<(), NotDialed> {
     let hello = hello(connection).await.map_err(|error| not_greeted(&error))?;
-    let version = field_of(&hello, "version").ok_or_else(|| tells_not("version"))?;
+    let field = |name| hello.get(name).and_then(text);
+    let version = field("version").ok_or_else(|| tells_not("version"))?;
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if found < OLDEST {
         return Err(too_old(&version).into());
     }
-    let refused = match field_of(&hello, "mode").as_deref() {
+    let refused = match field("mode").as_deref() {
         Some("cluster") if !cluster_node => refusal(
             Config,
             "the server is a node of a Redis Cluster, which this version does not support",
@@ -34,7 +35,7 @@ pub(super) async fn check_server(
             "the server is a Sentinel, which keeps no data",
             "write the address of the master that it watches",
         ),
-        _ => match field_of(&hello, "role").as_deref() {
+        _ => match field("role").as_deref() {
             Some("master") => return Ok(()),
             // It is retried while a task waits: the address may lead to the master soon.
             Some(_) => refusal(
@@ -55,25 +56,28 @@ pub(super) async fn check_server(
 pub(super) async fn replica_of(
     connection: &mut MultiplexedConnection,
 ) -> Result<Option<String>, RedisError> {
-    if field_of(&hello(connection).await?, "role").as_deref() == Some("master") {
+    if hello(connection).await?.get("role").and_then(text).as_deref() == Some("master") {
         return Ok(None);
     }
     Ok(Some(master_of(connection).await))
 }
 
 /// What a server is. `INFO` has the same facts, but may be denied. `HELLO` is always allowed.
-async fn hello(connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {
-    redis::cmd("HELLO").query_async(connection).await
+async fn hello(
+    connection: &mut MultiplexedConnection,
+) -> Result<BTreeMap<String, Value>, RedisError> {
+    let answer = redis::cmd("HELLO").query_async(connection).await?;
+    // Something else than a map has none of the fields.
+    Ok(from_redis_value(answer).unwrap_or_default())
 }
 
 /// The address of a replica's master. The user may lack the right to ask for it.
 async fn master_of(connection: &mut MultiplexedConnection) -> String {
-    let role = redis::cmd("ROLE").query_async::<Value>(connection).await;
-    let address = match role.as_ref().map(|role| role.as_sequence().unwrap_or_default()) {
-        Ok([_, host, Value::Int(port), ..]) => text(host).map(|host| format!("{host}:{port}")),
-        _ => None,
-    };
-    address.unwrap_or_else(|| "another server".into())
+    type OfReplica = (String, String, u16, String, i64);
+    match redis::cmd("ROLE").query_async::<OfReplica>(connection).await {
+        Ok((_, host, port, ..)) => format!("{host}:{port}"),
+        Err(_) => "another server".into(),
+    }
 }
 
 /// An error that follows from what the server has answered.
@@ -105,17 +109,4 @@ pub(super) fn not_greeted(error: &RedisError) -> NotDialed {
 
 fn too_old(version: &str) -> StoreError {
     refusal(Config, format!("the server's version is {version}"), "use Redis 6.2 or newer")
-}
-
-/// A field of a map, or of the flat array that stands for one in RESP2.
-fn field_of(hello: &Value, field: &str) -> Option<String> {
-    let is_asked = |key: &Value| text(key).as_deref() == Some(field);
-    match hello {
-        Value::Array(parts) => {
-            let mut fields = parts.chunks_exact(2);
-            fields.find(|pair| is_asked(&pair[0])).and_then(|pair| text(&pair[1]))
-        }
-        Value::Map(pairs) => pairs.iter().find(|(key, _)| is_asked(key)).and_then(|(_, v)| text(v)),
-        _ => None,
-    }
 }

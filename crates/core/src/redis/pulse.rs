@@ -19,15 +19,6 @@ pub(super) struct Pulse {
     is_asked: AtomicBool,
 }
 
-/// What follows when a command was not answered by its deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The connection is replaced.
-    GiveUp,
-    /// The connection is asked whether it still works, and used meanwhile.
-    Ask,
-}
-
 impl Pulse {
     /// A silence that is shorter than this does not end the connection, if something was read after
     /// the command was sent.
@@ -60,12 +51,12 @@ impl Pulse {
         self.heard_at() > at
     }
 
-    /// Judges a connection on which a command that was sent at `sent_at` has no answer at `now`.
-    pub(super) fn judge(&self, sent_at: Instant, now: Instant) -> Verdict {
+    /// Whether a connection is to be replaced on which a command that was sent at `sent_at` has no
+    /// answer at `now`. Otherwise it is asked whether it still works, and used meanwhile.
+    pub(super) fn is_dead(&self, sent_at: Instant, now: Instant) -> bool {
         let heard_at = self.heard_at();
-        let silence = now.saturating_since(heard_at.max(sent_at));
         let longest = if heard_at > sent_at { self.patience() } else { self.round_trip() * 2 };
-        if silence >= longest { Verdict::GiveUp } else { Verdict::Ask }
+        now.saturating_since(heard_at.max(sent_at)) >= longest
     }
 
     /// How long an answer may take before the connection counts as dead.
@@ -112,18 +103,18 @@ mod tests {
     #[test]
     fn a_connection_on_which_nothing_is_read_is_given_up_at_the_deadline() {
         for waited in [10, 333, 2000] {
-            assert_eq!(pulse(1).judge(at(1000), at(1000 + waited)), Verdict::GiveUp);
+            assert!(pulse(1).is_dead(at(1000), at(1000 + waited)));
         }
     }
 
     #[test]
     fn a_round_trip_above_the_deadline_is_not_a_dead_connection() {
         let slow = pulse(450);
-        assert_eq!(slow.judge(at(1000), at(1333)), Verdict::Ask);
+        assert!(!slow.is_dead(at(1000), at(1333)));
         // An answer takes half of that, so this one is missing.
-        assert_eq!(slow.judge(at(1000), at(1900)), Verdict::GiveUp);
+        assert!(slow.is_dead(at(1000), at(1900)));
         slow.heard(at(1450));
-        assert_eq!(slow.judge(at(1333), at(1666)), Verdict::Ask);
+        assert!(!slow.is_dead(at(1333), at(1666)));
         assert_eq!(slow.patience(), Duration::from_millis(900));
     }
 
@@ -132,23 +123,23 @@ mod tests {
         let busy = pulse(1);
         busy.heard(at(1950));
         assert!(busy.heard_since(at(1000)) && !busy.heard_since(at(1950)));
-        assert_eq!(busy.judge(at(1000), at(2000)), Verdict::Ask);
-        assert_eq!(busy.judge(at(1000), at(2050)), Verdict::GiveUp);
+        assert!(!busy.is_dead(at(1000), at(2000)));
+        assert!(busy.is_dead(at(1000), at(2050)));
         // What is read late tells nothing of an earlier time.
         busy.heard(at(1900));
-        assert_eq!(busy.judge(at(1000), at(2000)), Verdict::Ask);
+        assert!(!busy.is_dead(at(1000), at(2000)));
     }
 
     #[test]
     fn a_connection_that_was_made_in_a_slow_moment_is_judged_by_what_was_seen_since() {
         let crowded = pulse(600);
-        assert_eq!(crowded.judge(at(1000), at(1500)), Verdict::Ask);
+        assert!(!crowded.is_dead(at(1000), at(1500)));
         crowded.answered(at(1500), at(1501));
-        assert_eq!(crowded.judge(at(2000), at(2500)), Verdict::GiveUp);
+        assert!(crowded.is_dead(at(2000), at(2500)));
         assert_eq!(crowded.patience(), Pulse::SHORTEST_SILENCE);
         // One that was slow again does not undo it.
         crowded.answered(at(3000), at(3900));
-        assert_eq!(crowded.judge(at(4000), at(4500)), Verdict::GiveUp);
+        assert!(crowded.is_dead(at(4000), at(4500)));
     }
 
     #[test]

@@ -12,9 +12,10 @@ use tokio::{runtime::Handle, sync::Mutex};
 use super::{
     classify::{no_runtime, not_in_time},
     command::{Command, Preamble},
+    dial::Dialer,
     lane::{Call, Lane},
     scripts,
-    subscriptions::Subscriptions,
+    subscriber::subscribe,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -28,9 +29,8 @@ use crate::{
 /// its own, which goes on when a command gives up. After it has passed, it is never made again.
 #[derive(Debug)]
 pub(super) struct Readiness {
-    pub(super) endpoint: Arc<str>,
+    pub(super) dialer: Arc<Dialer>,
     pub(super) lane: Lane,
-    pub(super) subscriptions: Arc<Subscriptions>,
     pub(super) preamble: Arc<Preamble>,
     /// The lock whose keys are used.
     pub(super) probe: LockName,
@@ -69,7 +69,7 @@ impl Readiness {
         }
         let attempt = within(&*self.clock, deadline, Box::pin(self.attempt())).await;
         attempt.unwrap_or_else(|| {
-            not_in_time().map_err(|error| error.from_endpoint(self.endpoint.to_string()))
+            not_in_time().map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
         })
     }
 
@@ -116,6 +116,7 @@ impl Readiness {
             self.lane.call(call, deadline).await
         };
         sent.await.map_err(StoreError::not_sent)?;
-        self.subscriptions.check(&self.channel).await
+        // It disconnects at once; a missing right shows before a task waits.
+        subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())).await.map(drop)
     }
 }

@@ -29,7 +29,7 @@ pub struct RedisStore {
     pub(super) commands: Vec<Batcher>,
     pub(super) renewals: Lane,
     pub(super) pool: RedisPool,
-    pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -84,17 +84,16 @@ impl RedisStore {
             Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands)
         };
         let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
-        let (dialed_by, timed_by) = (Arc::clone(&dialer), Arc::clone(&clock));
-        let subscriptions = Arc::new(Subscriptions::new(dialed_by, timed_by, runtime.clone()));
+        let subscriptions =
+            Subscriptions::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let probe = LockName::new(format!("preflight:{runtime_id}")).map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
         })?;
         let pool = RedisPool::on(config, &dialer, Some(runtime.clone()))?;
         let renewals = lane();
         let readiness = Readiness {
-            endpoint: Arc::clone(&dialer.endpoint),
+            dialer,
             lane: commands[lane_number(&probe, commands.len())].lane().clone(),
-            subscriptions: Arc::clone(&subscriptions),
             preamble: Arc::clone(&preamble),
             probe,
             channel: config.keys.channel(runtime_id),

@@ -5,15 +5,8 @@ use std::{
 
 use tokio::{runtime::Handle, task::JoinSet};
 
-use super::{
-    dial::Dialer,
-    subscriber::{Subscriber, subscribe},
-};
-use crate::{
-    clock::Clock,
-    store::{Listener, StoreError},
-    types::RuntimeId,
-};
+use super::{dial::Dialer, subscriber::Subscriber};
+use crate::{clock::Clock, store::Listener, types::RuntimeId};
 
 /// The subscriptions of a store: at most one for a runtime, each a task with a connection.
 #[derive(Debug)]
@@ -29,19 +22,6 @@ impl Subscriptions {
     /// None yet; tasks and connections will live on the given tokio runtime.
     pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
         Self { dialer, clock, runtime, tasks: Mutex::default() }
-    }
-
-    /// Subscribes once and disconnects, so that a missing right shows before a task waits.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]: `Config` when the server refuses, `Definite` when it is out of reach.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the connection.
-    pub(super) async fn check(&self, channel: &str) -> Result<(), StoreError> {
-        subscribe(&self.dialer, &*self.clock, channel, |_| Ok(())).await.map(drop)
     }
 
     /// Passes the messages on the channel of a runtime to a listener, from now on.

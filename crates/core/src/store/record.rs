@@ -16,7 +16,6 @@ pub enum Inspection {
 
 /// A runtime that waits for a lock, as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct WaiterRecord {
     /// The acquisition that waits.
     pub id: AcquisitionId,
@@ -26,17 +25,8 @@ pub struct WaiterRecord {
     pub silent_for: Duration,
 }
 
-impl WaiterRecord {
-    /// Puts a record together; for stores.
-    #[doc(hidden)]
-    pub fn new(id: AcquisitionId, label: String, silent_for: Duration) -> Self {
-        Self { id, label, silent_for }
-    }
-}
-
 /// A lease as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LeaseRecord {
     /// The acquisition that holds the lock.
     pub id: AcquisitionId,
@@ -54,28 +44,4 @@ pub struct LeaseRecord {
     pub kept: bool,
     /// The runtimes that wait, the next one first; at most the first 128.
     pub waiters: Vec<WaiterRecord>,
-}
-
-impl LeaseRecord {
-    /// Puts a record together; for stores.
-    #[doc(hidden)]
-    pub fn new(
-        id: AcquisitionId,
-        fence: FenceToken,
-        holds: u32,
-        remaining: Duration,
-        label: String,
-        held_for: Duration,
-        kept: bool,
-    ) -> Self {
-        let waiters = Vec::new();
-        Self { id, fence, holds, remaining, label, held_for, kept, waiters }
-    }
-
-    /// The same record with those who wait; for stores.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn waited_for_by(self, waiters: Vec<WaiterRecord>) -> Self {
-        Self { waiters, ..self }
-    }
 }

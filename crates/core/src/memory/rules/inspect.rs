@@ -14,23 +14,25 @@ impl Step<'_> {
         let last_fence = FenceToken::try_from(self.row.counted(now)).ok();
         let waiters = self.waiters();
         let Some(lease) = self.row.lease(now) else { return Inspection::Free { last_fence } };
-        let record = LeaseRecord::new(
-            lease.id,
-            lease.fence,
-            lease.holds,
-            whole_millis(now.until(lease.ends)),
-            lease.label.to_string(),
-            lease.since.until(now),
-            lease.kept,
-        );
-        Inspection::Held(record.waited_for_by(waiters))
+        Inspection::Held(LeaseRecord {
+            id: lease.id,
+            fence: lease.fence,
+            holds: lease.holds,
+            remaining: whole_millis(now.until(lease.ends)),
+            label: lease.label.to_string(),
+            held_for: lease.since.until(now),
+            kept: lease.kept,
+            waiters,
+        })
     }
 
     /// The first live waiters, in order.
     fn waiters(&mut self) -> Vec<WaiterRecord> {
         let now = self.now;
-        let record = |place: &PlaceRow| {
-            WaiterRecord::new(place.id, place.label.to_string(), place.heard.until(now))
+        let record = |place: &PlaceRow| WaiterRecord {
+            id: place.id,
+            label: place.label.to_string(),
+            silent_for: place.heard.until(now),
         };
         self.queue().live(now).take(SHOWN).map(record).collect()
     }

@@ -1,6 +1,9 @@
 //! Looks at the text of an address before the client library does, whose errors name no part.
 
-use super::error::{AddressError, AddressPart};
+use super::error::{
+    AddressError,
+    AddressPart::{Database, Host, Login, Other, Parameter, Port, Scheme, Socket, Tls},
+};
 
 pub(super) const NO_TLS: &str = "the feature `tls` is not enabled";
 pub(super) const ENABLE_TLS: &str = concat!(
@@ -11,70 +14,59 @@ pub(super) const ENABLE_TLS: &str = concat!(
     "\", features = [\"tls\"] } in Cargo.toml"
 );
 
-/// A fault: the part, how to show the address, what is wrong, and what to do.
-type Fault = (AddressPart, String, String, String);
-
 /// Checks a text and tells how to show it. `has_tls` says whether the feature `tls` is enabled.
 pub(super) fn check(text: &str, has_tls: bool) -> Result<String, AddressError> {
-    let checked = match text.split_once("://") {
-        _ if text.is_empty() => Err(empty()),
-        None => Err(no_scheme(text)),
-        Some((scheme, rest)) => of_scheme(&scheme.to_ascii_lowercase(), rest, has_tls),
-    };
-    checked.map_err(|(part, shown, what, remedy)| AddressError::new(part, shown, what, remedy))
-}
-
-fn of_scheme(scheme: &str, rest: &str, has_tls: bool) -> Result<String, Fault> {
-    match scheme {
+    if text.is_empty() {
+        return Err(AddressError::new(Other, "", "it is empty", "write redis://host:port"));
+    }
+    let Some((scheme, rest)) = text.split_once("://") else { return Err(no_scheme(text)) };
+    match &*scheme.to_ascii_lowercase() {
         "redis" | "valkey" => over_tcp("redis", rest),
         "rediss" | "valkeys" if !has_tls => {
             let shown = format!("rediss://{}", host_alone(rest));
-            Err((AddressPart::Tls, shown, NO_TLS.into(), ENABLE_TLS.into()))
+            Err(AddressError::new(Tls, shown, NO_TLS, ENABLE_TLS))
         }
         "rediss" | "valkeys" => over_tcp("rediss", rest),
-        "unix" | "redis+unix" | "valkey+unix" => over_socket(scheme, rest),
-        _ => Err(unknown_scheme(scheme, rest)),
+        scheme @ ("unix" | "redis+unix" | "valkey+unix") => over_socket(scheme, rest),
+        scheme => Err(unknown_scheme(scheme, rest)),
     }
 }
 
-fn empty() -> Fault {
-    let remedy = "write redis://host:port".into();
-    (AddressPart::Other, String::new(), "it is empty".into(), remedy)
-}
-
-fn no_scheme(text: &str) -> Fault {
+fn no_scheme(text: &str) -> AddressError {
     // Without a scheme it is not known which part is a password.
     let shown = host_alone(text);
-    let remedy = if shown.starts_with('/') {
-        format!("write redis+unix://{shown}")
-    } else {
-        format!("write redis://{shown}")
-    };
-    (AddressPart::Scheme, shown, "it has no scheme".into(), remedy)
+    let scheme = if shown.starts_with('/') { "redis+unix" } else { "redis" };
+    let remedy = format!("write {scheme}://{shown}");
+    AddressError::new(Scheme, shown, "it has no scheme", remedy)
 }
 
-fn unknown_scheme(scheme: &str, rest: &str) -> Fault {
+fn unknown_scheme(scheme: &str, rest: &str) -> AddressError {
     let shown = format!("{scheme}://{}", host_alone(rest));
-    let (what, remedy) = if scheme.contains("sentinel") {
-        (
-            "the scheme is that of Redis Sentinel, which is not supported in this version".into(),
+    if scheme.contains("sentinel") {
+        return AddressError::new(
+            Scheme,
+            shown,
+            "the scheme is that of Redis Sentinel, which is not supported in this version",
             "give the address of the master, or of a name or proxy that follows it, as redis://host:port",
-        )
-    } else if scheme.contains("cluster") {
-        (
-            "the scheme is that of Redis Cluster, which is not supported in this version".into(),
+        );
+    }
+    if scheme.contains("cluster") {
+        return AddressError::new(
+            Scheme,
+            shown,
+            "the scheme is that of Redis Cluster, which is not supported in this version",
             "give the address of one server that is not part of it, as redis://host:port",
-        )
-    } else {
-        (
-            format!("the scheme `{scheme}` is not one of Redis"),
-            "write redis://host:port, rediss:// for TLS, or redis+unix:///path for a socket",
-        )
-    };
-    (AddressPart::Scheme, shown, what, remedy.into())
+        );
+    }
+    AddressError::new(
+        Scheme,
+        shown,
+        format!("the scheme `{scheme}` is not one of Redis"),
+        "write redis://host:port, rediss:// for TLS, or redis+unix:///path for a socket",
+    )
 }
 
-fn over_tcp(scheme: &str, rest: &str) -> Result<String, Fault> {
+fn over_tcp(scheme: &str, rest: &str) -> Result<String, AddressError> {
     let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     // What looks like the end of the host ends the password.
     if let Some(mark) = after.chars().next().filter(|_| after.contains('@')) {
@@ -93,24 +85,24 @@ fn over_tcp(scheme: &str, rest: &str) -> Result<String, Fault> {
     }
     host_and_port(scheme, server)?;
     let (path, query) = after.split_at(after.find(['?', '#']).unwrap_or(after.len()));
-    database(&shown, path.trim_matches('/'))?;
+    database(&format!("{shown}/"), path.trim_matches('/'))?;
     let shown = format!("{shown}{path}");
     for pair in query.trim_start_matches('?').split('#').next().unwrap_or_default().split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
             "db" => {
-                let what = "the database stands behind `?`, where it would be ignored".into();
+                let what = "the database stands behind `?`, where it would be ignored";
                 let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
                 let db = if digits { value } else { "0" };
                 let remedy = format!("write {scheme}://{server}/{db}");
-                return Err((AddressPart::Database, shown, what, remedy));
+                return Err(AddressError::new(Database, shown, what, remedy));
             }
             "user" | "username" | "pass" | "password" => {
-                let what = "user or password stands behind `?`, where it would be ignored".into();
+                let what = "user or password stands behind `?`, where it would be ignored";
                 let remedy = format!(
                     "write {scheme}://user:password@{server}, or {scheme}://:password@{server}"
                 );
-                return Err((AddressPart::Login, shown, what, remedy));
+                return Err(AddressError::new(Login, shown, what, remedy));
             }
             "" | "protocol" => {}
             _ => return Err(unknown_parameter(shown, pair)),
@@ -120,7 +112,7 @@ fn over_tcp(scheme: &str, rest: &str) -> Result<String, Fault> {
 }
 
 /// A parameter that would be ignored. Its value is not repeated, and neither is one that has none.
-fn unknown_parameter(shown: String, pair: &str) -> Fault {
+fn unknown_parameter(shown: String, pair: &str) -> AddressError {
     let is_name = |name: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
@@ -130,28 +122,28 @@ fn unknown_parameter(shown: String, pair: &str) -> Fault {
         _ => "what stands behind `?` is not known".into(),
     };
     let remedy = "leave it out; timeouts, TLS and the number of connections are set on the builder";
-    (AddressPart::Parameter, shown, what, remedy.into())
+    AddressError::new(Parameter, shown, what, remedy)
 }
 
-fn host_and_port(scheme: &str, server: &str) -> Result<(), Fault> {
+fn host_and_port(scheme: &str, server: &str) -> Result<(), AddressError> {
     if server.contains(',') {
         let first = host_alone(server.split(',').next().unwrap_or_default());
-        let what = "a list of hosts is not supported".into();
+        let what = "a list of hosts is not supported";
         let remedy = format!("give the address of one server: {scheme}://{first}");
-        return Err((AddressPart::Host, format!("{scheme}://{first},…"), what, remedy));
+        return Err(AddressError::new(Host, format!("{scheme}://{first},…"), what, remedy));
     }
     let (host, port) = if let Some(bracketed) = server.strip_prefix('[') {
         let Some(end) = bracketed.find(']') else {
-            let what = "the bracket of the host's IPv6 address is not closed".into();
+            let what = "the bracket of the host's IPv6 address is not closed";
             let remedy = format!("write {scheme}://[::1]:6379");
-            return Err((AddressPart::Host, format!("{scheme}://{server}"), what, remedy));
+            return Err(AddressError::new(Host, format!("{scheme}://{server}"), what, remedy));
         };
         let (host, port) = server.split_at(end + 2);
         (host, port.strip_prefix(':').unwrap_or(port))
     } else if is_bare_ipv6(server) {
         let what = format!("the host `{server}` is an IPv6 address without brackets");
         let remedy = format!("write {scheme}://[{server}], with a port {scheme}://[{server}]:6379");
-        return Err((AddressPart::Host, format!("{scheme}://{server}"), what, remedy));
+        return Err(AddressError::new(Host, format!("{scheme}://{server}"), what, remedy));
     } else {
         server.split_once(':').unwrap_or((server, ""))
     };
@@ -163,19 +155,19 @@ fn host_and_port(scheme: &str, server: &str) -> Result<(), Fault> {
         _ => format!("{scheme}://{host}:…"),
     };
     if host.is_empty() {
-        let what = "the host is missing".into();
+        let what = "the host is missing";
         let remedy = format!("write {scheme}://host:port");
-        return Err((AddressPart::Host, shown, what, remedy));
+        return Err(AddressError::new(Host, shown, what, remedy));
     }
     if let Some(wrong) = host.chars().find(|c| c.is_whitespace() || "<>^|\\`{}\"".contains(*c)) {
         let what = format!("the host `{host}` cannot have the character {wrong:?}");
-        let remedy = "write a host's name or its IP address".into();
-        return Err((AddressPart::Host, shown, what, remedy));
+        let remedy = "write a host's name or its IP address";
+        return Err(AddressError::new(Host, shown, what, remedy));
     }
     if let "0.0.0.0" | "[::]" = host {
         let what = format!("the host {host} means every address of a machine, so nobody is there");
         let remedy = format!("write the server's address, such as {scheme}://127.0.0.1:6379");
-        return Err((AddressPart::Host, shown, what, remedy));
+        return Err(AddressError::new(Host, shown, what, remedy));
     }
     if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
         let (what, remedy) = if is_number {
@@ -186,43 +178,44 @@ fn host_and_port(scheme: &str, server: &str) -> Result<(), Fault> {
             );
             ("what stands in the place of the port is not".into(), remedy)
         };
-        return Err((AddressPart::Port, shown, what + " a number from 1 to 65535", remedy));
+        return Err(AddressError::new(Port, shown, what + " a number from 1 to 65535", remedy));
     }
     Ok(())
 }
 
-fn database(server: &str, db: &str) -> Result<(), Fault> {
+/// `before` is how to show what stands before the number.
+fn database(before: &str, db: &str) -> Result<(), AddressError> {
     if db.is_empty() || db.bytes().all(|byte| byte.is_ascii_digit()) && db.parse::<i64>().is_ok() {
         return Ok(());
     }
     let what = format!("the database `{db}` is not a number from 0 on");
-    let remedy = format!("write {server}/0 or leave it out");
-    Err((AddressPart::Database, format!("{server}/{db}"), what, remedy))
+    let remedy = format!("write {before}0 or leave it out");
+    Err(AddressError::new(Database, format!("{before}{db}"), what, remedy))
 }
 
-fn over_socket(scheme: &str, rest: &str) -> Result<String, Fault> {
+fn over_socket(scheme: &str, rest: &str) -> Result<String, AddressError> {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let shown = format!("{scheme}://{path}");
     if !path.starts_with('/') || path.len() == 1 {
         // A login before the path would be shown with it.
         let path = path.rsplit_once('@').map_or(path, |(_, path)| path).trim_matches('/');
         let shown = format!("{scheme}://{path}");
-        let what = "the path of the socket does not begin with `/`, or is missing".into();
+        let what = "the path of the socket does not begin with `/`, or is missing";
         let path = if path.is_empty() { "path" } else { path };
         let remedy = format!("write {scheme}:///{path}");
-        return Err((AddressPart::Socket, shown, what, remedy));
+        return Err(AddressError::new(Socket, shown, what, remedy));
     }
     if query.contains('#') {
         return Err(unencoded(shown, '#'));
     }
     if path.contains('#') {
-        let what = "the path of the socket has the character `#`".into();
-        return Err((AddressPart::Socket, shown, what, "write %23 in its place".into()));
+        let what = "the path of the socket has the character `#`";
+        return Err(AddressError::new(Socket, shown, what, "write %23 in its place"));
     }
     let mut has_login = false;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
-            Some(("db", db)) => database_of_socket(&shown, db)?,
+            Some(("db", db)) => database(&format!("{shown}?db="), db)?,
             Some(("user" | "pass", text)) if text.contains('+') => {
                 return Err(unencoded(shown, '+'));
             }
@@ -239,14 +232,8 @@ fn over_socket(scheme: &str, rest: &str) -> Result<String, Fault> {
     Ok(shown)
 }
 
-fn database_of_socket(shown: &str, db: &str) -> Result<(), Fault> {
-    database("", db).map_err(|(part, _, what, _)| {
-        (part, format!("{shown}?db={db}"), what, format!("write {shown}?db=0 or leave it out"))
-    })
-}
-
 /// User or password have a character that means something else in an address.
-fn unencoded(shown: String, mark: char) -> Fault {
+fn unencoded(shown: String, mark: char) -> AddressError {
     let code = u32::from(mark);
     let what = match mark {
         '+' => "user or password have a `+`, which means a space here".into(),
@@ -260,28 +247,23 @@ fn unencoded(shown: String, mark: char) -> Fault {
         _ => ", and likewise every other character that is neither a letter nor a digit",
     };
     let remedy = format!("write {written}%{code:02X}{others}");
-    (AddressPart::Login, shown, what, remedy)
+    AddressError::new(Login, shown, what, remedy)
 }
 
-fn not_utf8(shown: String) -> Fault {
-    let what = "user or password are not UTF-8 once `%` and two digits are decoded".into();
-    (AddressPart::Login, shown, what, "write `%` itself as %25".into())
+fn not_utf8(shown: String) -> AddressError {
+    let what = "user or password are not UTF-8 once `%` and two digits are decoded";
+    AddressError::new(Login, shown, what, "write `%` itself as %25")
 }
 
 /// Whether a percent-encoded text decodes to UTF-8.
 fn is_utf8(encoded: &str) -> bool {
-    let hex = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (mut bytes, mut decoded) = (encoded.bytes(), Vec::with_capacity(encoded.len()));
-    while let Some(byte) = bytes.next() {
-        let mut ahead = bytes.clone();
-        let digits = (ahead.next().and_then(hex), ahead.next().and_then(hex));
-        match (byte, digits) {
-            (b'%', (Some(high), Some(low))) => {
-                decoded.push(high << 4 | low);
-                bytes = ahead;
-            }
-            _ => decoded.push(byte),
-        }
+    let mut decoded = Vec::with_capacity(encoded.len());
+    // What stands before the first `%` is not encoded.
+    for (at, part) in encoded.split('%').enumerate() {
+        let digits = part.get(..2).filter(|_| at > 0);
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.extend(byte.or_else(|| (at > 0).then_some(b'%')));
+        decoded.extend_from_slice(&part.as_bytes()[if byte.is_some() { 2 } else { 0 }..]);
     }
     std::str::from_utf8(&decoded).is_ok()
 }
