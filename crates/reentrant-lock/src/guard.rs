@@ -242,7 +242,7 @@ impl Drop for Guard {
             drop(held.engine.hold(&held.lease, update));
             return;
         }
-        let (before, after) = held.end(HoldEnd::Dropped);
+        let (before, after, _) = held.end(HoldEnd::Dropped);
         match after {
             AfterLease::Settled => held.count_released(ReleaseVia::Drop),
             AfterLease::WasOver if worth_releasing(before) => {
@@ -275,9 +275,9 @@ async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseE
 
 /// Releases a lease in memory; an error is the release that is still to be sent.
 fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
-    let (before, after) = held.end(HoldEnd::Released);
-    Ok(match (before, after) {
-        (LeaseState::Held { .. }, AfterLease::Ends(Some(rest))) => return Err(rest),
+    let (before, _, rest) = held.end(HoldEnd::Released);
+    Ok(match (before, rest) {
+        (LeaseState::Held { .. }, Some(rest)) => return Err(rest),
         (LeaseState::Lost(reason), _) => {
             if worth_releasing(before) {
                 held.engine.release_lost(&held.lease, ReleaseVia::Explicit);

@@ -176,9 +176,9 @@ impl Held {
         self.holds().leave(self.engine.numbers.change())
     }
 
-    /// Releases the lease in memory; yields the state that it had until then, and who ends its
-    /// turn.
-    pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease<Option<Cleanup>>) {
+    /// Releases the lease in memory; yields the state that it had until then, who ends its turn,
+    /// and the release that is still to be sent.
+    pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease, Option<Cleanup>) {
         let ended = self.engine.release(&self.lease, end);
         if let Some(owner) = &self.owner {
             owner.forget(&self.lease);

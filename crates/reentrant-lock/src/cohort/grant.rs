@@ -10,7 +10,7 @@ use leasehold_core::{
 use super::{
     Answer,
     phase::{Phase, Turn, Unanswered},
-    state::{Cohort, Effects, Env, Outgoing},
+    state::{Cohort, Env, Outgoing},
 };
 
 /// With less belief left than this a grant is confirmed before any task enters.
@@ -20,11 +20,10 @@ impl Cohort {
     /// A heartbeat was answered.
     pub(crate) fn on_reply(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         id: AcquisitionId,
         answer: Answer<AcquireAnswer>,
-    ) -> Effects {
-        let mut effects = Effects::default();
+    ) {
         let place = match &mut self.phase {
             Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
@@ -35,26 +34,25 @@ impl Cohort {
                 if let Ok(AcquireAnswer::Granted(granted)) = &answer.result
                     && granted.first > turn.grant.first()
                 {
-                    effects.withdraw.push((id, turn.grant.ttl()));
+                    env.effects.withdraw.push((id, turn.grant.ttl()));
                 }
-                return effects;
+                return;
             }
             Phase::Releasing(releasing) if releasing.turn.grant.id() == id => {
-                releasing.turn.unanswered.on_reply(&answer.result);
-                return effects;
+                return releasing.turn.unanswered.on_reply(&answer.result);
             }
             _ => {
                 if let Ok(AcquireAnswer::Granted(_)) = &answer.result {
-                    self.orphan(env, id, &mut effects);
+                    self.orphan(env, id);
                 }
-                return effects;
+                return;
             }
         };
         place.unanswered.on_reply(&answer.result);
         match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
                 let grant = grant_of(env, id, place.ttl, answer.sent_at, &granted);
-                self.consider(env, grant, granted.contended, WakeSource::Heartbeat, &mut effects);
+                self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }
             Ok(AcquireAnswer::Queued(position)) => {
                 place.on_not_yet(env, answer.sent_at, position);
@@ -64,23 +62,23 @@ impl Cohort {
                 place.on_failure(env, answer.sent_at, error);
             }
             Err(error) => {
-                // A command before this one may have queued it: it is not left to lapse.
-                effects.withdraw.push((id, place.ttl));
-                self.fail(&error, &mut effects);
+                // It is not left to lapse.
+                if place.may_be_queued() {
+                    env.effects.withdraw.push((id, place.ttl));
+                }
+                self.fail(env, &error);
             }
         }
-        effects
     }
 
     /// The store pushed a grant, which names the last heartbeat that the store had heard.
     pub(crate) fn on_grant(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         id: AcquisitionId,
         granted: &Granted,
         number: u64,
-    ) -> Effects {
-        let mut effects = Effects::default();
+    ) {
         let found = match &self.phase {
             Phase::Place(place) if place.id == id => Some((place.ttl, place.sent_at(number))),
             Phase::Asking(asking) if asking.id == id => {
@@ -93,58 +91,48 @@ impl Cohort {
             }),
             _ => None,
         };
-        let Some((ttl, sent_at)) = found else {
-            self.orphan(env, id, &mut effects);
-            return effects;
-        };
+        let Some((ttl, sent_at)) = found else { return self.orphan(env, id) };
         // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
         let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
         let grant = grant_of(env, id, ttl, counts_from, granted);
-        self.consider(env, grant, granted.contended, WakeSource::Push, &mut effects);
-        effects
+        self.consider(env, grant, granted.contended, WakeSource::Push);
     }
 
     /// Begins a turn with a grant of the present acquisition, if it is news and can be believed.
     pub(super) fn consider(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         grant: Grant,
         contended: bool,
         source: WakeSource,
-        effects: &mut Effects,
     ) {
         let enough = env.claim_window(grant.ttl()) / 4;
         let is_news = (env.rules.is_news)(grant.first(), self.begun);
         if !is_news || grant.remaining(env.now) >= enough.min(LITTLE) {
-            return self.begin(env, grant, contended, Some(source), effects);
+            return self.begin(env, grant, contended, Some(source));
         }
         // Too little is left: one renewal says whether the grant is still there.
         self.keep_place(env);
         if let Phase::Place(place) = &mut self.phase
-            && place.confirming.is_none()
+            && place.confirming.replace(grant.first()) != Some(grant.first())
         {
-            place.confirming = Some(grant.clone());
-            effects.send = Some(Outgoing::Confirm(Box::new(grant)));
+            env.effects.send = Some(Outgoing::Confirm(Box::new(grant)));
         }
     }
 
     /// A renewal that was to confirm a grant was answered.
     pub(crate) fn on_confirmation(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         grant: Grant,
         answer: Answer<RenewAnswer>,
-    ) -> Effects {
-        let mut effects = Effects::default();
+    ) {
         let place = match &mut self.phase {
             Phase::Place(place) if place.id == grant.id() => place,
-            _ => {
-                self.orphan(env, grant.id(), &mut effects);
-                return effects;
-            }
+            _ => return self.orphan(env, grant.id()),
         };
         if place.confirming.take().is_none() {
-            return effects;
+            return;
         }
         place.ask_at(env.now);
         match answer.result {
@@ -152,24 +140,22 @@ impl Cohort {
                 let grant = grant.renewed(answer.sent_at, remaining);
                 if !grant.remaining(env.now).is_zero() {
                     // The answer does not say whether others wait; mostly they do.
-                    self.begin(env, grant, true, Some(WakeSource::Push), &mut effects);
+                    self.begin(env, grant, true, Some(WakeSource::Push));
                 }
             }
             // That ends the grant, not the acquisition, which keeps its place: it asks again.
             Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {}
             Err(error) => place.on_failure(env, answer.sent_at, error),
         }
-        effects
     }
 
     /// The turn begins, if the grant is news; the first task in order is offered the first token.
     pub(super) fn begin(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         grant: Grant,
         contended: bool,
         source: Option<WakeSource>,
-        effects: &mut Effects,
     ) {
         if !(env.rules.is_news)(grant.first(), self.begun) {
             if let Phase::Place(place) = &mut self.phase {
@@ -178,21 +164,23 @@ impl Cohort {
             return;
         }
         let Some((ticket, ttl)) = self.queue.first() else {
-            return self.orphan(env, grant.id(), effects);
+            return self.orphan(env, grant.id());
         };
         let mut unanswered = Unanswered::default();
-        match self.phase.take() {
+        match std::mem::take(&mut self.phase) {
             Phase::Place(place) => unanswered = place.unanswered,
             // A push came before the answer.
-            Phase::Asking(_) => unanswered = Unanswered::one(),
+            Phase::Asking(_) if source.is_some() => unanswered.on_send(),
             // The release that queued it may have been sent more than once.
             Phase::Releasing(releasing) => {
                 let Turn { grant, unanswered: old, .. } = &releasing.turn;
                 if old.is_any() {
-                    effects.withdraw.push((grant.id(), grant.ttl()));
+                    env.effects.withdraw.push((grant.id(), grant.ttl()));
                 }
-                unanswered.lose(releasing.is_repeated);
-                self.opening.wake(effects);
+                if releasing.is_repeated {
+                    unanswered.on_send();
+                }
+                self.opening.wake(&mut env.effects.wake);
             }
             _ => {}
         }
@@ -207,14 +195,14 @@ impl Cohort {
         self.phase = Phase::Turn(turn);
         if wants_another {
             // The task for whose ttl it was asked is gone.
-            self.release(None, effects);
+            self.release(env, None);
         } else {
-            effects.wake = self.queue.waker(ticket);
+            env.effects.wake.extend(self.queue.waker(ticket));
         }
     }
 
     /// Withdraws the id of a grant, unless it is the present or the next one of this runtime.
-    pub(super) fn orphan(&mut self, env: &Env<'_>, id: AcquisitionId, effects: &mut Effects) {
+    pub(super) fn orphan(&mut self, env: &mut Env<'_>, id: AcquisitionId) {
         let known = match &self.phase {
             // A grant that is no longer live is ignored, and costs no task its place.
             Phase::Place(place) => place.id == id,
@@ -226,14 +214,14 @@ impl Cohort {
             Phase::Idle => false,
         };
         if !known {
-            effects.withdraw.push((id, env.timing.ttl));
+            env.effects.withdraw.push((id, env.timing.ttl));
         }
     }
 
     /// Waiting does not help any task here.
-    pub(super) fn fail(&mut self, error: &StoreError, effects: &mut Effects) {
+    pub(super) fn fail(&mut self, env: &mut Env<'_>, error: &StoreError) {
         self.phase = Phase::Idle;
-        effects.wake_all.extend(self.queue.fail(error));
+        env.effects.wake.extend(self.queue.fail(error));
     }
 }
 

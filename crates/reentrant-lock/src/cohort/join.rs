@@ -1,7 +1,10 @@
-use std::{sync::Arc, task::Waker};
+use std::{
+    sync::Arc,
+    task::{Poll, Waker},
+};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, FenceToken, Instant, StoreError, Ttl,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Heartbeat},
@@ -14,17 +17,16 @@ use super::{
     phase::{Asking, Phase},
     place::Place,
     queue::Ticket,
-    state::{Cohort, Effects, Env, Outgoing},
+    state::{Cohort, Env, Outgoing},
     too_late,
 };
 
-/// Where a task stands that acquires a lock; `L` is what it gets.
+/// Where a task stands that acquires a lock: it waits, has its lease `L`, or gets none.
+pub(crate) type Progress<L> = Poll<Result<L, NoLease>>;
+
+/// Why a task gets no lease, at least for now.
 #[derive(Debug)]
-pub(crate) enum Progress<L> {
-    /// It waits.
-    Waits,
-    /// It has the lock.
-    Granted(L),
+pub(crate) enum NoLease {
     /// Another has the lock, and the task does not wait.
     Busy,
     /// The runtime is just giving back or withdrawing what it has of the lock, and the task does not
@@ -54,9 +56,6 @@ pub(crate) struct Lead {
     pub(crate) sent_at: Instant,
 }
 
-/// The number of a task that was let in, and the command of the first one.
-pub(crate) type Joined<L> = Result<(Ticket, Option<Lead>), Progress<L>>;
-
 /// A token that a task has taken.
 #[derive(Debug)]
 pub(crate) struct Taken {
@@ -70,54 +69,30 @@ pub(crate) struct Taken {
     pub(crate) source: Option<WakeSource>,
 }
 
-impl<L> Progress<L> {
-    /// The same, with another lease.
-    pub(crate) fn map<M>(self, lease: impl FnOnce(L) -> M) -> Progress<M> {
-        match self {
-            Self::Granted(granted) => Progress::Granted(lease(granted)),
-            Self::Waits => Progress::Waits,
-            Self::Busy => Progress::Busy,
-            Self::Releasing => Progress::Releasing,
-            Self::Dismissed => Progress::Dismissed,
-            Self::Failed(error) => Progress::Failed(error),
-            Self::Closed => Progress::Closed,
-            Self::HeldByOwner => Progress::HeldByOwner,
-            Self::TimedOut => Progress::TimedOut,
-            Self::Unavailable => Progress::Unavailable,
-        }
-    }
-}
-
 impl Cohort {
     /// A task comes for a lease of `ttl`; the first of all gets a command to send.
     ///
     /// # Errors
     ///
     /// `Busy` or `Releasing` for a task that only tries, and would have to wait.
-    pub(crate) fn join<L>(
+    pub(crate) fn join(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         ttl: Ttl,
         tries: bool,
         waker: &Waker,
-    ) -> (Joined<L>, Effects) {
-        let mut effects = Effects::default();
+    ) -> Result<(Ticket, Option<Lead>), NoLease> {
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if leads {
-            self.opening.hurry(&mut effects);
+            self.opening.hurry(&mut env.effects.wake);
         }
         if tries && (!leads || self.opening.is_withdrawing()) {
             let soon = self.opens_soon(env);
-            let refused = if soon { Progress::Releasing } else { Progress::Busy };
-            return (Err(refused), effects);
+            return Err(if soon { NoLease::Releasing } else { NoLease::Busy });
         }
         let ticket = env.numbers.id().number();
         self.queue.join(ticket, ttl, waker);
-        if leads {
-            let lead = self.lead(env, ticket, ttl, tries);
-            return (Ok((ticket, Some(lead))), effects);
-        }
-        (Ok((ticket, None)), effects)
+        Ok((ticket, leads.then(|| self.lead(env, ticket, ttl, tries))))
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, ttl: Ttl, tries: bool) -> Lead {
@@ -151,28 +126,27 @@ impl Cohort {
     /// A task looks where it stands, and is woken by `waker` when that changes.
     pub(crate) fn poll(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         ticket: Ticket,
         waker: &Waker,
-    ) -> (Progress<Taken>, Effects) {
+    ) -> Progress<Taken> {
         if let Some(error) = self.queue.failure(ticket) {
-            return (Progress::Failed(error), Effects::default());
+            return Poll::Ready(Err(NoLease::Failed(error)));
         }
         if !self.queue.has(ticket) {
-            return (Progress::Dismissed, Effects::default());
+            return Poll::Ready(Err(NoLease::Dismissed));
         }
-        let mut effects = Effects::default();
-        self.attend(env, ticket, &mut effects);
-        if let Some(taken) = self.take(env, ticket, &mut effects) {
-            return (Progress::Granted(taken), effects);
+        self.attend(env, ticket);
+        if let Some(taken) = self.take(env, ticket) {
+            return Poll::Ready(Ok(taken));
         }
-        self.queue.awaits(ticket, waker);
-        (Progress::Waits, effects)
+        self.queue.awaits(ticket, waker, &mut env.effects.discarded);
+        Poll::Pending
     }
 
     /// The first task is polled before its command was answered. When the answer takes longer than
     /// from one heartbeat to the next, the runtime keeps the place meanwhile.
-    fn attend(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) {
+    fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
         let Phase::Asking(asking) = &mut self.phase else { return };
         if asking.lead != ticket {
             return;
@@ -189,7 +163,7 @@ impl Cohort {
             asking.calls_at = Some(env.next_heartbeat(env.now, asking.ttl));
         }
         if let Phase::Place(place) = &mut self.phase {
-            effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
+            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
         }
     }
 
@@ -204,12 +178,12 @@ impl Cohort {
 
     /// A task takes the token that it was offered, if it was. An offer that comes too late ends the
     /// turn.
-    fn take(&mut self, env: &Env<'_>, ticket: Ticket, effects: &mut Effects) -> Option<Taken> {
+    fn take(&mut self, env: &mut Env<'_>, ticket: Ticket) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
         let offer = turn.open_offer().filter(|offer| (env.rules.may_take)(offer.ticket, ticket))?;
         if !(env.rules.is_believed)(env.now, turn.until) {
             // The process was away for too long: the turn is over, and its tasks keep their order.
-            self.release(None, effects);
+            self.release(env, None);
             return None;
         }
         let first = turn.leases == 0;
@@ -223,7 +197,7 @@ impl Cohort {
             offered_at: offer.at,
             source: offer.source,
         };
-        self.queue.leave(ticket);
+        self.queue.leave(ticket, &mut env.effects.discarded);
         Some(taken)
     }
 
@@ -235,187 +209,86 @@ impl Cohort {
     }
 
     /// A task waits no longer: it was cancelled, or its time is over.
-    pub(crate) fn leave(&mut self, env: &Env<'_>, ticket: Ticket) -> Effects {
-        let mut effects = Effects::default();
-        if !self.queue.leave(ticket) {
-            return effects;
+    pub(crate) fn leave(&mut self, env: &mut Env<'_>, ticket: Ticket) {
+        if !self.queue.leave(ticket, &mut env.effects.discarded) {
+            return;
         }
         match &mut self.phase {
-            Phase::Asking(asking) if asking.lead == ticket => {
-                self.go_on_without_lead(env, &mut effects);
+            Phase::Asking(asking) if asking.lead == ticket && self.queue.is_empty() => {
+                env.effects.withdraw.push((asking.id, asking.ttl));
+                self.phase = Phase::Idle;
             }
+            // Its command may still be executed.
+            Phase::Asking(asking) if asking.lead == ticket => self.keep_place(env),
             Phase::Turn(turn) if turn.open_offer().is_some_and(|offer| offer.ticket == ticket) => {
-                self.pass_on(env, &mut effects);
+                self.pass_on(env);
             }
-            Phase::Place(_) if self.queue.is_empty() => self.give_up_place(&mut effects),
+            // No task wants the place any more: its id is dead.
+            Phase::Place(place) if self.queue.is_empty() => {
+                if place.may_be_known() {
+                    env.effects.withdraw.push((place.id, place.ttl));
+                }
+                self.phase = Phase::Idle;
+            }
             // Another task has the turn, or a command in flight settles it.
             _ => {}
         }
-        effects
     }
 
-    /// The task that asked by itself is gone, and its command may still be executed.
-    fn go_on_without_lead(&mut self, env: &Env<'_>, effects: &mut Effects) {
-        let Phase::Asking(asking) = self.phase.take() else { return };
-        if self.queue.is_empty() {
-            effects.withdraw.push((asking.id, asking.ttl));
-            return;
-        }
-        let place = Place::asked_for(env, &asking).uncertain(true);
-        self.phase = Phase::Place(Box::new(place));
-    }
-
-    /// No task wants the place any more: it is withdrawn, and its id is dead.
-    fn give_up_place(&mut self, effects: &mut Effects) {
-        let Phase::Place(place) = &self.phase else { return };
-        effects.withdraw.push((place.id, place.ttl));
-        self.phase = Phase::Idle;
-    }
-
-    /// The command of the first task was answered.
+    /// The command of the first task was answered. A push may have come before, or the runtime may
+    /// keep the place by now: then that is the answer to a heartbeat.
     pub(crate) fn on_first_reply(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         lead: Ticket,
         tries: bool,
         answer: Answer<AcquireAnswer>,
-    ) -> (Progress<Taken>, Effects) {
-        let mut effects = Effects::default();
-        let asking = match self.phase.take() {
-            Phase::Asking(asking) if asking.lead == lead => asking,
-            // A push came first, or the runtime keeps the place by now, or went on without the
-            // task.
-            other => {
-                self.phase = other;
-                return self.on_late_first_reply(env, lead, tries, answer);
-            }
-        };
-        let id = asking.id;
-        let place = || Box::new(Place::asked_for(env, &asking));
-        let progress = match answer.result {
-            Ok(AcquireAnswer::Granted(granted)) => {
-                let grant = grant_of(env, id, asking.ttl, answer.sent_at, &granted);
-                let is_late = grant.remaining(env.now).is_zero();
-                if is_late && tries {
-                    self.queue.leave(lead);
-                    effects.withdraw.push((id, asking.ttl));
-                    self.ask_anew(env);
-                    return (Progress::Failed(too_late()), effects);
-                }
-                // It is no news if it was ended by force while its answer was on its way.
-                if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
-                    self.phase = Phase::Place(place());
-                }
-                if !is_late {
-                    self.begin(env, grant, granted.contended, None, &mut effects);
-                }
-                if let Some(taken) = self.take_unwoken(env, lead, &mut effects) {
-                    return (Progress::Granted(taken), effects);
-                }
-                if tries {
-                    effects.add(self.leave(env, lead));
-                    return (Progress::Failed(too_late()), effects);
-                }
-                Progress::Waits
-            }
-            Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Queued(_)) if tries => {
-                self.queue.leave(lead);
-                self.ask_again_as(place());
-                Progress::Busy
-            }
-            Ok(AcquireAnswer::Queued(position)) => {
-                let mut place = place();
-                place.on_not_yet(env, answer.sent_at, position);
-                self.phase = Phase::Place(place);
-                Progress::Waits
-            }
-            Ok(AcquireAnswer::Withdrawn) if tries => {
-                self.queue.leave(lead);
-                self.ask_anew(env);
-                Progress::Failed(too_late())
-            }
-            Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Withdrawn) => {
-                self.ask_anew(env);
-                Progress::Waits
-            }
-            Err(error) if !error.kind().is_transient() => {
-                self.queue.leave(lead);
-                self.fail(&error, &mut effects);
-                Progress::Failed(error)
-            }
-            Err(error) if tries => {
-                self.queue.leave(lead);
-                if error.kind() == StoreErrorKind::Indeterminate {
-                    effects.withdraw.push((id, asking.ttl));
-                    self.ask_anew(env);
-                } else {
-                    self.ask_again_as(place());
-                }
-                Progress::Failed(error)
-            }
-            Err(error) => {
-                let mut place = place();
-                place.unanswered.lose(error.kind() == StoreErrorKind::Indeterminate);
-                place.on_failure(env, answer.sent_at, error);
-                self.phase = Phase::Place(place);
-                Progress::Waits
-            }
-        };
-        (progress, effects)
-    }
-
-    /// The command of the first task was answered when the runtime had gone on: that counts as the
-    /// answer to a heartbeat.
-    fn on_late_first_reply(
-        &mut self,
-        env: &Env<'_>,
-        lead: Ticket,
-        tries: bool,
-        answer: Answer<AcquireAnswer>,
-    ) -> (Progress<Taken>, Effects) {
+    ) -> Progress<Taken> {
         let id = env.numbers.known(lead);
         let instead = match &answer.result {
-            _ if !tries => Progress::Waits,
-            Ok(AcquireAnswer::Busy { .. }) => Progress::Busy,
-            Ok(_) => Progress::Failed(too_late()),
-            Err(error) => Progress::Failed(error.clone()),
+            _ if !tries => Poll::Pending,
+            Ok(AcquireAnswer::Busy { .. }) => Poll::Ready(Err(NoLease::Busy)),
+            Ok(_) => Poll::Ready(Err(NoLease::Failed(too_late()))),
+            Err(error) => Poll::Ready(Err(NoLease::Failed(error.clone()))),
         };
-        let mut effects = match &mut self.phase {
-            // One that only tried was refused; the place is that of the tasks behind it.
-            Phase::Place(place) if place.id == id && matches!(instead, Progress::Busy) => {
-                place.unanswered.on_reply(&answer.result);
-                Effects::default()
+        match (&self.phase, &answer.result) {
+            (Phase::Asking(asking), Ok(AcquireAnswer::Granted(granted))) if asking.lead == lead => {
+                let grant = grant_of(env, id, asking.ttl, answer.sent_at, granted);
+                let is_late = grant.remaining(env.now).is_zero();
+                // It is no news if it was ended by force while its answer was on its way.
+                if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
+                    self.keep_place(env);
+                }
+                if !is_late {
+                    self.begin(env, grant, granted.contended, None);
+                }
             }
-            _ => self.on_reply(env, id, answer),
-        };
-        if let Some(error) = self.queue.failure(lead) {
-            return (Progress::Failed(error), effects);
+            (phase, result) => {
+                let is_refused = tries && matches!(result, Ok(AcquireAnswer::Busy { .. }));
+                if matches!(phase, Phase::Asking(asking) if asking.lead == lead) {
+                    self.keep_place(env);
+                }
+                match &mut self.phase {
+                    // One that only tried was refused; the place is that of the tasks behind it.
+                    Phase::Place(place) if is_refused && place.id == id => {
+                        place.unanswered.on_reply(&answer.result);
+                    }
+                    _ => self.on_reply(env, id, answer),
+                }
+            }
         }
-        if let Some(taken) = self.take_unwoken(env, lead, &mut effects) {
-            return (Progress::Granted(taken), effects);
+        if let Some(error) = self.queue.failure(lead) {
+            return Poll::Ready(Err(NoLease::Failed(error)));
+        }
+        if let Some(taken) = self.take(env, lead) {
+            // It need not be woken for that.
+            let woken = env.effects.wake.take();
+            env.effects.discarded.extend(woken);
+            return Poll::Ready(Ok(taken));
         }
         if tries {
-            effects.add(self.leave(env, lead));
+            self.leave(env, lead);
         }
-        (instead, effects)
-    }
-
-    /// The first task takes the token that it was just offered; it need not be woken for that.
-    fn take_unwoken(
-        &mut self,
-        env: &Env<'_>,
-        lead: Ticket,
-        effects: &mut Effects,
-    ) -> Option<Taken> {
-        let taken = self.take(env, lead, effects)?;
-        effects.wake.take().into_iter().for_each(|waker| self.queue.discard(waker));
-        Some(taken)
-    }
-
-    /// The runtime goes on asking under the same id, if tasks wait.
-    fn ask_again_as(&mut self, place: Box<Place>) {
-        if !self.queue.is_empty() {
-            self.phase = Phase::Place(place);
-        }
+        instead
     }
 }

@@ -13,7 +13,7 @@ mod state;
 mod tests;
 mod timer;
 
-pub(crate) use join::{Lead, Progress, Taken};
+pub(crate) use join::{Lead, NoLease, Progress, Taken};
 pub(crate) use place::{Beat, Failing};
 pub(crate) use queue::Ticket;
 pub(crate) use release::{AfterLease, NextTurn};

@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use leasehold_core::{AcquisitionId, Instant, StoreError};
 
-use super::state::{Cohort, Effects};
+use super::state::{Cohort, Env, Wakers};
 
 /// What may still have the lock on the server although no task here wants it, and the tasks that
 /// try the lock once that is over.
@@ -49,12 +49,12 @@ impl Opening {
     }
 
     /// A call needs the lock: what is withdrawn is not to pause between two copies.
-    pub(super) fn hurry(&mut self, effects: &mut Effects) {
+    pub(super) fn hurry(&mut self, wake: &mut Wakers) {
         let Some(parts) = &mut self.0 else { return };
         parts.refusal = None;
         for one in &mut parts.withdrawals {
             one.is_wanted = true;
-            effects.wake_all.extend(one.sender.take());
+            wake.extend(one.sender.take());
         }
     }
 
@@ -79,9 +79,9 @@ impl Opening {
     }
 
     /// The tasks that try the lock are to look again.
-    pub(super) fn wake(&mut self, effects: &mut Effects) {
+    pub(super) fn wake(&mut self, wake: &mut Wakers) {
         let Some(parts) = &mut self.0 else { return };
-        effects.wake_all.append(&mut parts.watchers);
+        wake.extend(parts.watchers.drain(..));
         parts.watched_until = None;
         if parts.withdrawals.is_empty() {
             self.0 = None;
@@ -97,37 +97,29 @@ impl Cohort {
     }
 
     /// A withdrawal was answered, or given up.
-    pub(crate) fn on_withdrawn(&mut self, id: AcquisitionId) -> Effects {
-        let mut effects = Effects::default();
+    pub(crate) fn on_withdrawn(&mut self, env: &mut Env<'_>, id: AcquisitionId) {
         if let Some(parts) = &mut self.opening.0
             && let Some(at) = parts.withdrawals.iter().position(|one| one.id == id)
         {
             parts.withdrawals.remove(at);
-            self.opening.wake(&mut effects);
+            self.opening.wake(&mut env.effects.wake);
         }
-        effects
     }
 
-    /// A withdrawal was refused or could not be sent, and is repeated: the tasks that wait for it hear of
-    /// that.
-    pub(crate) fn on_withdrawal_refused(&mut self, error: &StoreError) -> Effects {
-        let mut effects = Effects::default();
+    /// A withdrawal was refused or could not be sent, and is repeated: the tasks that wait for it
+    /// hear of that.
+    pub(crate) fn on_withdrawal_refused(&mut self, env: &mut Env<'_>, error: &StoreError) {
         if let Some(parts) = &mut self.opening.0 {
             parts.refusal = Some(error.clone());
-            self.opening.wake(&mut effects);
+            self.opening.wake(&mut env.effects.wake);
         }
-        effects
     }
 
     /// Whether a call waits for a withdrawal, so that its next copy is to be sent at once.
     /// Otherwise `waker` is woken when one does.
     pub(crate) fn is_withdrawal_wanted(&mut self, id: AcquisitionId, waker: &Waker) -> bool {
-        let parts = self.opening.0.as_mut();
-        let Some(one) =
-            parts.and_then(|parts| parts.withdrawals.iter_mut().find(|one| one.id == id))
-        else {
-            return false;
-        };
+        let withdrawals = self.opening.0.iter_mut().flat_map(|parts| &mut parts.withdrawals);
+        let Some(one) = withdrawals.into_iter().find(|one| one.id == id) else { return false };
         one.sender = Some(waker.clone());
         std::mem::take(&mut one.is_wanted)
     }

@@ -16,9 +16,10 @@ use super::{
 
 /// What a runtime has of a name in Redis: one live acquisition at most.
 // Very many names have a quiet turn: what is larger is boxed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum Phase {
     /// Nothing.
+    #[default]
     Idle,
     /// The first task asks by itself, and awaits the answer.
     Asking(Asking),
@@ -70,19 +71,6 @@ pub(crate) struct Releasing {
 }
 
 impl Phase {
-    /// The phase until now, with nothing in its place.
-    pub(super) fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::Idle)
-    }
-
-    /// The present turn, if it is this one.
-    pub(super) fn turn(&self, id: TurnId) -> Option<&Turn> {
-        match self {
-            Self::Turn(turn) if turn.id() == id => Some(turn),
-            _ => None,
-        }
-    }
-
     /// The turn that is being given back, if it is this one.
     pub(super) fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
         match self {
@@ -269,42 +257,29 @@ impl Turn {
     }
 }
 
-/// Commands about an acquisition that were not answered: they may have been executed, or will be.
+/// How many commands about an acquisition were not answered: they may have been executed, or will
+/// be.
 ///
 /// While there are any, a copy may still come: the acquisition is withdrawn when its turn ends.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unanswered {
-    /// How many answers are awaited.
-    awaited: u16,
-    /// Whether an answer will never come.
-    lost: bool,
-}
+pub(super) struct Unanswered(u16);
 
 impl Unanswered {
-    /// One command is under way.
-    pub(super) fn one() -> Self {
-        Self { awaited: 1, lost: false }
-    }
-
     /// A command is sent.
     pub(super) fn on_send(&mut self) {
-        self.awaited = self.awaited.saturating_add(1);
+        self.0 = self.0.saturating_add(1);
     }
 
-    /// A command was answered, or failed.
+    /// A command was answered, or failed. One that may still be executed counts on.
     pub(super) fn on_reply<T>(&mut self, result: &Result<T, StoreError>) {
-        self.awaited = self.awaited.saturating_sub(1);
         let is_unknown = |error: &StoreError| error.kind() == StoreErrorKind::Indeterminate;
-        self.lost |= result.as_ref().is_err_and(is_unknown);
-    }
-
-    /// An answer will never come, if `is_lost`.
-    pub(super) fn lose(&mut self, is_lost: bool) {
-        self.lost |= is_lost;
+        if !result.as_ref().is_err_and(is_unknown) {
+            self.0 = self.0.saturating_sub(1);
+        }
     }
 
     /// Whether there are any.
     pub(super) fn is_any(self) -> bool {
-        self.awaited > 0 || self.lost
+        self.0 > 0
     }
 }

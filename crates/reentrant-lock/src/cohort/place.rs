@@ -1,8 +1,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Instant, StoreError, Ttl,
-    lease::Grant,
+    AcquisitionId, FenceToken, Instant, StoreError, Ttl,
     store::{Heartbeat, Place as Position, Waiter},
 };
 
@@ -24,8 +23,8 @@ pub(crate) struct Place {
     next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
-    /// A grant that is being confirmed before a task believes in it.
-    pub(super) confirming: Option<Grant>,
+    /// The first token of a grant that is being confirmed before a task believes in it.
+    pub(super) confirming: Option<FenceToken>,
     pub(super) ahead: Option<u64>,
     /// The commands that failed since the last answer.
     failing: Option<Failing>,
@@ -66,16 +65,14 @@ impl Place {
         place
     }
 
-    /// The same place, after a sign of life was sent with another command.
-    pub(super) fn with_sent(mut self, number: u64, sent_at: Instant) -> Self {
-        self.remember(number, sent_at);
-        self
+    /// Whether a command about it may have come to the server.
+    pub(super) fn may_be_known(&self) -> bool {
+        !self.sent.is_empty() || self.unanswered.is_any()
     }
 
-    /// The same place; `is_uncertain` says whether an earlier command may still be executed.
-    pub(super) fn uncertain(mut self, is_uncertain: bool) -> Self {
-        self.unanswered.lose(is_uncertain);
-        self
+    /// Whether a command before the last one may have queued it.
+    pub(super) fn may_be_queued(&self) -> bool {
+        self.sent.len() > 1 || self.unanswered.is_any()
     }
 
     /// When the next heartbeat is due. It does not wait for answers: one that is lost must not cost
@@ -160,7 +157,8 @@ impl Place {
         self.sent.iter().find(|(known, _)| *known == number).map(|(_, at)| *at)
     }
 
-    fn remember(&mut self, number: u64, at: Instant) {
+    /// A heartbeat was sent, by itself or with another command.
+    pub(super) fn remember(&mut self, number: u64, at: Instant) {
         if self.sent.len() == Self::REMEMBERED {
             self.sent.pop_front();
         }

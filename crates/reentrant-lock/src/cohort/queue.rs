@@ -1,11 +1,8 @@
-use std::{
-    collections::{BTreeMap, btree_map},
-    iter::Chain,
-    option,
-    task::Waker,
-};
+use std::{collections::BTreeMap, task::Waker};
 
 use leasehold_core::{StoreError, Ttl};
+
+use super::state::Wakers;
 
 /// The number of a task that waits; greater ones came later. It becomes the number of its lease;
 /// only the first lease of a turn has the number of the acquisition.
@@ -22,8 +19,6 @@ struct Tasks {
     waiting: Line,
     /// Tasks whose wait cannot come to anything, until they hear of it.
     failed: BTreeMap<Ticket, StoreError>,
-    /// Wakers that are not needed any more.
-    discarded: Discarded,
 }
 
 /// Tasks in the order of their tickets.
@@ -61,11 +56,6 @@ impl Line {
         }
     }
 
-    fn has(&self, ticket: Ticket) -> bool {
-        self.first.as_ref().is_some_and(|(first, _)| *first == ticket)
-            || self.others.contains_key(&ticket)
-    }
-
     /// How many tasks stand before one.
     fn before(&self, ticket: Ticket) -> usize {
         let first = self.first.iter().filter(|(first, _)| *first < ticket).count();
@@ -76,36 +66,9 @@ impl Line {
         usize::from(self.first.is_some()) + self.others.len()
     }
 
-    fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-}
-
-impl IntoIterator for Line {
-    type Item = (Ticket, Waiting);
-    type IntoIter = Chain<option::IntoIter<Self::Item>, btree_map::IntoIter<Ticket, Waiting>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.others)
-    }
-}
-
-/// Wakers that are not needed any more, to be dropped outside of every lock: that may drop a task,
-/// and whatever it has of this very name.
-#[derive(Debug, Default)]
-#[must_use = "they are to be dropped outside of every lock"]
-pub(crate) struct Discarded {
-    // As a rule there is one: a list would cost an allocation for each task.
-    first: Option<Waker>,
-    others: Vec<Waker>,
-}
-
-impl Discarded {
-    fn push(&mut self, waker: Waker) {
-        match &self.first {
-            None => self.first = Some(waker),
-            Some(_) => self.others.push(waker),
-        }
+    fn take(&mut self) -> impl Iterator<Item = (Ticket, Waiting)> + use<> {
+        let Self { first, others } = std::mem::take(self);
+        first.into_iter().chain(others)
     }
 }
 
@@ -123,49 +86,33 @@ impl LocalQueue {
     }
 
     /// A task goes; whether it stood in the queue.
-    pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
-        let Some(tasks) = &mut self.0 else { return false };
-        tasks.failed.remove(&ticket);
-        let left = tasks.waiting.remove(ticket);
+    pub(super) fn leave(&mut self, ticket: Ticket, discarded: &mut Wakers) -> bool {
+        let left = self.change(|tasks| {
+            tasks.failed.remove(&ticket);
+            tasks.waiting.remove(ticket)
+        });
         let was_there = left.is_some();
-        left.and_then(|waiting| waiting.waker).into_iter().for_each(|waker| self.discard(waker));
+        discarded.extend(left.and_then(|waiting| waiting.waker));
         was_there
-    }
-
-    /// A waker is not needed any more.
-    pub(super) fn discard(&mut self, waker: Waker) {
-        self.0.get_or_insert_default().discarded.push(waker);
-    }
-
-    /// The wakers that are not needed any more. Asked for after each event, so that an empty queue
-    /// takes no room.
-    pub(super) fn take_discarded(&mut self) -> Discarded {
-        let Some(tasks) = &mut self.0 else { return Discarded::default() };
-        let discarded = std::mem::take(&mut tasks.discarded);
-        if self.is_done() {
-            self.0 = None;
-        }
-        discarded
     }
 
     /// The first task, and the ttl it wants.
     pub(super) fn first(&self) -> Option<(Ticket, Ttl)> {
-        let (ticket, waiting) = self.waiting()?.first.as_ref()?;
+        let (ticket, waiting) = self.0.as_ref()?.waiting.first.as_ref()?;
         Some((*ticket, waiting.ttl))
     }
 
     /// Whether a task stands in the queue.
-    pub(super) fn has(&self, ticket: Ticket) -> bool {
-        self.waiting().is_some_and(|waiting| waiting.has(ticket))
+    pub(super) fn has(&mut self, ticket: Ticket) -> bool {
+        self.task(ticket).is_some()
     }
 
     /// Remembers whom to wake for a task.
-    pub(super) fn awaits(&mut self, ticket: Ticket, waker: &Waker) {
+    pub(super) fn awaits(&mut self, ticket: Ticket, waker: &Waker, discarded: &mut Wakers) {
         if let Some(waiting) = self.task(ticket)
             && !waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker))
-            && let Some(before) = waiting.waker.replace(waker.clone())
         {
-            self.discard(before);
+            discarded.extend(waiting.waker.replace(waker.clone()));
         }
     }
 
@@ -178,7 +125,7 @@ impl LocalQueue {
     pub(super) fn fail(&mut self, error: &StoreError) -> Vec<Waker> {
         self.change(|tasks| {
             let mut wakers = Vec::new();
-            for (ticket, waiting) in std::mem::take(&mut tasks.waiting) {
+            for (ticket, waiting) in tasks.waiting.take() {
                 tasks.failed.insert(ticket, error.clone());
                 wakers.extend(waiting.waker);
             }
@@ -188,10 +135,7 @@ impl LocalQueue {
 
     /// Sends all tasks away; yields what wakes them.
     pub(super) fn dismiss(&mut self) -> Vec<Waker> {
-        self.change(|tasks| {
-            let waiting = std::mem::take(&mut tasks.waiting);
-            waiting.into_iter().filter_map(|(_, one)| one.waker).collect()
-        })
+        self.change(|tasks| tasks.waiting.take().filter_map(|(_, one)| one.waker).collect())
     }
 
     /// The failure that a task has to hear of.
@@ -201,34 +145,34 @@ impl LocalQueue {
 
     /// How many tasks stand before one.
     pub(super) fn before(&self, ticket: Ticket) -> usize {
-        self.waiting().map_or(0, |waiting| waiting.before(ticket))
+        self.0.as_ref().map_or(0, |tasks| tasks.waiting.before(ticket))
     }
 
     /// How many tasks wait.
     pub(super) fn len(&self) -> usize {
-        self.waiting().map_or(0, Line::len)
+        self.0.as_ref().map_or(0, |tasks| tasks.waiting.len())
     }
 
     /// Whether no task waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting().is_none_or(Line::is_empty)
+        self.first().is_none()
     }
 
     /// Whether no task waits, or has still to hear of a failure.
     pub(super) fn is_done(&self) -> bool {
-        self.0.as_ref().is_none_or(|tasks| tasks.waiting.is_empty() && tasks.failed.is_empty())
-    }
-
-    fn waiting(&self) -> Option<&Line> {
-        self.0.as_ref().map(|tasks| &tasks.waiting)
+        self.is_empty() && self.0.as_ref().is_none_or(|tasks| tasks.failed.is_empty())
     }
 
     fn task(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
         self.0.as_mut()?.waiting.get_mut(ticket)
     }
 
-    /// Changes who is there.
+    /// Changes who is there; an empty queue takes no room.
     fn change<T: Default>(&mut self, change: impl FnOnce(&mut Tasks) -> T) -> T {
-        self.0.as_mut().map(|tasks| change(tasks)).unwrap_or_default()
+        let changed = self.0.as_mut().map(|tasks| change(tasks)).unwrap_or_default();
+        if self.is_done() {
+            self.0 = None;
+        }
+        changed
     }
 }

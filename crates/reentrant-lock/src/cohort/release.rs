@@ -14,32 +14,20 @@ use super::{
     grant::grant_of,
     phase::{Phase, Releasing},
     place::Place,
-    state::{Cohort, Effects, Env, NextPlace, Outgoing, TurnId, TurnRelease},
+    state::{Cohort, Env, NextPlace, Outgoing, TurnId, TurnRelease},
 };
 
 /// How a turn goes on when a lease of it is released.
-#[derive(Debug)]
-pub(crate) enum AfterLease<R = TurnRelease> {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AfterLease {
     /// Another task has it, or the runtime ends it for the tasks that wait.
     Settled,
     /// The runtime ends it, and counts the release: its holder does not wait to hear of it.
     Dropped,
     /// No other task wants it: its holder ends it on the server.
-    Ends(R),
+    Ends(TurnRelease),
     /// It had been over before.
     WasOver,
-}
-
-impl<R> AfterLease<R> {
-    /// The same, with the release that the holder sends replaced by what `f` makes of it.
-    pub(crate) fn map<T>(self, f: impl FnOnce(R) -> T) -> AfterLease<T> {
-        match self {
-            Self::Settled => AfterLease::Settled,
-            Self::Dropped => AfterLease::Dropped,
-            Self::Ends(release) => AfterLease::Ends(f(release)),
-            Self::WasOver => AfterLease::WasOver,
-        }
-    }
 }
 
 /// A turn after this one has begun: the server grants only what was released.
@@ -52,37 +40,34 @@ impl Cohort {
     /// was `dropped` does not wait for an answer.
     pub(crate) fn on_release(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         token: FenceToken,
         until: Instant,
         closed_until: Option<Instant>,
         dropped: bool,
-    ) -> (AfterLease, Effects) {
-        let mut effects = Effects::default();
+    ) -> AfterLease {
         match &mut self.phase {
             Phase::Turn(turn) if turn.has_lease(token) => turn.until = until,
-            _ => return (AfterLease::WasOver, effects),
+            _ => return AfterLease::WasOver,
         }
         if (env.rules.ends_turn)(rest(closed_until, env.now)) {
-            self.release(closed_until, &mut effects);
+            self.release(env, closed_until);
         } else {
-            self.pass_on(env, &mut effects);
+            self.pass_on(env);
         }
-        let Phase::Releasing(releasing) = &mut self.phase else {
-            return (AfterLease::Settled, effects);
-        };
+        let Phase::Releasing(releasing) = &mut self.phase else { return AfterLease::Settled };
         // Tasks that wait queue with the release, unless the lock stays closed.
         if !self.queue.is_empty() && !releasing.stays_closed(env) {
-            return (AfterLease::Settled, effects);
+            return AfterLease::Settled;
         }
         if dropped {
             // The runtime sends it: the dropping task may be back by then, and queues with it.
-            effects.send = Some(Outgoing::Release(Some(ReleaseVia::Drop)));
-            return (AfterLease::Dropped, effects);
+            env.effects.send = Some(Outgoing::Release(Some(ReleaseVia::Drop)));
+            return AfterLease::Dropped;
         }
-        effects.send = None;
+        env.effects.send = None;
         (releasing.attended_since, releasing.sent_at) = (Some(env.now), Some(env.now));
-        (AfterLease::Ends(releasing.command()), effects)
+        AfterLease::Ends(releasing.command())
     }
 
     /// The release of the turn that is being given back, as `via`.
@@ -136,35 +121,42 @@ impl Cohort {
     /// failed; `release.rs` decides when the next copy is sent. Its next id stays the same.
     pub(crate) fn on_release_reply(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         turn: TurnId,
         answer: Answer<ReleaseAnswer>,
-    ) -> (bool, Effects) {
-        let mut effects = Effects::default();
+    ) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else {
             // The next turn has begun, by a push that came before the answer; or another copy was
             // answered, which says nothing to the task that waits for this one.
-            return (self.begun <= Some(turn.first), effects);
+            return self.begun <= Some(turn.first);
         };
         if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
             releasing.is_repeated = true;
-            return (true, effects);
+            return true;
         }
-        let Phase::Releasing(releasing) = self.phase.take() else { return (false, effects) };
-        self.opening.wake(&mut effects);
+        let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return false };
+        self.opening.wake(&mut env.effects.wake);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
         if (releasing.turn.unanswered.is_any() || repeats || is_refused)
             && !(is_refused && releasing.stays_closed(env))
         {
-            effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
+            env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
-        match answer.result {
-            Ok(answered) => self.follow(env, &releasing, answer.sent_at, answered, &mut effects),
-            Err(error) => self.on_refusal(env, &releasing, &error, &mut effects),
+        match (answer.result, releasing.next) {
+            (Ok(answered), _) => self.follow(env, &releasing, answer.sent_at, answered),
+            // The runtime asks for tasks that came later.
+            (Err(_), None) => self.ask_anew(env),
+            (Err(error), Some(next)) => {
+                if releasing.is_repeated {
+                    // An earlier copy may have queued it.
+                    env.effects.withdraw.push((next.id, next.ttl));
+                }
+                self.fail(env, &error);
+            }
         }
-        (false, effects)
+        false
     }
 
     /// The holder waits no longer for the answer to its release, which goes on in the runtime.
@@ -212,73 +204,50 @@ impl Cohort {
 
     /// Nothing waits for the answer to a release any longer: the lease has expired on the server, the
     /// sender was dropped, or tasks that came after it was sent have waited too long.
-    pub(crate) fn on_release_given_up(&mut self, env: &Env<'_>, turn: TurnId) -> Effects {
-        let mut effects = Effects::default();
+    pub(crate) fn on_release_given_up(&mut self, env: &mut Env<'_>, turn: TurnId) {
         if self.phase.releasing(turn).is_none() {
-            return effects;
+            return;
         }
-        let Phase::Releasing(releasing) = self.phase.take() else { return effects };
-        self.opening.wake(&mut effects);
+        let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return };
+        self.opening.wake(&mut env.effects.wake);
         if !releasing.stays_closed(env) {
-            effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
+            env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
-        if releasing.next.is_none() {
-            // No task knows that the lock is free: that can wait for the next round of heartbeats.
-            self.ask_anew(env);
-            return effects;
-        }
-        self.follow(env, &releasing, env.now, ReleaseAnswer::Gone, &mut effects);
-        effects
-    }
-
-    /// Goes on after a release that the store refused for good.
-    fn on_refusal(
-        &mut self,
-        env: &Env<'_>,
-        releasing: &Releasing,
-        error: &StoreError,
-        effects: &mut Effects,
-    ) {
         match releasing.next {
-            // The runtime asks for tasks that came later.
+            // No task knows that the lock is free: that can wait for the next round of heartbeats.
             None => self.ask_anew(env),
-            Some(next) => {
-                if releasing.is_repeated {
-                    // An earlier copy may have queued it.
-                    effects.withdraw.push((next.id, next.ttl));
-                }
-                self.fail(error, effects);
-            }
+            Some(_) => self.follow(env, &releasing, env.now, ReleaseAnswer::Gone),
         }
     }
 
     /// Goes on after the end of a turn.
     fn follow(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         releasing: &Releasing,
         sent_at: Instant,
         answer: ReleaseAnswer,
-        effects: &mut Effects,
     ) {
-        let Some(next) = releasing.next else { return self.ask_at_once(env, effects) };
+        let Some(next) = releasing.next else { return self.ask_at_once(env) };
         if self.queue.is_empty() {
             // All tasks left while the release was on its way. `Released` says that it queued no
             // place.
             if answer != ReleaseAnswer::Released {
-                effects.withdraw.push((next.id, next.ttl));
+                env.effects.withdraw.push((next.id, next.ttl));
             }
             return;
         }
-        let mut place = Place::wanted(env, next.id, next.ttl)
-            .with_sent(next.heartbeat.number, next.sent_at)
-            .uncertain(releasing.is_repeated);
+        let mut place = Place::wanted(env, next.id, next.ttl);
+        place.remember(next.heartbeat.number, next.sent_at);
+        if releasing.is_repeated {
+            place.unanswered.on_send();
+        }
         place.asks_soon = releasing.asks_soon;
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
                 let grant = grant_of(env, next.id, next.ttl, sent_at, &granted);
                 self.phase = Phase::Place(Box::new(place));
-                self.consider(env, grant, granted.contended, WakeSource::Heartbeat, effects);
+                self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }
             ReleaseAnswer::NextQueued(position) => {
                 place.on_not_yet(env, sent_at, position);
@@ -290,28 +259,28 @@ impl Cohort {
                 self.phase = Phase::Place(Box::new(place));
             }
             ReleaseAnswer::Gone => self.phase = Phase::Place(Box::new(place)),
-            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(env, effects),
+            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(env),
         }
     }
 
     /// No task has the present token any more: the next task is offered the next one, or the turn
     /// ends.
-    pub(super) fn pass_on(&mut self, env: &Env<'_>, effects: &mut Effects) {
+    pub(super) fn pass_on(&mut self, env: &mut Env<'_>) {
         let Phase::Turn(turn) = &mut self.phase else { return };
         match self.queue.first() {
             Some((ticket, ttl)) if !turn.is_over_for(env, ttl) && turn.offer(env, ticket) => {
-                effects.wake = self.queue.waker(ticket);
+                env.effects.wake.extend(self.queue.waker(ticket));
             }
-            _ => self.release(None, effects),
+            _ => self.release(env, None),
         }
     }
 
     /// The turn ends. The tasks that wait here queue behind the others in the same step, or, where
     /// the lock stays closed, once the release was answered.
-    pub(super) fn release(&mut self, closed_until: Option<Instant>, effects: &mut Effects) {
-        let Phase::Turn(turn) = self.phase.take() else { return };
-        effects.forget = turn.watch;
-        effects.leases = Some(turn.leases);
+    pub(super) fn release(&mut self, env: &mut Env<'_>, closed_until: Option<Instant>) {
+        let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return };
+        env.effects.forget = turn.watch;
+        env.effects.leases = Some(turn.leases);
         let releasing = Releasing {
             turn,
             next: None,
@@ -323,69 +292,69 @@ impl Cohort {
             asks_now: false,
             sender: None,
         };
-        effects.send = Some(Outgoing::Release(None));
+        env.effects.send = Some(Outgoing::Release(None));
         self.phase = Phase::Releasing(Box::new(releasing));
     }
 
     /// The server does not have a turn any more.
-    pub(crate) fn on_gone(&mut self, env: &Env<'_>, turn: TurnId) -> Effects {
-        let mut effects = Effects::default();
-        if self.phase.turn(turn).is_some() {
-            effects.lost = Some(LossReason::Gone);
-            self.lose(env, None, &mut effects);
+    pub(crate) fn on_gone(&mut self, env: &mut Env<'_>, turn: TurnId) {
+        if self.has_turn(turn) {
+            env.effects.lost = Some(LossReason::Gone);
+            self.lose(env, None);
         }
         // The force-release may come before the answer with the grant: that grant is not to begin a
         // turn.
         self.begun = self.begun.max(Some(turn.first));
-        effects
     }
 
     /// A turn is lost, and so is the lease of it that a task holds.
     pub(crate) fn on_lost(
         &mut self,
-        env: &Env<'_>,
+        env: &mut Env<'_>,
         turn: TurnId,
         reason: LossReason,
         closed_until: Option<Instant>,
-    ) -> Effects {
-        let mut effects = Effects::default();
-        if self.phase.turn(turn).is_none() {
-            return effects;
+    ) {
+        if !self.has_turn(turn) {
+            return;
         }
         if reason == LossReason::MaxHold {
             // The server still has it, and its holder may never look at it again.
-            self.release(closed_until, &mut effects);
-            effects.send = Some(Outgoing::Release(Some(ReleaseVia::MaxHold)));
-            return effects;
+            self.release(env, closed_until);
+            env.effects.send = Some(Outgoing::Release(Some(ReleaseVia::MaxHold)));
+            return;
         }
-        effects.lost = Some(reason);
+        env.effects.lost = Some(reason);
         if reason == LossReason::Expired && !self.queue.is_empty() {
             // The server may still have it, if its answers did not come through: the tasks that
             // wait here are not to wait for that.
-            self.release(closed_until, &mut effects);
+            self.release(env, closed_until);
         } else {
-            self.lose(env, closed_until, &mut effects);
+            self.lose(env, closed_until);
         }
-        effects
+    }
+
+    fn has_turn(&self, id: TurnId) -> bool {
+        matches!(&self.phase, Phase::Turn(turn) if turn.id() == id)
     }
 
     /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
-    fn lose(&mut self, env: &Env<'_>, closed_until: Option<Instant>, effects: &mut Effects) {
-        let Phase::Turn(turn) = self.phase.take() else { return };
-        effects.forget = turn.watch;
-        effects.leases = Some(turn.leases);
+    fn lose(&mut self, env: &mut Env<'_>, closed_until: Option<Instant>) {
+        let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return };
+        env.effects.forget = turn.watch;
+        env.effects.leases = Some(turn.leases);
         // A withdrawal would open a lock that is to stay closed.
         if turn.unanswered.is_any() && rest(closed_until, env.now).is_none() {
-            effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
+            env.effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(env);
     }
 
     /// The runtime asks under a fresh id, and at once, if tasks wait.
-    pub(super) fn ask_at_once(&mut self, env: &Env<'_>, effects: &mut Effects) {
+    fn ask_at_once(&mut self, env: &mut Env<'_>) {
         self.ask_anew(env);
         if let Phase::Place(place) = &mut self.phase {
-            effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
+            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
         }
     }
 

@@ -20,8 +20,8 @@ use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
 use super::{
     opening::Opening,
     phase::Phase,
-    place::{Beat, Failing},
-    queue::{Discarded, LocalQueue, Ticket},
+    place::{Beat, Failing, Place},
+    queue::{LocalQueue, Ticket},
 };
 
 /// The tasks of one runtime that want one name, and what the runtime has of it in Redis.
@@ -50,8 +50,8 @@ use super::{
 ///    - what the store pushes: [`on_grant`](Self::on_grant), [`on_gone`](Self::on_gone);
 ///    - what happens to the runtime: [`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
 ///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close);
-/// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) of the event
-///    and drops what [`take_discarded`](Self::take_discarded) yields: wakers may call back;
+/// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) that the event
+///    has left in [`Env::effects`]: wakers may call back;
 /// 3. sets a timer for [`look_at`](Self::look_at), and forgets the cohort when it
 ///    [is done](Self::is_done).
 ///
@@ -78,7 +78,7 @@ use super::{
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cohort {
     pub(super) queue: LocalQueue,
     pub(super) phase: Phase,
@@ -88,19 +88,9 @@ pub(crate) struct Cohort {
 }
 
 impl Cohort {
-    pub(crate) fn new() -> Self {
-        let (queue, opening) = (LocalQueue::default(), Opening::default());
-        Self { queue, phase: Phase::Idle, opening, begun: None }
-    }
-
     /// Whether nothing is left to be remembered.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_done()
-    }
-
-    /// The wakers that are not needed any more, to be dropped outside of every lock.
-    pub(crate) fn take_discarded(&mut self) -> Discarded {
-        self.queue.take_discarded()
     }
 
     /// How many tasks wait.
@@ -138,31 +128,31 @@ impl Cohort {
         }
     }
 
+    fn place(&self) -> Option<&Place> {
+        match &self.phase {
+            Phase::Place(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// How many runtimes stand before this one, if the server said so last.
+    fn ahead(&self) -> Option<u64> {
+        self.place()?.ahead
+    }
+
     /// How many tasks and runtimes stand before the task that came last.
     pub(crate) fn length(&self) -> u64 {
-        let ahead = match &self.phase {
-            Phase::Place(place) => place.ahead.unwrap_or(0),
-            _ => 0,
-        };
-        self.queue.len().saturating_sub(1) as u64 + ahead
+        self.queue.len().saturating_sub(1) as u64 + self.ahead().unwrap_or(0)
     }
 
     /// Where a task stands.
     pub(crate) fn position(&self, ticket: Ticket) -> QueuePosition {
-        let runtimes = match &self.phase {
-            Phase::Place(place) => place.ahead,
-            _ => None,
-        };
-        QueuePosition { runtimes, tasks: self.queue.before(ticket) }
+        QueuePosition { runtimes: self.ahead(), tasks: self.queue.before(ticket) }
     }
 
     /// Whether the lock is known to be held, by what the server said or by the present turn.
     pub(crate) fn is_known_held(&self) -> bool {
-        match &self.phase {
-            Phase::Place(place) => place.ahead.is_some(),
-            Phase::Turn(_) | Phase::Releasing(_) => true,
-            Phase::Idle | Phase::Asking(_) => false,
-        }
+        self.is_held_elsewhere() || matches!(self.phase, Phase::Turn(_) | Phase::Releasing(_))
     }
 
     /// Whether this runtime itself has the lock at `now`: a task holds it or is about to take it,
@@ -177,7 +167,7 @@ impl Cohort {
 
     /// Whether the server said last that another runtime has the lock.
     pub(crate) fn is_held_elsewhere(&self) -> bool {
-        matches!(&self.phase, Phase::Place(place) if place.ahead.is_some())
+        self.ahead().is_some()
     }
 
     /// Why it is not known whether others hold the lock, for a call that began at `started`: the
@@ -193,15 +183,13 @@ impl Cohort {
 
     /// How long the server took for its last answer about the lock, as far as is known.
     pub(crate) fn round_trip(&self) -> Duration {
-        match &self.phase {
-            Phase::Place(place) => place.round_trip,
-            _ => Duration::ZERO,
-        }
+        self.place().map_or(Duration::ZERO, |place| place.round_trip)
     }
 }
 
-/// What a rule may know besides its state and the event: the time, and the settings of the runtime.
-#[derive(Debug, Clone, Copy)]
+/// What surrounds a rule: the time and the settings of the runtime, which it may know besides its
+/// state and the event, and what it wants done.
+#[derive(Debug)]
 pub(crate) struct Env<'a> {
     pub(crate) name: &'a LockName,
     pub(crate) now: Instant,
@@ -210,6 +198,7 @@ pub(crate) struct Env<'a> {
     pub(crate) numbers: &'a Numbers,
     pub(crate) timing: &'a Timing,
     pub(crate) rules: &'a Rules,
+    pub(crate) effects: Effects,
 }
 
 impl Env<'_> {
@@ -268,12 +257,12 @@ impl Numbers {
 
 /// What is to be done once a rule has been applied, outside of every lock.
 #[derive(Debug, Default)]
-#[must_use = "a rule only says what is to be done"]
 pub(crate) struct Effects {
-    /// The task to wake.
-    pub(crate) wake: Option<Waker>,
-    /// Further tasks to wake.
-    pub(crate) wake_all: Vec<Waker>,
+    /// The tasks to wake.
+    pub(crate) wake: Wakers,
+    /// Wakers that are not needed any more: to drop one may drop a task, and whatever it has of
+    /// this very name.
+    pub(crate) discarded: Wakers,
     /// A command that the runtime sends.
     pub(crate) send: Option<Outgoing>,
     /// Acquisitions to withdraw, whatever they have by now.
@@ -289,21 +278,27 @@ pub(crate) struct Effects {
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 
-impl Effects {
-    /// Adds what follows from one more event; a rule sends one command at most.
-    pub(super) fn add(&mut self, more: Self) {
-        debug_assert!(self.send.is_none() || more.send.is_none(), "two commands in one step");
-        match self.wake {
-            None => self.wake = more.wake,
-            Some(_) => self.wake_all.extend(more.wake),
+/// The wakers of tasks. As a rule there is one: a list would cost an allocation for each task.
+#[derive(Debug, Default)]
+pub(crate) struct Wakers {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Wakers {
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        let Self { first, others } = std::mem::take(self);
+        first.into_iter().chain(others)
+    }
+}
+
+impl Extend<Waker> for Wakers {
+    fn extend<T: IntoIterator<Item = Waker>>(&mut self, wakers: T) {
+        let mut wakers = wakers.into_iter();
+        if self.first.is_none() {
+            self.first = wakers.next();
         }
-        self.wake_all.extend(more.wake_all);
-        self.send = self.send.take().or(more.send);
-        self.withdraw.extend(more.withdraw);
-        self.forget = self.forget.take().or(more.forget);
-        self.lost = self.lost.take().or(more.lost);
-        self.leases = self.leases.or(more.leases);
-        self.metrics = self.metrics.take().or(more.metrics);
+        self.others.extend(wakers);
     }
 }
 

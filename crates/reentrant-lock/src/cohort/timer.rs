@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{
     phase::Phase,
     place::Beat,
-    state::{Cohort, Effects, Env, Outgoing},
+    state::{Cohort, Env, Outgoing},
 };
 
 /// Within which time a place is asked for again after messages may have been lost. The pause
@@ -18,36 +18,35 @@ impl Cohort {
     /// - the end of a wait for a release or a withdrawal;
     /// - a copy of a release, after lost messages or because its holder waits too long;
     /// - a heartbeat in place of a release for whose answer tasks have waited too long.
-    pub(crate) fn on_timer(&mut self, env: &Env<'_>) -> (Option<Beat>, Effects) {
-        let mut effects = Effects::default();
+    pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
         if self.opening.watched_until().is_some_and(|at| at <= env.now) {
-            self.opening.wake(&mut effects);
+            self.opening.wake(&mut env.effects.wake);
         }
         match &mut self.phase {
             Phase::Place(place) if place.is_due(env) => {
                 // The task for whose ttl it was asked may be gone.
                 place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
-                return (Some(place.beat(env)), effects);
+                return Some(place.beat(env));
             }
             Phase::Asking(asking) if asking.is_unattended(env) => {
                 let lead = asking.lead;
-                effects.add(self.leave(env, lead));
+                self.leave(env, lead);
             }
             Phase::Asking(asking) if asking.calls_at.is_some_and(|at| at <= env.now) => {
                 asking.calls_at = None;
-                effects.wake = self.queue.waker(asking.lead);
+                env.effects.wake.extend(self.queue.waker(asking.lead));
             }
             Phase::Turn(turn) if turn.stale_at(env).is_some_and(|at| at <= env.now) => {
                 // Its task is sent away, and the turn ends.
                 if let Some(offer) = turn.open_offer() {
-                    effects.wake = self.queue.waker(offer.ticket);
-                    self.queue.leave(offer.ticket);
-                    self.release(None, &mut effects);
+                    env.effects.wake.extend(self.queue.waker(offer.ticket));
+                    self.queue.leave(offer.ticket, &mut env.effects.discarded);
+                    self.release(env, None);
                 }
             }
             Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);
-                effects.wake = releasing.sender.take();
+                env.effects.wake.extend(releasing.sender.take());
             }
             Phase::Releasing(releasing)
                 if !self.queue.is_empty()
@@ -55,9 +54,9 @@ impl Cohort {
             {
                 // Whether it was executed or not, its turn is withdrawn, and the runtime asks anew.
                 let turn = releasing.turn.id();
-                effects.add(self.on_release_given_up(env, turn));
+                self.on_release_given_up(env, turn);
                 if let Phase::Place(place) = &mut self.phase {
-                    return (Some(place.beat(env)), effects);
+                    return Some(place.beat(env));
                 }
             }
             Phase::Releasing(releasing)
@@ -65,11 +64,11 @@ impl Cohort {
             {
                 // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
-                effects.send = Some(Outgoing::Release(None));
+                env.effects.send = Some(Outgoing::Release(None));
             }
             _ => {}
         }
-        (None, effects)
+        None
     }
 
     /// Messages may have been lost: a place is asked for again soon. A command in flight does not
@@ -84,10 +83,9 @@ impl Cohort {
                 asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
                 asking.asks_soon = Some(asking.asks_soon.map_or(soon, |at| at.min(soon)));
             }
+            // A later loss does not put off an earlier one.
             Phase::Releasing(releasing) if releasing.next.is_some() => {
-                // A later loss does not put off an earlier one.
-                let at = releasing.asks_soon.map_or(soon, |at| at.min(soon));
-                releasing.asks_soon = Some(at);
+                releasing.asks_soon = Some(releasing.asks_soon.map_or(soon, |at| at.min(soon)));
             }
             Phase::Releasing(_) | Phase::Turn(_) | Phase::Idle => {}
         }
@@ -99,24 +97,23 @@ impl Cohort {
     }
 
     /// The runtime gives no new leases: all tasks are sent away, and what is not held is given up.
-    pub(crate) fn on_close(&mut self) -> Effects {
-        let mut effects = Effects { wake_all: self.queue.dismiss(), ..Effects::default() };
+    pub(crate) fn on_close(&mut self, env: &mut Env<'_>) {
+        env.effects.wake.extend(self.queue.dismiss());
         match &self.phase {
             Phase::Asking(asking) => {
-                effects.withdraw.push((asking.id, asking.ttl));
+                env.effects.withdraw.push((asking.id, asking.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Place(place) => {
-                effects.withdraw.push((place.id, place.ttl));
+                env.effects.withdraw.push((place.id, place.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Turn(turn) if turn.open_offer().is_some() => {
-                self.release(None, &mut effects);
+                self.release(env, None);
             }
             // The holder of a lease goes on; what follows a release is withdrawn when that is
             // answered.
             Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
         }
-        effects
     }
 }

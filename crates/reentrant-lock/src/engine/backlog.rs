@@ -4,9 +4,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    AcquisitionId, Clock, Instant, LockName, Ttl, backoff, metric::ClassMetrics, store::Withdraw,
-};
+use leasehold_core::{Clock, Instant, backoff, store::Withdraw};
 use leasehold_watchdog::Key;
 use tokio::select;
 
@@ -36,10 +34,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) key: Key,
-    pub(super) name: LockName,
-    pub(super) id: AcquisitionId,
-    pub(super) ttl: Ttl,
-    pub(super) metrics: Arc<ClassMetrics>,
+    pub(super) job: Job,
     /// When it is given up.
     pub(super) until: Instant,
 }
@@ -52,18 +47,15 @@ impl Backlog {
     /// How many are sent after one answer, before another has to show that the server is there.
     const AT_ONCE: usize = 1024;
 
-    /// Adds a withdrawal, and says whether a task has to be started for it.
-    ///
-    /// # Errors
-    ///
-    /// There are too many.
-    fn add(&self, late: Late) -> Result<bool, Late> {
+    /// Adds a withdrawal, and says whether a task has to be started for it; `None` when there are
+    /// too many.
+    fn add(&self, late: Late) -> Option<bool> {
         let mut waiting = self.lock();
         if waiting.late.len() >= Self::MAX {
-            return Err(late);
+            return None;
         }
         waiting.late.push_back(late);
-        Ok(!std::mem::replace(&mut waiting.has_task, true))
+        Some(!std::mem::replace(&mut waiting.has_task, true))
     }
 
     /// The next one to send; if there is none, the task ends.
@@ -92,23 +84,20 @@ impl Backlog {
 }
 
 impl Engine {
-    /// Keeps a withdrawal that the server has not answered.
-    ///
-    /// # Errors
-    ///
-    /// There are too many, or its time is over.
-    pub(super) fn postpone(&self, late: Late) -> Result<(), Late> {
+    /// Keeps a withdrawal that the server has not answered; `false` when there are too many, or its
+    /// time is over.
+    pub(super) fn postpone(&self, late: Late) -> bool {
         if self.clock.now() >= late.until {
-            return Err(late);
+            return false;
         }
         let key = late.key;
-        let needs_task = self.backlog.add(late)?;
+        let Some(needs_task) = self.backlog.add(late) else { return false };
         self.pending.on_postponed(key);
         if needs_task {
             let (engine, clock) = (Weak::clone(&self.me), Arc::clone(&self.clock));
             drop(self.handle().spawn(send_late(engine, clock)));
         }
-        Ok(())
+        true
     }
 
     /// Sends one, and all others if it is answered; `false` when it is not.
@@ -118,7 +107,7 @@ impl Engine {
             self.end_late(&late, Outcome::Unconfirmed);
             return true;
         }
-        let Late { name, id, ttl, .. } = &late;
+        let Job { name, id, ttl, .. } = &late.job;
         let deadline = now + self.timing.command_deadline(*ttl);
         let answer = select! {
             biased;
@@ -141,15 +130,10 @@ impl Engine {
         true
     }
 
-    fn end_late(&self, late: &Late, outcome: Outcome) {
-        self.on_withdrawn(&late.name, late.id);
-        self.late_job(late).count(outcome);
-        self.pending.done(late.key, outcome);
-    }
-
-    /// The withdrawal, from now on for one ttl.
-    pub(super) fn late_job(&self, late: &Late) -> Job {
-        Self::withdrawal(self.clock.now(), &late.name, &late.metrics, late.id, late.ttl)
+    fn end_late(&self, Late { key, job, .. }: &Late, outcome: Outcome) {
+        self.with(&job.name, |member, env| member.cohort.on_withdrawn(env, job.id));
+        job.count(outcome);
+        self.pending.done(*key, outcome);
     }
 }
 
@@ -160,7 +144,7 @@ async fn send_late(engine: Weak<Engine>, clock: Arc<dyn Clock>) {
         let pause = {
             let Some(engine) = engine.upgrade() else { return };
             let Some(late) = engine.backlog.next() else { return };
-            let longest = engine.timing.heartbeat_pause(late.ttl);
+            let longest = engine.timing.heartbeat_pause(late.job.ttl);
             if engine.send_one_late(late).await {
                 failures = 0;
                 continue;
@@ -175,22 +159,19 @@ async fn send_late(engine: Weak<Engine>, clock: Arc<dyn Clock>) {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::{Class, RuntimeId, metric::Metrics};
+    use leasehold_core::{AcquisitionId, Class, LockName, RuntimeId, Ttl, metric::Metrics};
     use leasehold_watchdog::Slots;
     use uuid::Uuid;
 
     use super::*;
 
     fn late(number: u64) -> Late {
-        let class = Class::default();
-        Late {
-            key: Slots::default().insert(()),
-            name: LockName::new("orders/42").unwrap(),
-            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), number),
-            ttl: Ttl::new(Duration::from_secs(1)).unwrap(),
-            metrics: Metrics::default().class(&class),
-            until: Instant::at(Backlog::LONGEST),
-        }
+        let name = LockName::new("orders/42").unwrap();
+        let metrics = Metrics::default().class(&Class::default());
+        let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), number);
+        let (now, ttl) = (Instant::default(), Ttl::default());
+        let job = Job::withdrawal(now, &name, &metrics, id, ttl);
+        Late { key: Slots::default().insert(()), job, until: now + Backlog::LONGEST }
     }
 
     #[test]
@@ -198,14 +179,14 @@ mod tests {
         let backlog = Backlog::default();
         let max = Backlog::MAX as u64;
         for number in 0..max {
-            assert_eq!(backlog.add(late(number)).unwrap(), number == 0, "one task is enough");
+            assert_eq!(backlog.add(late(number)), Some(number == 0), "one task is enough");
         }
-        assert_eq!(backlog.add(late(max)).unwrap_err().id.number(), max);
+        assert_eq!(backlog.add(late(max)), None);
         let next = backlog.next().unwrap();
-        assert_eq!(next.id.number(), 0);
+        assert_eq!(next.job.id.number(), 0);
         backlog.put_back(next);
         let others = backlog.take();
-        assert_eq!((others.len(), others[0].id.number()), (Backlog::AT_ONCE, 1));
+        assert_eq!((others.len(), others[0].job.id.number()), (Backlog::AT_ONCE, 1));
     }
 
     #[test]

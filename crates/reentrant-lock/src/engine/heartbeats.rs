@@ -13,7 +13,7 @@ use tokio::{select, task::JoinSet};
 
 use crate::cohort::{Answer, Beat};
 
-use super::{core::Engine, outgoing::unanswered, table::Agenda};
+use super::{core::Engine, table::Agenda};
 
 /// The task that looks at a name when something is due for it; `Cohort::on_timer` lists what.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Heartbeats {
             let mut beats = beats.into_iter().peekable();
             while beats.peek().is_some() {
                 let batch: Vec<Beat> = beats.by_ref().take(Self::BATCH).collect();
-                self.in_flight.spawn(Beats::new(Arc::clone(engine), batch).run());
+                self.in_flight.spawn(Arc::clone(engine).beat(batch));
             }
         }
     }
@@ -118,55 +118,23 @@ impl Engine {
         let answer = Answer { sent_at: beat.sent_at, result: self.counted(result) };
         // Also where no task waits any more: the grant is taken back then.
         let metrics = self.metrics.class(&leasehold_core::Class::default());
-        self.with_new(name, &metrics, |member, env| ((), member.cohort.on_reply(env, *id, answer)));
+        self.with_new(name, &metrics, |member, env| member.cohort.on_reply(env, *id, answer));
     }
-}
 
-/// Heartbeats in flight; those that are dropped before count as unanswered.
-#[derive(Debug)]
-pub(super) struct Beats {
-    engine: Arc<Engine>,
-    beats: Vec<Beat>,
-}
-
-impl Beats {
-    pub(super) fn new(engine: Arc<Engine>, mut beats: Vec<Beat>) -> Self {
+    /// Sends heartbeats, and passes the answers on.
+    pub(super) async fn beat(self: Arc<Self>, mut beats: Vec<Beat>) {
         for Beat { waiter, sent_at } in &mut beats {
-            waiter.watermark = engine.watermarks.of(*sent_at, &waiter.name);
+            waiter.watermark = self.watermarks.of(*sent_at, &waiter.name);
         }
-        Self { engine, beats }
-    }
-
-    pub(super) async fn run(mut self) {
-        let engine = &self.engine;
-        let waiters: Vec<Waiter> = self.beats.iter().map(|beat| beat.waiter.clone()).collect();
-        let timeout = |beat: &Beat| engine.place_deadline(beat.waiter.ttl);
-        let Some(shortest) = self.beats.iter().map(timeout).min() else { return };
-        let now = engine.clock.now();
-        let deadline = now + shortest;
-        let answers = engine.store.heartbeat(now, &waiters, &engine.label, deadline).await;
-        let beats = std::mem::take(&mut self.beats);
-        match answers {
+        let waiters: Vec<Waiter> = beats.iter().map(|beat| beat.waiter.clone()).collect();
+        let timeout = |beat: &Beat| self.place_deadline(beat.waiter.ttl);
+        let Some(shortest) = beats.iter().map(timeout).min() else { return };
+        let now = self.clock.now();
+        match self.store.heartbeat(now, &waiters, &self.label, now + shortest).await {
             Ok(answers) => {
-                let mut answers = answers.into_iter();
-                for beat in &beats {
-                    let answer = answers.next().unwrap_or_else(|| Err(unanswered()));
-                    self.engine.on_reply(beat, answer);
-                }
+                beats.iter().zip(answers).for_each(|(beat, answer)| self.on_reply(beat, answer));
             }
-            Err(error) => {
-                for beat in &beats {
-                    self.engine.on_reply(beat, Err(error.clone()));
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Beats {
-    fn drop(&mut self) {
-        for beat in &self.beats {
-            self.engine.on_reply(beat, Err(unanswered()));
+            Err(error) => beats.iter().for_each(|beat| self.on_reply(beat, Err(error.clone()))),
         }
     }
 }

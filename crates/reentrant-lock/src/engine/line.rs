@@ -1,8 +1,5 @@
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Poll, Waker},
     time::Duration,
 };
@@ -16,7 +13,7 @@ use leasehold_core::{
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
-    cohort::{Answer, Cohort, Effects, Env, Lead, Progress, Taken, Ticket},
+    cohort::{Answer, Cohort, Env, Lead, NoLease, Progress, Taken, Ticket},
     self_wait::Caller,
 };
 
@@ -44,7 +41,7 @@ pub(crate) struct InLine<'a> {
     name: &'a LockName,
     ticket: Ticket,
     /// Whether the place is given up already.
-    left: AtomicBool,
+    left: bool,
 }
 
 /// A lease that a task has taken under the shard's mutex, and that is not counted yet.
@@ -66,13 +63,13 @@ impl Engine {
         name: &'a LockName,
         request: &Request,
         waker: &Waker,
-    ) -> Result<(InLine<'a>, Option<Lead>), Progress<NewLease>> {
+    ) -> Result<(InLine<'a>, Option<Lead>), NoLease> {
         self.listen();
         let joined = self.with_new(name, &request.metrics, |member, env| {
             member.cohort.join(env, request.ttl, request.tries, waker)
         });
-        let (ticket, lead) = joined.unwrap_or(Err(Progress::Closed))?;
-        Ok((InLine { engine: self, name, ticket, left: AtomicBool::new(false) }, lead))
+        let (ticket, lead) = joined.unwrap_or(Err(NoLease::Closed))?;
+        Ok((InLine { engine: self, name, ticket, left: false }, lead))
     }
 
     /// Ready with `true` when no release is on its way any more, and with `false` when it is
@@ -90,7 +87,7 @@ impl Engine {
         let released = self.with(name, |member, env| {
             let is_released = member.cohort.is_released(waker, until);
             let is_over = is_released != Ok(false) || env.now >= until;
-            (if is_over { Poll::Ready(is_released) } else { Poll::Pending }, Effects::default())
+            if is_over { Poll::Ready(is_released) } else { Poll::Pending }
         });
         released.unwrap_or(Poll::Ready(Ok(true)))
     }
@@ -154,7 +151,7 @@ fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
 impl InLine<'_> {
     /// The answer to the first task's own command.
     pub(crate) fn on_first_reply(
-        &self,
+        &mut self,
         request: &Request,
         sent_at: Instant,
         result: Result<AcquireAnswer, StoreError>,
@@ -165,31 +162,31 @@ impl InLine<'_> {
         }
         let answer = Answer { sent_at, result: engine.counted(result) };
         let progress = engine.with_new(self.name, &request.metrics, |member, env| {
-            let (progress, effects) =
-                member.cohort.on_first_reply(env, self.ticket, request.tries, answer);
-            (self.granted(member, env, request, progress), effects)
+            let tries = request.tries;
+            let progress = member.cohort.on_first_reply(env, self.ticket, tries, answer);
+            self.granted(member, env, request, progress)
         });
-        progress.unwrap_or(Progress::Waits)
+        progress.unwrap_or(Poll::Pending)
     }
 
     /// Where the task stands, which is woken by `waker` when that changes.
-    pub(crate) fn poll(&self, request: &Request, waker: &Waker) -> Progress<NewLease> {
+    pub(crate) fn poll(&mut self, request: &Request, waker: &Waker) -> Progress<NewLease> {
         let progress = self.engine.with(self.name, |member, env| {
-            let (progress, effects) = member.cohort.poll(env, self.ticket, waker);
-            (self.granted(member, env, request, progress), effects)
+            let progress = member.cohort.poll(env, self.ticket, waker);
+            self.granted(member, env, request, progress)
         });
-        progress.unwrap_or(Progress::Dismissed)
+        progress.unwrap_or(Poll::Ready(Err(NoLease::Dismissed)))
     }
 
     fn granted(
-        &self,
+        &mut self,
         member: &mut Member,
         env: &Env<'_>,
         request: &Request,
         progress: Progress<Taken>,
     ) -> Progress<NewLease> {
-        progress.map(|taken| {
-            self.left.store(true, Ordering::Relaxed);
+        progress.map_ok(|taken| {
+            self.left = true;
             self.engine.lease(member, env, self.ticket, taken, request)
         })
     }
@@ -202,10 +199,8 @@ impl InLine<'_> {
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        if self.left.load(Ordering::Relaxed) {
-            return;
+        if !self.left {
+            self.engine.with(self.name, |member, env| member.cohort.leave(env, self.ticket));
         }
-        let ticket = self.ticket;
-        self.engine.with(self.name, |member, env| ((), member.cohort.leave(env, ticket)));
     }
 }

@@ -7,7 +7,7 @@ use leasehold_core::{
 };
 use leasehold_watchdog::TurnKeeper;
 
-use crate::cohort::{Cohort, Effects, TurnId};
+use crate::cohort::{Cohort, TurnId};
 
 use super::core::Engine;
 
@@ -18,7 +18,7 @@ impl Listener for Engine {
                 self.saw(self.clock.now(), &name, &granted);
                 let metrics = self.metrics.class(&Class::default());
                 self.with_new(&name, &metrics, |member, env| {
-                    ((), member.cohort.on_grant(env, id, &granted, heartbeat))
+                    member.cohort.on_grant(env, id, &granted, heartbeat);
                 });
             }
             Push::ForceReleased { name, id, fence } => self.on_gone(&name, id, fence),
@@ -47,7 +47,7 @@ impl Engine {
     /// A turn is lost; its lease is marked as lost already.
     pub(crate) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
         self.with(turn.name(), |member, env| {
-            ((), member.cohort.on_lost(env, TurnId::of(turn), reason, closed_until))
+            member.cohort.on_lost(env, TurnId::of(turn), reason, closed_until);
         });
     }
 
@@ -55,16 +55,13 @@ impl Engine {
     pub(crate) fn on_gone(&self, name: &LockName, id: AcquisitionId, first: FenceToken) {
         // Also while no task holds a lease of it: the task that is offered one is not to take it.
         let turn = TurnId { id, first };
-        self.with(name, |member, env| ((), member.cohort.on_gone(env, turn)));
+        self.with(name, |member, env| member.cohort.on_gone(env, turn));
     }
 
     /// Messages may have been lost: the places of all tasks that wait are asked for again, soon.
     fn on_lost_messages(&self) {
         for name in self.names_of(Cohort::expects_messages) {
-            self.with(&name, |member, env| {
-                member.cohort.on_lost_messages(env);
-                ((), Effects::default())
-            });
+            self.with(&name, |member, env| member.cohort.on_lost_messages(env));
         }
     }
 }

@@ -12,7 +12,7 @@ use leasehold_watchdog::{HeldLease, Key, Slots};
 use tokio::{select, sync::Notify};
 
 use crate::{
-    cohort::{Effects, TurnId, unheard},
+    cohort::{TurnId, unheard},
     release::Outcome,
 };
 
@@ -163,19 +163,17 @@ pub(crate) struct Cleanup {
 
 type Work = Pin<Box<dyn Future<Output = Result<Outcome, StoreError>> + Send>>;
 
-impl Cleanup {
+impl Engine {
     /// Makes a job ready; `None` when too many are pending.
-    pub(crate) fn armed(
-        engine: &Arc<Engine>,
-        job: Job,
-        attended: Option<Arc<HeldLease>>,
-    ) -> Option<Self> {
-        let sending = Sending::new(engine, job)?;
+    pub(super) fn arm(&self, job: Job, attended: Option<Arc<HeldLease>>) -> Option<Cleanup> {
+        let engine = self.me.upgrade()?;
+        let sending = Sending::new(&engine, job)?;
         let key = sending.key;
-        let (engine, work) = (Arc::clone(engine), Some(Box::pin(sending.run()) as Work));
-        Some(Self { engine, key, attended, work })
+        Some(Cleanup { engine, key, attended, work: Some(Box::pin(sending.run())) })
     }
+}
 
+impl Cleanup {
     /// Waits until the job is done, and until `until` at most; then the job goes on in the runtime.
     ///
     /// `is_enough`: a failed first attempt also ends the wait. `is_its_deadline`: `until` is that
@@ -193,7 +191,7 @@ impl Cleanup {
         until: Instant,
         mut is_its_deadline: bool,
         is_enough: bool,
-    ) -> impl Confirmation {
+    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send + Unpin {
         let mut timer = None::<Sleep>;
         poll_fn(move |cx| {
             let Some(work) = &mut self.work else { return Poll::Ready(Err(unheard())) };
@@ -219,22 +217,12 @@ impl Cleanup {
     }
 }
 
-/// How a job ended.
-pub(crate) trait Confirmation:
-    Future<Output = Result<Outcome, StoreError>> + Send + Unpin
-{
-}
-impl<F: Future<Output = Result<Outcome, StoreError>> + Send + Unpin> Confirmation for F {}
-
 impl Drop for Cleanup {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         if let Some(lease) = &self.attended {
             let turn = TurnId::of(lease.turn());
-            self.engine.with(lease.name(), |member, _| {
-                member.cohort.on_release_left(turn);
-                ((), Effects::default())
-            });
+            self.engine.with(lease.name(), |member, _| member.cohort.on_release_left(turn));
         }
         drop(self.engine.handle().spawn(work));
     }

@@ -17,17 +17,18 @@ use leasehold_watchdog::{HeldLease, Key};
 use tokio::{select, sync::SemaphorePermit};
 
 use crate::{
-    cohort::{Answer, Effects, NextPlace, NextTurn, TurnId, unheard},
+    cohort::{Answer, Env, NextPlace, NextTurn, TurnId, unheard},
     release::{self, Belief, Outcome, Step, rest},
 };
 
 use super::{
     backlog::{Backlog, Late},
     core::Engine,
+    table::Member,
 };
 
 /// A command that is repeated until the server has answered.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) name: LockName,
     pub(crate) id: AcquisitionId,
@@ -41,7 +42,7 @@ pub(crate) struct Job {
 }
 
 /// What a job sends.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// End a lease.
     Release {
@@ -191,7 +192,8 @@ impl Sending {
 
     /// A withdrawal from the backlog, for one more ttl.
     pub(super) fn again(engine: &Arc<Engine>, late: Late) -> Self {
-        let (job, Late { key, until, .. }) = (engine.late_job(&late), late);
+        let Late { key, mut job, until } = late;
+        job.expires = engine.clock.now() + job.ttl.get();
         let (engine, outcome, is_late) = (Arc::clone(engine), Outcome::Unconfirmed, false);
         Self { engine, job, key, outcome, is_late, until }
     }
@@ -309,16 +311,16 @@ impl Sending {
     /// Whether the next place needs another copy; otherwise `waker` is woken when it does.
     fn has_lost_messages(&self, waker: &Waker) -> bool {
         let Some(turn) = self.job.turn() else { return false };
-        let lost = self.engine.with(&self.job.name, |member, _| {
-            (member.cohort.has_lost_messages(turn, waker), Effects::default())
-        });
+        let lost = self
+            .engine
+            .with(&self.job.name, |member, _| member.cohort.has_lost_messages(turn, waker));
         lost.unwrap_or(false)
     }
 
     /// Whether a call waits for the withdrawal; otherwise `waker` is woken when one does.
     fn is_wanted(&self, waker: &Waker) -> bool {
         let wanted = self.engine.with(&self.job.name, |member, _| {
-            (member.cohort.is_withdrawal_wanted(self.job.id, waker), Effects::default())
+            member.cohort.is_withdrawal_wanted(self.job.id, waker)
         });
         wanted.unwrap_or(false)
     }
@@ -331,8 +333,8 @@ impl Sending {
             // It has not run: nobody learns more by waiting for it.
             let has_not_run = error.is_answer() || error.kind() == StoreErrorKind::Definite;
             if has_not_run && matches!(self.job.command, Command::Withdraw) {
-                self.engine.with(&self.job.name, |member, _| {
-                    ((), member.cohort.on_withdrawal_refused(error))
+                self.engine.with(&self.job.name, |member, env| {
+                    member.cohort.on_withdrawal_refused(env, error);
                 });
             }
         }
@@ -352,12 +354,13 @@ impl Sending {
     fn next_place(&self, is_first: bool) -> Result<Option<NextPlace>, NextTurn> {
         match self.job.command {
             Command::Release { sender: Some(Sender::Holder(_)), .. } if is_first => Ok(None),
-            _ => self.job.turn().map_or(Ok(None), |turn| {
-                let send = self.engine.with(&self.job.name, |member, env| {
-                    (member.cohort.on_release_send(env, turn), Effects::default())
-                });
-                send.unwrap_or(Ok(None))
-            }),
+            _ => {
+                let Some(turn) = self.job.turn() else { return Ok(None) };
+                let send = |member: &mut Member, env: &mut Env<'_>| {
+                    member.cohort.on_release_send(env, turn)
+                };
+                self.engine.with(&self.job.name, send).unwrap_or(Ok(None))
+            }
         }
     }
 
@@ -477,34 +480,24 @@ impl Job {
     }
 }
 
-impl Sending {
-    /// Keeps the withdrawal in the backlog; whether that has room.
-    fn postpone(&self) -> bool {
-        let Self { engine, key, until, job: Job { name, id, ttl, metrics, .. }, .. } = self;
-        let (name, metrics) = (name.clone(), Arc::clone(metrics));
-        let late = Late { key: *key, name, id: *id, ttl: *ttl, metrics, until: *until };
-        engine.postpone(late).is_ok()
-    }
-}
-
 impl Drop for Sending {
     fn drop(&mut self) {
-        if self.outcome == Outcome::Unconfirmed
-            && let Some(turn) = self.job.turn()
+        let Self { engine, job, key, outcome, .. } = self;
+        if *outcome == Outcome::Unconfirmed
+            && let Some(turn) = job.turn()
         {
             // Without effect when the server has refused, which the cohort knows.
-            self.engine.with(&self.job.name, |member, env| {
-                ((), member.cohort.on_release_given_up(env, turn))
-            });
+            engine.with(&job.name, |member, env| member.cohort.on_release_given_up(env, turn));
         }
-        if self.is_late && self.outcome == Outcome::Unconfirmed && self.postpone() {
+        let late = || Late { key: *key, job: job.clone(), until: self.until };
+        if self.is_late && *outcome == Outcome::Unconfirmed && engine.postpone(late()) {
             return;
         }
-        if let Command::Withdraw = self.job.command {
-            self.engine.on_withdrawn(&self.job.name, self.job.id);
+        if let Command::Withdraw = job.command {
+            engine.with(&job.name, |member, env| member.cohort.on_withdrawn(env, job.id));
         }
-        self.job.count(self.outcome);
+        job.count(*outcome);
         // Last: what follows from the end is pending by now.
-        self.engine.pending.done(self.key, self.outcome);
+        engine.pending.done(*key, *outcome);
     }
 }

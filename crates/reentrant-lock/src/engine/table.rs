@@ -26,7 +26,7 @@ pub(super) struct Member {
     pub(super) cohort: Cohort,
     /// When the heartbeats' task looks at it.
     scheduled: Option<Scheduled>,
-    metrics: Arc<ClassMetrics>,
+    pub(super) metrics: Arc<ClassMetrics>,
     /// Who took the last lease.
     pub(super) holder: Option<Caller>,
 }
@@ -36,7 +36,7 @@ impl Engine {
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         for name in self.names_of(|_| true) {
-            self.with(&name, |member, _| ((), member.cohort.on_close()));
+            self.with(&name, |member, env| member.cohort.on_close(env));
         }
     }
 
@@ -75,7 +75,7 @@ impl Engine {
     pub(super) fn with<T>(
         &self,
         name: &LockName,
-        event: impl FnOnce(&mut Member, &Env<'_>) -> (T, Effects),
+        event: impl FnOnce(&mut Member, &mut Env<'_>) -> T,
     ) -> Option<T> {
         self.apply(self.shard(name), name, event)
     }
@@ -85,7 +85,7 @@ impl Engine {
         &self,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
-        event: impl FnOnce(&mut Member, &Env<'_>) -> (T, Effects),
+        event: impl FnOnce(&mut Member, &mut Env<'_>) -> T,
     ) -> Option<T> {
         let mut shard = self.shard(name);
         // Under the lock: `close` looks at the shard afterwards.
@@ -93,7 +93,7 @@ impl Engine {
             return None;
         }
         if !shard.contains_key(name) {
-            let (cohort, metrics) = (Cohort::new(), Arc::clone(metrics));
+            let (cohort, metrics) = (Cohort::default(), Arc::clone(metrics));
             let member = Member { cohort, scheduled: None, metrics, holder: None };
             shard.insert(name.clone(), Box::new(member));
         }
@@ -105,55 +105,37 @@ impl Engine {
         &self,
         mut shard: MutexGuard<'_, Cohorts>,
         name: &LockName,
-        event: impl FnOnce(&mut Member, &Env<'_>) -> (T, Effects),
+        event: impl FnOnce(&mut Member, &mut Env<'_>) -> T,
     ) -> Option<T> {
         let member = shard.get_mut(name)?;
-        let env = self.env(name);
-        let (answer, mut effects) = event(member, &env);
-        let has_commands = effects.send.is_some() || !effects.withdraw.is_empty();
-        let metrics = (has_commands || effects.leases.is_some())
-            .then(|| effects.metrics.take().unwrap_or_else(|| Arc::clone(&member.metrics)));
+        let mut env = self.env(name);
+        let answer = event(member, &mut env);
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
-        let outgoing = match &metrics {
-            Some(metrics) if has_commands => {
-                self.prepare(env.now, name, metrics, &mut member.cohort, &mut effects)
-            }
-            _ => Vec::new(),
-        };
-        let discarded = member.cohort.take_discarded();
-        if self.schedule(member, &env) {
-            shard.remove(name);
-        }
-        drop(shard);
-        drop(discarded);
-        let Effects { wake, wake_all, forget, lost, leases, .. } = effects;
-        if let Some(watch) = forget {
-            self.forget(watch, lost);
-        }
-        if let Some(waker) = wake {
-            waker.wake();
-        }
-        wake_all.into_iter().for_each(Waker::wake);
-        if let (Some(leases), Some(metrics)) = (leases, metrics) {
-            metrics.turn(leases);
-        }
-        for outgoing in outgoing {
-            outgoing.spawn(self.handle());
-        }
-        Some(answer)
-    }
-
-    /// Sees to it that a cohort is looked at in time; whether it is idle, and to be forgotten.
-    fn schedule(&self, member: &mut Member, env: &Env<'_>) -> bool {
-        let done = member.cohort.is_done();
-        if done {
+        let jobs = self.prepare(&mut env, member);
+        let metrics = env.effects.leases.is_some().then(|| Arc::clone(&member.metrics));
+        let metrics = env.effects.metrics.take().or(metrics);
+        if member.cohort.is_done() {
             self.agenda.cancel(member.scheduled);
-        } else if let Some(at) = member.cohort.look_at(env) {
-            self.agenda.set(&mut member.scheduled, at, env.name);
+            shard.remove(name);
+        } else if let Some(at) = member.cohort.look_at(&env) {
+            self.agenda.set(&mut member.scheduled, at, name);
         }
         // Else an entry stays that is there: a turn may end before it is due, and then needs it
         // again. If not, one look too many costs less than to take it out and put it in.
-        done
+        drop(shard);
+        let Effects { mut wake, discarded, send, forget, lost, leases, .. } = env.effects;
+        drop(discarded);
+        if let Some(watch) = forget {
+            self.forget(watch, lost);
+        }
+        wake.take().for_each(Waker::wake);
+        if let (Some(leases), Some(metrics)) = (leases, metrics) {
+            metrics.turn(leases);
+        }
+        self.send(send);
+        // They go on in the runtime.
+        drop(jobs);
+        Some(answer)
     }
 
     /// Watches a turn no longer; the lease of it that is held is marked as lost.
@@ -169,7 +151,7 @@ impl Engine {
     fn env<'a>(&'a self, name: &'a LockName) -> Env<'a> {
         let Self { clock, entropy, numbers, timing, rules, .. } = self;
         let (now, jitter) = (clock.now(), entropy.fraction());
-        Env { name, now, jitter, numbers, timing, rules }
+        Env { name, now, jitter, numbers, timing, rules, effects: Effects::default() }
     }
 
     /// The names of certain cohorts, in their order.
@@ -193,7 +175,7 @@ impl Engine {
 impl Member {
     /// The heartbeats' task looks at it, because the agenda's entry `key` was due.
     pub(super) fn on_look(&mut self, key: Key) {
-        self.scheduled = self.scheduled.filter(|present| !present.is(key));
+        self.scheduled = self.scheduled.filter(|present| present.key != key);
     }
 }
 
@@ -216,13 +198,6 @@ struct Entries {
 pub(super) struct Scheduled {
     key: Key,
     at: Instant,
-}
-
-impl Scheduled {
-    /// Whether this is the entry of a key.
-    pub(super) fn is(self, key: Key) -> bool {
-        self.key == key
-    }
 }
 
 impl Agenda {

@@ -36,7 +36,8 @@ async fn scene() -> (Arc<Engine>, Guard) {
 fn taken_away(engine: &Engine, guard: &Guard) -> Effects {
     let grant = Arc::clone(guard.lease().0.turn());
     let taken = engine.with(guard.name(), |member, env| {
-        (member.cohort.on_gone(env, TurnId::of(&grant)), Effects::default())
+        member.cohort.on_gone(env, TurnId::of(&grant));
+        std::mem::take(&mut env.effects)
     });
     let effects = taken.expect("the name is known");
     assert_eq!(effects.lost, Some(LossReason::Gone));

@@ -12,7 +12,7 @@ use leasehold_core::{
 use leasehold_watchdog::HeldLease;
 
 use crate::{
-    cohort::{Cohort, Progress},
+    cohort::{Cohort, NoLease},
     engine::{Engine, InLine, Request},
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
@@ -121,8 +121,14 @@ impl Wait {
                 }
                 let (mut line, times) = (None, (started, now, ends));
                 match self.in_line(&mut line, holds, times, &mut endurance, tally).await {
-                    Progress::Closed => return Err(self.closed()),
-                    Progress::Releasing => {
+                    Ok(lease) => {
+                        if lease.was_held() {
+                            tally.finds_held();
+                        }
+                        return self.take_over(lease.count(&self.request.metrics), started);
+                    }
+                    Err(NoLease::Closed) => return Err(self.closed()),
+                    Err(NoLease::Releasing) => {
                         // Its own command included, that takes no longer than one command may.
                         let time = self.engine.timing.command_deadline(self.request.ttl);
                         let until = *ends.get_or_insert(started + time);
@@ -136,7 +142,7 @@ impl Wait {
                             }
                         }
                     }
-                    Progress::Busy => {
+                    Err(NoLease::Busy) => {
                         let is_unasked = line.is_none();
                         if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
                             return Err(error);
@@ -146,18 +152,14 @@ impl Wait {
                             Box::pin(self.timeout(started, line.map(|line| line.place))).await
                         );
                     }
-                    Progress::Granted(lease) => {
-                        if lease.was_held() {
-                            tally.finds_held();
-                        }
-                        return self.take_over(lease.count(&self.request.metrics), started);
-                    }
-                    Progress::Failed(error) => {
+                    Err(NoLease::Failed(error)) => {
                         return Err(self.engine.failed(&self.name, started, error));
                     }
-                    Progress::Dismissed | Progress::HeldByOwner | Progress::Waits => {}
-                    Progress::TimedOut if self.request.tries => return Err(self.unheard(started)),
-                    Progress::TimedOut => {
+                    Err(NoLease::Dismissed | NoLease::HeldByOwner) => {}
+                    Err(NoLease::TimedOut) if self.request.tries => {
+                        return Err(self.unheard(started));
+                    }
+                    Err(NoLease::TimedOut) => {
                         if self.knows(Cohort::is_known_held) {
                             tally.finds_held();
                         }
@@ -165,7 +167,7 @@ impl Wait {
                             Box::pin(self.timeout(started, line.map(|line| line.place))).await
                         );
                     }
-                    Progress::Unavailable => {
+                    Err(NoLease::Unavailable) => {
                         // While the task stands in line: to leave it may count as a failure.
                         return Err(self.engine.unavailable(&self.name, started, None));
                     }

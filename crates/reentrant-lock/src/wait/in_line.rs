@@ -13,7 +13,7 @@ use leasehold_core::{
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Cohort, Lead, Progress},
+    cohort::{Cohort, Lead, NoLease, Progress},
     endurance::Endurance,
     engine::{Engine, InLine, NewLease},
     owner::Owner,
@@ -48,28 +48,22 @@ impl Wait {
         (started, looks_from, ends): (Instant, Instant, Option<Instant>),
         endurance: &'b mut Option<Endurance>,
         tally: &'b mut Tally<'_>,
-    ) -> impl Future<Output = Progress<NewLease>> + Send + 'b
+    ) -> impl Future<Output = Result<NewLease, NoLease>> + Send + 'b
     where
         'a: 'b,
     {
         let (mut report_at, mut timer) = (None, Timer::default());
-        poll_fn(move |cx| {
+        poll_fn(move |cx| -> Progress<NewLease> {
             let engine = &*self.engine;
             // Joined here and nowhere else: whatever an async function names it keeps, in every
             // task that waits.
             if line.is_none() {
-                match self.engine.join(&self.name, &self.request, cx.waker()) {
-                    Ok((place, lead)) => {
-                        *line =
-                            Some(Line { place, own: lead.map(|lead| Box::new(self.ask(lead))) });
-                    }
-                    Err(refused) => return Poll::Ready(refused),
-                }
+                let (place, lead) = engine.join(&self.name, &self.request, cx.waker())?;
+                *line = Some(Line { place, own: lead.map(|lead| Box::new(self.ask(lead))) });
             }
             let Some(Line { place: in_line, own }) = line.as_mut() else { return Poll::Pending };
-            match self.poll_own(in_line, own, cx) {
-                Progress::Waits => {}
-                progress => return Poll::Ready(progress),
+            if let Poll::Ready(outcome) = self.poll_own(in_line, own, cx) {
+                return Poll::Ready(outcome);
             }
             let mut ends = ends;
             match own {
@@ -88,12 +82,11 @@ impl Wait {
                 Some(own) if self.request.tries => ends = ends.or(Some(own.deadline)),
                 Some(_) => {}
             }
-            match in_line.poll(&self.request, cx.waker()) {
-                Progress::Waits => {}
-                progress => return Poll::Ready(progress),
+            if let Poll::Ready(outcome) = in_line.poll(&self.request, cx.waker()) {
+                return Poll::Ready(outcome);
             }
-            if is_over(holds.as_mut(), cx) {
-                return Poll::Ready(Progress::HeldByOwner);
+            if holds.as_mut().is_some_and(|soon| soon.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(Err(NoLease::HeldByOwner));
             }
             let endurance =
                 endurance.get_or_insert_with(|| Endurance::new(self.outage_patience, started));
@@ -103,15 +96,15 @@ impl Wait {
                 let now = engine.clock.now();
                 if ends.is_some_and(|ends| ends <= now) {
                     let is_silent = self.is_silent_throughout(started);
-                    let over = if is_silent { Progress::Unavailable } else { Progress::TimedOut };
-                    return Poll::Ready(over);
+                    let over = if is_silent { NoLease::Unavailable } else { NoLease::TimedOut };
+                    return Poll::Ready(Err(over));
                 }
                 // A lease of this very process goes on without the server: it is no outage for
                 // those who wait for it.
                 let silent_since =
                     || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, looks_from, silent_since) {
-                    return Poll::Ready(Progress::Unavailable);
+                    return Poll::Ready(Err(NoLease::Unavailable));
                 }
                 if *report_at <= now {
                     self.report(in_line, now.saturating_since(started), now);
@@ -146,15 +139,13 @@ impl Wait {
     /// Polls the first task's own command, if there is one.
     fn poll_own(
         &self,
-        in_line: &InLine<'_>,
+        in_line: &mut InLine<'_>,
         own: &mut Option<Box<Own<'_>>>,
         cx: &mut Context<'_>,
     ) -> Progress<NewLease> {
-        let Some(Own { sent_at, answer, .. }) = own.as_deref_mut() else {
-            return Progress::Waits;
-        };
+        let Some(Own { sent_at, answer, .. }) = own.as_deref_mut() else { return Poll::Pending };
         let (sent_at, Poll::Ready(answer)) = (*sent_at, Pin::new(answer).poll(cx)) else {
-            return Progress::Waits;
+            return Poll::Pending;
         };
         *own = None;
         in_line.on_first_reply(&self.request, sent_at, answer)
@@ -197,10 +188,6 @@ impl Wait {
             }
         })
     }
-}
-
-fn is_over(soon: Option<&mut Soon<'_>>, cx: &mut Context<'_>) -> bool {
-    soon.is_some_and(|soon| soon.as_mut().poll(cx).is_ready())
 }
 
 /// Boxed, as few who wait need it.

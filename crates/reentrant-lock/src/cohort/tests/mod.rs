@@ -1,4 +1,7 @@
-use std::{task::Waker, time::Duration};
+use std::{
+    task::{Poll, Waker},
+    time::Duration,
+};
 
 use leasehold_core::{
     FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
@@ -8,8 +11,8 @@ use leasehold_core::{
 use uuid::Uuid;
 
 use super::{
-    AfterLease, Answer, Cohort, Effects, Env, Lead, Numbers, Outgoing, Progress, Taken, Ticket,
-    TurnId, TurnRelease, phase::Phase, unheard,
+    AfterLease, Answer, Cohort, Effects, Env, Lead, NoLease, Numbers, Outgoing, Progress, Taken,
+    Ticket, TurnId, TurnRelease, phase::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 
@@ -30,7 +33,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         Self {
-            cohort: Cohort::new(),
+            cohort: Cohort::default(),
             name: LockName::new("orders/42").unwrap(),
             numbers: Numbers::new(RuntimeId::new(Uuid::nil())),
             timing: Timing::default(),
@@ -39,9 +42,11 @@ impl Scene {
         }
     }
 
-    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &Env<'_>) -> T) -> T {
+    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &mut Env<'_>) -> T) -> (T, Effects) {
         let Self { cohort, name, numbers, timing, rules, now } = self;
-        event(cohort, &Env { name, now: *now, jitter: 0.0, numbers, timing, rules })
+        let effects = Effects::default();
+        let mut env = Env { name, now: *now, jitter: 0.0, numbers, timing, rules, effects };
+        (event(cohort, &mut env), env.effects)
     }
 
     fn pass(&mut self, millis: u64) {
@@ -53,10 +58,10 @@ impl Scene {
     }
 
     fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
-        let join = |cohort: &mut Cohort, env: &Env<'_>| {
-            cohort.join::<()>(env, Ttl::default(), tries, Waker::noop()).0
+        let join = |cohort: &mut Cohort, env: &mut Env<'_>| {
+            cohort.join(env, Ttl::default(), tries, Waker::noop())
         };
-        self.with(join).expect("the task is let in")
+        self.with(join).0.expect("the task is let in")
     }
 
     fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {
@@ -67,14 +72,14 @@ impl Scene {
     /// The first task's lease of a turn with tokens from `first` to `last`.
     fn granted(&mut self, lead: Ticket, first: u64, last: u64, contended: bool) -> Taken {
         match self.answer(lead, AcquireAnswer::Granted(grant(first, last, 30_000, contended))) {
-            Progress::Granted(taken) => taken,
+            Poll::Ready(Ok(taken)) => taken,
             other => panic!("granted, and yet {other:?}"),
         }
     }
 
     fn queued(&mut self, lead: Ticket) {
         let place = Place { remaining: Duration::from_secs(30), ahead: 2 };
-        assert!(matches!(self.answer(lead, AcquireAnswer::Queued(place)), Progress::Waits));
+        assert!(self.answer(lead, AcquireAnswer::Queued(place)).is_pending());
     }
 
     fn release(&mut self, token: u64) -> (AfterLease, Effects) {
@@ -90,7 +95,7 @@ impl Scene {
 
     /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
     fn send(&mut self, release: &TurnRelease) -> Option<Ticket> {
-        let next = self.with(|cohort, env| cohort.on_release_send(env, release.turn));
+        let (next, _) = self.with(|cohort, env| cohort.on_release_send(env, release.turn));
         next.expect("it is awaited").map(|next| next.id.number())
     }
 
@@ -111,13 +116,13 @@ impl Scene {
     /// The token that a task takes.
     fn takes(&mut self, ticket: Ticket) -> u64 {
         match self.poll(ticket) {
-            Progress::Granted(taken) => taken.token.get(),
+            Poll::Ready(Ok(taken)) => taken.token.get(),
             other => panic!("{ticket} takes nothing: {other:?}"),
         }
     }
 
     fn waits(&mut self, ticket: Ticket) {
-        assert!(matches!(self.poll(ticket), Progress::Waits));
+        assert!(self.poll(ticket).is_pending());
     }
 
     /// The release that an event sends.
@@ -129,7 +134,7 @@ impl Scene {
     /// A push of a grant that names heartbeat `number`.
     fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
         let id = self.numbers.known(id);
-        self.with(|cohort, env| cohort.on_grant(env, id, granted, number))
+        self.with(|cohort, env| cohort.on_grant(env, id, granted, number)).1
     }
 }
 

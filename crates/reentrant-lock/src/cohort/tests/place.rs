@@ -5,7 +5,7 @@ fn the_last_task_that_leaves_withdraws_the_place_for_good() {
     let mut scene = Scene::new();
     let lead = scene.join();
     scene.queued(lead);
-    let effects = scene.with(|cohort, env| cohort.leave(env, lead));
+    let ((), effects) = scene.with(|cohort, env| cohort.leave(env, lead));
     assert_eq!(withdrawn(&effects), [lead]);
     assert!(scene.cohort.is_done());
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
@@ -21,8 +21,8 @@ fn a_turn_begins_once_however_often_its_grant_arrives() {
     let _ = scene.push(lead, &granted, 1);
     assert_eq!(scene.takes(lead), 10);
     let again = scene.join();
-    let effects = scene.push(lead, &granted, 1);
-    assert!(effects.withdraw.is_empty() && effects.wake.is_none());
+    let mut effects = scene.push(lead, &granted, 1);
+    assert!(effects.withdraw.is_empty() && effects.wake.take().next().is_none());
     scene.waits(again);
 }
 
@@ -51,7 +51,7 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     let mut heard = |first| {
         let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
         let answer = Answer { sent_at: scene.now, result };
-        scene.with(|cohort, env| cohort.on_reply(env, id, answer))
+        scene.with(|cohort, env| cohort.on_reply(env, id, answer)).1
     };
     assert!(heard(10).withdraw.is_empty(), "the same grant is no news");
     assert!(heard(5).withdraw.is_empty(), "an older one ran out before this one");
@@ -71,9 +71,9 @@ fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
         let id = scene.numbers.known(lead);
         let _ = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
         match scene.answer(lead, AcquireAnswer::Granted(grant(10, 10, 30_000, false))) {
-            Progress::Granted(_) => assert!(believes_all, "it is gone"),
-            Progress::Waits => assert!(!believes_all, "the control takes it"),
-            other => panic!("{other:?}"),
+            Poll::Ready(Ok(_)) => assert!(believes_all, "it is gone"),
+            Poll::Pending => assert!(!believes_all, "the control takes it"),
+            Poll::Ready(Err(error)) => panic!("{error:?}"),
         }
     }
 }
@@ -84,12 +84,12 @@ fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
     let mut scene = Scene::new();
     let (lead, _) = scene.join_as(true);
     let id = scene.numbers.known(lead);
-    let gone = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
+    let ((), gone) = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
     assert!(gone.withdraw.is_empty());
     let result = Ok(AcquireAnswer::Granted(grant(10, 10, 30_000, false)));
     let answer = Answer { sent_at: scene.now, result };
     let (asked, effects) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, true, answer));
-    assert!(matches!(asked, Progress::Failed(_)), "{asked:?}");
+    assert!(matches!(asked, Poll::Ready(Err(NoLease::Failed(_)))), "{asked:?}");
     assert_eq!(withdrawn(&effects), [lead]);
     assert!(scene.cohort.is_done());
 }
@@ -102,7 +102,7 @@ fn a_late_failure_puts_no_heartbeat_off() {
     scene.queued(lead);
     let failure = || StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "wait");
     for round in 0..8 {
-        let due = scene.with(|cohort, env| cohort.look_at(env)).expect("a place is asked for");
+        let due = scene.with(|cohort, env| cohort.look_at(env)).0.expect("a place is asked for");
         scene.now = due.max(scene.now);
         let sent_at = scene.now;
         let (beat, _) = scene.with(Cohort::on_timer);
@@ -110,7 +110,7 @@ fn a_late_failure_puts_no_heartbeat_off() {
         scene.pass(700);
         let answer = Answer { sent_at, result: Err(failure()) };
         let _ = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
-        let next = scene.with(|cohort, env| cohort.look_at(env)).expect("a place is asked for");
+        let next = scene.with(|cohort, env| cohort.look_at(env)).0.expect("a place is asked for");
         let after = next.saturating_since(sent_at);
         assert!(after <= Duration::from_millis(750), "round {round}: {after:?}");
     }

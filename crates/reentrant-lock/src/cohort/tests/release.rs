@@ -55,7 +55,7 @@ fn a_task_that_joins_during_a_release_without_an_answer_asks_after_a_heartbeat()
     let late = scene.join();
     assert!(scene.with(Cohort::on_timer).0.is_none());
     scene.pass(1);
-    assert_eq!(scene.with(|cohort, env| cohort.look_at(env)), Some(scene.now));
+    assert_eq!(scene.with(|cohort, env| cohort.look_at(env)).0, Some(scene.now));
     let (beat, effects) = scene.with(Cohort::on_timer);
     assert!(beat.is_some_and(|beat| beat.waiter.id.number() > late), "under a fresh id");
     assert_eq!(withdrawn(&effects), [lead]);
@@ -97,7 +97,7 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let sent_at = scene.now;
     let granted = ReleaseAnswer::NextGranted(grant(30, 40, 3000, false));
     let _ = scene.released(&end, Ok(granted));
-    let Progress::Granted(taken) = scene.poll(second) else { panic!("it is the second's turn") };
+    let Poll::Ready(Ok(taken)) = scene.poll(second) else { panic!("it is the second's turn") };
     assert_eq!(taken.until, sent_at + Duration::from_millis(2970));
 }
 
@@ -145,11 +145,11 @@ fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
         let first = scene.join();
         let taken = scene.granted(first, 10, 20, false);
         if let Phase::Turn(turn) = &mut scene.cohort.phase {
-            turn.unanswered.lose(true);
+            turn.unanswered.on_send();
         }
         let closed_until = closed_for.map(|time| scene.now + time);
-        let effects = scene.with(|cohort, env| {
-            cohort.on_lost(env, TurnId::of(&taken.turn), LossReason::Shutdown, closed_until)
+        let ((), effects) = scene.with(|cohort, env| {
+            cohort.on_lost(env, TurnId::of(&taken.turn), LossReason::Shutdown, closed_until);
         });
         assert_eq!(withdrawn(&effects), taken_back);
     }
@@ -189,6 +189,6 @@ fn a_release_is_over_when_a_push_has_begun_the_next_turn() {
     assert_eq!(scene.takes(second), 30);
     let (again, _) = scene.released(&end, Err(unheard()));
     assert!(!again);
-    let sent = scene.with(|cohort, env| cohort.on_release_send(env, end.turn));
+    let (sent, _) = scene.with(|cohort, env| cohort.on_release_send(env, end.turn));
     assert!(sent.is_err(), "{sent:?}");
 }

@@ -71,5 +71,5 @@ fn an_offer_that_is_not_taken_ends_the_turn_and_dismisses_the_task() {
     scene.pass(1500);
     let (_, effects) = scene.with(Cohort::on_timer);
     assert!(scene.send(&scene.release_of(&effects)).is_none());
-    assert!(matches!(scene.poll(second), Progress::Dismissed));
+    assert!(matches!(scene.poll(second), Poll::Ready(Err(NoLease::Dismissed))));
 }
