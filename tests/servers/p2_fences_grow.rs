@@ -56,8 +56,7 @@ async fn a_restart_without_persistence_between_two_grants() {
 #[tokio::test]
 async fn a_deleted_counter_between_two_grants() {
     let server = RedisServer::start();
-    let delete =
-        |server: &RedisServer| assert_eq!(server.query::<u64>(&["HDEL", LEASE, "counter"]), 1);
+    let delete = |server: &RedisServer| assert_eq!(server.query::<u64>(&["DEL", LEASE]), 1);
     let fences = grants_around(&server, delete).await;
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
 }

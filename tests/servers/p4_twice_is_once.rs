@@ -8,7 +8,7 @@ use leasehold::{
     redis::{RedisConfig, RedisStore},
     time::{Entropy, SystemClock, SystemEntropy},
 };
-use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, RedisServer, Rule};
+use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, LockText, RedisServer, Rule};
 use tokio::runtime::Handle;
 
 use crate::support::{lease, patient, wait};
@@ -59,8 +59,8 @@ impl Scene {
     async fn live(&self) -> Lease {
         let guard = self.acquire().await;
         let lease = guard.lease();
-        let fence: String = self.server.query(&["HGET", LEASE, "fence"]);
-        assert_eq!(fence, guard.fence().to_string());
+        let fence = LockText::of(&self.server, LEASE).lease().fence;
+        assert_eq!(fence, guard.fence().get());
 
         let inner = guard.reenter().await.expect("the lease is held");
         assert_eq!((inner.id(), inner.fence()), (guard.id(), guard.fence()));

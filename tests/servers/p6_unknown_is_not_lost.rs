@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime, Released};
-use leasehold_testkit::{Patience, RedisServer};
+use leasehold_testkit::{LockText, Patience, RedisServer};
 
 use crate::support::{lease, patient, wait};
 
@@ -38,8 +38,8 @@ impl Scene {
     async fn goes_on(self) {
         let left = || self.guard.remaining();
         wait::until("a renewal comes through", || left() > TTL.mul_f64(0.9)).await;
-        let fence: String = self.server.query(&["HGET", LEASE, "fence"]);
-        assert_eq!(fence, self.guard.fence().to_string());
+        let fence = LockText::of(&self.server, LEASE).lease().fence;
+        assert_eq!(fence, self.guard.fence().get());
 
         let inner = self.guard.reenter().await.expect("the lease is held");
         assert_eq!(lease::holds(&self.server, LEASE, self.guard.id()), Some(2));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime};
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use crate::support::{child, lease, patient, wait};
 
@@ -41,7 +41,7 @@ async fn a_killed_holder_frees_within_its_ttl() {
     assert!(ends_at <= killed_at + as_micros(TTL) + 1_000);
 
     let guard = take(&locks).await;
-    let granted_at: u64 = server.query(&["HGET", LEASE, "since"]);
+    let granted_at = lease::granted_at(&server, LEASE);
     // The server keeps times to live in whole milliseconds.
     assert!(granted_at + 2_000 >= ends_at, "{} µs too early", ends_at - granted_at);
     let late = granted_at.saturating_sub(ends_at);
@@ -86,12 +86,12 @@ async fn a_killed_waiter_delays_by_its_claim_window_at_most() {
     let dead = server.query::<Vec<String>>(&["ZRANGE", QUEUE, "0", "-1"]).remove(0);
     guard.release().await.expect("a lease that was held to the end");
     // It is its turn, although nobody is there to take it.
-    let holder: String = server.query(&["HGET", LEASE, "holder"]);
+    let holder = LockText::of(&server, LEASE).lease().holder.clone();
     assert!(holder.starts_with(&dead), "{holder}");
     let (now, ends_at) = expiry(&server);
     assert!(ends_at <= now + as_micros(CLAIM_WINDOW) + 1_000);
     let next = take(&locks).await;
-    let granted_at: u64 = server.query(&["HGET", LEASE, "since"]);
+    let granted_at = lease::granted_at(&server, LEASE);
     assert!(granted_at + 2_000 >= ends_at, "{} µs too early", ends_at - granted_at);
     let late = granted_at.saturating_sub(ends_at);
     assert!(late < as_micros(Duration::from_secs(20)), "{late} µs late");

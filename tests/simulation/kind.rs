@@ -81,7 +81,7 @@ impl Plan {
         let at = || dice.time(Duration::ZERO, self.span);
         let mut acts = Vec::new();
         for name in 0..self.names.len() {
-            let parts = [Part::Lease, Part::Counter, Part::Queue, Part::Waiters, Part::Marks];
+            let parts = [Part::Lock, Part::Queue, Part::Waiters, Part::Marks];
             for part in parts {
                 if dice.below(5) == 0 {
                     acts.push((at(), Act::Lose { name, part }));

@@ -2,14 +2,10 @@
 //!
 //! Not part of the public interface.
 
-/// A part of what the embedded store keeps of a name, for tests that lose one alone. Lease
-/// and counter are one key in Redis, each other part is one, which can be evicted alone.
+/// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key in
+/// Redis, which can be evicted alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Who holds the lock.
-    Lease,
-    /// The fence counter.
-    Counter,
     /// Who holds the lock, and the fence counter.
     Lock,
     /// The order of the waiters.

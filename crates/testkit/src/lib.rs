@@ -10,6 +10,7 @@
 //!   one [`Mistake`].
 //! - [`FaultProxy`] does that to the messages between real servers and real clients.
 //! - [`History`] records what workers saw and checks it; [`Log`] collects what is logged.
+//! - [`LockText`] is what a server keeps of a lock.
 //! - [`ChildProcess`] is another process that a test stops, continues and kills; [`ClockShim`]
 //!   moves the time of day of such a process.
 
@@ -20,6 +21,7 @@ mod entropy;
 pub mod faulty;
 pub mod gates;
 pub mod history;
+mod lock_text;
 mod log;
 mod patience;
 pub mod peer;
@@ -38,6 +40,7 @@ pub use entropy::SeededEntropy;
 pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};
 pub use history::{Event, History, Violation};
 pub use leasehold_testing::ManualClock;
+pub use lock_text::{LeaseText, LockText};
 pub use log::Log;
 pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};

@@ -19,7 +19,7 @@ pub(crate) fn expiry(server: &RedisServer, key: &str) -> (u64, u64) {
 
 /// When the present lease was granted, by the server's clock in microseconds.
 pub(crate) fn granted_at(server: &RedisServer, key: &str) -> u64 {
-    server.query(&["HGET", key, "since"])
+    lease::granted_at(server, key)
 }
 
 pub(crate) fn as_micros(time: Duration) -> u64 {

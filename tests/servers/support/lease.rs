@@ -1,15 +1,16 @@
-//! A lease as the server keeps it: fields of a hash that outlives it, and its end by the server's
+//! A lease as the server keeps it: a part of a hash that outlives it, and its end by the server's
 //! clock.
 
 use std::time::Duration;
 
 use leasehold::AcquisitionId;
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 /// The server's time and the end of the lease under a key, in microseconds; -1 if nobody has one.
 const LOOK: &str = "local time = redis.call('TIME') \
-                    local lease = redis.call('HMGET', KEYS[1], 'holder', 'end') \
-                    return {time[1] * 1000000 + time[2], lease[1] and lease[2] * 1000 or -1}";
+                    local text = redis.call('HGET', KEYS[1], 'lock') or '' \
+                    local ends = string.match(text, '^%S+ %d+ %S+ %d+ %d+ (%d+)') \
+                    return {time[1] * 1000000 + time[2], ends and ends * 1000 or -1}";
 
 /// The server's time and the end of a lease by it, in microseconds; `None` if nobody holds the lock.
 pub(crate) fn expiry(server: &RedisServer, key: &str) -> Option<(u64, u64)> {
@@ -29,17 +30,31 @@ pub(crate) fn is_held(server: &RedisServer, key: &str) -> bool {
     expiry(server, key).is_some()
 }
 
+/// What a hash has, without times of expiry and waiters: its text, and fields on nested holds.
+pub(crate) type Row = (LockText, Vec<Option<String>>);
+
 /// All that a renewal leaves as it is.
-pub(crate) fn row(server: &RedisServer, key: &str) -> Vec<Option<String>> {
-    let fields = ["holder", "fence", "counter", "since", "label", "holds", "hold", "kept"];
-    server.query(&[&["HMGET", key][..], &fields].concat())
+pub(crate) fn row(server: &RedisServer, key: &str) -> Row {
+    let mut text = LockText::of(server, key);
+    text.expires.clear();
+    // Others come and go.
+    text.flags.retain(|flag| flag != 'w');
+    if let Some(lease) = &mut text.lease {
+        lease.end = 0;
+    }
+    (text, server.query(&["HMGET", key, "holds", "hold"]))
+}
+
+/// When the present lease was granted, by the server's time in microseconds.
+pub(crate) fn granted_at(server: &RedisServer, key: &str) -> u64 {
+    LockText::of(server, key).lease().since
 }
 
 /// How many holds an acquisition has; `None` if it does not hold the lock.
 pub(crate) fn holds(server: &RedisServer, key: &str, id: AcquisitionId) -> Option<u32> {
-    let fields = server.query(&["HMGET", key, "holder", "holds"]);
-    let (holder, holds): (Option<String>, Option<u32>) = fields;
-    (holder == Some(id.to_string())).then(|| holds.unwrap_or(1))
+    let holds: Option<u32> = server.query(&["HGET", key, "holds"]);
+    let text = LockText::find(server, key)?;
+    text.is_held_by(id).then(|| holds.unwrap_or(1))
 }
 
 /// The leases of a namespace that somebody holds.

@@ -2,7 +2,7 @@
 
 use leasehold_testkit::RedisServer;
 
-use super::wait;
+use super::{lease, wait};
 
 /// The keys of the lock `a`.
 pub(crate) const LEASE: &str = "leasehold:{a}:lease";
@@ -26,5 +26,5 @@ pub(crate) fn time(server: &RedisServer) -> u64 {
 
 /// When the present lease was granted, by the server's time in microseconds.
 pub(crate) fn granted_at(server: &RedisServer) -> u64 {
-    server.query(&["HGET", LEASE, "since"])
+    lease::granted_at(server, LEASE)
 }

@@ -5,7 +5,10 @@ use leasehold_core::{
     FenceSettings, LockName, StoreErrorKind,
     store::{AcquireAnswer, ReleaseAnswer},
 };
-use leasehold_testkit::contract::{RedisSubject, Scene, alice, bob, carol, secs, ttl};
+use leasehold_testkit::{
+    LockText,
+    contract::{RedisSubject, Scene, alice, bob, carol, secs, ttl},
+};
 
 /// The keys of a name, as the server has them.
 fn keys(subject: &RedisSubject, name: &LockName) -> [String; 3] {
@@ -64,7 +67,7 @@ async fn a_lease_ends_whatever_became_of_its_queue() {
         overwrite(&subject, &keys(&subject, scene.name())[key]);
         assert_eq!(scene.release(alice(1), fence).await, ReleaseAnswer::Released, "{key}");
         let [lease, ..] = keys(&subject, scene.name());
-        let held: bool = subject.server().query(&["HEXISTS", &lease, "holder"]);
+        let held = LockText::of(subject.server(), &lease).lease.is_some();
         assert!(!held, "{key}");
         let error = scene.calls().wait(bob(1), ttl(60), None, Scene::beat(2)).await;
         assert_eq!(error.expect_err("spoiled").kind(), StoreErrorKind::Corrupt, "{key}");
@@ -86,7 +89,7 @@ async fn a_withdrawal_and_a_forced_release_end_a_lease_whose_queue_is_spoiled() 
             } else {
                 assert!(scene.withdraw(alice(1)).await);
             }
-            let held: bool = subject.server().query(&["HEXISTS", &lease, "holder"]);
+            let held = LockText::of(subject.server(), &lease).lease.is_some();
             assert!(!held, "{key} by force: {by_force}");
         }
     }

@@ -5,7 +5,7 @@ use leasehold_core::{
     store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, Inspection, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
-    RedisServer,
+    LockText, RedisServer,
     contract::{Calls, alice, bob, carol, secs, ttl},
 };
 
@@ -41,21 +41,36 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
         "layout version \"1\"",
         "another namespace",
     ),
-    (&["HSET", LEASE, "v", "2", "counter", "abc"], Corrupt, "\"abc\"", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "counter", "-5"], Corrupt, "\"-5\"", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "counter", "1.5"], Corrupt, "\"1.5\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "lock", "abc 1000000000000"], Corrupt, "\"abc\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "lock", "-5 1000000000000"], Corrupt, "\"-5\"", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "lock", "1.5 1000000000000"], Corrupt, "\"1.5\"", "delete the key"),
     // As long as a token of today.
-    (&["HSET", LEASE, "v", "2", "counter", "-999999999999999"], Corrupt, "", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "counter", "1234567890123.45"], Corrupt, "", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "counter", "nan"], Corrupt, "\"nan\"", "delete the key"),
     (
-        &["HSET", LEASE, "v", "2", "counter", "99999999999999999"],
+        &["HSET", LEASE, "v", "2", "lock", "-999999999999999 1000000000000"],
+        Corrupt,
+        "",
+        "delete the key",
+    ),
+    (
+        &["HSET", LEASE, "v", "2", "lock", "1234567890123.45 1000000000000"],
+        Corrupt,
+        "",
+        "delete the key",
+    ),
+    (&["HSET", LEASE, "v", "2", "lock", "nan 1000000000000"], Corrupt, "\"nan\"", "delete the key"),
+    (
+        &["HSET", LEASE, "v", "2", "lock", "99999999999999999 1000000000000"],
         Corrupt,
         "\"99999999999999999\"",
         "",
     ),
-    (&["HSET", LEASE, "v", "2", "counter", ""], Corrupt, "\"\"", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "counter", "9007199254740991"], Corrupt, "greatest value", ""),
+    (&["HSET", LEASE, "v", "2", "lock", " 1000000000000"], Corrupt, "\"\"", "delete the key"),
+    (
+        &["HSET", LEASE, "v", "2", "lock", "9007199254740991 1000000000000"],
+        Corrupt,
+        "greatest value",
+        "",
+    ),
     (&["SET", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["RPUSH", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", WITHDRAWN, "x"], Corrupt, "WRONGTYPE", "another namespace"),
@@ -91,7 +106,7 @@ async fn a_lease_ends_even_if_the_ttl_of_its_key_was_taken() {
     let answer = calls.acquire(bob(1), ttl(60), None).await.expect("an answer");
     let AcquireAnswer::Busy { remaining } = answer else { panic!("{answer:?}") };
     assert!(remaining <= secs(60));
-    server.command(&["HSET", LEASE, "end", "1"]);
+    LockText::change(&server, LEASE, |text| text.lease.as_mut().expect("a lease").end = 1);
     granted(&calls, bob(1)).await;
 }
 
@@ -136,10 +151,10 @@ async fn a_spoiled_counter_keeps_nobody_from_ending_a_lease() {
     let server = RedisServer::start();
     let calls = calls(&store_on(&server).await);
     let fence = granted(&calls, alice(1)).await;
-    server.command(&["HSET", LEASE, "counter", "abc"]);
+    LockText::change(&server, LEASE, |text| text.counter = "abc".into());
     let answer = calls.force_release(alice(1), fence).await.expect("force_release");
     assert_eq!(answer, ForceReleaseAnswer::Ended { fence: None });
-    let counter: String = server.query(&["HGET", LEASE, "counter"]);
+    let counter = LockText::of(&server, LEASE).counter;
     assert_eq!(counter, "abc", "the counter is as it was found");
     let free = calls.inspect().await.expect("inspect");
     assert_eq!(free, Inspection::Free { last_fence: None });
@@ -160,7 +175,7 @@ async fn a_queue_of_another_type_keeps_nobody_from_ending_a_lease() {
         server.command(set_up);
         fence
     };
-    let is_free = || !server.query::<bool>(&["HEXISTS", LEASE, "holder"]);
+    let is_free = || LockText::of(&server, LEASE).lease.is_none();
     for set_up in NO_QUEUES {
         let fence = spoiled(set_up).await;
         let error = calls.wait(carol(1), ttl(60), None, beat(1)).await.expect_err("no queue");
@@ -192,7 +207,7 @@ async fn a_spoiled_counter_leaves_waiters_in_their_places_and_tells_them() {
     let calls = calls(&store_on(&server).await);
     let fence = granted(&calls, alice(1)).await;
     queued(&calls, bob(1)).await;
-    server.command(&["HSET", LEASE, "counter", "abc"]);
+    LockText::change(&server, LEASE, |text| text.counter = "abc".into());
     let next = calls.waiter(alice(2), ttl(60), None, beat(2));
     let answer = calls.release_and_queue(alice(1), fence, None, &next).await.expect("release");
     let ReleaseAnswer::NextQueued(place) = answer else { panic!("{answer:?}") };
@@ -205,7 +220,7 @@ async fn a_spoiled_counter_leaves_waiters_in_their_places_and_tells_them() {
     }
     let places: Vec<String> = server.query(&["ZRANGE", QUEUE, "0", "-1"]);
     assert_eq!(places, [bob(1), alice(2)].map(|id| id.runtime().to_string()));
-    server.command(&["HDEL", LEASE, "counter"]);
+    server.command(&["DEL", LEASE]);
     let answer = calls.wait(bob(1), ttl(60), None, beat(4)).await.expect("a counter again");
     assert!(matches!(answer, AcquireAnswer::Granted(_)), "{answer:?}");
 }
@@ -217,7 +232,7 @@ async fn a_key_of_another_type_spoils_no_other_heartbeat() {
     let names = ["orders/42", "orders/43", "orders/44", "orders/45"].map(|name| calls.about(name));
     granted(&names[1], alice(1)).await;
     server.command(&["SET", LEASE, "x"]);
-    server.command(&["HSET", "leasehold:{orders/44}:lease", "v", "2", "counter", "x"]);
+    server.command(&["HSET", "leasehold:{orders/44}:lease", "v", "2", "lock", "x 1000000000000"]);
     let batch = names.each_ref().map(|calls| calls.waiter(bob(1), ttl(60), None, beat(1)));
     let told = calls.heartbeat(&batch).await.expect("an answer for each");
     let [Err(lease), Ok(AcquireAnswer::Queued(_)), Err(counter), Ok(AcquireAnswer::Granted(_))] =

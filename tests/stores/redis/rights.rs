@@ -5,7 +5,7 @@ use leasehold_core::{
     store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, Inspection, ReleaseAnswer},
 };
 use leasehold_testkit::{
-    RedisServer,
+    LockText, RedisServer,
     contract::{alice, bob, secs, ttl},
 };
 
@@ -115,7 +115,9 @@ async fn a_refusal_to_let_the_hash_live_longer_leaves_it_as_it_was() {
     let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
     let fence = granted(&calls, alice(1)).await;
     // It is due to be refreshed.
-    server.command(&["HSET", "leasehold:{orders/42}:lease", "expires", "1000000000000"]);
+    LockText::change(&server, "leasehold:{orders/42}:lease", |text| {
+        text.expires = "1000000000000".into();
+    });
     server.command(&["ACL", "SETUSER", "app", "-pexpire"]);
     let before = digest(&server);
     let renewal = calls.renewal(alice(1), fence, ttl(60));

@@ -87,8 +87,6 @@ impl Row {
     /// Loses one part; the others stay.
     pub(crate) fn lose(&mut self, part: Part) {
         match part {
-            Part::Lease => self.lease = None,
-            Part::Counter => self.counter = None,
             Part::Lock => (self.lease, self.counter) = (None, None),
             Part::Queue => self.queue = Queue::default(),
             Part::Waiters => self.queue.forget_lives(),

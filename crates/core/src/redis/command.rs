@@ -1,4 +1,4 @@
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use redis::{Cmd, Value};
 
@@ -26,12 +26,14 @@ enum What {
     Try(Asker),
     Acquire(Asker, Heartbeat),
     Heartbeat(Asker, Heartbeat),
-    Release { fence: FenceToken, keep: u64 },
+    Release { fence: FenceToken },
+    Keep { fence: FenceToken, rest: u64 },
     Next { fence: FenceToken, next: AcquisitionId, asker: Asker, heartbeat: Heartbeat },
     Hold { fence: FenceToken, update: HoldUpdate, ttl: Ttl },
     Withdraw,
 }
 
+/// Who asks, and for how long.
 #[derive(Debug)]
 struct Asker {
     ttl: Ttl,
@@ -66,13 +68,14 @@ impl Command {
 
     pub(super) fn release(command: Release<'_>) -> Self {
         let Release { name, id, fence, .. } = command;
-        let keep = command.keep_in_range().map_or(0, millis);
-        let what = match command.next.filter(|_| keep == 0) {
+        let rest = command.keep_in_range().map_or(0, millis);
+        let what = match command.next {
+            _ if rest > 0 => What::Keep { fence, rest },
             Some(Next { id: next, ttl, watermark, label, heartbeat }) => {
                 let asker = Asker { ttl, watermark, label: label.clone() };
                 What::Next { fence, next, asker, heartbeat }
             }
-            None => What::Release { fence, keep },
+            None => What::Release { fence },
         };
         Self { name: name.clone(), id, what }
     }
@@ -86,7 +89,20 @@ impl Command {
     /// A release may run twice like every command; but "gone" about its second copy means that the
     /// first one ran, and only its sender can tell that from a loss.
     pub(super) fn repeats(&self) -> bool {
-        !matches!(self.what, What::Release { .. } | What::Next { .. })
+        !matches!(self.what, What::Release { .. } | What::Keep { .. } | What::Next { .. })
+    }
+
+    /// What the command has in common with others: the ttl, the claim window and the label.
+    fn common(&self) -> Option<Common<'_>> {
+        match &self.what {
+            What::Try(asker) => Some((asker.ttl, asker.ttl.get(), &asker.label)),
+            What::Acquire(asker, heartbeat)
+            | What::Heartbeat(asker, heartbeat)
+            | What::Next { asker, heartbeat, .. } => {
+                Some((asker.ttl, heartbeat.window(asker.ttl), &asker.label))
+            }
+            _ => None,
+        }
     }
 
     /// Writes word and arguments; `text` is room for ids.
@@ -99,17 +115,22 @@ impl Command {
         to.arg(self.word());
         id(to, self.id);
         match &self.what {
-            What::Try(asker) => asker.write(to),
-            What::Acquire(asker, heartbeat) | What::Heartbeat(asker, heartbeat) => {
-                asker.write_waiting(to, heartbeat);
+            What::Try(asker) => {
+                to.arg(watermark(asker.watermark));
             }
-            What::Release { fence, keep } => {
-                to.arg(fence.get()).arg(*keep);
+            What::Acquire(asker, heartbeat) | What::Heartbeat(asker, heartbeat) => {
+                to.arg(watermark(asker.watermark)).arg(heartbeat.number);
+            }
+            What::Release { fence } => {
+                to.arg(fence.get());
+            }
+            What::Keep { fence, rest } => {
+                to.arg(fence.get()).arg(*rest);
             }
             What::Next { fence, next, asker, heartbeat } => {
                 to.arg(fence.get());
                 id(to, *next);
-                asker.write_waiting(to, heartbeat);
+                to.arg(watermark(asker.watermark)).arg(heartbeat.number);
             }
             What::Hold { fence, update, ttl } => {
                 to.arg(fence.get()).arg(update.count.get()).arg(update.number);
@@ -127,6 +148,7 @@ impl Command {
             What::Acquire(..) => "acquire",
             What::Heartbeat(..) => "heartbeat",
             What::Release { .. } => "release",
+            What::Keep { .. } => "keep",
             What::Next { .. } => "next",
             What::Hold { .. } => "hold",
             What::Withdraw => "withdraw",
@@ -134,16 +156,8 @@ impl Command {
     }
 }
 
-impl Asker {
-    fn write(&self, to: &mut Cmd) {
-        to.arg(millis(self.ttl.get())).arg(watermark(self.watermark)).arg(self.label.as_str());
-    }
-
-    fn write_waiting(&self, to: &mut Cmd, heartbeat: &Heartbeat) {
-        self.write(to);
-        to.arg(heartbeat.number).arg(millis(heartbeat.window(self.ttl)));
-    }
-}
+/// Written once for all commands that it is the same for.
+type Common<'a> = (Ttl, Duration, &'a RuntimeLabel);
 
 /// What every script on locks takes before its own arguments.
 #[derive(Debug, Clone)]
@@ -186,7 +200,15 @@ impl Preamble {
             });
         }
         self.write(to);
+        let mut written = None;
         for command in commands {
+            let common = command.common();
+            if let Some((ttl, window, label)) = common
+                && common != written
+            {
+                to.arg("as").arg(millis(ttl.get())).arg(millis(window)).arg(label.as_str());
+                written = common;
+            }
             command.write(to, &mut text);
         }
     }

@@ -76,7 +76,6 @@ impl StoreUnderTest for ClusterSubject {
         &[
             Capability::Time,
             Capability::DataLoss,
-            Capability::CounterLoss,
             Capability::PartLoss,
             Capability::Exhaustion,
             Capability::Snapshot,
@@ -109,13 +108,6 @@ impl StoreUnderTest for ClusterSubject {
 
     fn lose_all(&self) -> Task<'_> {
         Box::pin(async move { self.keyspaces().for_each(|keys| keys.lose()) })
-    }
-
-    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
-        Box::pin(async move {
-            let (key, keyspace) = self.lock(name);
-            keyspace.lose_counter(&key);
-        })
     }
 
     fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {

@@ -22,18 +22,25 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   else
     if left >= 0 then redis.call('PEXPIRE', key, left - ARGV[2]) end
     if string.match(key, ':lease$') then
-      local before = redis.call('HMGET', key, 'since', 'end', 'expires', 'marks')
-      for i, field in ipairs({'since', 'end', 'expires', 'marks'}) do
-        local by = '-' .. ARGV[2] .. (field == 'since' and '000' or '')
-        if before[i] then redis.call('HINCRBY', key, field, by) end
+      if redis.call('HEXISTS', key, 'marks') == 1 then
+        redis.call('HINCRBY', key, 'marks', '-' .. ARGV[2])
       end
-      -- What has as much left as passes is over.
-      local time = redis.call('TIME')
-      local upper = math.ceil(time[1] * 1000 + time[2] / 1000)
-      local ends = tonumber(before[2] or 0)
-      if ends > 0 and ends - upper <= tonumber(ARGV[2]) then
-        redis.call('HSET', key, 'end', upper - 1 .. '')
+      local text = redis.call('HGET', key, 'lock')
+      local function before(moment, unit)
+        return string.format('%.0f', moment - ARGV[2] * unit)
       end
+      text = string.gsub(text, '^(%S+ )([1-9]%d*)', function(counter, expires)
+        return counter .. before(expires, 1)
+      end)
+      text = string.gsub(text, '^(%S+ %S+ %S+ %S+ )(%d+) (%d+)', function(rest, since, ends)
+        -- What has as much left as passes is over.
+        local time = redis.call('TIME')
+        local upper = math.ceil(time[1] * 1000 + time[2] / 1000)
+        local over = ends - upper <= tonumber(ARGV[2])
+        ends = over and string.format('%.0f', upper - 1) or before(ends, 1)
+        return rest .. before(since, 1000) .. ' ' .. ends
+      end)
+      redis.call('HSET', key, 'lock', text)
     elseif string.match(key, ':withdrawn$') then
       for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
         redis.call('ZINCRBY', key, '-' .. ARGV[2], id)
@@ -70,10 +77,12 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
       local name, value = row[i], row[i + 1]
       if string.match(key, ':waiters$') then
         value = string.gsub(value, '^(%S+ %S+ )%d+', '%1')
-      elseif name == 'end' then
-        add(key .. ' lease', '', math.max(value - millis, 0))
-        value = 'a time'
-      elseif name == 'expires' or name == 'marks' then
+      elseif name == 'lock' then
+        local ends = string.match(value, '^%S+ %S+ %S+ %S+ %S+ (%d+)')
+        if ends then add(key .. ' lease', '', math.max(ends - millis, 0)) end
+        value = string.gsub(value, '^(%S+) %S+', '%1')
+        value = string.gsub(value, '^(%S+ %S+ %S+ %S+) %d+', '%1')
+      elseif name == 'marks' then
         value = 'a time'
       end
       fields[#fields + 1] = name .. '=' .. value
@@ -99,15 +108,10 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return immortal";
 
-/// Deletes every key like ARGV[1], or only the fields ARGV[2..] of it.
+/// Deletes every key like ARGV[1].
 const LOSE: &str = "
-for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
-  if ARGV[2] then redis.call('HDEL', key, unpack(ARGV, 2)) else redis.call('DEL', key) end
-end
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end
 return 'lost'";
-
-/// The fields of a hash that are the lease.
-const LEASE: &[&str] = &["holder", "fence", "end", "since", "label", "holds", "hold", "kept"];
 
 impl Keyspace<'_> {
     /// Lets time pass.
@@ -122,30 +126,20 @@ impl Keyspace<'_> {
 
     /// Loses one part of what is known of a name, and nothing else.
     pub(super) fn lose_part(&self, name: &LockName, part: Part) {
-        let (kind, fields) = match part {
-            Part::Lease => ("lease", LEASE),
-            Part::Counter => ("lease", &["counter"][..]),
-            Part::Lock => ("lease", &[][..]),
-            Part::Queue => ("queue", &[][..]),
-            Part::Waiters => ("waiters", &[][..]),
-            Part::Marks => ("withdrawn", &[][..]),
+        let kind = match part {
+            Part::Lock => "lease",
+            Part::Queue => "queue",
+            Part::Waiters => "waiters",
+            Part::Marks => "withdrawn",
         };
         let pattern = format!("{}*{name}*:{kind}", self.prefix);
-        let mut command = vec!["EVAL", LOSE, "0", &pattern];
-        command.extend(fields);
-        self.server.command(&command);
-    }
-
-    /// Loses the fence counter of a name that was granted.
-    pub(super) fn lose_counter(&self, key: &str) {
-        let lost: u32 = self.server.query(&["HDEL", key, "counter"]);
-        assert_eq!(lost, 1, "{key} has a counter to lose");
+        self.server.command(&["EVAL", LOSE, "0", &pattern]);
     }
 
     /// Leaves a name one token.
     pub(super) fn exhaust(&self, key: &str) {
-        let last_but_one = (FenceToken::MAX - 1).to_string();
-        self.server.command(&["HSET", key, "v", "2", "counter", &last_but_one]);
+        let text = format!("{} 0", FenceToken::MAX - 1);
+        self.server.command(&["HSET", key, "v", "2", "lock", &text]);
         self.server.command(&["PEXPIRE", key, "604800000"]);
     }
 

@@ -100,17 +100,12 @@ impl StoreUnderTest for MemorySubject {
         })
     }
 
-    /// Waits for the end of the counter, which the lease outlives by a renewal.
-    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
+    fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {
         Box::pin(async move {
-            self.memory().lose(name, Part::Counter);
+            self.memory().lose(name, part);
             // Real time passes, too.
             self.clock.advance(Duration::from_millis(1));
         })
-    }
-
-    fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {
-        Box::pin(async move { self.memory().lose(name, part) })
     }
 
     fn restart(&self) -> Task<'_> {

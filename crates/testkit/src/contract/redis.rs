@@ -96,12 +96,6 @@ impl StoreUnderTest for RedisSubject {
         Box::pin(async move { self.server.flush_all() })
     }
 
-    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a> {
-        Box::pin(async move {
-            self.keyspace().lose_counter(&self.store.keys().lease(name));
-        })
-    }
-
     fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a> {
         Box::pin(async move { self.keyspace().lose_part(name, part) })
     }

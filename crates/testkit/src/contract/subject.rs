@@ -12,8 +12,6 @@ pub enum Capability {
     Time,
     /// All data can be lost while the store runs on.
     DataLoss,
-    /// A fence counter can be lost while its lease stands.
-    CounterLoss,
     /// One part of what is known of a name can be lost alone.
     PartLoss,
     /// What keeps the data can be started anew, empty.
@@ -26,10 +24,9 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::Time,
         Self::DataLoss,
-        Self::CounterLoss,
         Self::PartLoss,
         Self::Restart,
         Self::Exhaustion,
@@ -70,9 +67,6 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync {
 
     /// Loses all data.
     fn lose_all(&self) -> Task<'_>;
-
-    /// Loses the fence counter of a name, while its lease stands.
-    fn lose_counter<'a>(&'a self, name: &'a LockName) -> Task<'a>;
 
     /// Loses one part of what is known of a name, while the others stay.
     fn lose_part<'a>(&'a self, name: &'a LockName, part: Part) -> Task<'a>;

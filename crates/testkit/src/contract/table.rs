@@ -6,7 +6,7 @@ use super::{
     cases,
     scene::Scene,
     subject::{
-        Capability::{self, CounterLoss, DataLoss, Exhaustion, PartLoss, Restart, Snapshot, Time},
+        Capability::{self, DataLoss, Exhaustion, PartLoss, Restart, Snapshot, Time},
         StoreUnderTest, Task,
     },
 };
@@ -193,11 +193,10 @@ macro_rules! contract_cases {
                 every_grant_has_a_greater_fence [TimeFloor],
                 fences_grow_after_a_total_loss [TimeFloor DataLoss],
                 fences_grow_after_a_restart_without_data [TimeFloor Restart],
-                fences_grow_after_the_counter_alone_is_lost [TimeFloor CounterLoss],
+                fences_grow_after_the_counter_is_lost [TimeFloor PartLoss],
                 fences_grow_after_the_counter_retired [TimeFloor Time],
                 a_watermark_is_honoured_and_the_regression_told [TimeFloor],
                 a_watermark_a_day_ahead_is_ignored [TimeFloor],
-                a_forced_release_goes_on_from_the_lease_when_the_counter_is_lost [TimeFloor CounterLoss],
                 an_exhausted_counter_refuses_grants_and_ends_leases [TimeFloor Exhaustion],
                 an_exhausted_counter_keeps_the_waiters [TimeFloor Exhaustion],
                 a_plain_counter_counts [Counter],

@@ -26,7 +26,7 @@ pub(super) fn check(events: &[Event], violations: &mut Vec<Violation>) {
             {
                 violations.push(Violation::WrongLease { id, first, at });
             }
-            Deed::Ended { .. } | Deed::PartLost { part: Part::Lease | Part::Lock } => stands = None,
+            Deed::Ended { .. } | Deed::PartLost { part: Part::Lock } => stands = None,
             Deed::Withdrawn { id } => {
                 dead.insert(id);
             }

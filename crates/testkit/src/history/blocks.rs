@@ -40,7 +40,7 @@ impl Blocks {
                     blocks.by_first.insert((first, blocks.by_first.len()), block);
                 }
                 Deed::Forced { first } => blocks.forsake(at, |block| block.first == first),
-                Deed::Forgot | Deed::PartLost { part: Part::Lease | Part::Lock } => {
+                Deed::Forgot | Deed::PartLost { part: Part::Lock } => {
                     blocks.forsake(at, |_| true);
                 }
                 _ => {}

@@ -86,7 +86,7 @@ impl Doors {
                 self.asked.remove(&first);
                 self.kept = None;
             }
-            Deed::Forgot | Deed::PartLost { part: Part::Lease | Part::Lock } => {
+            Deed::Forgot | Deed::PartLost { part: Part::Lock } => {
                 self.asked.clear();
                 self.kept = None;
             }

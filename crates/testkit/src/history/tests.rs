@@ -236,7 +236,7 @@ fn a_loss_that_nothing_brought_about_is_found() {
     for deed in [
         Deed::Withdrawn { id: id(1, 1) },
         Deed::Forced { first: token(10) },
-        Deed::PartLost { part: Part::Lease },
+        Deed::PartLost { part: Part::Lock },
         Deed::Forgot,
     ] {
         assert_eq!(found(with([grant, taken, believed, spied(15, deed)], [told, lost])), []);

@@ -61,11 +61,16 @@ fn batch(words: &[&[u8]]) -> Option<Vec<CommandKind>> {
     let mut kinds = Vec::new();
     while let Some(word) = rest.first() {
         let (kind, words) = match *word {
-            b"try" => (CommandKind::Acquire, 5),
-            b"acquire" => (CommandKind::Acquire, 7),
-            b"heartbeat" => (CommandKind::Heartbeat, 7),
-            b"release" => (CommandKind::Release, 4),
-            b"next" => (CommandKind::Release, 9),
+            b"as" => {
+                rest = rest.get(4..)?;
+                continue;
+            }
+            b"try" => (CommandKind::Acquire, 3),
+            b"acquire" => (CommandKind::Acquire, 4),
+            b"heartbeat" => (CommandKind::Heartbeat, 4),
+            b"release" => (CommandKind::Release, 3),
+            b"keep" => (CommandKind::Release, 4),
+            b"next" => (CommandKind::Release, 6),
             b"hold" => (CommandKind::Hold, 6),
             b"withdraw" => (CommandKind::Withdraw, 3),
             _ => return None,
@@ -98,9 +103,9 @@ mod tests {
         let mut call = vec![&b"EVALSHA"[..], digest, b"12"];
         call.extend([&b"key"[..]; 12]);
         call.extend([&b"604800000"[..], b"channels"]);
-        call.extend([&b"release"[..], b"a:1", b"7", b"0"]);
+        call.extend([&b"release"[..], b"a:1", b"7"]);
         call.extend([&b"withdraw"[..], b"release", b"30000"]);
-        call.extend([&b"try"[..], b"a:2", b"30000", b"0", b"label"]);
+        call.extend([&b"as"[..], b"30000", b"5000", b"label", b"try", b"a:2", b"0"]);
         let expected = [CommandKind::Release, CommandKind::Withdraw, CommandKind::Acquire];
         assert_eq!(kinds(&call), expected);
     }

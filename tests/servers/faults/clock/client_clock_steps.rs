@@ -51,7 +51,7 @@ impl Scene {
 
     /// After more than a ttl the child holds the same lease; how often it was renewed meanwhile, at
     /// least.
-    fn assert_renewed_on(&mut self, row: &[Option<String>]) -> u32 {
+    fn assert_renewed_on(&mut self, row: &lease::Row) -> u32 {
         let begun_at = scene::time(&self.server);
         let (mut renewed, mut before) = (0, Duration::MAX);
         scene::until("more than a ttl passes", || {
@@ -60,7 +60,7 @@ impl Scene {
             before = left;
             scene::time(&self.server) > begun_at + TTL * 3 / 2
         });
-        assert_eq!(lease::row(&self.server, scene::LEASE), row);
+        assert_eq!(&lease::row(&self.server, scene::LEASE), row);
         assert!(self.ask().0, "it does not believe any more");
         renewed
     }

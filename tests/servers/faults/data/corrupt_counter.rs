@@ -1,5 +1,5 @@
 use leasehold::{Released, error::StoreErrorKind::Corrupt};
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{LONG, assert_says, block_on, connect, exists, key, refusal, replace, use_lock};
 use crate::support::{lease, matrix::Row, naive::NaiveLock, raw, wait};
@@ -34,14 +34,14 @@ fn protected() -> String {
         let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
         let (lock, waiting) = (locks.lock("a").expect("a name"), others.lock("a").expect("a name"));
         let lease = key("a", "lease");
-        let counter = || server.query::<String>(&["HGET", &lease, "counter"]);
+        let counter = || LockText::of(&server, &lease).counter;
         let mut last = 0;
         for (put, words) in STRANGE {
             let says = |error| assert_says(&error, Corrupt, &["lock \"a\"", words]);
             let guard = lock.acquire().await.expect("a lease");
             let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
             wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
-            server.command(&["HSET", &lease, "counter", put]);
+            LockText::change(&server, &lease, |text| text.counter = put.into());
             assert!(matches!(guard.release().await, Ok(Released::Ended)), "{put:?}");
             says(refusal(wait::soon("the waiter is told", waiter).await.expect("no panic")));
             says(refusal(lock.try_acquire().await));

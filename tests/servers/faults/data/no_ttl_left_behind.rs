@@ -22,9 +22,10 @@ fn no_ttl_left_behind() {
 }
 
 const ALL: [&str; 3] = ["~*", "&*", "+@all"];
-const TAKEN: [&[&str]; 9] = [
+const TAKEN: [&[&str]; 10] = [
     &["-pexpire"],
     &["-hset"],
+    &["-hget"],
     &["-hmget"],
     &["-hdel"],
     &["-zadd"],

@@ -63,7 +63,7 @@ fn protected() -> String {
         let scene = Scene::start().await;
         let refused = held_through_it(&scene).await;
         let fences =
-            [released(&scene, "b", "resetkeys").await, released(&scene, "c", "-hdel").await];
+            [released(&scene, "b", "resetkeys").await, released(&scene, "c", "-hset").await];
         lost_meanwhile(&scene).await;
         for (name, fence) in ["b", "c"].into_iter().zip(fences) {
             assert!(use_lock(&scene.locks, name).await > fence, "{name} after its ttl");

@@ -1,5 +1,5 @@
 use leasehold::{FenceToken, Released, error::StoreErrorKind::Corrupt};
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{assert_says, block_on, connect, key, refusal, use_lock};
 use crate::support::{lease, matrix::Row};
@@ -21,8 +21,8 @@ fn protected() -> String {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let (lock, lease) = (locks.lock("a").expect("a name"), key("a", "lease"));
-        let last_but_one = (FenceToken::MAX - 1).to_string();
-        server.command(&["HSET", &lease, "v", "2", "counter", &last_but_one]);
+        let last_but_one = format!("{} 0", FenceToken::MAX - 1);
+        server.command(&["HSET", &lease, "v", "2", "lock", &last_but_one]);
         server.command(&["PEXPIRE", &lease, "3600000"]);
 
         let guard = lock.acquire().await.expect("the last token");
@@ -39,7 +39,7 @@ fn protected() -> String {
             }
         }
         assert!(!lease::is_held(&server, &lease));
-        assert_eq!(server.query::<u64>(&["HGET", &lease, "counter"]), FenceToken::MAX);
+        assert_eq!(LockText::of(&server, &lease).last(), FenceToken::MAX);
         assert_eq!(server.keys_without_ttl(), [""; 0]);
         // Others are not concerned.
         use_lock(&locks, "b").await;

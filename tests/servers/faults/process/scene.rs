@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime, LockRuntimeBuilder};
-use leasehold_testkit::{ChildProcess, Patience, RedisServer};
+use leasehold_testkit::{ChildProcess, LockText, Patience, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::roles;
@@ -103,7 +103,7 @@ pub(super) fn ends_at(server: &RedisServer) -> u64 {
 
 /// When the present lease was granted, by the server's time in microseconds.
 pub(super) fn granted_at(server: &RedisServer) -> u64 {
-    server.query(&["HGET", LEASE, "since"])
+    lease::granted_at(server, LEASE)
 }
 
 /// By how many milliseconds the present lease came after the last one's end, which is soon.
@@ -164,13 +164,14 @@ pub(super) async fn hold_and_release() {
 /// The program of a [`WAITER`]; it tells when it was granted the lock, by the server's time.
 pub(super) async fn wait_and_hold() {
     let mut holding = hold(builder(ttl()).service("waits")).await;
-    let granted_at: Option<u64> = redis::cmd("HGET")
+    let text: String = redis::cmd("HGET")
         .arg(LEASE)
-        .arg("since")
+        .arg("lock")
         .query_async(&mut holding.raw)
         .await
         .expect("an answer");
-    println!("granted at {}", granted_at.expect("a lease"));
+    let text = LockText::read(&text).expect("the text of a lock");
+    println!("granted at {}", text.lease().since);
     until_go(&mut holding.raw).await;
     println!("released {:?}", holding.guard.release().await);
 }

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use leasehold::AcquisitionId;
-use leasehold_testkit::{Event, History, Patience, RedisServer, Violation};
+use leasehold_testkit::{Event, History, LockText, Patience, RedisServer, Violation};
 
 use super::scene::LEASE;
 use crate::support::{
@@ -28,8 +28,8 @@ pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: 
     for index in 0..plan.processes {
         crew.work(20);
         let read = crew.halt(index);
-        let [first, last]: [u64; 2] = server.query(&["HMGET", LEASE, "fence", "counter"]);
-        left += last - first;
+        let text = LockText::of(server, LEASE);
+        left += text.last() - text.lease().fence;
         let wrote = || (crew.value() > read).then_some(());
         let others_write = || {
             fault();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use super::{scene, two_believers};
 use crate::support::{
@@ -46,7 +46,8 @@ fn protected() -> String {
 
 /// The first and the last token of the turn that is on.
 fn lease(server: &RedisServer) -> [u64; 2] {
-    server.query(&["HMGET", scene::LEASE, "fence", "counter"])
+    let text = LockText::of(server, scene::LEASE);
+    [text.lease().fence, text.last()]
 }
 
 fn control() -> String {

@@ -1,7 +1,7 @@
 use std::{thread, time::Duration};
 
 use leasehold::ForceReleased;
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use super::{plain_counter, scene};
 use crate::support::{crew::Crew, matrix::Row};
@@ -36,7 +36,8 @@ fn protected() -> String {
     let read = crew.halt(0);
     let before = last_of(&server);
     server.restart();
-    let [first, last]: [u64; 2] = server.query(&["HMGET", scene::LEASE, "fence", "counter"]);
+    let text = LockText::of(&server, scene::LEASE);
+    let (first, last) = (text.lease().fence, text.last());
     assert!(first <= saved && saved <= last && last < before);
     // Its holder has long given it back, and nobody will again.
     let forced = scene::run(async {
@@ -60,7 +61,7 @@ fn protected() -> String {
 
 /// The last token of all.
 fn last_of(server: &RedisServer) -> u64 {
-    server.query(&["HGET", scene::LEASE, "counter"])
+    LockText::of(server, scene::LEASE).last()
 }
 
 fn control() -> String {

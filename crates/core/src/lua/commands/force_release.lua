@@ -16,22 +16,19 @@ if lock.holder ~= ARGV[3] or lock.fence ~= ARGV[4] or not remaining() then
   return {'changed'}
 end
 
-local token = math.max(tonumber(lock.fence), tonumber(lock.counter or 0) or 9007199254740991) + 1
+local token = math.max(tonumber(lock.fence), tonumber(lock.counter) or 9007199254740991) + 1
 if retention > 0 then token = math.max(token, now) end
-token = token <= 9007199254740991 and string.format('%.0f', token)
+token = token <= 9007199254740991 and string.format('%d', token)
 if token then lock.counter = token end
 local line = unless_foreign(function()
   local line = survey('')
   if token then choose(line) end
   return line
 end)
+pcall(outlive, 0)
 clear()
-if token then
-  redis.call('HSET', lock.lease, 'counter', token)
-  pcall(outlive, 0)
-end
 if line then settle(line) end
-note_more()
+finish_lock()
 tell(string.sub(ARGV[3], 1, 36),
   table.concat({'force-released', ARGV[3], ARGV[4], name_of(lock.lease)}, ' '))
 if line and line.block then tell_grant(line) end

@@ -14,23 +14,14 @@ time[2] = string.sub('00000' .. time[2], -6)
 -- The server's time in microseconds, and in milliseconds.
 local micros, millis = time[1] .. time[2], time[1] .. string.sub(time[2], 1, 3)
 local now = tonumber(micros)
+local now_ms = (now - now % 1000) / 1000
 -- Later, times of the past and of the future have equally many digits, until the year 2286.
 if #micros ~= 16 then
   return redis.error_reply("ERR the server's clock shows a time before September 2001")
 end
 
--- The words of a failure.
-local function words(failure)
-  return type(failure) == 'table' and failure.err or tostring(failure)
-end
-
--- Whether a key is of another type: that is found before anything is written.
-local function is_foreign(failure)
-  return string.find(words(failure), 'WRONGTYPE', 1, true)
-end
-
--- The moment so many milliseconds from now. It is counted from the next whole millisecond, and over
--- when the present one is not below it, so that nothing ends early.
-local function after(life)
-  return millis + 1 + life .. ''
-end
+-- What the present command has in common with others: ttl and claim window in ms, and the label of
+-- its runtime.
+local ttl, window, label
+-- The first token of a long block that ends now.
+local early

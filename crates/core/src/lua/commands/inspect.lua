@@ -28,13 +28,13 @@ repeat
     local place = place_of(redis.call('HGET', lock.waiters, runtime))
     if #waiting_now < 3 * 128 and is_live(place) then
       waiting_now[#waiting_now + 1] = runtime .. ':' .. place.number
-      waiting_now[#waiting_now + 1] = string.format('%.0f', place.heard)
+      waiting_now[#waiting_now + 1] = string.format('%d', place.heard)
       waiting_now[#waiting_now + 1] = place.label
     end
   end
   from = from + 128
 until #page < 128 or #waiting_now == 3 * 128
 
-local rest = redis.call('HMGET', lock.lease, 'holds', 'label', 'since')
-return {'held', left, micros, waiting_now, lock.holder, lock.fence, lock.kept and '0' or rest[1] or '1',
-  rest[2] or '', rest[3] or micros, lock.kept and 1 or 0}
+local holds = lock.hold and redis.call('HGET', lock.lease, 'holds') or '1'
+return {'held', left, micros, waiting_now, lock.holder, lock.fence, lock.kept and '0' or holds, lock.label,
+  lock.since, lock.kept and 1 or 0}

@@ -1,18 +1,20 @@
--- rest: the commands that usual.lua leaves, and those behind them. Follows usual.lua, row.lua, line.lua,
--- ask.lua, pass_on.lua and withdraw.lua.
+-- rest: the commands that neither usual.lua nor hand_over.lua serves. Follows row.lua, line.lua, ask.lua,
+-- pass_on.lua and withdraw.lua.
 --
 -- KEYS  as usual.lua
 -- ARGV  as usual.lua
--- Returns  as usual.lua
+-- Returns  nothing: it goes on to usual.lua; `run_alone` returns the answer of a command, and how many
+--          arguments it had
 --
--- Why: commands on one lock keep their order, so that all behind the first are run here.
+-- Why: these ways serve every case, and are the ones that have to be right; the others are copies for
+-- the cases that occur all the time.
 local function asker_at(arg)
-  return {id = ARGV[arg], ttl = ARGV[arg + 1], seen = ARGV[arg + 2], label = ARGV[arg + 3]}
+  return {id = ARGV[arg], ttl = ttl, seen = ARGV[arg + 1], label = label}
 end
 
 local function waiter_at(arg)
   local asker = asker_at(arg)
-  asker.heartbeat, asker.window = ARGV[arg + 4], ARGV[arg + 5]
+  asker.heartbeat, asker.window = ARGV[arg + 2], window
   return asker
 end
 
@@ -21,27 +23,23 @@ local function run(at, arg)
   read(unpack(KEYS, 4 * at - 3, 4 * at))
   if word == 'withdraw' then return withdraw(id, ARGV[arg + 2]) end
   if word == 'next' then return pass_on(id, first, waiter_at(arg + 3)) end
-  if word == 'release' then
-    local life = tonumber(ARGV[arg + 3])
-    return life > 0 and keep(id, first, life) or pass_on(id, first)
-  end
+  if word == 'release' then return pass_on(id, first) end
+  if word == 'keep' then return keep(id, first, tonumber(ARGV[arg + 3])) end
   if word == 'hold' then
     return set_holds(id, first, ARGV[arg + 3], ARGV[arg + 4], tonumber(ARGV[arg + 5]))
   end
-  local granted = begin(id, tonumber(ARGV[arg + 2]), ARGV[arg + 3], ARGV[arg + 4])
+  local granted = begin(id, tonumber(ttl), ARGV[arg + 2], label)
   return granted or ask(word == 'try' and asker_at(arg + 1) or waiter_at(arg + 1))
 end
 
-local SIZES = {try = 5, acquire = 7, heartbeat = 7, release = 4, next = 9, hold = 6, withdraw = 3}
-local function finish(at, arg)
-  local answer = run(at, arg)
-  note_more()
-  return answer
-end
+local SIZES = {try = 3, acquire = 4, heartbeat = 4, release = 3, keep = 4, next = 6, hold = 6,
+  withdraw = 3}
 
-while at <= count do
-  local ok, answer = pcall(finish, at, arg)
-  answers[at] = ok and answer or {'refused', words(answer)}
-  at, arg = at + 1, arg + SIZES[ARGV[arg]]
+local function run_alone(at, arg)
+  local ok, answer = pcall(function()
+    local answer = run(at, arg)
+    finish_lock()
+    return answer
+  end)
+  return ok and answer or {'refused', words(answer)}, SIZES[ARGV[arg]]
 end
-return answers

@@ -1,4 +1,4 @@
--- grant: the tokens of a grant, and the fields of a lock. Follows head.lua.
+-- grant: the tokens of a grant, the fields of a lock, and failures. Follows head.lua.
 --
 -- KEYS  those of the script that follows
 -- ARGV  those of the script that follows
@@ -7,33 +7,50 @@
 -- Why: the tokens are minted in the same step as the lease, so no two grants share or reorder
 -- tokens.
 --
--- Formats. The fields of the hash `lease`, layout 2; tokens and times are decimal texts:
+-- Formats. The hash `lease`, layout 2, has up to five fields:
 --   v        version of the layout, '2'
---   counter  last token of the last grant; a later layout must call it otherwise, because usual.lua
---            reads it without the version
---   expires  when the hash expires, ms; not if the counter has no TTL
---   more     '1' if there is any of holds, kept, waiting, marks: then usual.lua does not suffice
---   waiting  '1' while runtimes wait for the lock
---   marks    until when acquisitions are marked as withdrawn, ms
--- While somebody holds the lock (an expired lease leaves them until the next grant):
---   holder   acquisition
---   fence    first token of its block
---   end      when the lease expires, ms
---   since    time of the grant, µs
---   label    of the holder's runtime
+--   lock     texts between single spaces, tokens and times in decimal digits; a later layout must
+--            call it otherwise, because usual.lua reads it without the version:
+--              flags and counter   flags of the list below, in its order; behind them, without a
+--                                  space, the last token of the last grant
+--              expires   when the hash expires, ms; 0 if it has no time to live
+--            and while somebody holds the lock (an expired lease stays until the next grant):
+--              acquisition   of the holder
+--              fence         first token of its block
+--              since         time of the grant, µs
+--              end           when the lease expires, ms
+--              label         of the holder's runtime; it may have spaces
 --   holds    number of holds, if it ever was more than one
 --   hold     number of the last change of holds
---   kept     '1' while the lock is only kept closed
+--   marks    until when acquisitions are marked as withdrawn, ms
+-- Flags; if there is any, or more than one, the usual ways leave the command to the general ones:
+--   w   runtimes wait for the lock
+--   k   the lock is only kept closed
+--   h   there are `holds` and `hold`
+--   m   there is `marks`
 
--- The first token of a long block that ends now.
-local early
+-- The words of a failure.
+local function words(failure)
+  return type(failure) == 'table' and failure.err or tostring(failure)
+end
+
+-- Whether a key is of another type: that is found before anything is written.
+local function is_foreign(failure)
+  return string.find(words(failure), 'WRONGTYPE', 1, true)
+end
+
+-- The moment so many milliseconds from now. It is counted from the next whole millisecond, and over
+-- when the present one is not below it, so that nothing ends early.
+local function after(life)
+  return string.format('%d', now_ms + 1 + life)
+end
 
 -- Computes the block of a grant: first and last token, and 1 if the counter was behind the
 -- watermark; nil and the answer that says why, if there can be none.
 local function mint(counter, seen)
   if retention > 0 and counter and #counter == 16 and not string.find(counter, '%D') and counter < micros
     and (seen == '0' or #seen == 16 and seen < micros) then
-    early = early or string.format('%.0f', now - 1023)
+    early = early or string.format('%d', now - 1023)
     if counter < early and (seen == '0' or seen <= counter) then return early, micros, 0 end
   end
   local counted, floor = tonumber(counter or 0), tonumber(seen)
@@ -46,13 +63,21 @@ local function mint(counter, seen)
   floor = math.max(floor, counted) + 1
   if floor > 9007199254740991 then return nil, {'exhausted', counter or ''} end
   if retention == 0 or floor > now then
-    local token = string.format('%.0f', floor)
+    local token = string.format('%d', floor)
     return token, token, behind
   end
   -- Without a counter it is unknown which of the tokens before this one are taken.
   if counted == 0 then return micros, micros, behind end
-  return string.format('%.0f', math.max(floor, now - 1023)), micros, behind
+  return string.format('%d', math.max(floor, now - 1023)), micros, behind
 end
 
 -- A place in `waiters`, see line.lua: number, heartbeat, time, claim window, watermark and label.
-local PLACE = '^(%d+) (%d+) (%d+) (%d+) %d+ (%d+) (.*)$'
+local PLACE = '^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$'
+
+local function place_text(number, heartbeat, window, seen, label)
+  return number .. ' ' .. heartbeat .. ' ' .. micros .. ' ' .. window .. ' ' .. seen .. ' ' .. label
+end
+
+-- The text `lock` of a lock that is held and waited for: counter, expires, acquisition, fence, since,
+-- end.
+local CONTENDED = '^w(%d+) (%d+) (%S+) (%d+) (%d+) (%d+) '

@@ -20,7 +20,8 @@ for i, key in ipairs(KEYS) do
     if left then
       left = math.max(left, tonumber(ARGV[3 * i + 2]))
       outlive(left)
-      redis.call('HSET', lock.lease, 'end', after(left))
+      lock.ends = after(left)
+      save()
     end
     answers[i] = left or 0
   end

@@ -12,14 +12,38 @@
 local lock
 
 local function read(lease, queue, waiters, withdrawn)
-  local row = redis.call('HMGET', lease, 'v', 'counter', 'holder', 'fence', 'end', 'kept', 'hold',
-    'waiting', 'marks', 'expires', 'more')
+  local row = redis.call('HMGET', lease, 'v', 'lock', 'hold', 'marks')
   lock = {lease = lease, queue = queue, waiters = waiters, withdrawn = withdrawn, version = row[1]}
   -- What another layout says with the same words does not count, and is left as it is.
   if row[1] ~= '2' then return end
-  lock.counter, lock.holder, lock.fence, lock.ends = row[2], row[3], row[4], row[5]
-  lock.kept, lock.hold, lock.waiting, lock.marks = row[6], row[7], row[8], row[9]
-  lock.expires, lock.more = row[10], row[11]
+  lock.text, lock.hold, lock.marks = row[2], row[3], row[4]
+  local flags, counter, expires, rest = string.match(row[2] or '', '^([wkhm]*)(%S*) (%d+)(.*)$')
+  -- A text that says nothing else is a counter that is none.
+  lock.counter, lock.expires = counter or row[2], expires
+  if not flags then return end
+  lock.waiting, lock.kept = string.find(flags, 'w', 1, true), string.find(flags, 'k', 1, true)
+  lock.holder, lock.fence, lock.since, lock.ends, lock.label =
+    string.match(rest, '^ (%S+) (%d+) (%d+) (%d+) (.*)$')
+end
+
+local function text_of_lock()
+  local text = (lock.waiting and 'w' or '') .. (lock.kept and 'k' or '') .. (lock.hold and 'h' or '')
+    .. (lock.marks and 'm' or '') .. lock.counter .. ' ' .. (lock.expires or '0')
+  if lock.holder then
+    text = text .. ' ' .. lock.holder .. ' ' .. lock.fence .. ' ' .. lock.since .. ' ' .. lock.ends
+      .. ' ' .. lock.label
+  end
+  return text
+end
+
+-- Writes what a command has changed. A counter that was lost is not made up.
+local function save()
+  if not lock.counter then return end
+  local text = text_of_lock()
+  if text ~= lock.text then
+    redis.call('HSET', lock.lease, 'lock', text)
+    lock.text = text
+  end
 end
 
 -- The milliseconds that the lease has left; nil if nobody holds the lock.
@@ -39,62 +63,69 @@ local function prove()
   redis.call('HDEL', lock.lease, '')
 end
 
--- Lets the hash live for the retention, and longer than a lease. It lives an eighth longer than it
--- must, so that most grants need not refresh it.
-local function outlive(life)
-  if retention == 0 then
-    if lock.expires then
-      redis.call('PERSIST', lock.lease)
-      redis.call('HDEL', lock.lease, 'expires')
-    end
-    return
-  end
+-- How long the hash must live for the retention, and longer than a lease, in ms; nil if it lives long
+-- enough. It lives an eighth longer than it must, so that most grants need not refresh it.
+local function due_life(life)
   local least = math.max(retention, life)
-  if (lock.expires or '') >= after(least) then return end
-  local longer = math.floor(least * 1.125)
-  redis.call('PEXPIRE', lock.lease, longer)
-  redis.call('HSET', lock.lease, 'expires', after(longer))
+  if retention > 0 and (lock.expires or '') < after(least) then return math.floor(least * 1.125) end
+end
+
+-- Lets a hash that is there live long enough. The caller saves the lock.
+local function outlive(life)
+  local due = due_life(life)
+  if due then
+    redis.call('PEXPIRE', lock.lease, due)
+    lock.expires = after(due)
+  elseif retention == 0 and (lock.expires or '0') ~= '0' then
+    redis.call('PERSIST', lock.lease)
+    lock.expires = '0'
+  end
+end
+
+-- Forgets the holds of the last lease.
+local function forget_holds()
+  redis.call('HDEL', lock.lease, 'holds', 'hold')
+  lock.hold, lock.kept = nil
 end
 
 -- Writes a grant. If the hash cannot get its time to live, nothing stays of it.
 local function give(id, first, newest, label, life)
+  local is_new = not lock.version
+  if not is_new then outlive(life) end
   -- Left behind by a lease that expired, or that this one follows.
-  if lock.hold or lock.kept then redis.call('HDEL', lock.lease, 'holds', 'hold', 'kept') end
-  redis.call('HSET', lock.lease, 'v', '2', 'counter', newest, 'holder', id, 'fence', first,
-    'end', after(life), 'since', micros, 'label', label)
-  local ok, failure = pcall(outlive, life)
-  if ok then
-    lock.version, lock.hold, lock.kept = '2', nil
-    return
-  end
-  if lock.version then
-    redis.call('HDEL', lock.lease, 'holder', 'fence', 'end', 'since', 'label')
-  else
+  if lock.hold or lock.kept then forget_holds() end
+  lock.version, lock.counter, lock.holder, lock.fence = '2', newest, id, first
+  lock.since, lock.ends, lock.label = micros, after(life), label
+  if not is_new then return save() end
+
+  local due = due_life(life)
+  lock.expires = due and after(due)
+  lock.text = text_of_lock()
+  redis.call('HSET', lock.lease, 'v', '2', 'lock', lock.text)
+  local limited = due and redis.pcall('PEXPIRE', lock.lease, due)
+  if type(limited) == 'table' then
     redis.call('DEL', lock.lease)
+    lock.version, lock.counter = nil
+    error(limited, 0)
   end
-  error(failure, 0)
 end
 
--- Ends the lease. Its last token stays, as the counter.
+-- Ends the lease. Its last token stays, as the counter. A full server refuses no write that follows
+-- the first one.
 local function clear()
-  redis.call('HDEL', lock.lease, 'holder', 'fence', 'end', 'since', 'label', 'holds', 'hold', 'kept')
-  lock.hold, lock.kept = nil
+  forget_holds()
+  lock.holder = nil
+  save()
 end
 
--- Says in the hash whether usual.lua suffices, after a command. A hash that is not there does not say
--- so, nor does one of another layout.
-local function note_more()
+-- Forgets marks that are over, and writes what a command has changed.
+local function finish_lock()
   if lock.version ~= '2' then return end
   if lock.marks and not (millis < lock.marks) then
     redis.call('HDEL', lock.lease, 'marks')
     lock.marks = nil
   end
-  local more = lock.waiting or lock.hold or lock.kept or lock.marks
-  if more and not lock.more then
-    redis.call('HSET', lock.lease, 'more', '1')
-  elseif lock.more and not more then
-    redis.call('HDEL', lock.lease, 'more')
-  end
+  save()
 end
 
 -- Grants a lock of which nothing is there.
@@ -117,8 +148,8 @@ local function keep(id, first, life)
   if not left then return {'gone'} end
   if lock.kept then return {'kept', left} end
   outlive(life)
-  redis.call('HSET', lock.lease, 'end', after(life), 'kept', '1')
-  lock.kept = '1'
+  lock.ends, lock.kept = after(life), true
+  save()
   return {'kept', life}
 end
 
@@ -132,7 +163,8 @@ local function set_holds(id, first, holds, number, ttl)
   if tonumber(number) <= (tonumber(lock.hold) or 0) then return {'held', left} end
   left = math.max(left, ttl)
   outlive(left)
-  redis.call('HSET', lock.lease, 'holds', holds, 'hold', number, 'end', after(left))
-  lock.hold = number
+  lock.hold, lock.ends = number, after(left)
+  lock.text = text_of_lock()
+  redis.call('HSET', lock.lease, 'holds', holds, 'hold', number, 'lock', lock.text)
   return {'held', left}
 end

@@ -24,7 +24,7 @@ local function granted_before(asker, left)
       leave({line.runtime})
     end
   end
-  return {'granted', lock.fence, lock.counter or lock.fence, left, others > 0 and 1 or 0, 0}
+  return {'granted', lock.fence, lock.counter, left, others > 0 and 1 or 0, 0}
 end
 
 -- Asks for a lock that others may hold or wait for; `left` is nil if nobody holds it.
@@ -70,8 +70,9 @@ local function ask(asker)
   local left = remaining()
   if left and lock.holder == asker.id and not lock.kept then return granted_before(asker, left) end
   if is_withdrawn(asker.id) then return {'withdrawn'} end
+  local was_lost = not lock.counter
   local answer = contend(asker, left)
-  if not lock.counter and lock.version == '2' then
+  if was_lost and lock.version == '2' then
     local life = redis.call('PTTL', lock.withdrawn)
     if life > 0 then
       lock.marks = after(life)

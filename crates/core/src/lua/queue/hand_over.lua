@@ -1,4 +1,4 @@
--- hand_over: the usual ways of a contended lock. Follows grant.lua; precedes usual.lua.
+-- hand_over: the usual ways of a contended lock. Follows grant.lua.
 --
 -- KEYS  as usual.lua
 -- ARGV  as usual.lua
@@ -10,70 +10,75 @@
 -- with nested holds, marks, a head that is dead or of the same runtime, a queue that is long or about
 -- to expire. Every decision and every format is as in row.lua, line.lua, ask.lua and pass_on.lua.
 
--- Ends a lease and grants the lock to the head of the queue.
-local function hand_over(at, arg)
+-- Ends a lease and grants the lock to the head of the queue; `text` is the lock.
+local function hand_over(text, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local row = call('HMGET', lease, 'holder', 'fence', 'end', 'counter', 'waiting', 'expires', 'hold',
-    'kept', 'marks')
-  if row[1] ~= ARGV[arg + 1] or row[2] ~= ARGV[arg + 2] or not row[5] or row[7] or row[8] or row[9]
-    or not (row[4] and #row[4] == 16 and row[4] < micros and row[3] and millis < row[3]) then
+  local counter, expires, holder, fence, _, ends = string.match(text, CONTENDED)
+  if holder ~= ARGV[arg + 1] or fence ~= ARGV[arg + 2] or #counter ~= 16 or counter >= micros
+    or millis >= ends or expires < after(retention) then
     return nil
   end
-  local runtime = ARGV[arg] == 'next' and string.sub(ARGV[arg + 3], 1, 36)
+  local follows = ARGV[arg] == 'next'
+  local runtime = follows and string.sub(ARGV[arg + 3], 1, 36)
   local line = call('ZRANGE', queue, 0, 7, 'WITHSCORES')
   local head, others = line[1], #line / 2 - 1
   if not head or head == runtime or others == 7 then return nil end
   local texts = call('HMGET', waiters, head, runtime or head)
-  local number, heartbeat, heard, window, seen, label = string.match(texts[1] or '', PLACE)
-  if not number or runtime and texts[2] or now > heard + window * 1000 or retention < tonumber(window)
-    or (row[6] or '') < after(retention) then
+  local number, heartbeat, heard, life, seen, its_label = string.match(texts[1] or '', PLACE)
+  if not number or follows and texts[2] or now > heard + life * 1000 or retention < tonumber(life) then
     return nil
   end
-  if runtime and call('PTTL', queue) < tonumber(ARGV[arg + 8]) then return nil end
-  local first, newest, behind = mint(row[4], seen)
+  if follows and call('PTTL', queue) < tonumber(window) then return nil end
+  local first, newest, behind = mint(counter, seen)
   if newest ~= micros then return nil end
 
   local id = head .. ':' .. number
+  local waits = follows or others > 0
   -- The first write must be one that a full server accepts; then it refuses none of the others. A key
   -- must not become empty in between, or its time to live is lost.
   if others > 0 then call('HDEL', waiters, head) else call('HDEL', lease, '') end
-  call('HSET', lease, 'counter', newest, 'holder', id, 'fence', first, 'end', after(window),
-    'since', micros, 'label', label)
-  if runtime then
+  call('HSET', lease, 'lock', (waits and 'w' or '') .. newest .. ' ' .. expires .. ' ' .. id .. ' '
+    .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label)
+  if follows then
     call('ZADD', queue, line[#line] + 1, runtime)
-    call('HSET', waiters, runtime, string.sub(ARGV[arg + 3], 38) .. ' ' .. ARGV[arg + 7] .. ' '
-      .. micros .. ' ' .. ARGV[arg + 8] .. ' ' .. ARGV[arg + 4] .. ' ' .. ARGV[arg + 5] .. ' '
-      .. ARGV[arg + 6])
+    call('HSET', waiters, runtime, place_text(
+      string.sub(ARGV[arg + 3], 38), ARGV[arg + 5], window, ARGV[arg + 4], label))
   end
   call('ZREM', queue, head)
-  if others == 0 then
-    call('HDEL', waiters, head)
-    if not runtime then call('HDEL', lease, 'waiting', 'more') end
-  end
+  if others == 0 then call('HDEL', waiters, head) end
   redis.pcall('PUBLISH', channels .. head, 'granted ' .. id .. ' ' .. first .. ' ' .. newest .. ' '
-    .. heartbeat .. ' ' .. window .. ((runtime or others > 0) and ' 1 ' or ' 0 ') .. behind .. ' '
+    .. heartbeat .. ' ' .. life .. (waits and ' 1 ' or ' 0 ') .. behind .. ' '
     .. string.sub(lease, #channels - 6, -8))
-  if not runtime then return {'released'} end
-  return {'next-queued', tonumber(window), others}
+  if not follows then return {'released'} end
+  return {'next-queued', tonumber(life), others}
 end
 
 -- Stands behind others in the queue of a lock that is held.
-local function line_up(at, arg)
+local function line_up(text, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local row = call('HMGET', lease, 'v', 'holder', 'end', 'waiting', 'marks', 'counter')
-  local id, window = ARGV[arg + 1], tonumber(ARGV[arg + 6]) or 0
-  if row[1] ~= '2' or not row[2] or row[2] == id or not (row[3] and millis < row[3]) or not row[4]
-    or row[5] or not row[6] or window <= 0 then
-    return nil
-  end
+  local _, _, holder, _, _, ends = string.match(text, CONTENDED)
+  local id, least = ARGV[arg + 1], tonumber(window) or 0
+  if not holder or holder == id or millis >= ends or least <= 0 then return nil end
   local line = call('ZRANGE', queue, 0, 7, 'WITHSCORES')
   local runtime = string.sub(id, 1, 36)
   if #line == 0 or #line == 16 then return nil end
   local texts = call('HMGET', waiters, runtime, line[1])
-  if texts[1] or not texts[2] or call('PTTL', queue) < window then return nil end
+  if texts[1] or not texts[2] or call('PTTL', queue) < least then return nil end
 
   call('ZADD', queue, line[#line] + 1, runtime)
-  call('HSET', waiters, runtime, string.sub(id, 38) .. ' ' .. ARGV[arg + 5] .. ' ' .. micros .. ' '
-    .. ARGV[arg + 6] .. ' ' .. ARGV[arg + 2] .. ' ' .. ARGV[arg + 3] .. ' ' .. ARGV[arg + 4])
-  return {'queued', row[3] - millis - 1, #line / 2}
+  call('HSET', waiters, runtime, place_text(
+    string.sub(id, 38), ARGV[arg + 3], window, ARGV[arg + 2], label))
+  return {'queued', ends - millis - 1, #line / 2}
+end
+
+-- Runs one of them, if the lock is waited for. A key of another type is found before anything is
+-- written, and left to the general ways; any other failure is the answer.
+local function quick(text, at, arg)
+  local word = ARGV[arg]
+  local way = word == 'acquire' and line_up or (word == 'release' or word == 'next') and hand_over
+  if word == 'next' then text = redis.pcall('HGET', KEYS[4 * at - 3], 'lock') end
+  if not way or type(text) ~= 'string' or string.sub(text, 1, 1) ~= 'w' then return nil end
+  local ok, answer = pcall(way, text, at, arg)
+  if ok then return answer end
+  if not is_foreign(answer) then return {'refused', words(answer)} end
 end

@@ -11,9 +11,8 @@
 -- Formats. An acquisition is '<runtime uuid>:<number>': characters 1 to 36 are the runtime, those
 -- from 38 on the number. `queue` is a sorted set with one member for each waiting runtime, its uuid;
 -- the score is the number of its arrival. `waiters` is a hash with the same uuid as a field. Its
--- value is a place: seven parts between single spaces, the label last because it may have spaces:
---   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <ttl, ms> <watermark>
---   <label>
+-- value is a place: six parts between single spaces, the label last because it may have spaces:
+--   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <watermark> <label>
 -- `withdrawn` is a sorted set of acquisitions that must not come back; the score says until when, ms.
 -- A grant is published to '<channels><runtime uuid>' as nine parts between single spaces, the name
 -- last because it may have spaces:
@@ -125,8 +124,8 @@ end
 -- Puts an asker at the tail, or refreshes its place.
 local function write_place(line, asker)
   if not line.mine then redis.call('ZADD', lock.queue, line.tail + 1, asker.runtime) end
-  redis.call('HSET', lock.waiters, asker.runtime, table.concat({asker.number, asker.heartbeat, micros,
-    asker.window, asker.ttl, asker.seen, asker.label}, ' '))
+  redis.call('HSET', lock.waiters, asker.runtime,
+    place_text(asker.number, asker.heartbeat, asker.window, asker.seen, asker.label))
 end
 
 local function enqueue(line, asker)
@@ -199,13 +198,8 @@ local function settle(line, asker, life)
   if block and not line.wins then gone[#gone + 1] = line.head end
   leave(gone)
 
-  local waits = line.card + more - #gone > 0
-  if waits and not lock.waiting then
-    if lock.version == '2' then redis.call('HSET', lock.lease, 'waiting', '1') end
-  elseif lock.waiting and not waits then
-    redis.call('HDEL', lock.lease, 'waiting')
-  end
-  lock.waiting = waits
+  lock.waiting = line.card + more - #gone > 0
+  if lock.version == '2' then save() end
 end
 
 -- Runs a step that only reads; nil if a key of the queue is of another type.

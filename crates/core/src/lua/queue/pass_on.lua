@@ -18,7 +18,7 @@ local function report(following)
   local line = unless_foreign(survey, following.runtime)
   if left and lock.holder == following.id and not lock.kept then
     local others = line and line.card - (line.rank and 1 or 0) or 0
-    return {'next-granted', lock.fence, lock.counter or lock.fence, left, others > 0 and 1 or 0, 0}
+    return {'next-granted', lock.fence, lock.counter, left, others > 0 and 1 or 0, 0}
   end
   if not (line and line.own and line.own.number == following.number) then return {'gone'} end
   return {'next-queued', left or 0, line.rank}
@@ -50,7 +50,7 @@ local function pass_on(id, first, following)
   if not line then return {following and 'gone' or 'released'} end
   local block, window = line.block, following and tonumber(following.window)
   -- A full server refuses no write behind this one.
-  if block then redis.call('HDEL', lock.lease, 'holds', 'hold', 'kept') end
+  if block then forget_holds() end
   settle(line, following, window)
   if line.head and not line.wins and block then tell_grant(line) end
   if not following then return {'released'} end

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     FenceToken, StoreErrorKind,
+    seam::Part,
     store::{ForceReleaseAnswer, Place, ReleaseAnswer},
 };
 
@@ -58,15 +59,12 @@ pub(crate) async fn fences_grow_after_a_restart_without_data(scene: &Scene) {
     assert!(scene.granted(alice(2)).await.first > first);
 }
 
-/// Tokens grow when the counter alone is lost; the lease of that name stands.
-pub(crate) async fn fences_grow_after_the_counter_alone_is_lost(scene: &Scene) {
-    let fence = scene.granted(alice(1)).await.first;
-    scene.subject().lose_counter(scene.name()).await;
-    assert_eq!(scene.granted(alice(1)).await.first, fence);
-    scene.busy(bob(1)).await;
-    assert_eq!(scene.release(alice(1), fence).await, ReleaseAnswer::Released);
+/// Tokens grow when the counter is lost, and the lease with it.
+pub(crate) async fn fences_grow_after_the_counter_is_lost(scene: &Scene) {
+    let last = scene.granted(alice(1)).await.last;
+    scene.subject().lose_part(scene.name(), Part::Lock).await;
     assert_eq!(scene.free().await, None);
-    assert!(scene.granted(bob(1)).await.first > fence);
+    assert!(scene.granted(bob(1)).await.first > last);
 }
 
 /// Tokens grow when nobody used the name for longer than its counter is retained.
@@ -98,20 +96,6 @@ pub(crate) async fn a_watermark_a_day_ahead_is_ignored(scene: &Scene) {
     let granted = scene.granted_seeing(alice(2), Some(hours_after(fence, 25))).await;
     assert!(granted.first > fence && granted.first < hours_after(fence, 1));
     assert!(!granted.regressed);
-}
-
-/// The token of a forced release is above that of the lease, if nothing else tells where to go on.
-pub(crate) async fn a_forced_release_goes_on_from_the_lease_when_the_counter_is_lost(
-    scene: &Scene,
-) {
-    let fence = grant(scene, 1).await;
-    // Ahead of the clock by more than the counter's retention, which may pass meanwhile.
-    let ahead = scene.granted_seeing(alice(2), Some(hours_after(fence, 2))).await.first;
-    scene.subject().lose_counter(scene.name()).await;
-    let answer = scene.force_release(alice(2), ahead).await;
-    let ForceReleaseAnswer::Ended { fence: Some(fence) } = answer else { panic!("{answer:?}") };
-    assert_eq!(fence.get(), ahead.get() + 1);
-    assert!(scene.granted(bob(1)).await.first > fence);
 }
 
 /// After the last token no lease is granted, while leases still end.
