@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{Class, Instant, LockName};
-use leasehold_watchdog::HeldLease;
 
 use crate::error::{HolderInfo, QueuePosition};
 
@@ -22,11 +21,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Logs it for a lock that a task of this runtime holds.
-    pub(crate) fn log_lease(self, lease: &HeldLease, label: String, now: Instant) {
-        self.log(Some(HolderInfo::of_lease(lease, label, now)));
-    }
-
     /// Logs it; without a holder if the lock is free at the moment.
     pub(crate) fn log(self, holder: Option<HolderInfo>) {
         let Self { lock, class, waited, position, left_out } = self;

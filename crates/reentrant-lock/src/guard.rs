@@ -88,7 +88,7 @@ pub enum Released {
 pub struct Guard {
     // `None` once the hold was taken off.
     held: Option<Arc<Held>>,
-    lease: Lease,
+    pub(crate) lease: Lease,
 }
 
 impl Guard {
@@ -213,21 +213,6 @@ impl Guard {
                 },
             }
         }
-    }
-
-    /// The lock stays closed until `at` at least, however the lease ends or has ended.
-    pub(crate) fn close_until(&self, at: Instant) {
-        self.lease.0.close_until(at);
-    }
-
-    /// The lock stays closed until `at` at least, however the lease ends, if it has not ended.
-    pub(crate) fn close_if_held(&self, at: Instant) -> LeaseState {
-        self.lease.0.close_if_held(at)
-    }
-
-    /// Until when the lock stays closed if the lease ends before.
-    pub(crate) fn closed_until(&self) -> Option<Instant> {
-        self.lease.0.closed_until()
     }
 
     fn ended(&self) -> ReenterError {

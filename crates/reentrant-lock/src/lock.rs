@@ -13,6 +13,7 @@ use crate::{
     guard::Guard,
     lease::Lease,
     owner::Owner,
+    timing::Timing,
     wait::{Patience, Wait},
 };
 
@@ -42,9 +43,9 @@ use crate::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct ReentrantLock {
-    engine: Arc<Engine>,
-    name: LockName,
-    metrics: Arc<ClassMetrics>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) name: LockName,
+    pub(crate) metrics: Arc<ClassMetrics>,
 }
 
 impl ReentrantLock {
@@ -72,7 +73,18 @@ impl ReentrantLock {
 
     /// An acquire that waits, to be configured and awaited.
     pub fn acquire(&self) -> Acquire {
-        Acquire::new(&self.engine, &self.name, &self.metrics)
+        let Timing { wait, outage_patience, .. } = self.engine.timing;
+        Acquire {
+            lock: self.clone(),
+            patience: Patience::For(wait),
+            outage_patience,
+            ttl: None,
+            max_hold: None,
+            min_hold: None,
+            label: None,
+            renews: true,
+            owner: None,
+        }
     }
 
     /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
@@ -136,10 +148,8 @@ impl ReentrantLock {
 #[derive(Debug, Clone)]
 #[must_use = "an acquire does nothing unless it is awaited"]
 pub struct Acquire {
-    engine: Arc<Engine>,
-    name: LockName,
-    metrics: Arc<ClassMetrics>,
-    wait: Option<Duration>,
+    pub(crate) lock: ReentrantLock,
+    patience: Patience,
     outage_patience: Duration,
     ttl: Option<Duration>,
     max_hold: Option<Duration>,
@@ -150,30 +160,14 @@ pub struct Acquire {
 }
 
 impl Acquire {
-    pub(crate) fn new(engine: &Arc<Engine>, name: &LockName, metrics: &Arc<ClassMetrics>) -> Self {
-        Self {
-            engine: Arc::clone(engine),
-            name: name.clone(),
-            metrics: Arc::clone(metrics),
-            wait: Some(engine.timing.wait),
-            outage_patience: engine.timing.outage_patience,
-            ttl: None,
-            max_hold: None,
-            min_hold: None,
-            label: None,
-            renews: true,
-            owner: None,
-        }
-    }
-
     /// Waits for at most this long, up to 365 days; zero tries once. Default: the runtime's.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { wait: Some(wait), ..self }
+        Self { patience: Patience::For(wait), ..self }
     }
 
     /// Waits without a limit.
     pub fn wait_forever(self) -> Self {
-        Self { wait: None, ..self }
+        Self { patience: Patience::Forever, ..self }
     }
 
     /// Fails as [`Unavailable`](AcquireError::Unavailable) after this long without any answer of
@@ -213,8 +207,8 @@ impl Acquire {
     }
 
     /// What others see as the holder. Default: the runtime's label.
-    pub(crate) fn label(self, label: Option<RuntimeLabel>) -> Self {
-        Self { label, ..self }
+    pub(crate) fn label(self, label: RuntimeLabel) -> Self {
+        Self { label: Some(label), ..self }
     }
 
     /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
@@ -236,49 +230,48 @@ impl Acquire {
     ///
     /// As awaiting the acquire.
     pub async fn try_acquire(self) -> Result<Option<Guard>, AcquireError> {
-        match Box::pin(self.validated(Patience::Try)?.run()).await {
+        match Box::pin(Self { patience: Patience::Try, ..self }.validated()?.run()).await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn validated(self, patience: Patience) -> Result<Wait, AcquireError> {
-        let Self { engine, name, metrics, ttl, max_hold, min_hold, renews, owner, .. } = self;
-        let outage_patience = self.outage_patience;
-        let runtime = engine.runtime_id();
-        if owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
+    fn validated(self) -> Result<Wait, AcquireError> {
+        let ttl = self.checked_ttl();
+        let Self {
+            lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
+        } = self;
+        let ReentrantLock { engine, name, metrics } = lock;
+        if owner.as_ref().is_some_and(|owner| !owner.belongs_to(engine.runtime_id())) {
             return Err(AcquireError::ForeignOwner { lock: name });
         }
-        let ttl = match ttl.map(Ttl::new) {
-            None => engine.timing.ttl,
-            Some(Ok(ttl)) => ttl,
-            Some(Err(error)) => return Err(refused(name, error.into())),
+        let ttl = match ttl {
+            Ok(ttl) => ttl,
+            Err(option) => return Err(AcquireError::Options { lock: name, option }),
         };
-        match (patience, max_hold) {
-            (Patience::For(wait), _) if wait > OptionsError::MAX_WAIT => {
-                return Err(refused(name, OptionsError::Wait { wait }));
-            }
-            _ if outage_patience < OptionsError::MIN_OUTAGE_PATIENCE => {
-                let option = OptionsError::OutagePatience { patience: outage_patience };
-                return Err(refused(name, option));
-            }
-            (_, Some(Duration::ZERO)) => return Err(refused(name, OptionsError::MaxHold)),
-            _ if min_hold.is_some_and(|hold| hold > OptionsError::MAX_CLOSED) => {
-                return Err(refused(name, OptionsError::MinHold));
-            }
-            _ => {}
-        }
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
-        let label = self.label;
         let caller = None;
         let request = Request { ttl, tries, renews, max_hold, min_hold, caller, label, metrics };
         Ok(Wait { engine, name, request, patience, outage_patience, owner })
     }
-}
 
-fn refused(lock: LockName, option: OptionsError) -> AcquireError {
-    AcquireError::Options { lock, option }
+    /// The ttl, if all options are in their ranges.
+    fn checked_ttl(&self) -> Result<Ttl, OptionsError> {
+        let ttl = self.ttl.map_or(Ok(self.lock.engine.timing.ttl), Ttl::new)?;
+        let patience = self.outage_patience;
+        match self.patience {
+            Patience::For(wait) if wait > OptionsError::MAX_WAIT => {
+                Err(OptionsError::Wait { wait })
+            }
+            _ if patience < OptionsError::MIN_OUTAGE_PATIENCE => {
+                Err(OptionsError::OutagePatience { patience })
+            }
+            _ if self.max_hold == Some(Duration::ZERO) => Err(OptionsError::MaxHold),
+            _ if self.min_hold > Some(OptionsError::MAX_CLOSED) => Err(OptionsError::MinHold),
+            _ => Ok(ttl),
+        }
+    }
 }
 
 impl IntoFuture for Acquire {
@@ -305,8 +298,7 @@ impl IntoFuture for Acquire {
     /// Dropping the future at any point takes its effect back; a waiter that comes
     /// back queues anew.
     fn into_future(self) -> Self::IntoFuture {
-        let patience = self.wait.map_or(Patience::Forever, Patience::For);
-        match self.validated(patience) {
+        match self.validated() {
             Ok(wait) => Box::pin(wait.run()),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }

@@ -5,7 +5,7 @@ use std::{
 
 use leasehold_core::{
     Instant, LockName, NameMap, RuntimeId,
-    lease::{HoldUpdate, Holds, HoldsError, LeaseState, LossReason},
+    lease::{HoldUpdate, Holds, HoldsError, LeaseState},
     metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
 };
 use leasehold_watchdog::HeldLease;
@@ -132,7 +132,9 @@ impl Held {
         match self.holds().enter(self.engine.numbers.change()) {
             Ok(update) => Ok(Some(update)),
             Err(HoldsError::Ended) => Ok(None),
-            Err(HoldsError::TooMany) => Err(self.too_many()),
+            Err(HoldsError::TooMany) => {
+                Err(ReenterError::TooManyHolds { lock: self.lease.name().clone() })
+            }
         }
     }
 
@@ -157,7 +159,7 @@ impl Held {
         };
         // The answer may have been awaited for longer than the lease was believed.
         if let LeaseState::Lost(reason) = lease.state() {
-            return Err(self.lost(reason));
+            return Err(ReenterError::Lost(LeaseLost::new(lease, reason)));
         }
         match sent {
             Err(error) if error.kind().is_transient() => {
@@ -189,14 +191,6 @@ impl Held {
     /// Counts a release whose turn goes on, or is ended by the runtime.
     pub(crate) fn count_released(&self, via: ReleaseVia) {
         self.lease.metrics().release(ReleaseOutcome::Released, via);
-    }
-
-    fn lost(&self, reason: LossReason) -> ReenterError {
-        ReenterError::Lost(LeaseLost::new(&self.lease, reason))
-    }
-
-    fn too_many(&self) -> ReenterError {
-        ReenterError::TooManyHolds { lock: self.lease.name().clone() }
     }
 
     fn holds(&self) -> MutexGuard<'_, Holds> {

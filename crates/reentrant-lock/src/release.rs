@@ -42,7 +42,8 @@ pub(crate) struct Release {
     failures: u32,
     /// Whether an earlier copy may have been executed without an answer.
     doubtful: bool,
-    first_keep: FirstKeep,
+    /// The first copy that asked to keep the lock closed: when it was sent, and for how long.
+    first_keep: Option<(Instant, Duration)>,
     outcome: Option<Outcome>,
 }
 
@@ -111,7 +112,7 @@ impl Release {
             in_flight: 0,
             failures: 0,
             doubtful: false,
-            first_keep: FirstKeep::default(),
+            first_keep: None,
             outcome: None,
         }
     }
@@ -140,7 +141,7 @@ impl Release {
         self.doubtful |= self.in_flight > 0;
         self.in_flight += 1;
         self.send_at = again;
-        self.first_keep.sent(now, keep);
+        self.first_keep = self.first_keep.or_else(|| Some((now, keep?)));
     }
 
     /// A copy was answered, or failed.
@@ -181,7 +182,9 @@ impl Release {
     /// What the answer "gone" at `now` means.
     fn gone(&self, now: Instant) -> Outcome {
         let Some(Belief { until, overdue_at }) = self.belief else { return Outcome::Gone };
-        if !self.first_keep.may_be_over(now) {
+        // A lock that was kept would still be there before its time is over. The margin is for
+        // clocks whose rates differ.
+        if self.first_keep.is_some_and(|(sent_at, keep)| now < believed_until(sent_at, keep)) {
             return Outcome::Lost;
         }
         if now >= until {
@@ -189,26 +192,6 @@ impl Release {
         }
         // An earlier copy ended it: no other could have before the deadline.
         if self.doubtful || now >= overdue_at { Outcome::Released } else { Outcome::Lost }
-    }
-}
-
-/// The first command that asked to keep a lock closed: when it was sent, and for how long.
-#[derive(Debug, Clone, Copy, Default)]
-struct FirstKeep(Option<(Instant, Duration)>);
-
-impl FirstKeep {
-    /// A command is sent that keeps the lock closed for `keep`, or opens it.
-    fn sent(&mut self, at: Instant, keep: Option<Duration>) {
-        if let Some(keep) = keep {
-            self.0.get_or_insert((at, keep));
-        }
-    }
-
-    /// Whether "gone" may mean that a copy of ours was executed: a lock that was kept would still
-    /// be there before its time is over.
-    fn may_be_over(self, now: Instant) -> bool {
-        // The margin is for clocks whose rates differ.
-        self.0.is_none_or(|(sent_at, keep)| now >= believed_until(sent_at, keep))
     }
 }
 
@@ -231,13 +214,16 @@ mod tests {
 
     #[test]
     fn gone_is_not_kept_before_the_time_is_over() {
-        let mut first = FirstKeep::default();
-        first.sent(at(0), None);
-        assert!(first.may_be_over(at(0)), "it was to open at once");
-        first.sent(at(1_000_000), Some(Duration::from_secs(10)));
-        first.sent(at(2_000_000), Some(Duration::from_secs(1)));
-        assert!(!first.may_be_over(at(10_800_000)));
-        assert!(first.may_be_over(at(10_900_000)), "a hundredth for clocks that differ");
+        let kept = || {
+            let belief = Belief { until: at(30_000_000), overdue_at: at(0) };
+            let mut release = Release::new(at(0), at(40_000_000), Some(belief));
+            release.on_send(at(1_000_000), Some(Duration::from_secs(10)), None);
+            release.on_send(at(2_000_000), Some(Duration::from_secs(1)), None);
+            release
+        };
+        assert_eq!(gone_at(kept(), 10_800_000), Outcome::Lost);
+        let later = gone_at(kept(), 10_900_000);
+        assert_eq!(later, Outcome::Released, "a hundredth for clocks that differ");
     }
 
     fn release() -> Release {

@@ -2,7 +2,6 @@
 //! in.
 
 use std::{
-    fmt,
     sync::{Arc, PoisonError},
     task::Context,
     thread::{self, ThreadId},
@@ -69,7 +68,7 @@ impl Caller {
 }
 
 /// Whether a call waits for its own process, as it looked when it began to wait.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) enum Suspicion {
     /// It has not begun to wait.
     #[default]
@@ -149,12 +148,6 @@ impl Suspect {
             lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), ?held_for, left_out,
             "a call may be waiting for its own process: {how}"
         );
-    }
-}
-
-impl fmt::Debug for Suspect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Suspect").field("lease", &self.lease).finish_non_exhaustive()
     }
 }
 

@@ -40,52 +40,30 @@ impl Acquire {
         F: Future<Output = Result<T, E>>,
     {
         let guard = self.await?;
-        let ended = run_while_held(&guard, body(guard.lease())).await;
-        let value = match ended {
-            Ok(Ok(value)) => value,
-            Ok(Err(error)) => {
-                release(guard).await;
-                return Err(WithError::Body(error));
-            }
-            Err(reason) => {
-                return Err(WithError::Lost(LeaseLost::new(&guard.lease().0, reason)));
-            }
-        };
-        release(guard).await;
-        Ok(value)
+        let ended = run_while_held(&guard, body(guard.lease())).await.map_err(WithError::Lost)?;
+        // What was done under the lease is done, whatever the server says.
+        let _: Result<_, ReleaseError> = guard.release().await;
+        ended.map_err(WithError::Body)
     }
 }
 
-/// Gives the lease back: what was done under it is done, whatever the server says.
-async fn release(guard: Guard) {
-    let _: Result<_, ReleaseError> = guard.release().await;
-}
-
-/// Polls a body only while its lease is held; an error is why the lease was lost before the body
-/// ended with a value.
+/// Polls a body only while its lease is held; the error says that the lease was lost before the
+/// body ended with a value.
 pub(crate) async fn run_while_held<T, E>(
     guard: &Guard,
     body: impl Future<Output = Result<T, E>>,
-) -> Result<Result<T, E>, LossReason> {
+) -> Result<Result<T, E>, LeaseLost> {
     let mut lost = pin!(guard.lost());
     let mut body = pin!(body);
-    poll_fn(|cx| {
-        if let Poll::Ready(end) = lost.as_mut().poll(cx) {
-            return Poll::Ready(Err(reason(end)));
-        }
-        body.as_mut().poll(cx).map(|ended| match guard.lease().state() {
+    let ended = poll_fn(|cx| match lost.as_mut().poll(cx) {
+        Poll::Ready(LeaseEnd::Lost(reason)) => Poll::Ready(Err(reason)),
+        // Cannot be: the guard is here, so its hold still stands.
+        Poll::Ready(LeaseEnd::Released) => Poll::Ready(Err(LossReason::Gone)),
+        Poll::Pending => body.as_mut().poll(cx).map(|ended| match guard.lease.state() {
             // The last poll may have taken longer than the lease was believed.
             LeaseState::Lost(reason) if ended.is_ok() => Err(reason),
             _ => Ok(ended),
-        })
-    })
-    .await
-}
-
-fn reason(end: LeaseEnd) -> LossReason {
-    match end {
-        LeaseEnd::Lost(reason) => reason,
-        // Cannot be: the guard is here, so its hold still stands.
-        LeaseEnd::Released => LossReason::Gone,
-    }
+        }),
+    });
+    ended.await.map_err(|reason| LeaseLost::new(&guard.lease.0, reason))
 }

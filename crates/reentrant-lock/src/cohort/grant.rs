@@ -85,10 +85,12 @@ impl Cohort {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
                 Some((asking.ttl, sent_at))
             }
-            Phase::Releasing(releasing) => releasing.next(id).map(|next| {
-                let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
-                (next.ttl, sent_at)
-            }),
+            Phase::Releasing(releasing) => {
+                releasing.next.filter(|next| next.id == id).map(|next| {
+                    let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
+                    (next.ttl, sent_at)
+                })
+            }
             _ => None,
         };
         let Some((ttl, sent_at)) = found else { return self.orphan(env, id) };
@@ -106,7 +108,7 @@ impl Cohort {
         contended: bool,
         source: WakeSource,
     ) {
-        let enough = env.claim_window(grant.ttl()) / 4;
+        let enough = env.timing.claim_window(grant.ttl()) / 4;
         let is_news = (env.rules.is_news)(grant.first(), self.begun);
         if !is_news || grant.remaining(env.now) >= enough.min(LITTLE) {
             return self.begin(env, grant, contended, Some(source));
@@ -209,7 +211,7 @@ impl Cohort {
             Phase::Asking(asking) => asking.id == id,
             Phase::Turn(turn) => turn.grant.id() == id,
             Phase::Releasing(releasing) => {
-                releasing.turn.grant.id() == id || releasing.next(id).is_some()
+                releasing.turn.grant.id() == id || releasing.next.is_some_and(|next| next.id == id)
             }
             Phase::Idle => false,
         };

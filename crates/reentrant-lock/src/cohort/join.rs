@@ -97,7 +97,7 @@ impl Cohort {
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, ttl: Ttl, tries: bool) -> Lead {
         let (id, sent_at) = (env.numbers.known(lead), env.now);
-        let claim_window = env.claim_window(ttl);
+        let claim_window = env.timing.claim_window(ttl);
         let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
         self.phase = Phase::Asking(Asking {
             id,
@@ -281,7 +281,7 @@ impl Cohort {
             return Poll::Ready(Err(NoLease::Failed(error)));
         }
         if let Some(taken) = self.take(env, lead) {
-            // It need not be woken for that.
+            // It was woken for this, and nothing else was.
             let woken = env.effects.wake.take();
             env.effects.discarded.extend(woken);
             return Poll::Ready(Ok(taken));

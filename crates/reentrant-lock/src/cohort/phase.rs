@@ -88,21 +88,12 @@ impl Asking {
     }
 
     /// When its task has not been polled for so long that it will not look at the answer.
-    fn unattended_at(&self, env: &Env<'_>) -> Instant {
-        (env.rules.attended_from)(self.sent_at, self.polled_at) + env.claim_window(self.ttl)
-    }
-
-    pub(super) fn is_unattended(&self, env: &Env<'_>) -> bool {
-        self.unattended_at(env) <= env.now
+    pub(super) fn unattended_at(&self, env: &Env<'_>) -> Instant {
+        (env.rules.attended_from)(self.sent_at, self.polled_at) + env.timing.claim_window(self.ttl)
     }
 }
 
 impl Releasing {
-    /// When to look next, if there is something to look for.
-    pub(super) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
-        [self.unattended_at(env), self.asks_soon].into_iter().flatten().min()
-    }
-
     /// When tasks that came after the release was sent wait for its answer no longer: the release
     /// queues no place for them.
     pub(super) fn overdue_at(&self, env: &Env<'_>) -> Option<Instant> {
@@ -114,7 +105,7 @@ impl Releasing {
     /// When the runtime sends a copy of its own: one claim window after the release began, if the
     /// holder still waits.
     pub(super) fn unattended_at(&self, env: &Env<'_>) -> Option<Instant> {
-        self.attended_since.map(|since| since + env.claim_window(self.turn.grant.ttl()))
+        self.attended_since.map(|since| since + env.timing.claim_window(self.turn.grant.ttl()))
     }
 
     /// Whether the lock is to stay closed after the release (`min_hold`).
@@ -252,7 +243,7 @@ impl Turn {
 
     /// When the open offer is stale: half the claim window after it was made.
     pub(super) fn stale_at(&self, env: &Env<'_>) -> Option<Instant> {
-        let claim_window = env.claim_window(self.grant.ttl());
+        let claim_window = env.timing.claim_window(self.grant.ttl());
         self.open_offer().map(|offer| (env.rules.offer_ends)(offer.at, claim_window))
     }
 }

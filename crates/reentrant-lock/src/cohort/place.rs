@@ -20,7 +20,9 @@ pub(crate) struct Place {
     sent: VecDeque<(u64, Instant)>,
     /// Commands about it that may still be executed.
     pub(super) unanswered: Unanswered,
-    next_at: Instant,
+    /// When the next heartbeat is due. It does not wait for answers: one that is lost must not
+    /// cost the place.
+    pub(super) next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
     /// The first token of a grant that is being confirmed before a task believes in it.
@@ -75,12 +77,6 @@ impl Place {
         self.sent.len() > 1 || self.unanswered.is_any()
     }
 
-    /// When the next heartbeat is due. It does not wait for answers: one that is lost must not cost
-    /// the place.
-    pub(super) fn due(&self) -> Instant {
-        self.next_at
-    }
-
     /// Whether the next heartbeat may be sent.
     pub(super) fn is_due(&self, env: &Env<'_>) -> bool {
         self.early_at <= env.now
@@ -113,7 +109,7 @@ impl Place {
         self.unanswered.on_send();
         self.asks_soon = None;
         self.ask_within(env, env.next_heartbeat(env.now, self.ttl));
-        let heartbeat = Heartbeat { number, claim_window: env.claim_window(self.ttl) };
+        let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(self.ttl) };
         let (name, id, ttl) = (env.name.clone(), self.id, self.ttl);
         let waiter = Waiter { name, id, ttl, watermark: None, heartbeat };
         Beat { waiter, sent_at: env.now }
@@ -138,7 +134,7 @@ impl Place {
     /// The next heartbeat is to be sent then, or a little earlier with others.
     fn ask_within(&mut self, env: &Env<'_>, at: Instant) {
         self.ask_at(at);
-        self.early_at = self.next_at.min(at - env.claim_window(self.ttl) / 16);
+        self.early_at = self.next_at.min(at - env.timing.claim_window(self.ttl) / 16);
     }
 
     /// A command that was sent at `sent_at` failed in a way that waiting may mend.

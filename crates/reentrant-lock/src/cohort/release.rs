@@ -1,7 +1,7 @@
 use std::task::Waker;
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError,
+    FenceToken, Instant, StoreError,
     lease::LossReason,
     metric::{ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
@@ -109,7 +109,7 @@ impl Cohort {
                 ttl,
                 heartbeat: Heartbeat {
                     number: env.numbers.change(),
-                    claim_window: env.claim_window(ttl),
+                    claim_window: env.timing.claim_window(ttl),
                 },
                 sent_at: env.now,
             });
@@ -364,12 +364,5 @@ impl Cohort {
             None => Phase::Idle,
             Some((_, ttl)) => Phase::Place(Box::new(Place::wanted(env, env.numbers.id(), ttl))),
         };
-    }
-}
-
-impl Releasing {
-    /// The acquisition that is queued with the release, if it is this one.
-    pub(super) fn next(&self, id: AcquisitionId) -> Option<NextPlace> {
-        self.next.filter(|next| next.id == id)
     }
 }

@@ -101,12 +101,13 @@ impl Cohort {
     /// When to look next, if nothing happens before.
     pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
         let due = match &self.phase {
-            Phase::Place(place) => Some(place.due()),
+            Phase::Place(place) => Some(place.next_at),
             Phase::Asking(asking) => Some(asking.look_at(env)),
             Phase::Turn(turn) => turn.stale_at(env),
             Phase::Releasing(releasing) => {
                 let overdue_at = releasing.overdue_at(env).filter(|_| !self.queue.is_empty());
-                overdue_at.into_iter().chain(releasing.look_at(env)).min()
+                let all = [overdue_at, releasing.unattended_at(env), releasing.asks_soon];
+                all.into_iter().flatten().min()
             }
             Phase::Idle => None,
         };
@@ -202,15 +203,10 @@ pub(crate) struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// How long a grant of this ttl waits to be taken.
-    pub(super) fn claim_window(&self, ttl: Ttl) -> Duration {
-        self.timing.claim_window(ttl)
-    }
-
     /// When the heartbeat after one that was sent at `sent_at` is due: within a quarter of the
     /// claim window, so that three may be lost.
     pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
-        let pause = (self.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter / 4.0);
+        let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter / 4.0);
         sent_at + pause.max(Timing::SHORTEST_PAUSE)
     }
 

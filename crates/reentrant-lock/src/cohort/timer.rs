@@ -28,7 +28,7 @@ impl Cohort {
                 place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
                 return Some(place.beat(env));
             }
-            Phase::Asking(asking) if asking.is_unattended(env) => {
+            Phase::Asking(asking) if asking.unattended_at(env) <= env.now => {
                 let lead = asking.lead;
                 self.leave(env, lead);
             }

@@ -1,6 +1,5 @@
 use std::{
     collections::BTreeSet,
-    fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -225,11 +224,5 @@ impl Drop for Cleanup {
             self.engine.with(lease.name(), |member, _| member.cohort.on_release_left(turn));
         }
         drop(self.engine.handle().spawn(work));
-    }
-}
-
-impl fmt::Debug for Cleanup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cleanup").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -246,8 +246,14 @@ impl Sending {
                         continue;
                     };
                     next = place;
-                    let keep = self.keep(now);
-                    rules.on_send(now, keep, self.again_at(next, now));
+                    let keep = match self.job.command {
+                        Command::Release { closed_until, .. } => rest(closed_until, now),
+                        Command::Withdraw | Command::Hold { .. } => None,
+                    };
+                    // If a place depends on it, another copy follows whether or not this one is
+                    // answered, as a heartbeat would.
+                    let pause = |next: NextPlace| self.engine.timing.heartbeat_pause(next.ttl);
+                    rules.on_send(now, keep, next.map(|next| now + pause(next)));
                     copies.push(self.copy(keep, next, now));
                 }
                 Step::Wait(until) => {
@@ -362,20 +368,6 @@ impl Sending {
                 self.engine.with(&self.job.name, send).unwrap_or(Ok(None))
             }
         }
-    }
-
-    /// For how long the lock is to stay closed.
-    fn keep(&self, now: Instant) -> Option<Duration> {
-        match self.job.command {
-            Command::Release { closed_until, .. } => rest(closed_until, now),
-            Command::Withdraw | Command::Hold { .. } => None,
-        }
-    }
-
-    /// When another copy follows whether or not this one is answered: as a heartbeat would, if a
-    /// place depends on it.
-    fn again_at(&self, next: Option<NextPlace>, now: Instant) -> Option<Instant> {
-        next.map(|next| now + self.engine.timing.heartbeat_pause(next.ttl))
     }
 
     fn copy(&self, keep: Option<Duration>, next: Option<NextPlace>, now: Instant) -> Copy<'_> {

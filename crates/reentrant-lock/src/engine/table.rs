@@ -57,13 +57,7 @@ impl Engine {
         self.shard(name).get(name).map(|member| look(&member.cohort))
     }
 
-    /// The lease of a name that a task of this runtime holds, if one does.
-    pub(crate) fn held_here(&self, name: &LockName) -> Option<Arc<HeldLease>> {
-        let watch = self.look(name, Cohort::watch).flatten()?;
-        self.watches.holder(watch)
-    }
-
-    /// The lease of a name that a task of this runtime holds, and who took it.
+    /// The lease of a name that a task of this runtime holds, and who took it, if one does.
     pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
         let shard = self.shard(name);
         let member = shard.get(name)?;

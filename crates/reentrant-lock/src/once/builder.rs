@@ -1,18 +1,16 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Class, Instant, LockName, NameError, RuntimeLabel, StoreError, StoreErrorKind, backoff,
-    metric::ClassMetrics,
+    Instant, LockName, NameError, RuntimeLabel, StoreError, StoreErrorKind, backoff,
     store::{Inspection, LeaseRecord},
 };
-
 use tokio::select;
 
 use crate::{
     cohort::TurnId,
     engine::Engine,
     error::{AcquireError, OptionsError},
-    lock::Acquire,
+    lock::{Acquire, ReentrantLock},
 };
 
 use super::{
@@ -54,25 +52,13 @@ use super::{
 #[derive(Debug, Clone)]
 #[must_use = "nothing runs unless it is run or begun"]
 pub struct Once {
-    engine: Arc<Engine>,
-    name: LockName,
-    metrics: Arc<ClassMetrics>,
-    ttl: Option<Duration>,
+    pub(super) acquire: Acquire,
     window: Duration,
-    label: Option<RuntimeLabel>,
 }
 
 /// The pauses between two looks at a lock.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(250);
-
-/// What a look at a lock showed.
-enum Seen {
-    /// A run is under way, or has succeeded.
-    Closed(Box<LeaseRecord>),
-    /// It is open, or about to be.
-    Opens,
-}
 
 impl Once {
     /// The window after a success unless another is given.
@@ -81,8 +67,7 @@ impl Once {
     /// A run of a runtime; services ask their `LockRuntime` for one.
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
-        let metrics = engine.metrics.class(&Class::default());
-        Self { engine, name, metrics, ttl: None, window: Self::WINDOW, label: None }
+        Self { acquire: ReentrantLock::new(engine, name).acquire(), window: Self::WINDOW }
     }
 
     /// For how long after a success the lock stays closed, up to 24 h; zero opens it at once.
@@ -94,13 +79,13 @@ impl Once {
     /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the lock
     /// opens when it is over. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
-        Self { ttl: Some(ttl), ..self }
+        Self { acquire: self.acquire.ttl(ttl), ..self }
     }
 
     /// What duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
     pub fn label(self, label: impl AsRef<str>) -> Self {
-        Self { label: Some(RuntimeLabel::new(label)), ..self }
+        Self { acquire: self.acquire.label(RuntimeLabel::new(label)), ..self }
     }
 
     /// Counts the run under a class in metrics. Default: `default`.
@@ -109,13 +94,14 @@ impl Once {
     ///
     /// [`NameError`] when the text cannot be a metric label.
     pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        let metrics = self.engine.metrics.class(&Class::new(class)?);
-        Ok(Self { metrics, ..self })
+        let mut acquire = self.acquire;
+        acquire.lock = acquire.lock.class(class)?;
+        Ok(Self { acquire, ..self })
     }
 
     /// The name of the run, and of its lock.
     pub fn name(&self) -> &LockName {
-        &self.name
+        &self.acquire.lock.name
     }
 
     /// Begins the run if the lock is open; otherwise returns who came first. Answers within one
@@ -136,68 +122,58 @@ impl Once {
     ///
     /// Dropping the future takes its effect back: the lock is open again.
     pub async fn begin(&self) -> Result<Begun, AcquireError> {
+        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
         if self.window > OptionsError::MAX_CLOSED {
-            let (lock, option) = (self.name.clone(), OptionsError::Window);
+            let (lock, option) = (name.clone(), OptionsError::Window);
             return Err(AcquireError::Options { lock, option });
         }
-        let clock = &self.engine.clock;
+        let clock = &engine.clock;
         let started = clock.now();
-        let gives_up = started + self.engine.timing.command_timeout;
+        let gives_up = started + engine.timing.command_timeout;
         let mut failures = 0;
         while clock.now() < gives_up {
+            // An owner of its own: it enters nothing that the caller has already.
+            let acquire = self.acquire.clone().owner(&engine.owner());
             // A second try may begin late: dropped in time, it takes back what it came to.
             let tried = select! {
                 biased;
-                tried = self.acquire().try_acquire() => tried?,
+                tried = acquire.try_acquire() => tried?,
                 () = clock.sleep_until(gives_up) => break,
             };
             if let Some(guard) = tried {
                 return Ok(Begun::First(OnceGuard::new(guard, self.window)));
             }
-            if let Seen::Closed(record) = self.look(gives_up).await? {
-                return Ok(Begun::Duplicate(Duplicate::of(&self.name, *record)));
+            if let Some(record) = self.look(gives_up).await? {
+                return Ok(Begun::Duplicate(Duplicate::of(name, record)));
             }
             // The lock was closed, and opened again before the look showed who had closed it.
-            let pause = backoff(SHORTEST, LONGEST, failures, self.engine.entropy.fraction());
+            let pause = backoff(SHORTEST, LONGEST, failures, engine.entropy.fraction());
             failures += 1;
             clock.sleep_until(gives_up.min(clock.now() + pause)).await;
         }
-        if self.engine.outages().silence().has_been_silent_since(started) {
-            return Err(self.engine.unavailable(&self.name, started, None));
+        if engine.outages().silence().has_been_silent_since(started) {
+            return Err(engine.unavailable(name, started, None));
         }
-        Err(self.engine.failed(&self.name, started, unsettled()))
+        Err(engine.failed(name, started, unsettled()))
     }
 
-    /// An acquire that enters nothing that the caller has already.
-    fn acquire(&self) -> Acquire {
-        let owner = self.engine.owner();
-        let acquire = Acquire::new(&self.engine, &self.name, &self.metrics);
-        let acquire = acquire.owner(&owner).label(self.label.clone());
-        match self.ttl {
-            Some(ttl) => acquire.ttl(ttl),
-            None => acquire,
-        }
-    }
-
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    async fn look(&self, deadline: Instant) -> Result<Seen, AcquireError> {
-        let started = self.engine.clock.now();
-        let looked = self.engine.inspect_until(&self.name, started, deadline).await;
-        Ok(match looked.map_err(|error| self.engine.failed(&self.name, started, error))? {
-            Inspection::Held(record) if !self.is_ending(&record) => Seen::Closed(Box::new(record)),
-            Inspection::Held(_) | Inspection::Free { .. } => Seen::Opens,
+    /// The run that is under way, or has succeeded; `None` when the lock is open, or about to be.
+    async fn look(&self, deadline: Instant) -> Result<Option<LeaseRecord>, AcquireError> {
+        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let started = engine.clock.now();
+        let looked = engine.inspect_until(name, started, deadline).await;
+        Ok(match looked.map_err(|error| engine.failed(name, started, error))? {
+            Inspection::Held(record) if !self.is_ending(&record) => Some(record),
+            Inspection::Held(_) | Inspection::Free { .. } => None,
         })
     }
 
     /// Whether a run of this very process has ended, or never began, and its release or withdrawal
     /// is on its way.
     fn is_ending(&self, record: &LeaseRecord) -> bool {
+        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
         let turn = TurnId { id: record.id, first: record.fence };
-        let look = self.engine.look(&self.name, |cohort| cohort.is_ending(turn));
-        !record.kept && look == Some(true)
+        !record.kept && engine.look(name, |cohort| cohort.is_ending(turn)) == Some(true)
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LossReason};
 use leasehold_watchdog::Lost;
@@ -23,9 +23,10 @@ use crate::{
 /// let _ = run.fail().await;
 /// # }
 /// ```
+#[derive(Debug)]
 #[must_use = "a run that is dropped counts as failed, and its lock opens at once"]
 pub struct OnceGuard {
-    guard: Guard,
+    pub(super) guard: Guard,
     window: Duration,
 }
 
@@ -100,26 +101,18 @@ impl OnceGuard {
     #[must_use = "without the answer it is unknown whether the lock is closed"]
     pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
         let Self { guard, window } = self;
+        let lease = Arc::clone(&guard.lease.0);
         if !window.is_zero() {
-            let clock = guard.lease().0.clock().clone();
-            guard.close_until(clock.now() + window);
+            lease.close_until(lease.clock().now() + window);
         }
         async move {
-            let lease = guard.lease();
-            let closed_until = guard.closed_until();
-            let error = match guard.release().await {
-                Ok(Released::Kept { .. }) => return Ok(()),
-                Ok(Released::Ended | Released::StillHeld(_))
-                    if rest(closed_until, lease.0.clock().now()).is_none() =>
-                {
-                    return Ok(());
-                }
-                Ok(Released::Ended | Released::StillHeld(_)) => {
-                    ReleaseError::Lost(LeaseLost::new(&lease.0, LossReason::Gone))
-                }
-                Err(error) => error,
-            };
-            Err(error.into())
+            let closed_until = lease.closed_until();
+            match guard.release().await {
+                Ok(Released::Kept { .. }) => Ok(()),
+                Ok(_) if rest(closed_until, lease.clock().now()).is_none() => Ok(()),
+                Ok(_) => Err(SucceedError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
+                Err(error) => Err(error.into()),
+            }
         }
     }
 
@@ -136,19 +129,5 @@ impl OnceGuard {
     /// Dropping the future leaves it to the runtime to open the lock.
     pub async fn fail(self) -> Result<(), ReleaseError> {
         self.guard.release().await.map(|_| ())
-    }
-
-    /// The guard of the run's lease, which this keeps.
-    pub(super) fn guard(&self) -> &Guard {
-        &self.guard
-    }
-}
-
-impl fmt::Debug for OnceGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OnceGuard")
-            .field("guard", &self.guard)
-            .field("window", &self.window)
-            .finish()
     }
 }

@@ -49,12 +49,12 @@ impl Once {
             Begun::First(run) => run,
             Begun::Duplicate(duplicate) => return Ok(OnceOutcome::Duplicate(duplicate)),
         };
-        match run_while_held(run.guard(), body(run.lease())).await {
+        match run_while_held(&run.guard, body(run.lease())).await {
             Ok(Ok(value)) => {
                 let lease = run.id();
                 // The work is done, whatever the server says.
                 if let Err(error) = run.succeed().await {
-                    warn_of(self.engine(), lease, &error);
+                    warn_of(&self.acquire.lock.engine, lease, &error);
                 }
                 Ok(OnceOutcome::Ran(value))
             }
@@ -63,7 +63,7 @@ impl Once {
                 let _: Result<_, ReleaseError> = run.fail().await;
                 Err(RunOnceError::Body(error))
             }
-            Err(reason) => Err(RunOnceError::Lost(LeaseLost::new(&run.lease().0, reason))),
+            Err(lost) => Err(RunOnceError::Lost(lost)),
         }
     }
 }

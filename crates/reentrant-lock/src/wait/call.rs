@@ -111,9 +111,9 @@ impl Wait {
                 {
                     if let Some(hold) = self.request.min_hold
                         && let LeaseState::Lost(reason) =
-                            guard.close_if_held(self.engine.clock.now() + hold)
+                            guard.lease.0.close_if_held(self.engine.clock.now() + hold)
                     {
-                        let lost = LeaseLost::new(&guard.lease().0, reason);
+                        let lost = LeaseLost::new(&guard.lease.0, reason);
                         return Err(AcquireError::Lost(lost));
                     }
                     tally.reentered = true;
@@ -128,6 +128,10 @@ impl Wait {
                         return self.take_over(lease.count(&self.request.metrics), started);
                     }
                     Err(NoLease::Closed) => return Err(self.closed()),
+                    Err(NoLease::Dismissed | NoLease::HeldByOwner) => continue,
+                    Err(NoLease::Failed(error)) => {
+                        return Err(self.engine.failed(&self.name, started, error));
+                    }
                     Err(NoLease::Releasing) => {
                         // Its own command included, that takes no longer than one command may.
                         let time = self.engine.timing.command_deadline(self.request.ttl);
@@ -135,11 +139,21 @@ impl Wait {
                         let (engine, name) = (&self.engine, &self.name);
                         let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
                         match released.await {
-                            Ok(true) => {}
+                            Ok(true) => continue,
                             Ok(false) => return Err(self.unheard(started)),
-                            Err(error) => {
-                                return Err(self.engine.failed(&self.name, started, error));
-                            }
+                            Err(error) => return Err(engine.failed(name, started, error)),
+                        }
+                    }
+                    Err(NoLease::Unavailable) => {
+                        // While the task stands in line: to leave it may count as a failure.
+                        return Err(self.engine.unavailable(&self.name, started, None));
+                    }
+                    Err(NoLease::TimedOut) if self.request.tries => {
+                        return Err(self.unheard(started));
+                    }
+                    Err(NoLease::TimedOut) => {
+                        if self.knows(Cohort::is_known_held) {
+                            tally.finds_held();
                         }
                     }
                     Err(NoLease::Busy) => {
@@ -148,30 +162,9 @@ impl Wait {
                             return Err(error);
                         }
                         tally.finds_held();
-                        return Err(
-                            Box::pin(self.timeout(started, line.map(|line| line.place))).await
-                        );
-                    }
-                    Err(NoLease::Failed(error)) => {
-                        return Err(self.engine.failed(&self.name, started, error));
-                    }
-                    Err(NoLease::Dismissed | NoLease::HeldByOwner) => {}
-                    Err(NoLease::TimedOut) if self.request.tries => {
-                        return Err(self.unheard(started));
-                    }
-                    Err(NoLease::TimedOut) => {
-                        if self.knows(Cohort::is_known_held) {
-                            tally.finds_held();
-                        }
-                        return Err(
-                            Box::pin(self.timeout(started, line.map(|line| line.place))).await
-                        );
-                    }
-                    Err(NoLease::Unavailable) => {
-                        // While the task stands in line: to leave it may count as a failure.
-                        return Err(self.engine.unavailable(&self.name, started, None));
                     }
                 }
+                return Err(Box::pin(self.timeout(started, line.map(|line| line.place))).await);
             }
         }
     }
@@ -236,7 +229,6 @@ fn runtime_stopped() -> StoreError {
 }
 
 /// Counts how a call went, also when its future is dropped.
-#[derive(Debug)]
 pub(super) struct Tally<'a> {
     metrics: &'a ClassMetrics,
     /// As what a wait counts that is over.

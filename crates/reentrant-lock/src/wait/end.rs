@@ -117,8 +117,8 @@ impl Wait {
         let engine = &self.engine;
         let (since, label) = (engine.clock.now(), engine.label.to_string());
         let is_held_here = self.is_held_here();
-        let here = engine.held_here(&self.name);
-        let here = here.map(|lease| HolderInfo::of_turn(&lease, label, since));
+        let here = engine.holder(&self.name);
+        let here = here.map(|(lease, _)| HolderInfo::of_turn(&lease, label, since));
         if here.is_some() && engine.outages().silence().outage().is_some() {
             return Ok(here);
         }

@@ -16,6 +16,7 @@ use crate::{
     cohort::{Cohort, Lead, NoLease, Progress},
     endurance::Endurance,
     engine::{Engine, InLine, NewLease},
+    error::HolderInfo,
     owner::Owner,
 };
 
@@ -164,8 +165,10 @@ impl Wait {
         let Some(position) = in_line.look(Cohort::position) else { return };
         let (lock, class) = (name.clone(), request.metrics.class().clone());
         let report = Report { lock, class, waited, position, left_out };
-        match engine.held_here(name) {
-            Some(lease) => report.log_lease(&lease, engine.label.to_string(), now),
+        match engine.holder(name) {
+            Some((lease, _)) => {
+                report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
+            }
             None => engine.report_after_a_look(report),
         }
     }
