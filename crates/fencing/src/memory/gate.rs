@@ -71,9 +71,8 @@ impl MemoryGate {
         write: impl FnOnce() -> T,
     ) -> Result<T, StaleFence> {
         let watermark = self.watermark(resource);
-        let refuse = |highest| self.refusals.refuse(resource, presented, highest);
-        let _running = watermark.write(presented).map_err(refuse)?;
-        self.refusals.admitted();
+        let mut held = watermark.hold();
+        self.refusals.judged(held.judge(presented), resource, presented)?;
         Ok(write())
     }
 

@@ -1,6 +1,9 @@
 use std::{
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use leasehold_core::Stamp;
@@ -8,37 +11,20 @@ use tokio::sync::oneshot;
 
 use crate::rule::{Verdict, judge};
 
-/// The watermark of one resource. Writes run one after another, and admissions wait for the one
-/// that runs.
+/// The watermark of one resource. A running write holds it, and admissions wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Watermark {
-    /// Locked while a write runs. Code that needs both mutexes locks this one first.
-    writes: Mutex<()>,
-    /// Locked for an instant only.
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    highest: Option<Stamp>,
-    is_written: bool,
+    highest: Mutex<Option<Stamp>>,
     /// The admissions that wait, in the order in which they came.
-    waiting: Vec<(Stamp, oneshot::Sender<Verdict>)>,
+    waiting: Mutex<Vec<(Stamp, oneshot::Sender<Verdict>)>>,
+    /// Whether there are any; changed only under the mutex of `waiting`.
+    some_wait: AtomicBool,
 }
 
 impl Watermark {
-    /// Judges a stamp; the write that it admits runs until the answer is dropped. Blocks the thread
-    /// while another write runs.
-    pub(super) fn write(&self, presented: Stamp) -> Result<Write<'_>, Stamp> {
-        let turn = lock(&self.writes);
-        let mut state = lock(&self.state);
-        match state.judge(presented) {
-            Verdict::Refuse { highest } => Err(highest),
-            Verdict::Admit(_) => {
-                state.is_written = true;
-                Ok(Write { watermark: self, _turn: turn })
-            }
-        }
+    /// Holds the watermark; blocks the thread until the watermark is free.
+    pub(super) fn hold(&self) -> Held<'_> {
+        Held { watermark: self, highest: Some(lock(&self.highest)) }
     }
 
     /// Judges a stamp when no write runs.
@@ -48,70 +34,103 @@ impl Watermark {
     /// Dropping the future withdraws the stamp, unless it was judged already.
     pub(super) async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
-            let told = {
-                let mut state = lock(&self.state);
-                if !state.is_written {
-                    return state.judge(presented);
-                }
-                state.wait(presented)
-            };
+            if let Some(highest) = try_lock(&self.highest) {
+                return Held { watermark: self, highest: Some(highest) }.judge(presented);
+            }
+            let told = self.wait(presented);
+            // The write may have ended before this admission was in the queue: then this call
+            // judges the queue.
+            drop(Held { watermark: self, highest: try_lock(&self.highest) });
             // Without a verdict only if another admission's waker panicked.
             if let Ok(verdict) = told.await {
                 return verdict;
             }
         }
     }
-}
 
-impl State {
-    /// Raises the highest stamp if a newer one is admitted.
-    fn judge(&mut self, presented: Stamp) -> Verdict {
-        let verdict = judge(self.highest, presented);
-        if let Verdict::Admit(_) = verdict {
-            self.highest = Some(presented);
-        }
-        verdict
-    }
-
-    fn wait(&mut self, presented: Stamp) -> oneshot::Receiver<Verdict> {
+    fn wait(&self, presented: Stamp) -> oneshot::Receiver<Verdict> {
         let (tell, told) = oneshot::channel();
-        if self.waiting.len() == self.waiting.capacity() {
+        let mut waiting = lock(&self.waiting);
+        if waiting.len() == waiting.capacity() {
             // Withdrawn admissions must not pile up during a long write.
-            self.waiting.retain(|(_, tell)| !tell.is_closed());
+            waiting.retain(|(_, tell)| !tell.is_closed());
         }
-        self.waiting.push((presented, tell));
+        waiting.push((presented, tell));
+        // A swap, not a store: either the `fetch_or` of a later `drop` sees the flag, or this swap
+        // sees all that an earlier `drop` did, so that the watermark is free.
+        self.some_wait.swap(true, Ordering::AcqRel);
         told
     }
-}
 
-/// A write that runs. Dropping it, even in a panic, judges the admissions that wait.
-///
-/// Their own futures cannot do that: their executor may run on the thread that waits for the next
-/// write, and among writes without a pause they would never find the watermark free.
-#[derive(Debug)]
-pub(super) struct Write<'a> {
-    watermark: &'a Watermark,
-    _turn: MutexGuard<'a, ()>,
-}
-
-impl Drop for Write<'_> {
-    fn drop(&mut self) {
-        let mut state = lock(&self.watermark.state);
-        state.is_written = false;
-        let waiting = mem::take(&mut state.waiting).into_iter();
-        let waiting = waiting.filter(|(_, tell)| !tell.is_closed());
-        let judged: Vec<_> =
-            waiting.map(|(presented, tell)| (tell, state.judge(presented))).collect();
-        // Sent when the mutex is free: a waker may poll at once.
-        drop(state);
-        for (tell, verdict) in judged {
-            let _ = tell.send(verdict);
+    /// Judges the waiting admissions. Their own futures cannot do that: their executor may run on
+    /// the thread that waits for the next write, and among writes without a pause they would never
+    /// find the watermark free.
+    fn judge_waiting(&self, highest: &mut Option<Stamp>) {
+        let mut waiting = lock(&self.waiting);
+        let admissions = mem::take(&mut *waiting);
+        self.some_wait.store(false, Ordering::Relaxed);
+        drop(waiting);
+        for (presented, tell) in admissions {
+            if !tell.is_closed() {
+                // If its future is dropped meanwhile, it is admitted all the same, as the
+                // documentation of `admit` says.
+                let _ = tell.send(raise(highest, presented));
+            }
         }
     }
+}
+
+/// A watermark that is held. Dropping it, even in a panic, judges the waiting admissions.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    watermark: &'a Watermark,
+    /// `None` when it is not held, or no longer.
+    highest: Option<MutexGuard<'a, Option<Stamp>>>,
+}
+
+impl Held<'_> {
+    /// Judges a stamp.
+    pub(super) fn judge(&mut self, presented: Stamp) -> Verdict {
+        raise(self.highest.as_deref_mut().unwrap_or(&mut None), presented)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Watermark { highest, some_wait, .. } = self.watermark;
+        while let Some(held) = &mut self.highest {
+            if some_wait.load(Ordering::Relaxed) {
+                self.watermark.judge_waiting(held);
+            }
+            self.highest = None;
+            // A `fetch_or`, not a load, for the same reason as in `wait`: an admission that came
+            // meanwhile may have found the watermark held.
+            if some_wait.fetch_or(false, Ordering::AcqRel) {
+                self.highest = try_lock(highest);
+            }
+        }
+    }
+}
+
+/// Judges a stamp, and raises the highest if the stamp is admitted.
+fn raise(highest: &mut Option<Stamp>, presented: Stamp) -> Verdict {
+    let verdict = judge(*highest, presented);
+    if let Verdict::Admit(_) = verdict {
+        *highest = Some(presented);
+    }
+    verdict
 }
 
 /// Ignores poison: if a caller's write panics, the watermark is consistent, because it moved
 /// before the write.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
