@@ -119,12 +119,8 @@ impl Driver {
             Ok(_) => self.metrics.store().renewal(now.saturating_since(renewed.sent_at)),
             Err(error) => self.metrics.store().error(error.kind()),
         }
-        self.report_lost(renewed.settle(now, &self.watches), LossReason::Gone);
-    }
-
-    fn report_lost(&self, lost: Vec<Arc<Grant>>, reason: LossReason) {
-        for turn in lost {
-            self.keeper.lost(&turn, reason, None);
+        for turn in renewed.settle(now, &self.watches) {
+            self.keeper.lost(&turn, LossReason::Gone, None);
         }
     }
 
@@ -166,7 +162,9 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         // Runs also when the task panics or its tokio runtime stops.
-        self.report_lost(self.watches.abandon(), LossReason::WatchdogStopped);
+        for turn in self.watches.abandon() {
+            self.keeper.lost(&turn, LossReason::WatchdogStopped, None);
+        }
         self.log_outage(self.watches.clock().now());
     }
 }

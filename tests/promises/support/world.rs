@@ -107,8 +107,7 @@ impl World {
 
     /// A runtime with settings that does something wrong.
     pub(crate) fn start_wrong(&self, builder: LockRuntimeBuilder, wrong: Wrong) -> LockRuntime {
-        let clock = Arc::new(self.clock().clone());
-        let store = WrongStore::new(Arc::new(self.store.clone()), clock, wrong);
+        let store = WrongStore::new(Arc::new(self.store.clone()), wrong);
         builder.on_store(Arc::new(store)).expect("the settings are in range")
     }
 

@@ -22,7 +22,9 @@ impl Credentials {
 
     /// The command that logs in.
     pub(super) fn auth(&self) -> Cmd {
-        redis::cmd("AUTH").arg(&self.user).arg(&self.password).take()
+        let mut auth = redis::cmd("AUTH");
+        auth.arg(self.user.iter().collect::<Vec<_>>()).arg(&self.password);
+        auth
     }
 
     /// How to connect, with these credentials.

@@ -12,7 +12,6 @@
 
 mod answer;
 mod body;
-mod fenced;
 mod headers;
 mod lanes;
 mod layer;
@@ -23,9 +22,8 @@ mod service;
 mod tests;
 
 pub use body::FencedBody;
-pub use fenced::Fenced;
 pub use headers::{FENCE, HeaderError, LEASE, put_stamp, read_stamp};
 pub use layer::FenceLayer;
 pub use name::{NameFuture, Unnamed};
 pub use problem::Problem;
-pub use service::{FenceFuture, FenceService};
+pub use service::{FenceFuture, FenceService, Fenced};

@@ -50,27 +50,27 @@ impl Problem {
     /// The `type` of the answer's body: by it a client tells this problem from others with the
     /// same status.
     pub fn type_uri(self) -> &'static str {
-        match self {
-            Self::StaleFence => of_variant!("StaleFence"),
-            Self::FenceMissing => of_variant!("FenceMissing"),
-            Self::FenceMalformed => of_variant!("FenceMalformed"),
-            Self::ResourceMalformed => of_variant!("ResourceMalformed"),
-            Self::Busy => of_variant!("Busy"),
-            Self::GateUnavailable => of_variant!("GateUnavailable"),
-            Self::GateBroken => of_variant!("GateBroken"),
-        }
+        self.type_and_title().0
     }
 
     /// The `title` of the answer's body.
     pub fn title(self) -> &'static str {
+        self.type_and_title().1
+    }
+
+    fn type_and_title(self) -> (&'static str, &'static str) {
         match self {
-            Self::StaleFence => "The fence is stale",
-            Self::FenceMissing => "The fence is missing",
-            Self::FenceMalformed => "The fence is malformed",
-            Self::ResourceMalformed => "The resource has no valid name",
-            Self::Busy => "The resource is busy",
-            Self::GateUnavailable => "The fence could not be compared",
-            Self::GateBroken => "The fence cannot be compared",
+            Self::StaleFence => (of_variant!("StaleFence"), "The fence is stale"),
+            Self::FenceMissing => (of_variant!("FenceMissing"), "The fence is missing"),
+            Self::FenceMalformed => (of_variant!("FenceMalformed"), "The fence is malformed"),
+            Self::ResourceMalformed => {
+                (of_variant!("ResourceMalformed"), "The resource has no valid name")
+            }
+            Self::Busy => (of_variant!("Busy"), "The resource is busy"),
+            Self::GateUnavailable => {
+                (of_variant!("GateUnavailable"), "The fence could not be compared")
+            }
+            Self::GateBroken => (of_variant!("GateBroken"), "The fence cannot be compared"),
         }
     }
 

@@ -111,6 +111,6 @@ impl Trials<'_> {
     }
 
     fn cannot(&self, what: &'static str) -> StoreError {
-        failure::cannot(what).for_resource(self.folder.as_ref())
+        failure::cannot(self.folder, what)
     }
 }

@@ -1,19 +1,19 @@
+use std::borrow::Cow;
+
 use leasehold_core::{StoreError, StoreErrorKind};
 use object_store::{Error, path::Path};
 
 /// The error of a failed look: nothing was written.
 pub(super) fn of_look(error: &Error, path: &Path) -> StoreError {
-    of(error, StoreErrorKind::Definite).for_resource(path.as_ref())
+    of(error, path, StoreErrorKind::Definite)
 }
 
 /// The error of a failed write: it may have happened, unless the store cannot or must not write.
 pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
     if matches!(error, Error::NotFound { .. }) {
-        let what = format!("the object store failed: {}", without_queries(&error.to_string()));
-        let remedy = "create the bucket or container, or correct its name";
-        return StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(path.as_ref());
+        return config(path, what(error), "create the bucket or container, or correct its name");
     }
-    of(error, StoreErrorKind::Indeterminate).for_resource(path.as_ref())
+    of(error, path, StoreErrorKind::Indeterminate)
 }
 
 /// Whether another write came before a conditional write, which may be tried again after a new
@@ -42,78 +42,83 @@ pub(super) fn contended(path: &Path, attempts: u32) -> StoreError {
 
 /// The store returns neither an ETag nor a version that a conditional write could name.
 pub(super) fn unversioned(path: &Path) -> StoreError {
-    cannot("the store tells neither an ETag nor a version of the object")
-        .for_resource(path.as_ref())
+    cannot(path, "the store tells neither an ETag nor a version of the object")
 }
 
 /// An object was replaced, and has the ETag that it had before.
 pub(super) fn same_etag(path: &Path) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
+    config(
+        path,
         "the write took place, but the ETag stayed the same, as the store makes it from the bytes \
          alone: a holder who looked before this write can still replace the object",
         "let the bytes differ with every lease, for instance by its stamp, or use a store whose \
          ETags change with every write (on S3: a bucket with SSE-KMS)",
     )
-    .for_resource(path.as_ref())
 }
 
 /// The ETag depends on the bytes alone, and the caller has not set `bytes_differ`.
 pub(super) fn etags_of_bytes(path: &Path) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
+    config(
+        path,
         "the ETag is the same when the same bytes are written again: a holder who looked before \
          that can still replace the object",
         "let the bytes differ with every lease, for instance by its stamp, and say so with \
          bytes_differ(true); or use a store whose ETags change with every write (on S3: a bucket \
          with SSE-KMS)",
     )
-    .for_resource(path.as_ref())
 }
 
 /// The store does not compare versions, although `compares_versions` is set.
 pub(super) fn compares_etags(path: &Path) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
+    config(
+        path,
         "the store compares ETags that are made from the bytes alone, and no versions",
         "leave compares_versions(true) out, and let the bytes differ with every lease",
     )
-    .for_resource(path.as_ref())
 }
 
 /// An object is too large to be written again for its metadata.
 pub(super) fn too_large(path: &Path, size: u64, most: u64) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
-        format!("to move the watermark alone, all {size} bytes would have to be written again; the limit is {most}"),
+    config(
+        path,
+        format!(
+            "to move the watermark alone, all {size} bytes would have to be written again; the limit is {most}"
+        ),
         "leave it to the first write, or raise the limit with max_rewritten()",
     )
-    .for_resource(path.as_ref())
 }
 
 /// The store lacks what a gate needs.
-pub(super) fn cannot(what: impl Into<std::borrow::Cow<'static, str>>) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
+pub(super) fn cannot(path: &Path, what: impl Into<Cow<'static, str>>) -> StoreError {
+    config(
+        path,
         what,
         "a gate needs metadata and conditional writes: use S3, Google Cloud Storage, Azure or a \
          store that is compatible, with conditional writes switched on",
     )
 }
 
-fn of(error: &Error, otherwise: StoreErrorKind) -> StoreError {
-    let what = format!("the object store failed: {}", without_queries(&error.to_string()));
+fn config(path: &Path, what: impl Into<Cow<'static, str>>, remedy: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, what, remedy).for_resource(path.as_ref())
+}
+
+fn what(error: &Error) -> String {
+    format!("the object store failed: {}", without_queries(&error.to_string()))
+}
+
+fn of(error: &Error, path: &Path, otherwise: StoreErrorKind) -> StoreError {
+    let what = what(error);
     match error {
-        Error::NotImplemented { .. } | Error::NotSupported { .. } => cannot(what),
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => StoreError::new(
-            StoreErrorKind::Config,
-            what,
-            "give it credentials that may read and write this object and its metadata",
-        ),
-        Error::UnknownConfigurationKey { .. } | Error::InvalidPath { .. } => {
-            StoreError::new(StoreErrorKind::Config, what, "correct the configuration or the path")
+        Error::NotImplemented { .. } | Error::NotSupported { .. } => cannot(path, what),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            let remedy = "give it credentials that may read and write this object and its metadata";
+            config(path, what, remedy)
         }
-        _ => StoreError::new(otherwise, what, "try again while the lease is held"),
+        Error::UnknownConfigurationKey { .. } | Error::InvalidPath { .. } => {
+            config(path, what, "correct the configuration or the path")
+        }
+        _ => StoreError::new(otherwise, what, "try again while the lease is held")
+            .for_resource(path.as_ref()),
     }
 }
 

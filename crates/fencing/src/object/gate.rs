@@ -3,11 +3,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::{Clock, Entropy, SettingError, Stamp, SystemClock, SystemEntropy};
 use object_store::{Attributes, ObjectStore, PutOptions, PutPayload, path::Path};
 
-use super::{
-    failure,
-    look::{Seen, stamped},
-    metadata,
-};
+use super::{failure, look::Seen, metadata};
 use crate::{
     error::{GateError, NotShutOut, ResourceError},
     gate::{FenceGate, GateFuture},
@@ -227,16 +223,13 @@ impl ObjectGate {
         let mut seen = Seen::at(&*self.store, path, with_body).await?;
         let verdict = judge(seen.watermark, presented);
         let admitted = self.refusals.judged(verdict, path.as_ref(), presented)?;
-        let (payload, attributes) = match write {
+        let (payload, mut attributes) = match write {
             Write::Put(payload, attributes) => (payload.clone(), attributes.clone()),
             Write::Advance if admitted == Admitted::Again => return Ok(Some(admitted)),
             Write::Advance => self.same_again(path, &mut seen).await?,
         };
-        let options = PutOptions {
-            mode: seen.mode(),
-            attributes: stamped(attributes, presented),
-            ..PutOptions::default()
-        };
+        metadata::set_watermark(&mut attributes, presented);
+        let options = PutOptions { mode: seen.mode(), attributes, ..PutOptions::default() };
         match self.store.put_opts(path, payload, options).await {
             // For `Again`, the same bytes of the same lease may give the same ETag.
             Ok(put)

@@ -1,7 +1,5 @@
 use leasehold_core::{Stamp, StoreError};
-use object_store::{
-    Attributes, Error, GetOptions, GetResult, ObjectStore, PutMode, UpdateVersion, path::Path,
-};
+use object_store::{Error, GetOptions, GetResult, ObjectStore, PutMode, UpdateVersion, path::Path};
 
 use super::{failure, metadata};
 
@@ -56,10 +54,4 @@ impl Seen {
         let seen = self.version.as_ref().and_then(|version| version.e_tag.as_deref());
         seen.is_some() && seen == e_tag
     }
-}
-
-/// The attributes of a write, with the watermark.
-pub(super) fn stamped(mut attributes: Attributes, stamp: Stamp) -> Attributes {
-    metadata::set_watermark(&mut attributes, stamp);
-    attributes
 }

@@ -95,18 +95,7 @@ impl PostgresGate {
     /// overlooked writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps
     /// nothing, though `commit()` itself reports no error.
     ///
-    /// Four things the admission does not see:
-    ///
-    /// - *A savepoint that is rolled back* undoes an admission that was made after it, and a
-    ///   refusal as well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit
-    ///   before the first savepoint, or write within the same one, and return a refusal out of the
-    ///   outermost transaction.
-    /// - *What was read before it*, and under `READ COMMITTED` what a sub-query of the waiting
-    ///   statement sees. Read in statements after the admission.
-    /// - *An earlier transaction of the same lease* that was not answered and commits late: it has
-    ///   the same stamp. Await each commit, or number the writes of a lease in the data.
-    /// - *Oneself.* [`advance`](FenceGate::advance) on the pool, while a transaction of one's own
-    ///   has admitted the resource, waits for that transaction: advance before it begins.
+    /// What the admission does not see stands among the [traps](crate::postgres#traps).
     ///
     /// # Errors
     ///

@@ -34,13 +34,18 @@
 //!   write. Admit first.
 //! - *Admitting in one transaction and writing in another.* The admission guards what commits with
 //!   it. `admit_in` refuses a connection that is in no transaction.
-//! - *Rolling a savepoint back behind which was admitted.* The admission goes with it.
+//! - *Rolling back a savepoint that is older than the admission.* That undoes the admission, and a
+//!   refusal as well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit before
+//!   the first savepoint, or write within the same one, and return a refusal out of the outermost
+//!   transaction.
 //! - *A key column that is not unique.* Each row is judged by its own fence.
 //! - *Advancing on the pool while one's own transaction has admitted the resource.* The one waits
 //!   for the other, without end unless `lock_timeout` is set.
 //! - *A sub-query in the statement that waits.* Under `READ COMMITTED` it sees other rows as they
-//!   were before the wait.
-//! - *Two writes of one lease under way at once.* They have one stamp: whichever comes last stands.
+//!   were when the statement began. Read in a statement after the admission or the advance.
+//! - *An earlier write of the same lease* that was not answered and arrives after a later one: both
+//!   have the same stamp. Await each write or commit; where one was not answered, number the writes
+//!   of a lease in a column of yours, and add `AND step < $5` to the statement.
 //! - *Asking the lock for its current fence* when writing. The answer is the fence of the present
 //!   holder; a holder that was paused would present the fence of its successor. Present the one
 //!   that came with your lease.

@@ -87,15 +87,8 @@ impl FencedRows {
     /// user typed belongs into them. A comment may stand at their end. When no row was written, the
     /// fence is stale or the row is missing: `why_unwritten` tells, or [`highest`](Self::highest).
     ///
-    /// Three things the condition does not see:
-    ///
-    /// - *Sub-queries.* Under `READ COMMITTED`, one within the assignments sees other rows as they
-    ///   were when the statement began, before it waited for the holder before. Advance first, then
-    ///   read or write in a statement of its own.
-    /// - *An earlier write of the same lease* that was not answered, and arrives after a later one:
-    ///   both have the same stamp. Await each write; where one was not answered, number the writes
-    ///   of a lease in a column of yours, and add `AND step < $5` to the statement.
-    /// - *The rest of a transaction.* When the row was not written, roll back what belongs to it.
+    /// What the condition does not see stands among the [traps](crate::postgres#traps). When the row was not
+    /// written, roll back the rest of the transaction.
     #[must_use]
     pub fn update(&self, assignments: &str) -> String {
         let Self { table, key, fence, lease, .. } = self;
