@@ -21,12 +21,12 @@ impl Pairs for Floor {
         let mut connection = connection(&self.connections, name);
         let id = format!("00000000-0000-4000-8000-000000000000:{number}");
         let mut acquire = library::command("floor", name);
-        acquire.arg("acquire").arg(&id).arg(30_000).arg(0).arg("host/1/bench");
-        acquire.arg(number).arg(3_000);
+        acquire.arg("as").arg(30_000).arg(3_000).arg("host/1/bench");
+        acquire.arg("acquire").arg(&id).arg(0).arg(number);
         let answer: Value = acquire.invoke_async(&mut connection).await?;
         let fence = library::granted(&answer, "granted")?;
         let mut release = library::command("floor", name);
-        release.arg("release").arg(&id).arg(fence).arg(0);
+        release.arg("release").arg(&id).arg(fence);
         let _: Value = release.invoke_async(&mut connection).await?;
         Ok(())
     }

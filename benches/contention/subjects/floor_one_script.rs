@@ -34,7 +34,7 @@ pub(crate) struct Task {
 impl Task {
     async fn begin(&mut self) -> Result<(), Failure> {
         let mut call = library::command(NAMESPACE, &self.name);
-        call.arg("try").arg(self.id()).arg(TTL).arg(0).arg(LABEL);
+        call.arg("as").arg(TTL).arg(TTL).arg(LABEL).arg("try").arg(self.id()).arg(0);
         let answer = call.invoke_async(&mut self.connection).await?;
         self.fence = library::granted(&answer, "granted")?;
         Ok(())
@@ -44,8 +44,8 @@ impl Task {
         let old = self.id();
         self.number += 1;
         let mut call = library::command(NAMESPACE, &self.name);
-        call.arg("next").arg(old).arg(&self.fence).arg(self.id());
-        call.arg(TTL).arg(&self.fence).arg(LABEL).arg(self.number).arg(CLAIM_WINDOW);
+        call.arg("as").arg(TTL).arg(CLAIM_WINDOW).arg(LABEL);
+        call.arg("next").arg(old).arg(&self.fence).arg(self.id()).arg(&self.fence).arg(self.number);
         let answer = call.invoke_async(&mut self.connection).await?;
         self.fence = library::granted(&answer, "next-granted")?;
         Ok(())

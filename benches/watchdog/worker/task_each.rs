@@ -92,7 +92,8 @@ impl Lease {
         let (name, id) = (Options::name(number), format!("{runtime}:{number}"));
         let until = Instant::now() + shared.ttl;
         let mut call = library::command(NAMESPACE, &name);
-        call.arg("try").arg(&id).arg(shared.millis()).arg(0).arg(LABEL);
+        let millis = shared.millis();
+        call.arg("as").arg(millis).arg(millis).arg(LABEL).arg("try").arg(&id).arg(0);
         let answer = call.invoke_async(&mut shared.connection.clone()).await?;
         let fence = library::granted(&answer, "granted")?.parse()?;
         Ok(Self { key: format!("{NAMESPACE}:{{{name}}}:lease"), id, fence, until })
