@@ -71,8 +71,9 @@ impl<'a> Side<'a> {
         let watermark = self.tokens[name].watermark(waiting.seen);
         let claim_window = HALF_HOUR * waiting.window + HALF_HOUR / 2;
         let heartbeat = Heartbeat { number: waiting.number, claim_window };
-        // A claim window that is cut down to it ends beside the half hours, too.
-        let ttl = Ttl::new(HALF_HOUR * 4 + HALF_HOUR / 2).expect("a ttl");
+        // A claim window that is cut down to it ends beside the half hours, too; and no half hour is
+        // over while Redis keeps a counter for an eighth longer than it must.
+        let ttl = Ttl::new(HALF_HOUR * 3 + HALF_HOUR / 2).expect("a ttl");
         self.calls(name).waiter(id(waiting.id), ttl, watermark, heartbeat)
     }
 
