@@ -39,7 +39,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "validity_from_the_reply",
         seeds: 0..2_000,
-        mutate: |mutation| mutation.driver.answer_counts_from = |_, arrived_at| arrived_at,
+        mutate: |mutation| mutation.wrong = Some(Wrong::CountsAnswersFromArrival),
     },
     Mutant {
         name: "renew_without_the_fence_check",

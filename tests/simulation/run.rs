@@ -81,7 +81,7 @@ impl Run {
             .seam(self.mutation.driver);
         let line: Arc<dyn LockStore> = Arc::new(world.line(&place));
         let line: Arc<dyn LockStore> = match self.mutation.wrong {
-            Some(wrong) => Arc::new(WrongStore::new(line, wrong)),
+            Some(wrong) => Arc::new(WrongStore::new(line, Arc::new(place.local.clone()), wrong)),
             None => line,
         };
         let locks = world.within(number, || builder.on_store(line).expect("the plan is in range"));

@@ -12,8 +12,6 @@ use leasehold_core::{AcquisitionId, FenceToken, Instant};
 pub struct Rules {
     /// From when on a pushed grant counts, by when the heartbeat that it names was sent.
     pub push_counts_from: fn(sent_at: Instant, arrived_at: Instant) -> Instant,
-    /// From when on the grant in an answer counts.
-    pub answer_counts_from: fn(sent_at: Instant, arrived_at: Instant) -> Instant,
     /// Whether a grant is new, by its first token and that of the last turn begun.
     pub is_news: fn(first: FenceToken, begun: Option<FenceToken>) -> bool,
     /// The id with which a runtime queues anew, by a fresh one and that of its turn.
@@ -40,7 +38,6 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             push_counts_from: |sent_at, _| sent_at,
-            answer_counts_from: |sent_at, _| sent_at,
             is_news: |first, begun| begun.is_none_or(|begun| first > begun),
             next_id: |fresh, _| fresh,
             may_take: |offered_to, own| offered_to == own,

@@ -4,8 +4,11 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, StoreError, StoreErrorKind,
-    store::{AcquireAnswer, Listener, Push, ReleaseAnswer, RenewAnswer, Waiter, WithdrawAnswer},
+    AcquisitionId, Clock, FenceToken, Instant, LockName, LockStore, RuntimeId, StoreError,
+    StoreErrorKind,
+    store::{
+        AcquireAnswer, Granted, Listener, Push, ReleaseAnswer, RenewAnswer, Waiter, WithdrawAnswer,
+    },
 };
 
 use crate::faulty::{Answer, Command, by_commands::lock_store_by_commands};
@@ -16,6 +19,8 @@ pub enum Wrong {
     /// What a push granted is released by the fence that the push told, and not withdrawn by its
     /// id: a newer grant of the same id then stands.
     ReleasesOrphansByFence,
+    /// The grant in an answer counts from the arrival of the answer.
+    CountsAnswersFromArrival,
     /// A pushed grant counts from the last heartbeat that was answered "not yet".
     CountsPushesFromNotYet,
     /// The first task does not hear what is pushed while its own command awaits the answer.
@@ -36,6 +41,7 @@ pub enum Wrong {
 #[derive(Debug)]
 pub struct WrongStore {
     store: Arc<dyn LockStore>,
+    clock: Arc<dyn Clock>,
     wrong: Wrong,
     notes: Arc<Mutex<Notes>>,
     relay: Mutex<Option<Arc<Relay>>>,
@@ -65,9 +71,9 @@ struct Relay {
 lock_store_by_commands!(WrongStore);
 
 impl WrongStore {
-    /// A store for a runtime that is to be wrong.
-    pub fn new(store: Arc<dyn LockStore>, wrong: Wrong) -> Self {
-        Self { store, wrong, notes: Arc::default(), relay: Mutex::default() }
+    /// A store for a runtime with this clock that is to be wrong.
+    pub fn new(store: Arc<dyn LockStore>, clock: Arc<dyn Clock>, wrong: Wrong) -> Self {
+        Self { store, clock, wrong, notes: Arc::default(), relay: Mutex::default() }
     }
 
     async fn send(&self, mut command: Command, deadline: Instant) -> Result<Answer, StoreError> {
@@ -96,11 +102,16 @@ impl WrongStore {
             _ => {}
         }
         let _asking = Asking::of(&self.notes, &command);
-        let answer = command.run(&*self.store, deadline).await?;
-        match (self.wrong, &answer) {
+        let sent_at = self.clock.now();
+        let mut answer = command.run(&*self.store, deadline).await?;
+        match (self.wrong, &mut answer) {
+            (Wrong::CountsAnswersFromArrival, answer) => {
+                let took = self.clock.now().saturating_since(sent_at);
+                grants(answer).for_each(|granted| granted.remaining += took);
+            }
             (Wrong::CountsPushesFromNotYet, answer) => lock(&self.notes).note(&command, answer),
             (Wrong::GivesUpPlaceOfGonePush, Answer::Renew(answers)) => {
-                for (renewal, answer) in renewals(&command).iter().zip(answers) {
+                for (renewal, answer) in renewals(&command).iter().zip(&*answers) {
                     let pushed = lock(&self.notes).pushed.get(&renewal.id).copied();
                     if *answer == RenewAnswer::Gone && pushed == Some(renewal.fence) {
                         let (name, id) = (renewal.name.clone(), renewal.id);
@@ -247,6 +258,21 @@ impl Drop for Asking {
             }
         }
     }
+}
+
+/// The grants in an answer.
+fn grants(answer: &mut Answer) -> impl Iterator<Item = &mut Granted> {
+    let (one, many): (Option<&mut Granted>, &mut [_]) = match answer {
+        Answer::Acquire(AcquireAnswer::Granted(granted))
+        | Answer::Release(ReleaseAnswer::NextGranted(granted)) => (Some(granted), &mut []),
+        Answer::Heartbeat(answers) => (None, answers),
+        _ => (None, &mut []),
+    };
+    let granted = |answer| match answer {
+        &mut Ok(AcquireAnswer::Granted(ref mut granted)) => Some(granted),
+        _ => None,
+    };
+    one.into_iter().chain(many.iter_mut().filter_map(granted))
 }
 
 fn waiters(command: &Command) -> &[Waiter] {

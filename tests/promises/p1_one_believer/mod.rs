@@ -10,13 +10,17 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Guard, LeaseState, LossReason, error::AcquireError, store::LeaseRecord};
-use leasehold_reentrant_lock::seam::Rules;
-use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
+use leasehold::{
+    Guard, LeaseState, LockRuntime, LockRuntimeBuilder, LossReason, error::AcquireError,
+    store::LeaseRecord,
+};
+use leasehold_testkit::{CommandKind, Fault, Gate, Rule, Wrong};
 
 use crate::support::{World, just_before, millis, nanos, poll_once, secs};
 
 const NAME: &str = World::NAME;
+
+type Start = fn(&World, LockRuntimeBuilder) -> LockRuntime;
 
 /// A lease of 10 s whose commands of one kind wait at a gate for 1.5 s.
 struct Delayed {
@@ -135,9 +139,9 @@ struct Late {
 
 impl Late {
     /// Polled for the first time; the answer has come since.
-    async fn new(rules: Rules) -> Self {
+    async fn new(start: Start) -> Self {
         let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);
-        let locks = scene.world.start(scene.world.builder(1).seam(rules));
+        let locks = start(&scene.world, scene.world.builder(1));
         let lock = locks.lock(NAME).unwrap();
         let mut acquire = lock.acquire().ttl(secs(1)).renew(false).into_future();
         assert!(poll_once(acquire.as_mut()).is_pending());
@@ -155,7 +159,7 @@ impl Late {
 /// it is still there, and belief counts from that.
 #[tokio::test]
 async fn a_late_grant_is_not_believed_before_it_is_confirmed() {
-    let mut late = Late::new(Rules::default()).await;
+    let mut late = Late::new(World::start).await;
     let world = late.scene.world.clone();
     world.clock().advance(millis(990));
     assert!(late.poll().is_pending());
@@ -172,7 +176,7 @@ async fn a_late_grant_is_not_believed_before_it_is_confirmed() {
 /// Meanwhile somebody else has the lock.
 #[tokio::test]
 async fn a_late_grant_that_is_gone_is_never_believed() {
-    let mut late = Late::new(Rules::default()).await;
+    let mut late = Late::new(World::start).await;
     let world = late.scene.world.clone();
     world.clock().advance(secs(1));
     let theirs = world.another_line().runtime(2).lock(NAME).unwrap().acquire().await.unwrap();
@@ -190,8 +194,8 @@ async fn a_late_grant_that_is_gone_is_never_believed() {
 /// The control: counted from its arrival, the late grant makes a believer beside the other.
 #[tokio::test]
 async fn control_a_late_grant_counted_from_its_arrival_makes_two_believers() {
-    let rules = Rules { answer_counts_from: |_, arrived_at| arrived_at, ..Rules::default() };
-    let mut late = Late::new(rules).await;
+    let wrong: Start = |world, builder| world.start_wrong(builder, Wrong::CountsAnswersFromArrival);
+    let mut late = Late::new(wrong).await;
     let world = late.scene.world.clone();
     world.clock().advance(secs(1));
     let theirs = world.another_line().runtime(2).lock(NAME).unwrap().acquire().await.unwrap();

@@ -107,7 +107,8 @@ impl World {
 
     /// A runtime with settings that does something wrong.
     pub(crate) fn start_wrong(&self, builder: LockRuntimeBuilder, wrong: Wrong) -> LockRuntime {
-        let store = WrongStore::new(Arc::new(self.store.clone()), wrong);
+        let clock = Arc::new(self.clock().clone());
+        let store = WrongStore::new(Arc::new(self.store.clone()), clock, wrong);
         builder.on_store(Arc::new(store)).expect("the settings are in range")
     }
 

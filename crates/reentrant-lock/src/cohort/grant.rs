@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    AcquisitionId, Instant, StoreError, Ttl,
+    AcquisitionId, StoreError,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Granted, RenewAnswer},
@@ -51,7 +51,7 @@ impl Cohort {
         place.unanswered.on_reply(&answer.result);
         match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
-                let grant = grant_of(env, id, place.ttl, answer.sent_at, &granted);
+                let grant = Grant::from_answer(env.name, id, place.ttl, answer.sent_at, &granted);
                 self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }
             Ok(AcquireAnswer::Queued(position)) => {
@@ -96,7 +96,7 @@ impl Cohort {
         let Some((ttl, sent_at)) = found else { return self.orphan(env, id) };
         // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
         let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
-        let grant = grant_of(env, id, ttl, counts_from, granted);
+        let grant = Grant::from_answer(env.name, id, ttl, counts_from, granted);
         self.consider(env, grant, granted.contended, WakeSource::Push);
     }
 
@@ -225,21 +225,4 @@ impl Cohort {
         self.phase = Phase::Idle;
         env.effects.wake.extend(self.queue.fail(error));
     }
-}
-
-/// The grant of an answer or a push.
-pub(super) fn grant_of(
-    env: &Env<'_>,
-    id: AcquisitionId,
-    ttl: Ttl,
-    counts_from: Instant,
-    granted: &Granted,
-) -> Grant {
-    Grant::from_answer(
-        env.name,
-        id,
-        ttl,
-        (env.rules.answer_counts_from)(counts_from, env.now),
-        granted,
-    )
 }

@@ -13,7 +13,6 @@ use leasehold_watchdog::Watch;
 
 use super::{
     Answer,
-    grant::grant_of,
     phase::{Asking, Phase},
     place::Place,
     queue::Ticket,
@@ -253,7 +252,7 @@ impl Cohort {
         };
         match (&self.phase, &answer.result) {
             (Phase::Asking(asking), Ok(AcquireAnswer::Granted(granted))) if asking.lead == lead => {
-                let grant = grant_of(env, id, asking.ttl, answer.sent_at, granted);
+                let grant = Grant::from_answer(env.name, id, asking.ttl, answer.sent_at, granted);
                 let is_late = grant.remaining(env.now).is_zero();
                 // It is no news if it was ended by force while its answer was on its way.
                 if is_late || !(env.rules.is_news)(grant.first(), self.begun) {

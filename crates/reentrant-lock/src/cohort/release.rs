@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use leasehold_core::{
     FenceToken, Instant, StoreError,
-    lease::LossReason,
+    lease::{Grant, LossReason},
     metric::{ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
 };
@@ -11,7 +11,6 @@ use crate::release::rest;
 
 use super::{
     Answer,
-    grant::grant_of,
     phase::{Phase, Releasing},
     place::Place,
     state::{Cohort, Env, NextPlace, Outgoing, TurnId, TurnRelease},
@@ -245,7 +244,7 @@ impl Cohort {
         place.asks_soon = releasing.asks_soon;
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
-                let grant = grant_of(env, next.id, next.ttl, sent_at, &granted);
+                let grant = Grant::from_answer(env.name, next.id, next.ttl, sent_at, &granted);
                 self.phase = Phase::Place(Box::new(place));
                 self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }

@@ -37,12 +37,12 @@ impl Engine {
     }
 
     /// Sends the other command of an event.
-    pub(super) fn send(&self, command: Option<Outgoing>) {
-        let Some(engine) = command.as_ref().and_then(|_| self.me.upgrade()) else { return };
+    pub(super) fn send(&self, command: Outgoing) {
+        let Some(engine) = self.me.upgrade() else { return };
         match command {
-            Some(Outgoing::Confirm(grant)) => drop(self.handle().spawn(engine.confirm(*grant))),
-            Some(Outgoing::Heartbeat(beat)) => drop(self.handle().spawn(engine.beat(vec![*beat]))),
-            Some(Outgoing::Release(_)) | None => {}
+            Outgoing::Confirm(grant) => drop(self.handle().spawn(engine.confirm(*grant))),
+            Outgoing::Heartbeat(beat) => drop(self.handle().spawn(engine.beat(vec![*beat]))),
+            Outgoing::Release(_) => {}
         }
     }
 

@@ -106,8 +106,10 @@ impl Engine {
         let answer = event(member, &mut env);
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let jobs = self.prepare(&mut env, member);
-        let metrics = env.effects.leases.is_some().then(|| Arc::clone(&member.metrics));
-        let metrics = env.effects.metrics.take().or(metrics);
+        let turn = env.effects.leases.map(|leases| {
+            let metrics = env.effects.metrics.take();
+            (leases, metrics.unwrap_or_else(|| Arc::clone(&member.metrics)))
+        });
         if member.cohort.is_done() {
             self.agenda.cancel(member.scheduled);
             shard.remove(name);
@@ -117,16 +119,18 @@ impl Engine {
         // Else an entry stays that is there: a turn may end before it is due, and then needs it
         // again. If not, one look too many costs less than to take it out and put it in.
         drop(shard);
-        let Effects { mut wake, discarded, send, forget, lost, leases, .. } = env.effects;
+        let Effects { mut wake, discarded, send, forget, lost, .. } = env.effects;
         drop(discarded);
         if let Some(watch) = forget {
             self.forget(watch, lost);
         }
         wake.take().for_each(Waker::wake);
-        if let (Some(leases), Some(metrics)) = (leases, metrics) {
+        if let Some((leases, metrics)) = turn {
             metrics.turn(leases);
         }
-        self.send(send);
+        if let Some(command) = send {
+            self.send(command);
+        }
         // They go on in the runtime.
         drop(jobs);
         Some(answer)
