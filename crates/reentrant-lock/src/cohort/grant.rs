@@ -197,7 +197,7 @@ impl Cohort {
         self.phase = Phase::Turn(turn);
         if wants_another {
             // The task for whose ttl it was asked is gone.
-            self.release(env, None);
+            self.release(env, None, None);
         } else {
             env.effects.wake.extend(self.queue.waker(ticket));
         }

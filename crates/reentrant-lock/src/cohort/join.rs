@@ -4,16 +4,15 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, Ttl,
+    AcquisitionId, Instant, StoreError, Ttl,
     lease::Grant,
-    metric::WakeSource,
     store::{AcquireAnswer, Heartbeat},
 };
 use leasehold_watchdog::Watch;
 
 use super::{
     Answer,
-    phase::{Asking, Phase},
+    phase::{Asking, Offer, Phase},
     place::Place,
     queue::Ticket,
     state::{Cohort, Env, Outgoing},
@@ -55,17 +54,15 @@ pub(crate) struct Lead {
     pub(crate) sent_at: Instant,
 }
 
-/// A token that a task has taken.
+/// An offer that a task has taken.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) turn: Arc<Grant>,
-    pub(crate) token: FenceToken,
+    pub(crate) offer: Offer,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,
     /// Whether it is the first lease of the turn.
     pub(crate) first: bool,
-    pub(crate) offered_at: Instant,
-    pub(crate) source: Option<WakeSource>,
 }
 
 impl Cohort {
@@ -182,20 +179,12 @@ impl Cohort {
         let offer = turn.open_offer().filter(|offer| (env.rules.may_take)(offer.ticket, ticket))?;
         if !(env.rules.is_believed)(env.now, turn.until) {
             // The process was away for too long: the turn is over, and its tasks keep their order.
-            self.release(env, None);
+            self.release(env, None, None);
             return None;
         }
-        let first = turn.leases == 0;
+        let (first, until, watch) = (turn.leases == 0, turn.until, turn.watch);
         turn.on_take(env, offer.token);
-        let taken = Taken {
-            turn: Arc::clone(&turn.grant),
-            token: offer.token,
-            until: turn.until,
-            watch: turn.watch,
-            first,
-            offered_at: offer.at,
-            source: offer.source,
-        };
+        let taken = Taken { turn: Arc::clone(&turn.grant), offer, until, watch, first };
         self.queue.leave(ticket, &mut env.effects.discarded);
         Some(taken)
     }

@@ -1,8 +1,9 @@
 use std::{sync::Arc, task::Waker, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Ttl, lease::Grant,
-    metric::WakeSource,
+    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Ttl,
+    lease::Grant,
+    metric::{ReleaseVia, WakeSource},
 };
 use leasehold_watchdog::Watch;
 
@@ -113,10 +114,10 @@ impl Releasing {
         rest(self.closed_until, env.now).is_some()
     }
 
-    /// The release of the turn.
-    pub(super) fn command(&self) -> TurnRelease {
+    /// The release of the turn, as `via`.
+    pub(super) fn command(&self, via: Option<ReleaseVia>) -> TurnRelease {
         let (ttl, closed_until) = (self.turn.grant.ttl(), self.closed_until);
-        TurnRelease { turn: self.turn.id(), ttl, closed_until, via: None }
+        TurnRelease { turn: self.turn.id(), ttl, closed_until, via }
     }
 }
 

@@ -1,9 +1,11 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, Ttl,
+    AcquisitionId, FenceToken, Instant, StoreError, Ttl, backoff,
     store::{Heartbeat, Place as Position, Waiter},
 };
+
+use crate::timing::Timing;
 
 use super::{
     phase::{Asking, Unanswered},
@@ -142,7 +144,9 @@ impl Place {
         let (since, failed) =
             self.failing.as_ref().map_or((sent_at, 0), |failing| (failing.since, failing.failed));
         // Never later than without the failure: it may be that of an older heartbeat.
-        let retry = env.retry(failed, self.ttl);
+        let longest = env.timing.heartbeat_pause(self.ttl);
+        let pause = backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter);
+        let retry = env.now + pause;
         let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.ttl));
         self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
         self.failing = Some(Failing { since, failed: failed.saturating_add(1), error });

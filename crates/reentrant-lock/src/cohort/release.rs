@@ -50,7 +50,7 @@ impl Cohort {
             _ => return AfterLease::WasOver,
         }
         if (env.rules.ends_turn)(rest(closed_until, env.now)) {
-            self.release(env, closed_until);
+            self.release(env, closed_until, None);
         } else {
             self.pass_on(env);
         }
@@ -61,20 +61,13 @@ impl Cohort {
         }
         if dropped {
             // The runtime sends it: the dropping task may be back by then, and queues with it.
-            env.effects.send = Some(Outgoing::Release(Some(ReleaseVia::Drop)));
+            let release = releasing.command(Some(ReleaseVia::Drop));
+            env.effects.send = Some(Outgoing::Release(release));
             return AfterLease::Dropped;
         }
         env.effects.send = None;
         (releasing.attended_since, releasing.sent_at) = (Some(env.now), Some(env.now));
-        AfterLease::Ends(releasing.command())
-    }
-
-    /// The release of the turn that is being given back, as `via`.
-    pub(crate) fn release_command(&self, via: Option<ReleaseVia>) -> Option<TurnRelease> {
-        match &self.phase {
-            Phase::Releasing(releasing) => Some(TurnRelease { via, ..releasing.command() }),
-            _ => None,
-        }
+        AfterLease::Ends(releasing.command(Some(ReleaseVia::Explicit)))
     }
 
     /// Whether a task holds the lease with `token`, as far as this runtime knows.
@@ -270,13 +263,18 @@ impl Cohort {
             Some((ticket, ttl)) if !turn.is_over_for(env, ttl) && turn.offer(env, ticket) => {
                 env.effects.wake.extend(self.queue.waker(ticket));
             }
-            _ => self.release(env, None),
+            _ => self.release(env, None, None),
         }
     }
 
-    /// The turn ends. The tasks that wait here queue behind the others in the same step, or, where
-    /// the lock stays closed, once the release was answered.
-    pub(super) fn release(&mut self, env: &mut Env<'_>, closed_until: Option<Instant>) {
+    /// The turn ends, which counts as the release `via`. The tasks that wait here queue behind the
+    /// others in the same step, or, where the lock stays closed, once the release was answered.
+    pub(super) fn release(
+        &mut self,
+        env: &mut Env<'_>,
+        closed_until: Option<Instant>,
+        via: Option<ReleaseVia>,
+    ) {
         let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return };
         env.effects.forget = turn.watch;
         env.effects.leases = Some(turn.leases);
@@ -291,7 +289,7 @@ impl Cohort {
             asks_now: false,
             sender: None,
         };
-        env.effects.send = Some(Outgoing::Release(None));
+        env.effects.send = Some(Outgoing::Release(releasing.command(via)));
         self.phase = Phase::Releasing(Box::new(releasing));
     }
 
@@ -319,15 +317,13 @@ impl Cohort {
         }
         if reason == LossReason::MaxHold {
             // The server still has it, and its holder may never look at it again.
-            self.release(env, closed_until);
-            env.effects.send = Some(Outgoing::Release(Some(ReleaseVia::MaxHold)));
-            return;
+            return self.release(env, closed_until, Some(ReleaseVia::MaxHold));
         }
         env.effects.lost = Some(reason);
         if reason == LossReason::Expired && !self.queue.is_empty() {
             // The server may still have it, if its answers did not come through: the tasks that
             // wait here are not to wait for that.
-            self.release(env, closed_until);
+            self.release(env, closed_until, None);
         } else {
             self.lose(env, closed_until);
         }

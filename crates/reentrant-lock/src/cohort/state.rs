@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, Ttl, backoff,
+    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, Ttl,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, ReleaseVia},
     store::Heartbeat,
@@ -209,12 +209,6 @@ impl Env<'_> {
         let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter / 4.0);
         sent_at + pause.max(Timing::SHORTEST_PAUSE)
     }
-
-    /// When to try again after so many failures in a row.
-    pub(super) fn retry(&self, failures: u32, ttl: Ttl) -> Instant {
-        let longest = self.timing.heartbeat_pause(ttl);
-        self.now + backoff(Timing::SHORTEST_PAUSE, longest, failures, 1.0 - self.jitter)
-    }
 }
 
 /// Where the numbers of a runtime come from: none is given twice.
@@ -301,8 +295,8 @@ impl Extend<Waker> for Wakers {
 /// A command that the runtime sends.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// End the turn on the server that is being given back; it counts as that release, if any.
-    Release(Option<ReleaseVia>),
+    /// End the turn on the server that is being given back.
+    Release(TurnRelease),
     /// Confirm a grant by a renewal, before any task believes in it.
     Confirm(Box<Grant>),
     /// Ask for a lock.

@@ -41,7 +41,7 @@ impl Cohort {
                 if let Some(offer) = turn.open_offer() {
                     env.effects.wake.extend(self.queue.waker(offer.ticket));
                     self.queue.leave(offer.ticket, &mut env.effects.discarded);
-                    self.release(env, None);
+                    self.release(env, None, None);
                 }
             }
             Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
@@ -64,7 +64,7 @@ impl Cohort {
             {
                 // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
-                env.effects.send = Some(Outgoing::Release(None));
+                env.effects.send = Some(Outgoing::Release(releasing.command(None)));
             }
             _ => {}
         }
@@ -109,7 +109,7 @@ impl Cohort {
                 self.phase = Phase::Idle;
             }
             Phase::Turn(turn) if turn.open_offer().is_some() => {
-                self.release(env, None);
+                self.release(env, None, None);
             }
             // The holder of a lease goes on; what follows a release is withdrawn when that is
             // answered.

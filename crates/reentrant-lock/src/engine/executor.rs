@@ -21,12 +21,8 @@ use tokio::{
 #[derive(Debug, Clone)]
 pub struct Executor {
     handle: Handle,
-    thread: Option<Arc<OwnThread>>,
-}
-
-#[derive(Debug)]
-struct OwnThread {
-    _stop: oneshot::Sender<()>,
+    /// Ends the thread of its own when it is dropped.
+    thread: Option<Arc<oneshot::Sender<()>>>,
 }
 
 impl Executor {
@@ -50,7 +46,7 @@ impl Executor {
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         })?;
-        Ok(Self { handle, thread: Some(Arc::new(OwnThread { _stop: stop })) })
+        Ok(Self { handle, thread: Some(Arc::new(stop)) })
     }
 
     /// Whether timers of a clock work here: a tokio runtime may have been built without them.

@@ -102,18 +102,19 @@ impl Engine {
         taken: Taken,
         request: &Request,
     ) -> NewLease {
-        let Taken { turn, token, until, watch, first, offered_at, source } = taken;
+        let Taken { turn, offer, until, watch, first } = taken;
         let number = if first { turn.id().number() } else { ticket };
         let renewing = renewing(request.renews, until.saturating_since(env.now), turn.ttl());
         let (max_hold, min_hold) = (request.max_hold, request.min_hold);
-        let share = Share { turn, number, fence: token, until, renewing, max_hold, min_hold };
+        let fence = offer.token;
+        let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         let metrics = Arc::clone(&request.metrics);
         member.holder = request.caller;
         let (lease, watch) = self.watches.take(watch, &share, env.now, metrics);
         if let Some(watch) = watch {
             member.cohort.on_watch(watch);
         }
-        let woken = source.map(|source| (source, env.now.saturating_since(offered_at)));
+        let woken = offer.source.map(|source| (source, env.now.saturating_since(offer.at)));
         NewLease { lease, is_watched: watch.is_some(), woken }
     }
 }

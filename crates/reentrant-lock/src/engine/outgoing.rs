@@ -20,10 +20,8 @@ impl Engine {
     pub(super) fn prepare(&self, env: &mut Env<'_>, member: &mut Member) -> Vec<Cleanup> {
         let (mut jobs, effects) = (Vec::new(), &mut env.effects);
         let metrics = effects.metrics.as_ref().unwrap_or(&member.metrics);
-        if let Some(Outgoing::Release(via)) = effects.send
-            && let Some(release) = member.cohort.release_command(via)
-        {
-            let job = Job::release(env.now, env.name, metrics, &release, Some(Sender::Runtime));
+        if let Some(Outgoing::Release(release)) = &effects.send {
+            let job = Job::release(env.now, env.name, metrics, release, Some(Sender::Runtime));
             jobs.extend(self.arm(job, None));
         }
         for (id, ttl) in effects.withdraw.drain(..) {

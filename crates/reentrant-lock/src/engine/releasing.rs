@@ -78,7 +78,6 @@ impl Engine {
         // That of the lease, which `max_hold` may end before its turn.
         let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
         let sender = Sender::Holder(Belief { until: lease_until, overdue_at });
-        let release = TurnRelease { via: Some(ReleaseVia::Explicit), ..release };
         let job = Job::release(env.now, lease.name(), lease.metrics(), &release, Some(sender));
         (after, self.arm(job, Some(Arc::clone(lease))))
     }

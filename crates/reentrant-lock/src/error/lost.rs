@@ -1,12 +1,11 @@
-use std::fmt;
-
 use leasehold_core::{FenceToken, LockName, lease::LossReason};
 use leasehold_watchdog::HeldLease;
 
 /// A lease that was lost: its lock, its fence, and why.
 ///
 /// What was done under it may have met another holder: rely on the fence check of the storage.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("lock {lock:?}: the lease (fence {fence}) was lost: {reason}")]
 #[non_exhaustive]
 pub struct LeaseLost {
     /// The lock.
@@ -20,12 +19,5 @@ pub struct LeaseLost {
 impl LeaseLost {
     pub(crate) fn new(lease: &HeldLease, reason: LossReason) -> Self {
         Self { lock: lease.name().clone(), fence: lease.fence(), reason }
-    }
-}
-
-impl fmt::Display for LeaseLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lock, fence, reason } = self;
-        write!(f, "lock {lock:?}: the lease (fence {fence}) was lost: {reason}")
     }
 }

@@ -116,19 +116,13 @@ impl Scene {
     /// The token that a task takes.
     fn takes(&mut self, ticket: Ticket) -> u64 {
         match self.poll(ticket) {
-            Poll::Ready(Ok(taken)) => taken.token.get(),
+            Poll::Ready(Ok(taken)) => taken.offer.token.get(),
             other => panic!("{ticket} takes nothing: {other:?}"),
         }
     }
 
     fn waits(&mut self, ticket: Ticket) {
         assert!(self.poll(ticket).is_pending());
-    }
-
-    /// The release that an event sends.
-    fn release_of(&self, effects: &Effects) -> TurnRelease {
-        let Some(Outgoing::Release(via)) = effects.send else { panic!("{:?}", effects.send) };
-        self.cohort.release_command(via).expect("the turn ends")
     }
 
     /// A push of a grant that names heartbeat `number`.
@@ -146,6 +140,12 @@ fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
     let (first, last) = (fence(first), fence(last));
     let remaining = Duration::from_millis(millis);
     Granted { first, last, remaining, contended, regressed: false }
+}
+
+/// The release that an event sends.
+fn release_of(effects: &Effects) -> TurnRelease {
+    let Some(Outgoing::Release(release)) = effects.send else { panic!("{:?}", effects.send) };
+    release
 }
 
 fn withdrawn(effects: &Effects) -> Vec<Ticket> {

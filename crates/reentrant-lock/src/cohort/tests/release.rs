@@ -6,7 +6,7 @@ fn a_task_that_drops_its_guard_and_joins_again_queues_with_the_release() {
     let lead = scene.join();
     let _ = scene.granted(lead, 10, 25, true);
     let (after, effects) = scene.end(10, None, true);
-    let end = scene.release_of(&effects);
+    let end = release_of(&effects);
     assert!(matches!(after, AfterLease::Dropped));
     let back = scene.join();
     let next = scene.send(&end);
@@ -24,7 +24,7 @@ fn a_task_that_joins_after_the_release_was_sent_does_not_queue_with_it() {
     let lead = scene.join();
     let _ = scene.granted(lead, 10, 25, true);
     let (_, effects) = scene.end(10, None, true);
-    let end = scene.release_of(&effects);
+    let end = release_of(&effects);
     assert_eq!(scene.send(&end), None);
     let late = scene.join();
     assert_eq!(scene.send(&end), None);
@@ -72,7 +72,7 @@ fn a_release_that_was_refused_is_withdrawn_unless_the_lock_is_to_stay_closed() {
         let lead = scene.join();
         let _ = scene.granted(lead, 10, 20, false);
         let (_, effects) = scene.end(10, closed, true);
-        let end = scene.release_of(&effects);
+        let end = release_of(&effects);
         scene.send(&end);
         scene.join();
         let (_, effects) = scene.released(&end, Err(refusal()));
@@ -88,7 +88,7 @@ fn what_follows_a_release_counts_from_the_copy_that_was_answered() {
     let [first, second] = [scene.join(), scene.join()];
     let _ = scene.granted(first, 10, 10, false);
     let (_, effects) = scene.release(10);
-    let end = scene.release_of(&effects);
+    let end = release_of(&effects);
     let lost = StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "repeat it");
     assert!(scene.send(&end).is_some());
     let (again, _) = scene.released(&end, Err(lost));
@@ -135,7 +135,7 @@ fn the_runtime_repeats_the_release_of_a_holder_that_is_not_polled() {
     let (AfterLease::Ends(end), _) = scene.end(10, Some(60_000), false) else { panic!() };
     scene.pass(3_000);
     let (_, effects) = scene.with(Cohort::on_timer);
-    assert_eq!(scene.release_of(&effects).closed_until, end.closed_until);
+    assert_eq!(release_of(&effects).closed_until, end.closed_until);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn an_answer_to_another_copy_is_no_next_turn() {
         let (AfterLease::Ends(end), _) = scene.end(10, Some(60_000), false) else { panic!() };
         scene.pass(3_000);
         let effects = scene.with(Cohort::on_timer).1;
-        let copy = scene.release_of(&effects);
+        let copy = release_of(&effects);
         assert_eq!(scene.send(&copy), None);
         let _ = scene.released(&copy, answer);
         let (again, _) = scene.released(&end, Err(unheard()));
@@ -183,7 +183,7 @@ fn a_release_is_over_when_a_push_has_begun_the_next_turn() {
     let [first, second] = [scene.join(), scene.join()];
     let _ = scene.granted(first, 10, 10, false);
     let effects = scene.release(10).1;
-    let end = scene.release_of(&effects);
+    let end = release_of(&effects);
     let next = scene.send(&end).expect("the second queues with it");
     let _ = scene.push(next, &grant(30, 40, 3000, false), 2);
     assert_eq!(scene.takes(second), 30);

@@ -5,7 +5,7 @@ fn alone_a_turn_is_one_lease_and_its_end_is_the_holders() {
     let mut scene = Scene::new();
     let lead = scene.join();
     let taken = scene.granted(lead, 10, 20, false);
-    assert_eq!((taken.token, taken.turn.id().number()), (fence(10), lead));
+    assert_eq!((taken.offer.token, taken.turn.id().number()), (fence(10), lead));
     let (after, effects) = scene.release(10);
     assert!(matches!(after, AfterLease::Ends(_)));
     assert!(effects.send.is_none());
@@ -34,7 +34,7 @@ fn while_others_wait_only_those_are_served_who_waited_when_the_turn_began() {
     let _ = scene.release(10);
     assert_eq!(scene.takes(second), 11);
     let (_, effects) = scene.release(11);
-    let next = scene.send(&scene.release_of(&effects)).expect("the late one queues anew");
+    let next = scene.send(&release_of(&effects)).expect("the late one queues anew");
     assert!(next > late, "under a fresh id");
     scene.waits(late);
 }
@@ -47,7 +47,7 @@ fn a_turn_ends_when_its_tokens_or_its_time_are_used_up() {
         scene.granted(first, 10, last, false);
         scene.pass(millis);
         let (_, effects) = scene.release(10);
-        assert!(scene.send(&scene.release_of(&effects)).is_some());
+        assert!(scene.send(&release_of(&effects)).is_some());
         scene.waits(second);
     }
 }
@@ -70,6 +70,6 @@ fn an_offer_that_is_not_taken_ends_the_turn_and_dismisses_the_task() {
     let _ = scene.release(10);
     scene.pass(1500);
     let (_, effects) = scene.with(Cohort::on_timer);
-    assert!(scene.send(&scene.release_of(&effects)).is_none());
+    assert!(scene.send(&release_of(&effects)).is_none());
     assert!(matches!(scene.poll(second), Poll::Ready(Err(NoLease::Dismissed))));
 }
