@@ -64,65 +64,56 @@ impl RedisConfig {
     }
 
     /// Like [`credentials`](Self::credentials), with a provider that others use too.
-    pub fn shared_credentials(mut self, provider: Arc<dyn CredentialsProvider>) -> Self {
-        self.credentials = Some(provider);
-        self
+    pub fn shared_credentials(self, provider: Arc<dyn CredentialsProvider>) -> Self {
+        Self { credentials: Some(provider), ..self }
     }
 
     /// The prefix of all keys and channels. Default: `leasehold`.
-    pub fn namespace(mut self, namespace: Namespace) -> Self {
-        self.keys = KeyScheme::new(namespace);
-        self
+    pub fn namespace(self, namespace: Namespace) -> Self {
+        Self { keys: KeyScheme::new(namespace), ..self }
     }
 
     /// How fence tokens are minted. Default: [`FenceSettings::default`].
-    pub fn fencing(mut self, fencing: FenceSettings) -> Self {
-        self.fencing = fencing;
-        self
+    pub fn fencing(self, fencing: FenceSettings) -> Self {
+        Self { fencing, ..self }
     }
 
     /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 1, because
     /// commands of one moment share a call, and more connections make smaller calls.
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections;
-        self
+    pub fn connections(self, connections: usize) -> Self {
+        Self { connections, ..self }
     }
 
     /// How many pooled connections inspections and gates may use, 1 to 256. Default: 4.
-    pub fn pool_size(mut self, size: usize) -> Self {
-        self.pool_size = size;
-        self
+    pub fn pool_size(self, size: usize) -> Self {
+        Self { pool_size: size, ..self }
     }
 
     /// How long a connection may take to be made, at least 10 ms. Default: 2 s.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        Self { connect_timeout: timeout, ..self }
     }
 
     /// How long a command outside of any lease may take, at least 10 ms. Default: 2 s.
     ///
     /// Commands of a lease have deadlines of their own, derived from its ttl.
-    pub fn command_timeout(mut self, timeout: Duration) -> Self {
-        self.command_timeout = timeout;
-        self
+    pub fn command_timeout(self, timeout: Duration) -> Self {
+        Self { command_timeout: timeout, ..self }
     }
 
     /// The name under which the server lists the connections. Default: `leasehold`.
     ///
     /// Characters that the server refuses are replaced by `-`.
-    pub fn client_name(mut self, name: &str) -> Self {
+    pub fn client_name(self, name: &str) -> Self {
         let printable = |c: char| if c.is_ascii_graphic() { c } else { '-' };
-        self.client_name = name.chars().map(printable).collect();
-        self
+        Self { client_name: name.chars().map(printable).collect(), ..self }
     }
 
     /// Accepts a server that is a node of a Cluster. The caller has to send it only names whose
     /// slots it owns, one name at a time. For the testkit.
     #[doc(hidden)]
-    pub fn allow_cluster_node(mut self) -> Self {
-        self.cluster_node = true;
-        self
+    pub fn allow_cluster_node(self) -> Self {
+        Self { cluster_node: true, ..self }
     }
 
     /// Checks the settings against their ranges, as every function does that connects with them.

@@ -22,9 +22,7 @@ impl Credentials {
 
     /// The command that logs in.
     pub(super) fn auth(&self) -> Cmd {
-        let mut auth = redis::cmd("AUTH");
-        auth.arg(self.user.iter().collect::<Vec<_>>()).arg(&self.password);
-        auth
+        redis::cmd("AUTH").arg(&self.user).arg(&self.password).take()
     }
 
     /// How to connect, with these credentials.

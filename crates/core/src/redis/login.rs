@@ -113,8 +113,7 @@ impl Login {
         if self.db != 0 {
             redis::cmd("SELECT").arg(self.db).query_async::<Value>(connection).await?;
         }
-        let mut name = redis::cmd("CLIENT");
-        name.arg("SETNAME").arg(&self.client_name);
+        let name = redis::cmd("CLIENT").arg("SETNAME").arg(&self.client_name).take();
         let _ = name.query_async::<Value>(connection).await;
         Ok(())
     }

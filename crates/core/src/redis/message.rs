@@ -10,28 +10,22 @@ use crate::{
 /// The scripts write it. The name comes last, because it may contain spaces.
 pub(super) fn parse(payload: &[u8]) -> Option<Push> {
     let (word, rest) = str::from_utf8(payload).ok()?.split_once(' ')?;
+    let mut words = Words(rest);
     match word {
-        "granted" => granted(rest),
-        "force-released" => force_released(rest),
+        "granted" => {
+            let (id, first, last) = (words.next()?, words.next()?, words.next()?);
+            let heartbeat = words.next()?;
+            let remaining = Duration::from_millis(words.next()?);
+            let (contended, regressed) = (words.flag()?, words.flag()?);
+            let granted = Granted { first, last, remaining, contended, regressed };
+            Some(Push::Granted { name: words.name()?, id, granted, heartbeat })
+        }
+        "force-released" => {
+            let (id, fence) = (words.next()?, words.next()?);
+            Some(Push::ForceReleased { name: words.name()?, id, fence })
+        }
         _ => None,
     }
-}
-
-fn granted(text: &str) -> Option<Push> {
-    let mut words = Words(text);
-    let id = words.next()?;
-    let (first, last) = (words.next()?, words.next()?);
-    let heartbeat = words.next()?;
-    let remaining = Duration::from_millis(words.next()?);
-    let (contended, regressed) = (words.flag()?, words.flag()?);
-    let granted = Granted { first, last, remaining, contended, regressed };
-    Some(Push::Granted { name: words.name()?, id, granted, heartbeat })
-}
-
-fn force_released(text: &str) -> Option<Push> {
-    let mut words = Words(text);
-    let (id, fence) = (words.next()?, words.next()?);
-    Some(Push::ForceReleased { name: words.name()?, id, fence })
 }
 
 /// The rest of a message.
