@@ -70,7 +70,7 @@ while at <= count do
   if not answer then
     if not quick then quick, load_general = contended() end
     answer = quick(text, at, arg)
-    if word == 'next' then size = 6 end
+    if word == 'next' then size = 6 elseif word == 'heartbeat' then size = 4 end
   end
   if not answer then
     if not general then general = load_general() end

@@ -71,6 +71,11 @@ local function mint(counter, seen)
   return string.format('%d', math.max(floor, now - 1023)), micros, behind
 end
 
+-- Whether a number is above another; as texts, because some are too large for Lua.
+local function above(a, b)
+  return #a > #b or #a == #b and a > b
+end
+
 -- A place in `waiters`, see line.lua: number, heartbeat, time, claim window, watermark and label.
 local PLACE = '^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$'
 

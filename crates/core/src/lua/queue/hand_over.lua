@@ -7,8 +7,8 @@
 --
 -- Why: a contended lock does this all the time, and the parts behind usual.lua take half as long
 -- again. The other cases are left to them: a counter that is missing or ahead of the clock, a lease
--- with nested holds, marks, a head that is dead or of the same runtime, a queue that is long or about
--- to expire. Every decision and every format is as in row.lua, line.lua, ask.lua and pass_on.lua.
+-- with nested holds, marks, a head that is dead or of the same runtime, a queue that is long (for a
+-- heartbeat it may be) or about to expire. Every decision and every format is as in row.lua, line.lua, ask.lua and pass_on.lua.
 
 -- Ends a lease and grants the lock to the head of the queue; `text` is the lock.
 local function hand_over(text, at, arg)
@@ -71,12 +71,30 @@ local function line_up(text, at, arg)
   return {'queued', ends - millis - 1, #line / 2}
 end
 
+-- Refreshes the place of a runtime that waits for a lock that is held.
+local function beat(text, at, arg)
+  local call, queue, waiters = redis.call, KEYS[4 * at - 2], KEYS[4 * at - 1]
+  local _, _, holder, _, _, ends = string.match(text, CONTENDED)
+  local id, least = ARGV[arg + 1], tonumber(window) or 0
+  if not holder or holder == id or millis >= ends or least <= 0 then return nil end
+  local runtime = string.sub(id, 1, 36)
+  local number, heartbeat, _, _, seen = string.match(call('HGET', waiters, runtime) or '', PLACE)
+  local ahead = number == string.sub(id, 38) and call('ZRANK', queue, runtime)
+  if not ahead or call('PTTL', queue) < least then return nil end
+
+  if above(ARGV[arg + 3], heartbeat) then heartbeat = ARGV[arg + 3] end
+  if above(ARGV[arg + 2], seen) then seen = ARGV[arg + 2] end
+  call('HSET', waiters, runtime, place_text(number, heartbeat, window, seen, label))
+  return {'queued', ends - millis - 1, ahead}
+end
+
+local WAYS = {acquire = line_up, heartbeat = beat, release = hand_over, next = hand_over}
+
 -- Runs one of them, if the lock is waited for. A key of another type is found before anything is
 -- written, and left to the general ways; any other failure is the answer.
 local function quick(text, at, arg)
-  local word = ARGV[arg]
-  local way = word == 'acquire' and line_up or (word == 'release' or word == 'next') and hand_over
-  if word == 'next' then text = redis.pcall('HGET', KEYS[4 * at - 3], 'lock') end
+  local way = WAYS[ARGV[arg]]
+  if way and text == nil then text = redis.pcall('HGET', KEYS[4 * at - 3], 'lock') end
   if not way or type(text) ~= 'string' or string.sub(text, 1, 1) ~= 'w' then return nil end
   local ok, answer = pcall(way, text, at, arg)
   if ok then return answer end

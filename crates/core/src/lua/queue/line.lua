@@ -19,11 +19,6 @@
 --   granted <acquisition> <first token> <last token> <heartbeat> <ms left> <1 if others wait, or 0>
 --   <1 if the counter was behind, or 0> <name>
 
--- Whether a number is above another; as texts, because some are too large for Lua.
-local function above(a, b)
-  return #a > #b or #a == #b and a > b
-end
-
 local function place_of(text)
   local number, heartbeat, heard, window, seen, label =
     string.match(text or '', PLACE)
