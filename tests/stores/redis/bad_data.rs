@@ -71,6 +71,10 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
         "greatest value",
         "",
     ),
+    // No counter and no time behind a single space.
+    (&["HSET", LEASE, "v", "2", "lock", "foo bar"], Corrupt, "foo bar", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "lock", "0x10"], Corrupt, "0x10", "delete the key"),
+    (&["HSET", LEASE, "v", "2", "lock", "41  0"], Corrupt, "41  0", "delete the key"),
     (&["SET", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["RPUSH", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", WITHDRAWN, "x"], Corrupt, "WRONGTYPE", "another namespace"),

@@ -6,7 +6,7 @@ use leasehold_core::{
 };
 use leasehold_testkit::{
     LockText, RedisServer,
-    contract::{alice, bob, secs, ttl},
+    contract::{alice, bob, carol, secs, ttl},
 };
 
 use super::support::{assert_says, assert_says_of_lock, calls, connect, digest, granted};
@@ -125,6 +125,30 @@ async fn a_refusal_to_let_the_hash_live_longer_leaves_it_as_it_was() {
     calls.release(alice(1), fence, Some(ttl(60).get())).await.expect_err("keep");
     calls.renew(&[renewal]).await.expect_err("renew");
     assert_eq!(digest(&server), before);
+}
+
+/// A waiter that lost its place would be overtaken by the next one.
+#[tokio::test]
+async fn a_refusal_to_pass_the_lock_on_costs_no_waiter_its_place() {
+    let server = RedisServer::start();
+    let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
+    for right in ["hset", "zadd", "zrem", "hdel"] {
+        server.flush_all();
+        let fence = granted(&calls, alice(1)).await;
+        let beat = |number| Heartbeat { number, claim_window: secs(30) };
+        for id in [bob(1), carol(1)] {
+            calls.wait(id, ttl(60), None, beat(1)).await.expect("a place");
+        }
+        server.command(&["ACL", "SETUSER", "app", &format!("-{right}")]);
+        drop(calls.release(alice(1), fence, None).await);
+        server.command(&["ACL", "SETUSER", "app", &format!("+{right}")]);
+        for id in [carol(1), bob(1)] {
+            calls.wait(id, ttl(60), None, beat(2)).await.expect("an answer");
+        }
+        drop(calls.release(alice(1), fence, None).await);
+        let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("{right}") };
+        assert_eq!(lease.id, bob(1), "without {right}");
+    }
 }
 
 #[tokio::test]

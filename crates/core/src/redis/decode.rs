@@ -97,7 +97,7 @@ impl Reply {
                     self.text(1).unwrap_or_default()
                 ),
                 "find out who wrote it, then delete the key: tokens go on from the server's clock; under \
-                 FencePolicy::Counter set its field `counter` to the last token instead",
+                 FencePolicy::Counter set its field `lock` to the last token and \" 0\" instead",
             ),
             b"exhausted" => StoreError::exhausted(),
             _ => self.not_understood(),

@@ -46,6 +46,7 @@ while at <= count do
       local id = ARGV[arg + 1]
       local from = 32 + #id
       local is_its = sub(text, 31, from + 17) == ' ' .. id .. ' ' .. ARGV[arg + 2] .. ' '
+        and sub(text, 17, 17) == ' '
       if is_its and millis < sub(text, from + 35, from + 47) then
         answer = call('HSET', key, 'lock', sub(text, 1, 30))
         -- A full server refuses this write, but not the general ways.

@@ -16,10 +16,14 @@ local function read(lease, queue, waiters, withdrawn)
   lock = {lease = lease, queue = queue, waiters = waiters, withdrawn = withdrawn, version = row[1]}
   -- What another layout says with the same words does not count, and is left as it is.
   if row[1] ~= '2' then return end
-  lock.text, lock.hold, lock.marks = row[2], row[3], row[4]
+  lock.hold, lock.marks = row[3], row[4]
   local flags, counter, expires, rest = string.match(row[2] or '', '^([wkhm]*)(%S*) (%d+)(.*)$')
-  -- A text that says nothing else is a counter that is none.
-  lock.counter, lock.expires = counter or row[2], expires
+  if row[2] and not flags then
+    -- Not understood: no token, and left as it is.
+    lock.counter = row[2] .. '?'
+    return
+  end
+  lock.text, lock.counter, lock.expires = row[2] or '', counter, expires
   if not flags then return end
   lock.waiting, lock.kept = string.find(flags, 'w', 1, true), string.find(flags, 'k', 1, true)
   lock.holder, lock.fence, lock.since, lock.ends, lock.label =
@@ -36,9 +40,10 @@ local function text_of_lock()
   return text
 end
 
--- Writes what a command has changed. A counter that was lost is not made up.
+-- Writes what a command has changed. A counter that was lost is not made up, and a text that is not
+-- understood stays.
 local function save()
-  if not lock.counter then return end
+  if not lock.counter or not lock.text then return end
   local text = text_of_lock()
   if text ~= lock.text then
     redis.call('HSET', lock.lease, 'lock', text)

@@ -34,9 +34,9 @@ local function hand_over(text, at, arg)
 
   local id = head .. ':' .. number
   local waits = follows or others > 0
-  -- The first write must be one that a full server accepts; then it refuses none of the others. A key
-  -- must not become empty in between, or its time to live is lost.
-  if others > 0 then call('HDEL', waiters, head) else call('HDEL', lease, '') end
+  -- A write of nothing, which a full server accepts; then it refuses none of the others. The place of
+  -- the head goes last: a refusal before it changes nothing for those who wait.
+  call('HDEL', lease, '')
   call('HSET', lease, 'lock', (waits and 'w' or '') .. newest .. ' ' .. expires .. ' ' .. id .. ' '
     .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label)
   if follows then
@@ -45,7 +45,7 @@ local function hand_over(text, at, arg)
       string.sub(ARGV[arg + 3], 38), ARGV[arg + 5], window, ARGV[arg + 4], label))
   end
   call('ZREM', queue, head)
-  if others == 0 then call('HDEL', waiters, head) end
+  call('HDEL', waiters, head)
   redis.pcall('PUBLISH', channels .. head, 'granted ' .. id .. ' ' .. first .. ' ' .. newest .. ' '
     .. heartbeat .. ' ' .. life .. (waits and ' 1 ' or ' 0 ') .. behind .. ' '
     .. string.sub(lease, #channels - 6, -8))
