@@ -13,7 +13,8 @@
 -- Returns  for each command, in order: '<first> <last>' for a grant for the ttl asked for, with
 --          nobody waiting and no counter behind; 1 for a lease that was ended, for which nobody
 --          waited; otherwise as `ask`, `pass_on`, `keep`, `set_holds` and `withdraw`, or {'refused',
---          error}, and then nothing was written for this command
+--          error}; then nothing was written for this command, unless a right is missing that
+--          preflight.lua has tested
 --
 -- Why: what waits for a connection at one moment travels as one call, which costs client and server
 -- a fraction of many calls. A command that fails spoils only its own answer. These few lines serve

@@ -23,7 +23,7 @@
 --   holds    number of holds, if it ever was more than one
 --   hold     number of the last change of holds
 --   marks    until when acquisitions are marked as withdrawn, ms
--- Flags; if there is any, or more than one, the usual ways leave the command to the general ones:
+-- Flags. usual.lua serves locks without any, hand_over.lua those with `w` alone, the general ways all:
 --   w   runtimes wait for the lock
 --   k   the lock is only kept closed
 --   h   there are `holds` and `hold`

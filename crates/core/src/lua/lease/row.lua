@@ -5,10 +5,10 @@
 -- Returns  nothing: it goes on to the part that follows
 --
 -- Why: one hash holds all that an uncontended lock needs, so that a script reads once and writes
--- once. The end of a lease is a field; the hash lives on, because it is the fence counter too. The
--- format stands in grant.lua.
+-- once. The end of a lease is part of its text; the hash lives on, because it is the fence counter
+-- too. The format stands in grant.lua.
 
--- The lock of the present command: its four keys, and the fields of its hash.
+-- The lock of the present command: its four keys, and what its hash says.
 local lock
 
 local function read(lease, queue, waiters, withdrawn)

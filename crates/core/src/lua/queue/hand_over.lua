@@ -8,7 +8,8 @@
 -- Why: a contended lock does this all the time, and the parts behind usual.lua take half as long
 -- again. The other cases are left to them: a counter that is missing or ahead of the clock, a lease
 -- with nested holds, marks, a head that is dead or of the same runtime, a queue that is long (for a
--- heartbeat it may be) or about to expire. Every decision and every format is as in row.lua, line.lua, ask.lua and pass_on.lua.
+-- heartbeat it may be) or about to expire. Every decision and every format is as in row.lua, line.lua,
+-- ask.lua and pass_on.lua.
 
 -- Ends a lease and grants the lock to the head of the queue; `text` is the lock.
 local function hand_over(text, at, arg)
