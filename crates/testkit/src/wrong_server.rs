@@ -105,9 +105,9 @@ impl WrongServer {
             return None;
         }
         let Renewal { name, id, fence, ttl } = renewal;
-        let (id, ttl, watermark, wait) = (*id, *ttl, Some(*fence), None);
+        let (id, ttl, watermark, keeps, wait) = (*id, *ttl, Some(*fence), false, None);
         let label = &RuntimeLabel::new("re-created");
-        let acquire = Acquire { name, id, ttl, watermark, label, wait, deadline };
+        let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
         match self.memory.acquire(acquire).await {
             Ok(AcquireAnswer::Granted(granted)) => Some(granted.first),
             _ => None,

@@ -72,7 +72,9 @@ async fn heard_alike(memory: &mut Side<'_>, redis: &mut Side<'_>, what: &str) {
 /// The name that a push is about.
 fn about(push: &Push) -> Option<LockName> {
     match push {
-        Push::Granted { name, .. } | Push::ForceReleased { name, .. } => Some(name.clone()),
+        Push::Granted { name, .. }
+        | Push::ForceReleased { name, .. }
+        | Push::Wanted { name, .. } => Some(name.clone()),
         Push::Listening => None,
     }
 }

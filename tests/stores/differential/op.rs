@@ -23,12 +23,13 @@ pub(crate) struct Waiting {
     pub(crate) window: u32,
     pub(crate) number: u64,
     pub(crate) seen: Back,
+    pub(crate) keeps: bool,
 }
 
 /// One step of a sequence; times are in half hours.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
-    Acquire { name: usize, id: usize, ttl: u32, seen: Back },
+    Acquire { name: usize, id: usize, ttl: u32, seen: Back, keeps: bool },
     Wait { name: usize, waiting: Waiting },
     Heartbeat(Vec<(usize, Waiting)>),
     Hold { lease: Named, count: u32, number: u64, ttl: u32 },
@@ -58,12 +59,8 @@ fn seen() -> impl Strategy<Value = Back> + Clone {
 fn waiting() -> impl Strategy<Value = Waiting> + Clone {
     // Beyond the ttl now and then.
     let window = prop_oneof![4 => 0..3_u32, 1 => Just(9)];
-    (0..IDS, window, 8..13_u64, seen()).prop_map(|(id, window, number, seen)| Waiting {
-        id,
-        window,
-        number,
-        seen,
-    })
+    (0..IDS, window, 8..13_u64, seen(), any::<bool>())
+        .prop_map(|(id, window, number, seen, keeps)| Waiting { id, window, number, seen, keeps })
 }
 
 fn lease() -> impl Strategy<Value = Named> + Clone {
@@ -80,8 +77,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         prop_oneof![6 => Just(None), 1 => half_hours.clone().prop_map(Some), 1 => Just(Some(60))];
     let next = prop_oneof![1 => Just(None), 1 => waiting().prop_map(Some)];
     prop_oneof![
-        4 => (name.clone(), id.clone(), half_hours.clone(), seen())
-            .prop_map(|(name, id, ttl, seen)| Op::Acquire { name, id, ttl, seen }),
+        4 => (name.clone(), id.clone(), half_hours.clone(), seen(), any::<bool>())
+            .prop_map(|(name, id, ttl, seen, keeps)| Op::Acquire { name, id, ttl, seen, keeps }),
         10 => (name.clone(), waiting()).prop_map(|(name, waiting)| Op::Wait { name, waiting }),
         3 => vec((name.clone(), waiting()), 0..5).prop_map(Op::Heartbeat),
         3 => (lease(), 1..5_u32, 0..6_u64, half_hours.clone())

@@ -59,6 +59,10 @@ impl<'a> Side<'a> {
                 let name = index(name);
                 Answer::just(format!("{name} {id} ended {}", self.tokens[name].rank(*fence)))
             }
+            Push::Wanted { name, id, fence } => {
+                let name = index(name);
+                Answer::just(format!("{name} {id} wanted {}", self.tokens[name].rank(*fence)))
+            }
             Push::Listening => Answer::just("listening"),
         }
     }
@@ -74,19 +78,23 @@ impl<'a> Side<'a> {
         // A claim window that is cut down to it ends beside the half hours, too; and no half hour is
         // over while Redis keeps a counter for an eighth longer than it must.
         let ttl = Ttl::new(HALF_HOUR * 3 + HALF_HOUR / 2).expect("a ttl");
-        self.calls(name).waiter(id(waiting.id), ttl, watermark, heartbeat)
+        let calls = self.calls(name).keeping(waiting.keeps);
+        calls.waiter(id(waiting.id), ttl, watermark, heartbeat)
     }
 
     async fn send(&mut self, op: &Op) -> Result<Answer, StoreError> {
         Ok(match *op {
-            Op::Acquire { name, id: by, ttl: time, seen } => {
+            Op::Acquire { name, id: by, ttl: time, seen, keeps } => {
                 let watermark = self.tokens[name].watermark(seen);
-                let answer = self.calls(name).acquire(id(by), ttl(time), watermark).await?;
+                let calls = self.calls(name).keeping(keeps);
+                let answer = calls.acquire(id(by), ttl(time), watermark).await?;
                 self.acquired(name, &answer)
             }
             Op::Wait { name, waiting } => {
-                let Waiter { id, ttl, watermark, heartbeat, .. } = self.waiter(name, waiting);
-                let answer = self.calls(name).wait(id, ttl, watermark, heartbeat).await?;
+                let Waiter { id, ttl, watermark, keeps, heartbeat, .. } =
+                    self.waiter(name, waiting);
+                let calls = self.calls(name).keeping(keeps);
+                let answer = calls.wait(id, ttl, watermark, heartbeat).await?;
                 self.acquired(name, &answer)
             }
             Op::Heartbeat(ref batch) => self.beaten(batch).await?,
@@ -137,7 +145,9 @@ impl<'a> Side<'a> {
     fn acquired(&mut self, name: usize, answer: &AcquireAnswer) -> Answer {
         match answer {
             AcquireAnswer::Granted(granted) => self.granted(name, "granted", granted),
-            AcquireAnswer::Busy { remaining } => Answer::timed("busy", *remaining),
+            AcquireAnswer::Busy { remaining, keeps } => {
+                Answer::timed(format!("busy keeps {keeps}"), *remaining)
+            }
             AcquireAnswer::Queued(place) => {
                 Answer::timed(format!("queued behind {}", place.ahead), place.remaining)
             }
@@ -212,7 +222,8 @@ impl<'a> Side<'a> {
             Inspection::Held(lease) => {
                 let rank = self.tokens[name].rank(lease.fence);
                 let (id, holds, label) = (lease.id, lease.holds, &lease.label);
-                let words = format!("{id} {rank} holds {holds} {label} kept {}", lease.kept);
+                let (kept, keeps) = (lease.kept, lease.keeps);
+                let words = format!("{id} {rank} holds {holds} {label} kept {kept} keeps {keeps}");
                 let mut all = Answer { words, times: vec![lease.remaining, lease.held_for] };
                 for waiter in &lease.waiters {
                     let words = format!("{} {}", waiter.id, waiter.label);

@@ -108,7 +108,7 @@ async fn a_lease_ends_even_if_the_ttl_of_its_key_was_taken() {
     granted(&calls, alice(1)).await;
     server.command(&["PERSIST", LEASE]);
     let answer = calls.acquire(bob(1), ttl(60), None).await.expect("an answer");
-    let AcquireAnswer::Busy { remaining } = answer else { panic!("{answer:?}") };
+    let AcquireAnswer::Busy { remaining, .. } = answer else { panic!("{answer:?}") };
     assert!(remaining <= secs(60));
     LockText::change(&server, LEASE, |text| text.lease.as_mut().expect("a lease").end = 1);
     granted(&calls, bob(1)).await;

@@ -166,7 +166,8 @@ async fn only_what_may_be_repeated_is_sent_again() {
         "CLIENT" => Reply::ok(),
         _ if word(command, "release") => Reply::Close,
         _ if word(command, "try") => {
-            let busy = || Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000)]);
+            let busy =
+                || Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000), Reply::Integer(0)]);
             let tries = command.iter().filter(|word| *word == "try");
             Reply::Array(tries.map(|_| busy()).collect())
         }

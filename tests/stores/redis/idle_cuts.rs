@@ -94,7 +94,11 @@ async fn closing(times: usize) -> (ScriptedPeer, Arc<AtomicUsize>, Arc<RedisStor
         "CLIENT" => Reply::ok(),
         _ if !command.iter().any(|word| word.contains("orders/42")) => Reply::bulk("ok"),
         _ if seen.fetch_add(1, Ordering::Relaxed) < times => Reply::Close,
-        _ => Reply::Array(vec![Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000)])]),
+        _ => Reply::Array(vec![Reply::Array(vec![
+            Reply::bulk("busy"),
+            Reply::Integer(1000),
+            Reply::Integer(0),
+        ])]),
     })
     .await
     .expect("a peer");

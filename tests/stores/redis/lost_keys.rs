@@ -173,6 +173,7 @@ impl Case<'_> {
             ttl: ttl(60),
             watermark: Some(fence),
             label: &label,
+            keeps: false,
             heartbeat: beat(9),
         };
         let (name, keep) = (self.calls.name(), None);

@@ -192,6 +192,21 @@ async fn a_channel_that_goes_later_does_not_keep_a_lease_from_ending() {
     assert_eq!(lease.id, bob(2));
 }
 
+/// A holder that keeps the lock idle is not told then; its lease ends by itself.
+#[tokio::test]
+async fn a_channel_that_goes_later_costs_no_waiter_its_place() {
+    let server = RedisServer::start();
+    let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
+    granted(&calls.clone().keeping(true), alice(1)).await;
+    server.command(&["ACL", "SETUSER", "app", "resetchannels"]);
+    let beat = |number| Heartbeat { number, claim_window: secs(30) };
+    let answer = calls.wait(bob(1), ttl(60), None, beat(1)).await.expect("a place");
+    assert!(matches!(answer, AcquireAnswer::Queued(_)), "{answer:?}");
+    let batch = [calls.waiter(bob(1), ttl(60), None, beat(2))];
+    let told = calls.heartbeat(&batch).await.expect("heartbeat");
+    assert!(matches!(told[..], [Ok(AcquireAnswer::Queued(_))]), "{told:?}");
+}
+
 #[tokio::test]
 async fn a_login_that_is_missing_or_wrong_is_told_without_the_password() {
     let server = RedisServer::builder().password("sesame").start();

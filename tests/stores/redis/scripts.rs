@@ -271,3 +271,31 @@ async fn marks_that_are_over_are_forgotten_while_others_wait() {
     assert!(!server.query::<bool>(&["HEXISTS", LEASE, "marks"]));
     assert_eq!(LockText::of(&server, LEASE).flags, "w");
 }
+
+#[tokio::test]
+async fn a_lock_that_may_be_kept_has_a_mark_before_its_label() {
+    const LEASE: &str = "leasehold:{orders/42}:lease";
+    const WAITERS: &str = "leasehold:{orders/42}:waiters";
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    for (number, mark) in [(1, "~"), (2, "")] {
+        let calls = calls.clone().keeping(number == 1);
+        let fence = granted(&calls, alice(number)).await;
+        let label = format!("{mark}{}", Calls::LABEL);
+        assert_eq!(LockText::of(&server, LEASE).lease().label, label);
+        queued(&calls, bob(number)).await;
+        let bobs = bob(number).runtime().to_string();
+        let place: String = server.query(&["HGET", WAITERS, &bobs]);
+        assert_eq!(place.splitn(6, ' ').last(), Some(&*label), "{place}");
+        calls.release(alice(number), fence, None).await.expect("release");
+        let text = LockText::of(&server, LEASE);
+        assert_eq!(
+            (&*text.lease().holder, &text.lease().label),
+            (&*bob(number).to_string(), &label)
+        );
+        calls
+            .release(bob(number), text.lease().fence.try_into().expect("a token"), None)
+            .await
+            .expect("release");
+    }
+}

@@ -159,7 +159,11 @@ async fn a_connection_whose_answers_are_shifted_is_replaced() {
         "PING" => command.get(1).map_or_else(|| Reply::Simple("PONG".into()), Reply::bulk),
         _ if !command.iter().any(|word| word.contains("orders/")) => Reply::bulk("ok"),
         _ if losing.swap(false, Ordering::Relaxed) => Reply::Silence,
-        _ => Reply::Array(vec![Reply::Array(vec![Reply::bulk("busy"), Reply::Integer(1000)])]),
+        _ => Reply::Array(vec![Reply::Array(vec![
+            Reply::bulk("busy"),
+            Reply::Integer(1000),
+            Reply::Integer(0),
+        ])]),
     });
     let peer = peer.await.expect("a peer");
     let config = config(&peer.url()).connections(1);

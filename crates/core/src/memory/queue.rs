@@ -19,6 +19,7 @@ pub(crate) struct PlaceRow {
     pub(crate) window: Duration,
     pub(crate) watermark: Option<FenceToken>,
     pub(crate) label: RuntimeLabel,
+    pub(crate) keeps: bool,
 }
 
 impl PlaceRow {

@@ -24,6 +24,7 @@ pub(crate) struct LeaseRow {
     pub(crate) label: RuntimeLabel,
     pub(crate) since: ServerTime,
     pub(crate) kept: bool,
+    pub(crate) keeps: bool,
     pub(crate) ends: ServerTime,
 }
 
@@ -31,6 +32,11 @@ impl LeaseRow {
     /// Whether a command that names this acquisition and fence is about the lease.
     pub(crate) fn is(&self, id: AcquisitionId, fence: FenceToken) -> bool {
         (self.id, self.fence) == (id, fence)
+    }
+
+    /// Whether the holder's runtime may keep the lock idle, so that it has to be recalled.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps && !self.kept
     }
 }
 

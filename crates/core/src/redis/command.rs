@@ -33,12 +33,13 @@ enum What {
     Withdraw,
 }
 
-/// Who asks, and for how long.
+/// Who asks, for how long, and whether the lock may be kept idle.
 #[derive(Debug)]
 struct Asker {
     ttl: Ttl,
     watermark: Option<FenceToken>,
     label: RuntimeLabel,
+    keeps: bool,
 }
 
 impl Command {
@@ -46,8 +47,8 @@ impl Command {
     pub(super) const KEYS: usize = 4;
 
     pub(super) fn acquire(command: Acquire<'_>) -> Self {
-        let Acquire { name, id, ttl, watermark, label, wait, .. } = command;
-        let asker = Asker { ttl, watermark, label: label.clone() };
+        let Acquire { name, id, ttl, watermark, label, keeps, wait, .. } = command;
+        let asker = Asker { ttl, watermark, label: label.clone(), keeps };
         let what = match wait {
             Some(heartbeat) => What::Acquire(asker, heartbeat),
             None => What::Try(asker),
@@ -56,9 +57,9 @@ impl Command {
     }
 
     pub(super) fn heartbeat(waiter: &Waiter, label: &RuntimeLabel) -> Self {
-        let Waiter { name, id, ttl, watermark, heartbeat } = waiter;
-        let asker = Asker { ttl: *ttl, watermark: *watermark, label: label.clone() };
-        Self { name: name.clone(), id: *id, what: What::Heartbeat(asker, *heartbeat) }
+        let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
+        let asker = Asker { ttl, watermark, label: label.clone(), keeps };
+        Self { name: name.clone(), id, what: What::Heartbeat(asker, heartbeat) }
     }
 
     pub(super) fn hold(command: Hold<'_>) -> Self {
@@ -71,8 +72,8 @@ impl Command {
         let rest = command.keep_in_range().map_or(0, millis);
         let what = match command.next {
             _ if rest > 0 => What::Keep { fence, rest },
-            Some(Next { id: next, ttl, watermark, label, heartbeat }) => {
-                let asker = Asker { ttl, watermark, label: label.clone() };
+            Some(Next { id: next, ttl, watermark, label, keeps, heartbeat }) => {
+                let asker = Asker { ttl, watermark, label: label.clone(), keeps };
                 What::Next { fence, next, asker, heartbeat }
             }
             None => What::Release { fence },
@@ -92,17 +93,17 @@ impl Command {
         !matches!(self.what, What::Release { .. } | What::Keep { .. } | What::Next { .. })
     }
 
-    /// What the command has in common with others: the ttl, the claim window and the label.
+    /// What the command has in common with others.
     fn common(&self) -> Option<Common<'_>> {
-        match &self.what {
-            What::Try(asker) => Some((asker.ttl, asker.ttl.get(), &asker.label)),
+        let (asker, window) = match &self.what {
+            What::Try(asker) => (asker, asker.ttl.get()),
             What::Acquire(asker, heartbeat)
             | What::Heartbeat(asker, heartbeat)
-            | What::Next { asker, heartbeat, .. } => {
-                Some((asker.ttl, heartbeat.window(asker.ttl), &asker.label))
-            }
-            _ => None,
-        }
+            | What::Next { asker, heartbeat, .. } => (asker, heartbeat.window(asker.ttl)),
+            _ => return None,
+        };
+        let Asker { ttl, ref label, keeps, .. } = *asker;
+        Some(Common { ttl, window, label, keeps })
     }
 
     /// Writes word and arguments; `text` is room for ids.
@@ -157,7 +158,28 @@ impl Command {
 }
 
 /// Written once for all commands that it is the same for.
-type Common<'a> = (Ttl, Duration, &'a RuntimeLabel);
+#[derive(PartialEq)]
+struct Common<'a> {
+    ttl: Ttl,
+    window: Duration,
+    label: &'a RuntimeLabel,
+    keeps: bool,
+}
+
+impl Common<'_> {
+    /// Writes it; `text` is room for the label, which has a mark before it if the lock may be kept.
+    fn write(&self, to: &mut Cmd, text: &mut String) {
+        to.arg("as").arg(millis(self.ttl.get())).arg(millis(self.window));
+        if self.keeps {
+            text.clear();
+            text.push(RuntimeLabel::KEEPS);
+            text.push_str(self.label.as_str());
+            to.arg(&**text);
+        } else {
+            to.arg(self.label.as_str());
+        }
+    }
+}
 
 /// What every script on locks takes before its own arguments.
 #[derive(Debug, Clone)]
@@ -202,12 +224,11 @@ impl Preamble {
         self.write(to);
         let mut written = None;
         for command in commands {
-            let common = command.common();
-            if let Some((ttl, window, label)) = common
-                && common != written
+            if let Some(common) = command.common()
+                && written.as_ref() != Some(&common)
             {
-                to.arg("as").arg(millis(ttl.get())).arg(millis(window)).arg(label.as_str());
-                written = common;
+                common.write(to, &mut text);
+                written = Some(common);
             }
             command.write(to, &mut text);
         }
@@ -219,5 +240,47 @@ pub(super) fn answers(value: Value, asked: usize) -> Result<Vec<Value>, Value> {
     match value {
         Value::Array(answers) if answers.len() == asked => Ok(answers),
         other => Err(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Arg;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::types::RuntimeId;
+
+    /// What a batch of tries sends after the keys.
+    fn sent(batch: &[(u64, bool)]) -> String {
+        let name = LockName::new("a").unwrap();
+        let ask = |&(seconds, keeps): &(u64, bool)| {
+            let ttl = Ttl::new(Duration::from_secs(seconds)).unwrap();
+            let label = RuntimeLabel::new("me");
+            let asker = Asker { ttl, watermark: None, label, keeps };
+            let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
+            Command { name: name.clone(), id, what: What::Try(asker) }
+        };
+        let commands: Vec<_> = batch.iter().map(ask).collect();
+        let mut cmd = Cmd::new();
+        let preamble = Preamble::new(KeyScheme::default(), FenceSettings::default());
+        preamble.write_commands(&mut cmd, commands.iter());
+        let words = cmd.args_iter().skip(Command::KEYS * batch.len() + 2);
+        let words = words.map(|word| match word {
+            Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
+            other => panic!("{other:?}"),
+        });
+        let id = format!("{}:1 0", Uuid::nil());
+        words.collect::<Vec<_>>().join(" ").replace(&id, "ID")
+    }
+
+    #[test]
+    fn what_is_common_is_sent_when_it_changes() {
+        assert_eq!(sent(&[(1, false), (1, false)]), "as 1000 1000 me try ID try ID");
+        assert_eq!(
+            sent(&[(1, false), (1, true), (1, true), (2, true), (2, false)]),
+            "as 1000 1000 me try ID as 1000 1000 ~me try ID try ID as 2000 2000 ~me try ID \
+             as 2000 2000 me try ID"
+        );
     }
 }

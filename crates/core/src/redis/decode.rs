@@ -137,7 +137,9 @@ pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreErro
     let reply = Reply::new(value)?;
     match reply.word() {
         b"granted" => reply.granted().map(AcquireAnswer::Granted),
-        b"busy" => Ok(AcquireAnswer::Busy { remaining: reply.millis(1)? }),
+        b"busy" => {
+            Ok(AcquireAnswer::Busy { remaining: reply.millis(1)?, keeps: reply.number(2)? == 1 })
+        }
         b"queued" => reply.place().map(AcquireAnswer::Queued),
         b"withdrawn" => Ok(AcquireAnswer::Withdrawn),
         _ => Err(reply.trouble()),
@@ -219,6 +221,7 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
         label: reply.text(7)?,
         held_for: Duration::from_micros(server_micros.saturating_sub(reply.parsed(8)?)),
         kept: reply.number(9)? == 1,
+        keeps: reply.number(10)? == 1,
         waiters: waiters.ok_or_else(|| reply.not_understood())?,
     })
 }

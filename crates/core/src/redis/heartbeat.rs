@@ -79,6 +79,7 @@ mod tests {
             id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), number),
             ttl: Ttl::default(),
             watermark: None,
+            keeps: false,
             heartbeat: Heartbeat { number: 1, claim_window: Duration::from_secs(3) },
         }
     }

@@ -24,6 +24,10 @@ pub(super) fn parse(payload: &[u8]) -> Option<Push> {
             let (id, fence) = (words.next()?, words.next()?);
             Some(Push::ForceReleased { name: words.name()?, id, fence })
         }
+        "wanted" => {
+            let (id, fence) = (words.next()?, words.next()?);
+            Some(Push::Wanted { name: words.name()?, id, fence })
+        }
         _ => None,
     }
 }
@@ -90,6 +94,16 @@ mod tests {
     }
 
     #[test]
+    fn a_runtime_that_waits_is_told_with_the_lease_that_it_waits_for() {
+        for name in ["orders/42", " two  spaces ", "ü\n"] {
+            let text = format!("wanted {ID} 5 {name}");
+            let name = LockName::new(name).unwrap();
+            let push = Push::Wanted { name, id: id(), fence: token(5) };
+            assert_eq!(parse(text.as_bytes()), Some(push));
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_is_nothing() {
         let of_id = [
             "granted ID",
@@ -102,6 +116,10 @@ mod tests {
             "granted x 1 2 3 4 0 0 a",
             "force-released ID 5 ",
             "force-released ID 0 a",
+            "wanted ID 5 ",
+            "wanted ID a",
+            "wanted ID 0 a",
+            "wanted x 5 a",
             "Granted ID 1 2 3 4 0 0 a",
             "preflight",
             "",

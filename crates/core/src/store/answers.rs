@@ -13,6 +13,9 @@ pub enum AcquireAnswer {
     Busy {
         /// How long the present lease has left.
         remaining: Duration,
+        /// Whether its runtime may keep the lock idle: it then passes the lock on when another one
+        /// queues.
+        keeps: bool,
     },
     /// Another acquisition holds the lock, and the asker stands in the queue.
     Queued(Place),

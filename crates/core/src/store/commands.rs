@@ -19,6 +19,9 @@ pub struct Acquire<'a> {
     pub watermark: Option<FenceToken>,
     /// The asking runtime's label, kept with the lease.
     pub label: &'a RuntimeLabel,
+    /// Whether the runtime may keep the lock idle after its last lease: those who queue behind it
+    /// then have it recalled.
+    pub keeps: bool,
     /// How to stand in the queue if the lock is taken; `None` tries and does not wait.
     pub wait: Option<Heartbeat>,
     /// Until when the answer is of use.
@@ -54,6 +57,9 @@ pub struct Waiter {
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
     pub watermark: Option<FenceToken>,
+    /// Whether the runtime may keep the lock idle after its last lease: those who queue behind it
+    /// then have it recalled.
+    pub keeps: bool,
     /// The heartbeat.
     pub heartbeat: Heartbeat,
 }
@@ -105,6 +111,9 @@ pub struct Next<'a> {
     pub watermark: Option<FenceToken>,
     /// The runtime's label, kept with the lease.
     pub label: &'a RuntimeLabel,
+    /// Whether the runtime may keep the lock idle after its last lease: those who queue behind it
+    /// then have it recalled.
+    pub keeps: bool,
     /// The heartbeat under which it is queued.
     pub heartbeat: Heartbeat,
 }

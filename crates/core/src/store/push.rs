@@ -27,6 +27,16 @@ pub enum Push {
         /// The first token of its grant.
         fence: FenceToken,
     },
+    /// Another runtime waits for a lock that this runtime keeps. The first one in the queue repeats
+    /// it with every heartbeat.
+    Wanted {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that holds it.
+        id: AcquisitionId,
+        /// The first token of its grant.
+        fence: FenceToken,
+    },
     /// Pushes arrive from now on. Earlier ones may be lost, so ask again.
     Listening,
 }

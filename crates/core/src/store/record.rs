@@ -42,6 +42,9 @@ pub struct LeaseRecord {
     pub held_for: Duration,
     /// Whether the lease was released and is only kept closed for a while.
     pub kept: bool,
+    /// Whether the holder's runtime may keep the lock idle after its last lease: it then passes the
+    /// lock on when another one queues. False when the lease is only kept closed.
+    pub keeps: bool,
     /// The runtimes that wait, the next one first; at most the first 128.
     pub waiters: Vec<WaiterRecord>,
 }

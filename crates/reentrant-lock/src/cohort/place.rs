@@ -113,7 +113,7 @@ impl Place {
         self.ask_within(env, env.next_heartbeat(env.now, self.ttl));
         let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(self.ttl) };
         let (name, id, ttl) = (env.name.clone(), self.id, self.ttl);
-        let waiter = Waiter { name, id, ttl, watermark: None, heartbeat };
+        let waiter = Waiter { name, id, ttl, watermark: None, keeps: false, heartbeat };
         Beat { waiter, sent_at: env.now }
     }
 

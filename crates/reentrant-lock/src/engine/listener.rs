@@ -22,6 +22,8 @@ impl Listener for Engine {
                 });
             }
             Push::ForceReleased { name, id, fence } => self.on_gone(&name, id, fence),
+            // No lease says that it keeps.
+            Push::Wanted { .. } => {}
             Push::Listening => self.on_lost_messages(),
         }
     }

@@ -130,6 +130,7 @@ impl Wait {
             ttl: request.ttl,
             watermark: engine.watermarks.of(sent_at, name),
             label: request.label.as_ref().unwrap_or(&engine.label),
+            keeps: false,
             wait: heartbeat,
             deadline,
         };

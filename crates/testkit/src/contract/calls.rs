@@ -23,6 +23,7 @@ pub struct Calls {
     store: Arc<dyn LockStore>,
     name: LockName,
     deadline: Instant,
+    keeps: bool,
 }
 
 #[expect(clippy::missing_errors_doc, reason = "the type says it for all of them")]
@@ -32,7 +33,13 @@ impl Calls {
 
     /// Calls to a store about a name, all due at `deadline`.
     pub fn new(store: Arc<dyn LockStore>, name: &LockName, deadline: Instant) -> Self {
-        Self { store, name: name.clone(), deadline }
+        Self { store, name: name.clone(), deadline, keeps: false }
+    }
+
+    /// The same calls of runtimes that may keep the lock idle, or not; by default, not.
+    #[must_use]
+    pub fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
     }
 
     /// The same calls about another name.
@@ -57,9 +64,7 @@ impl Calls {
         ttl: Ttl,
         watermark: Option<FenceToken>,
     ) -> Result<AcquireAnswer, StoreError> {
-        let (name, deadline, wait) = (&self.name, self.deadline, None);
-        let label = &RuntimeLabel::new(Self::LABEL);
-        self.store.acquire(Acquire { name, id, ttl, watermark, label, wait, deadline }).await
+        self.ask(id, ttl, watermark, None).await
     }
 
     /// Acquires, and queues if the lock is taken.
@@ -70,9 +75,20 @@ impl Calls {
         watermark: Option<FenceToken>,
         heartbeat: Heartbeat,
     ) -> Result<AcquireAnswer, StoreError> {
-        let (name, deadline, wait) = (&self.name, self.deadline, Some(heartbeat));
+        self.ask(id, ttl, watermark, Some(heartbeat)).await
+    }
+
+    async fn ask(
+        &self,
+        id: AcquisitionId,
+        ttl: Ttl,
+        watermark: Option<FenceToken>,
+        wait: Option<Heartbeat>,
+    ) -> Result<AcquireAnswer, StoreError> {
+        let Self { ref name, deadline, keeps, .. } = *self;
         let label = &RuntimeLabel::new(Self::LABEL);
-        self.store.acquire(Acquire { name, id, ttl, watermark, label, wait, deadline }).await
+        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+        self.store.acquire(command).await
     }
 
     /// One waiter for the name.
@@ -83,7 +99,7 @@ impl Calls {
         watermark: Option<FenceToken>,
         heartbeat: Heartbeat,
     ) -> Waiter {
-        Waiter { name: self.name.clone(), id, ttl, watermark, heartbeat }
+        Waiter { name: self.name.clone(), id, ttl, watermark, keeps: self.keeps, heartbeat }
     }
 
     /// Tells the signs of life of a batch, of whatever names.
@@ -133,9 +149,9 @@ impl Calls {
         keep: Option<Duration>,
         next: &Waiter,
     ) -> Result<ReleaseAnswer, StoreError> {
-        let Waiter { id: next_id, ttl, watermark, heartbeat, .. } = *next;
+        let Waiter { id: next_id, ttl, watermark, keeps, heartbeat, .. } = *next;
         let label = &RuntimeLabel::new(Self::LABEL);
-        let next = Some(Next { id: next_id, ttl, watermark, label, heartbeat });
+        let next = Some(Next { id: next_id, ttl, watermark, label, keeps, heartbeat });
         let (name, deadline) = (&self.name, self.deadline);
         self.store.release(Release { name, id, fence, keep, next, deadline }).await
     }

@@ -127,8 +127,8 @@ impl StoreUnderTest for MemorySubject {
             let (id, label) = (alice(u64::MAX), RuntimeLabel::new("the last but one"));
             let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
-            let (label, wait) = (&label, None);
-            let acquire = Acquire { name, id, ttl, watermark, label, wait, deadline };
+            let (label, keeps, wait) = (&label, false, None);
+            let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
             let Ok(AcquireAnswer::Granted(granted)) = store.acquire(acquire).await else {
                 panic!("{name} is not free");
             };

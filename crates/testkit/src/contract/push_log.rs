@@ -85,6 +85,22 @@ impl PushLog {
         }
     }
 
+    /// The next push, which has to tell that another runtime waits for a lock that is kept.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it tells something else, or if there is none in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no push.
+    pub async fn wanted(&self) -> (AcquisitionId, FenceToken) {
+        match self.next().await {
+            Push::Wanted { id, fence, .. } => (id, fence),
+            other => panic!("a recall was expected and not {other:?}"),
+        }
+    }
+
     /// What was heard so far and not asked for.
     pub fn drain(&self) -> Vec<Push> {
         self.heard().drain(..).collect()

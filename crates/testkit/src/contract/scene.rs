@@ -91,7 +91,7 @@ impl Scene {
     /// Acquires and expects that somebody else holds the lock, for how long.
     pub async fn busy(&self, id: AcquisitionId) -> Duration {
         match self.acquire(id).await {
-            AcquireAnswer::Busy { remaining } => remaining,
+            AcquireAnswer::Busy { remaining, .. } => remaining,
             other => panic!("{id} expected to find the lock busy and got {other:?}"),
         }
     }

@@ -182,6 +182,20 @@ macro_rules! contract_cases {
                 keeping_wins_over_queueing [TimeFloor],
                 the_next_is_queued_under_the_releases_sign_of_life [TimeFloor],
             }
+            recall {
+                a_holder_that_keeps_is_told_who_is_wanted [TimeFloor],
+                each_heartbeat_of_the_head_tells_again [TimeFloor],
+                those_behind_the_head_tell_nothing [TimeFloor],
+                a_holder_that_does_not_keep_is_told_nothing [TimeFloor],
+                a_lock_kept_closed_is_not_recalled [TimeFloor],
+                a_try_learns_whether_the_holder_keeps [TimeFloor],
+                a_try_learns_whether_the_next_holder_keeps [TimeFloor Time],
+                a_waiter_keeps_if_its_place_says_so [TimeFloor],
+                a_next_keeps_if_it_says_so [TimeFloor],
+                each_of_a_batch_says_whether_it_keeps [TimeFloor],
+                a_look_says_who_keeps [TimeFloor],
+                a_label_does_not_keep [TimeFloor],
+            }
             block {
                 a_grant_without_a_counter_gets_one_token [TimeFloor Time DataLoss],
                 a_grant_alone_gets_1024_tokens [TimeFloor Time],

@@ -31,9 +31,9 @@ macro_rules! lock_store_by_commands {
 
             impl LockStore for $store {
                 fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-                    let Acquire { name, id, ttl, watermark, label, wait, deadline } = command;
-                    let (name, label) = (name.clone(), label.clone());
-                    let command = Command::Acquire { name, id, ttl, watermark, label, wait };
+                    let Acquire { id, ttl, watermark, keeps, wait, deadline, .. } = command;
+                    let (name, label) = (command.name.clone(), command.label.clone());
+                    let command = Command::Acquire { name, id, ttl, watermark, label, keeps, wait };
                     send_as!(self, Acquire, command, deadline)
                 }
 

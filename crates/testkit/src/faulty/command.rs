@@ -19,6 +19,7 @@ pub enum Command {
         ttl: Ttl,
         watermark: Option<FenceToken>,
         label: RuntimeLabel,
+        keeps: bool,
         wait: Option<Heartbeat>,
     },
     /// A batch of waiters.
@@ -96,9 +97,9 @@ impl Command {
         deadline: Instant,
     ) -> Result<Answer, StoreError> {
         match self {
-            Self::Acquire { name, id, ttl, watermark, label, wait } => {
-                let (id, ttl, watermark, wait) = (*id, *ttl, *watermark, *wait);
-                let command = Acquire { name, id, ttl, watermark, label, wait, deadline };
+            Self::Acquire { name, id, ttl, watermark, label, keeps, wait } => {
+                let (id, ttl, watermark, keeps, wait) = (*id, *ttl, *watermark, *keeps, *wait);
+                let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
                 store.acquire(command).await.map(Answer::Acquire)
             }
             Self::Heartbeat { batch, label } => {

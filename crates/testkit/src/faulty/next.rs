@@ -11,20 +11,21 @@ pub struct OwnedNext {
     pub ttl: Ttl,
     pub watermark: Option<FenceToken>,
     pub label: RuntimeLabel,
+    pub keeps: bool,
     pub heartbeat: Heartbeat,
 }
 
 impl OwnedNext {
     /// The words as a command takes them.
     pub fn borrowed(&self) -> Next<'_> {
-        let Self { id, ttl, watermark, ref label, heartbeat } = *self;
-        Next { id, ttl, watermark, label, heartbeat }
+        let Self { id, ttl, watermark, ref label, keeps, heartbeat } = *self;
+        Next { id, ttl, watermark, label, keeps, heartbeat }
     }
 }
 
 impl From<Next<'_>> for OwnedNext {
     fn from(next: Next<'_>) -> Self {
-        let Next { id, ttl, watermark, label, heartbeat } = next;
-        Self { id, ttl, watermark, label: label.clone(), heartbeat }
+        let Next { id, ttl, watermark, label, keeps, heartbeat } = next;
+        Self { id, ttl, watermark, label: label.clone(), keeps, heartbeat }
     }
 }

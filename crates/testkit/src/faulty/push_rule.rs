@@ -63,7 +63,10 @@ impl PushRule {
 
     /// Counts a push if it matches; what strikes it.
     pub(super) fn meets(&mut self, runtime: RuntimeId, push: &Push) -> Option<PushFault> {
-        let (Push::Granted { name, .. } | Push::ForceReleased { name, .. }) = push else {
+        let (Push::Granted { name, .. }
+        | Push::ForceReleased { name, .. }
+        | Push::Wanted { name, .. }) = push
+        else {
             return None;
         };
         let to = self.to.is_none_or(|to| to == runtime);

@@ -65,7 +65,8 @@ async fn without_rules_every_command_passes() {
     let renewed = store.renew(&batch, deadline).await.unwrap();
     assert!(matches!(renewed[..], [RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. }]));
     let heartbeat = Heartbeat { number: 1, claim_window: LIMIT };
-    let waiter = Waiter { name: name.clone(), id, ttl, watermark: None, heartbeat };
+    let (watermark, keeps) = (None, true);
+    let waiter = Waiter { name: name.clone(), id, ttl, watermark, keeps, heartbeat };
     let beaten = store.heartbeat(&[waiter], &RuntimeLabel::new("stub"), deadline).await.unwrap();
     assert!(matches!(beaten[..], [Ok(AcquireAnswer::Busy { .. })]));
     let looked = store.inspect(name, deadline).await;

@@ -28,6 +28,8 @@ pub(crate) struct StubStore {
 
 const REMAINING: Duration = Duration::from_secs(30);
 
+const BUSY: AcquireAnswer = AcquireAnswer::Busy { remaining: REMAINING, keeps: false };
+
 pub(crate) fn id(number: u64) -> AcquisitionId {
     AcquisitionId::new(RuntimeId::new(Uuid::from_u128(1)), number)
 }
@@ -44,8 +46,8 @@ pub(crate) async fn acquire(
 ) -> Result<AcquireAnswer, StoreError> {
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
     let (id, ttl) = (id(number), Ttl::default());
-    let (name, label, watermark, wait) = (&name, &label, None, None);
-    let command = Acquire { name, id, ttl, watermark, label, wait, deadline };
+    let (name, label, watermark, keeps, wait) = (&name, &label, None, false, None);
+    let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
     store.acquire(command).await
 }
 
@@ -84,7 +86,7 @@ impl LockStore for StubStore {
             let mut holders = self.holders.lock().unwrap();
             let holder = *holders.entry(command.name.clone()).or_insert(command.id);
             if holder != command.id {
-                return Ok(AcquireAnswer::Busy { remaining: REMAINING });
+                return Ok(BUSY);
             }
             let token = fence(self.tokens.fetch_add(1, Ordering::Relaxed) + 1);
             let (first, last) = (token, token);
@@ -100,7 +102,7 @@ impl LockStore for StubStore {
         _: &'a RuntimeLabel,
         _: Instant,
     ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        now(batch.iter().map(|_| Ok(AcquireAnswer::Busy { remaining: REMAINING })).collect())
+        now(batch.iter().map(|_| Ok(BUSY)).collect())
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {

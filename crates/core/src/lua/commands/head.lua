@@ -21,7 +21,7 @@ if #micros ~= 16 then
 end
 
 -- What the present command has in common with others: ttl and claim window in ms, and the label of
--- its runtime.
+-- its runtime, with the mark of a lock that may be kept idle.
 local ttl, window, label
 -- The first token of a long block that ends now.
 local early

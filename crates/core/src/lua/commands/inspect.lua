@@ -4,8 +4,8 @@
 -- ARGV  1 and 2 as in head.lua
 -- Returns  {'free', counter or ''}
 --          {'held', ms left, server time in µs, waiters, acquisition, fence, holds, label, time of the
---          grant in µs, 1 if it is only kept closed}, where waiters are {acquisition, heard at in µs,
---          label} for one after the other, in one flat list
+--          grant in µs, 1 if it is only kept closed, 1 if its runtime may keep it idle}, where
+--          waiters are {acquisition, heard at in µs, label} for one after the other, in one flat list
 --          {'layout', version}
 --
 -- Why: one step, so that fields, queue and clock belong together. It returns the first 128 live
@@ -21,6 +21,10 @@ if not left then
   return {'free', lock.counter or ''}
 end
 
+local function without_mark(label)
+  return (string.gsub(label, '^~', ''))
+end
+
 local waiting_now, from = {}, 0
 repeat
   local page = redis.call('ZRANGE', lock.queue, from, from + 127)
@@ -29,12 +33,12 @@ repeat
     if #waiting_now < 3 * 128 and is_live(place) then
       waiting_now[#waiting_now + 1] = runtime .. ':' .. place.number
       waiting_now[#waiting_now + 1] = string.format('%d', place.heard)
-      waiting_now[#waiting_now + 1] = place.label
+      waiting_now[#waiting_now + 1] = without_mark(place.label)
     end
   end
   from = from + 128
 until #page < 128 or #waiting_now == 3 * 128
 
 local holds = lock.hold and redis.call('HGET', lock.lease, 'holds') or '1'
-return {'held', left, micros, waiting_now, lock.holder, lock.fence, lock.kept and '0' or holds, lock.label,
-  lock.since, lock.kept and 1 or 0}
+return {'held', left, micros, waiting_now, lock.holder, lock.fence, lock.kept and '0' or holds,
+  without_mark(lock.label), lock.since, lock.kept and 1 or 0, keeps() and 1 or 0}

@@ -2,7 +2,8 @@
 --
 -- KEYS  four for each command: lease, queue, waiters, withdrawn
 -- ARGV  1 and 2 as in head.lua; then for each command its word and arguments:
---       as         ttl in ms, claim window in ms, label; no command, but what those behind it mean
+--       as         ttl in ms, claim window in ms, label, with a '~' before it if the lock may be
+--                  kept idle; no command, but what those behind it mean
 --       try        acquisition, watermark (the largest token that the asker has seen, or 0)
 --       acquire, heartbeat   as try, and number of the heartbeat
 --       release    acquisition, fence

@@ -19,7 +19,8 @@
 --              fence         first token of its block
 --              since         time of the grant, µs
 --              end           when the lease expires, ms
---              label         of the holder's runtime; it may have spaces
+--              label         of the holder's runtime; it may have spaces. A '~' before it: the
+--                            runtime may keep the lock idle, and is told when another one waits
 --   holds    number of holds, if it ever was more than one
 --   hold     number of the last change of holds
 --   marks    until when acquisitions are marked as withdrawn, ms

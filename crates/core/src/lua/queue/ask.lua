@@ -5,13 +5,15 @@
 --       `seen`, `label`; and if it waits, number of its `heartbeat` and claim `window`
 -- Returns  nothing: it goes on to the script that follows; `ask` returns
 --          {'granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
---          {'busy', ms left}   {'queued', ms left, places ahead}   {'withdrawn'}
+--          {'busy', ms left, 1 if the holder may keep the lock idle}
+--          {'queued', ms left, places ahead}   {'withdrawn'}
 --          {'layout', version}   {'counter', value}   {'exhausted', value}
 --          or an error for a window that is none
 --
 -- Why: a heartbeat is a repeated acquire, so one function does both. A repeat after a lost reply gets
 -- the same grant. A lease that expired is granted by the first command that comes, to the
--- acquisition that has waited longest.
+-- acquisition that has waited longest. A holder that may keep the lock idle is told by the first in
+-- the queue: when it queues, and with each of its heartbeats, because a message may be lost.
 
 -- The answer to a repeat. A place that it still has is removed, or it would be granted twice.
 local function granted_before(asker, left)
@@ -34,8 +36,12 @@ local function contend(asker, left)
   if line.own and above(line.own.number, asker.number) then return {'withdrawn'} end
   hear(line, asker)
   if left then
-    if not asker.heartbeat then return {'busy', left} end
+    if not asker.heartbeat then return {'busy', left, keeps() and 1 or 0} end
     settle(line, asker)
+    if line.ahead == 0 and keeps() then
+      tell(string.sub(lock.holder, 1, 36),
+        table.concat({'wanted', lock.holder, lock.fence, name_of(lock.lease)}, ' '))
+    end
     return {'queued', left, line.ahead}
   end
 
@@ -49,7 +55,7 @@ local function contend(asker, left)
   end
   settle(line, asker)
   tell_grant(line)
-  if not asker.heartbeat then return {'busy', line.place.window} end
+  if not asker.heartbeat then return {'busy', line.place.window, keeps() and 1 or 0} end
   return {'queued', line.place.window, line.ahead}
 end
 

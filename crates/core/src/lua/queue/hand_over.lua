@@ -74,8 +74,8 @@ end
 
 -- Refreshes the place of a runtime that waits for a lock that is held.
 local function beat(text, at, arg)
-  local call, queue, waiters = redis.call, KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local _, _, holder, _, _, ends = string.match(text, CONTENDED)
+  local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
+  local _, size, _, _, holder, fence, _, ends = string.find(text, CONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
   if not holder or holder == id or millis >= ends or least <= 0 then return nil end
   local runtime = string.sub(id, 1, 36)
@@ -86,6 +86,11 @@ local function beat(text, at, arg)
   if above(ARGV[arg + 3], heartbeat) then heartbeat = ARGV[arg + 3] end
   if above(ARGV[arg + 2], seen) then seen = ARGV[arg + 2] end
   call('HSET', waiters, runtime, place_text(number, heartbeat, window, seen, label))
+  -- A holder that may keep the lock idle is told that it is wanted.
+  if ahead == 0 and string.sub(text, size + 1, size + 1) == '~' then
+    redis.pcall('PUBLISH', channels .. string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence
+      .. ' ' .. string.sub(lease, #channels - 6, -8))
+  end
   return {'queued', ends - millis - 1, ahead}
 end
 

@@ -13,11 +13,14 @@
 -- the score is the number of its arrival. `waiters` is a hash with the same uuid as a field. Its
 -- value is a place: six parts between single spaces, the label last because it may have spaces:
 --   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <watermark> <label>
+-- A '~' before the label becomes part of the lease, see grant.lua.
 -- `withdrawn` is a sorted set of acquisitions that must not come back; the score says until when, ms.
 -- A grant is published to '<channels><runtime uuid>' as nine parts between single spaces, the name
 -- last because it may have spaces:
 --   granted <acquisition> <first token> <last token> <heartbeat> <ms left> <1 if others wait, or 0>
 --   <1 if the counter was behind, or 0> <name>
+-- That another runtime waits is published to the holder's runtime in the same way:
+--   wanted <acquisition> <first token> <name>
 
 local function place_of(text)
   local number, heartbeat, heard, window, seen, label =
@@ -168,6 +171,12 @@ local function tell_grant(line)
   local place, block = line.place, line.block
   tell(line.head, table.concat({'granted', line.head .. ':' .. place.number, block.first,
     block.last, place.heartbeat, place.window, block.contended, block.behind, name_of(lock.lease)}, ' '))
+end
+
+-- Whether the holder's runtime may keep the lock idle. The mark is part of the label, so that the
+-- usual ways carry it from the asker to the lease without looking at it.
+local function keeps()
+  return lock.holder and not lock.kept and string.sub(lock.label, 1, 1) == '~'
 end
 
 -- Carries out what was chosen: `life` is that of a grant to the asker. Afterwards `line.ahead` is the

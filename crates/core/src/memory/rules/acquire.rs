@@ -21,7 +21,11 @@ impl Step<'_> {
             return Ok(answer);
         }
         if self.lease().is_some() {
-            return Ok(AcquireAnswer::Queued(self.enqueue(asker)));
+            let place = self.enqueue(asker);
+            if place.ahead == 0 {
+                self.recall();
+            }
+            return Ok(AcquireAnswer::Queued(place));
         }
         let had_place = self.queue().place(id).is_some();
         let lifetime = if had_place { asker.window() } else { asker.ttl.get() };
@@ -37,18 +41,21 @@ impl Step<'_> {
         if let Some(answer) = self.settled(id) {
             return Ok(answer);
         }
-        if let Some(remaining) = self.lease_left() {
-            return Ok(AcquireAnswer::Busy { remaining });
+        if let Some(lease) = self.lease() {
+            let (ends, keeps) = (lease.ends, lease.keeps());
+            return Ok(AcquireAnswer::Busy { remaining: self.left(ends), keeps });
         }
         let lifetime = match self.queue().head(now) {
             None => command.ttl.get(),
             Some(own) if own.id == id => own.window,
             Some(_) => {
                 let granted = self.or_nothing(Self::grant_next)?;
-                return Ok(AcquireAnswer::Busy { remaining: granted.unwrap_or_default() });
+                let (remaining, keeps) = granted.unwrap_or_default();
+                return Ok(AcquireAnswer::Busy { remaining, keeps });
             }
         };
-        let grantee = Grantee { id, watermark: command.watermark, label: command.label.clone() };
+        let Acquire { watermark, keeps, .. } = *command;
+        let grantee = Grantee { id, watermark, label: command.label.clone(), keeps };
         Ok(AcquireAnswer::Granted(self.grant(grantee, lifetime)?))
     }
 

@@ -21,6 +21,7 @@ pub(super) struct Grantee {
     pub(super) id: AcquisitionId,
     pub(super) watermark: Option<FenceToken>,
     pub(super) label: RuntimeLabel,
+    pub(super) keeps: bool,
 }
 
 /// The tokens of a grant.
@@ -54,6 +55,7 @@ impl Step<'_> {
             label: grantee.label,
             since: self.now,
             kept: false,
+            keeps: grantee.keeps,
             ends: self.now.after(lifetime),
         }));
         Ok(Granted {
@@ -65,17 +67,18 @@ impl Step<'_> {
         })
     }
 
-    /// Grants the free lock to the first live waiter and tells its runtime; how long the grant
-    /// lives, or `None` when nobody waits.
-    pub(super) fn grant_next(&mut self) -> Result<Option<Duration>, StoreError> {
+    /// Grants the free lock to the first live waiter and tells its runtime. Returns how long the
+    /// grant lives and whether it keeps, or `None` when nobody waits.
+    pub(super) fn grant_next(&mut self) -> Result<Option<(Duration, bool)>, StoreError> {
         let now = self.now;
         let Some(head) = self.queue().head(now) else { return Ok(None) };
         let (id, heartbeat, window) = (head.id, head.heartbeat, head.window);
-        let winner = Grantee { id, watermark: head.watermark, label: head.label.clone() };
+        let (watermark, label, keeps) = (head.watermark, head.label.clone(), head.keeps);
+        let winner = Grantee { id, watermark, label, keeps };
         let granted = self.grant(winner, window)?;
         let name = self.name.clone();
         self.send(id, Push::Granted { name, id, granted, heartbeat });
-        Ok(Some(window))
+        Ok(Some((window, keeps)))
     }
 
     /// Ends the lease and grants the lock to the first live waiter, if there is one and a token

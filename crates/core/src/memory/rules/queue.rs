@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{super::queue::PlaceRow, Step, grant::Grantee};
 use crate::{
-    store::{Acquire, Granted, Heartbeat, Next, Place, StoreError, Waiter},
+    store::{Acquire, Granted, Heartbeat, Next, Place, Push, StoreError, Waiter},
     types::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
 };
 
@@ -13,6 +13,7 @@ pub(crate) struct Asker {
     pub(super) ttl: Ttl,
     watermark: Option<FenceToken>,
     label: RuntimeLabel,
+    keeps: bool,
     heartbeat: Heartbeat,
 }
 
@@ -28,20 +29,20 @@ pub(super) enum Contest {
 impl Asker {
     /// The asker of an acquire that waits.
     pub(super) fn of_acquire(command: &Acquire<'_>, heartbeat: Heartbeat) -> Self {
-        let Acquire { id, ttl, watermark, .. } = *command;
-        Self { id, ttl, watermark, label: command.label.clone(), heartbeat }
+        let Acquire { id, ttl, watermark, keeps, .. } = *command;
+        Self { id, ttl, watermark, label: command.label.clone(), keeps, heartbeat }
     }
 
     /// One waiter of a batch.
     pub(crate) fn of_waiter(waiter: &Waiter, label: &RuntimeLabel) -> Self {
-        let Waiter { id, ttl, watermark, heartbeat, .. } = *waiter;
-        Self { id, ttl, watermark, label: label.clone(), heartbeat }
+        let Waiter { id, ttl, watermark, keeps, heartbeat, .. } = *waiter;
+        Self { id, ttl, watermark, label: label.clone(), keeps, heartbeat }
     }
 
     /// The acquisition with which a runtime queues anew.
     pub(super) fn of_next(next: &Next<'_>) -> Self {
-        let Next { id, ttl, watermark, heartbeat, .. } = *next;
-        Self { id, ttl, watermark, label: next.label.clone(), heartbeat }
+        let Next { id, ttl, watermark, keeps, heartbeat, .. } = *next;
+        Self { id, ttl, watermark, label: next.label.clone(), keeps, heartbeat }
     }
 
     /// How long a grant out of the queue lives, and how long a place lives without a heartbeat.
@@ -57,6 +58,13 @@ impl Step<'_> {
         self.keep(asker)
     }
 
+    /// Tells the holder's runtime that another one waits, if it may keep the lock idle.
+    pub(super) fn recall(&mut self) {
+        let Some(lease) = self.lease().filter(|lease| lease.keeps()) else { return };
+        let (id, fence) = (lease.id, lease.fence);
+        self.send(id, Push::Wanted { name: self.name.clone(), id, fence });
+    }
+
     fn stand(&mut self, asker: &Asker) {
         let now = self.now;
         let place = PlaceRow {
@@ -66,6 +74,7 @@ impl Step<'_> {
             window: asker.window(),
             watermark: asker.watermark,
             label: asker.label.clone(),
+            keeps: asker.keeps,
         };
         self.queue().stand(now, place);
     }
@@ -98,7 +107,8 @@ impl Step<'_> {
         }
         // An earlier watermark of this place counts, too.
         let watermark = self.queue().place(asker.id).and_then(|place| place.watermark);
-        let winner = Grantee { id: asker.id, watermark, label: asker.label.clone() };
+        let (id, label, keeps) = (asker.id, asker.label.clone(), asker.keeps);
+        let winner = Grantee { id, watermark, label, keeps };
         let granted = self.grant(winner, lifetime);
         if granted.is_err() {
             self.keep(asker);

@@ -143,7 +143,7 @@ pub(crate) async fn an_expired_lease_goes_to_the_head(scene: &Scene) {
                 assert_eq!(place.ahead, 1);
                 scene.assert_left(place.remaining, Scene::WINDOW);
             }
-            ("try", AcquireAnswer::Busy { remaining }) => {
+            ("try", AcquireAnswer::Busy { remaining, .. }) => {
                 scene.assert_left(remaining, Scene::WINDOW);
             }
             (_, answer) => panic!("{who}: {answer:?}"),
