@@ -112,6 +112,9 @@ impl Plan {
         if alone {
             self.processes.truncate(1);
             self.processes.iter_mut().for_each(|process| process.workers = 1);
+            // A block that is used up is followed by a grant for a claim window, which may be over
+            // when its answer comes.
+            self.kept_quarters = 0;
             let Habits { reenters, writes, longest_think, longest_hold, .. } = self.habits;
             self.habits =
                 Habits { reenters, writes, longest_think, longest_hold, ..Habits::none() };

@@ -20,6 +20,8 @@ use super::{bounds::ROUND, plan::millis, worker::Worker};
 
 /// How long the look at the holder may take at the end of a wait.
 const A_LOOK: Duration = millis(250);
+/// How long a try waits for a lock that is kept idle.
+const RECALL: Duration = millis(50);
 /// What clocks that run at other rates, and the server's own time, add to that.
 const SLACK: Duration = millis(4);
 
@@ -117,9 +119,12 @@ impl Due {
         Self { at: worker.in_local(wait), grace: A_LOOK + SLACK }
     }
 
-    /// A try that begins now ends after one command at most, and the next look of its runtime.
+    /// A try that begins now ends after one command at most, and the next look of its runtime; where
+    /// locks are kept idle, it may wait for one to be given up.
     pub(crate) fn one_command(worker: &Worker) -> Self {
-        let time = worker.scene.plan.command_deadline();
+        let plan = &worker.scene.plan;
+        let recall = if plan.kept_quarters > 0 { RECALL } else { Duration::ZERO };
+        let time = plan.command_deadline() + recall;
         Self { at: worker.in_local(time), grace: ROUND + SLACK }
     }
 

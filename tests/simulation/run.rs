@@ -78,6 +78,7 @@ impl Run {
             .ttl(plan.ttls[0])
             .claim_window(plan.claim_window)
             .command_timeout(plan.command_timeout)
+            .keep_idle(plan.keep_idle())
             .seam(self.mutation.driver);
         let line: Arc<dyn LockStore> = Arc::new(world.line(&place));
         let line: Arc<dyn LockStore> = match self.mutation.wrong {

@@ -33,7 +33,7 @@ pub(crate) fn of(run: &mut Run) -> Verdict {
     let mut verdict =
         Verdict { tally: Tally { runs: 1, ..Tally::default() }, ..Verdict::default() };
     let names = run.scene.plan.names.clone();
-    let free_by = run.world.now() + run.bounds.rest;
+    let free_by = run.world.now() + run.bounds.rest + run.scene.plan.longest_idle();
     run.world.run_until(free_by);
     for name in &names {
         verdict.expects_free(run, name);

@@ -46,6 +46,7 @@ pub struct ReentrantLock {
     pub(crate) engine: Arc<Engine>,
     pub(crate) name: LockName,
     pub(crate) metrics: Arc<ClassMetrics>,
+    keep_idle: Duration,
 }
 
 impl ReentrantLock {
@@ -53,7 +54,8 @@ impl ReentrantLock {
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         let metrics = engine.metrics.class(&Class::default());
-        Self { engine, name, metrics }
+        let keep_idle = engine.timing.keep_idle;
+        Self { engine, name, metrics, keep_idle }
     }
 
     /// The same lock, counted under a class in metrics.
@@ -64,6 +66,21 @@ impl ReentrantLock {
     pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
         let metrics = self.engine.metrics.class(&Class::new(class)?);
         Ok(Self { metrics, ..self })
+    }
+
+    /// The same lock, which stays with this process for so long when it is idle: after its last
+    /// lease, while nobody else wants it. Zero for not at all. Default: the runtime's.
+    ///
+    /// The next acquire of this process then takes the lock without a command to the server, with
+    /// the next fence. Another process that comes is passed the lock at once. At most the runtime's
+    /// ttl less half a second; a lock that was acquired with a shorter ttl stays for less. The
+    /// guide *kept turns* says when it helps, and when it harms.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionsError::KeepIdle`] when the time is longer than the runtime's ttl allows.
+    pub fn keep_idle(self, time: Duration) -> Result<Self, OptionsError> {
+        Ok(Self { keep_idle: self.engine.timing.checked_idle(time)?, ..self })
     }
 
     /// The lock's name.
@@ -242,7 +259,7 @@ impl Acquire {
         let Self {
             lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
         } = self;
-        let ReentrantLock { engine, name, metrics } = lock;
+        let ReentrantLock { engine, name, metrics, keep_idle } = lock;
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(engine.runtime_id())) {
             return Err(AcquireError::ForeignOwner { lock: name });
         }
@@ -252,8 +269,9 @@ impl Acquire {
         };
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
         let caller = None;
-        let request = Request { ttl, tries, renews, max_hold, min_hold, caller, label, metrics };
-        Ok(Wait { engine, name, request, patience, outage_patience, owner })
+        let request =
+            Request { ttl, tries, renews, max_hold, min_hold, keep_idle, caller, label, metrics };
+        Ok(Wait { engine, name, request, patience, outage_patience, owner, recall_ends: None })
     }
 
     /// The ttl, if all options are in their ranges.

@@ -22,11 +22,16 @@ pub struct Timing {
     /// For how long an acquire waits without any answer of the server, never longer than its wait.
     /// Default: 5 s, at least 10 ms.
     pub outage_patience: Duration,
+    /// For how long a lock stays with the runtime after its last lease, while nobody else wants it;
+    /// at most [`longest_idle`](Self::longest_idle). Default: zero, not at all.
+    pub keep_idle: Duration,
 }
 
 impl Timing {
     /// The shortest pause between two commands about a place.
     pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+    /// With so much belief left any task may enter.
+    const ENOUGH: Duration = Duration::from_millis(500);
     /// A connection is replaced when a command timed out on it: not for being a little slow.
     const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(100);
 
@@ -47,9 +52,30 @@ impl Timing {
         least("a blocked report", self.blocked_after, Duration::from_millis(100))?;
         least("an outage patience", self.outage_patience, OptionsError::MIN_OUTAGE_PATIENCE)?;
         if self.wait > OptionsError::MAX_WAIT {
-            return Err(TimingError::Wait(OptionsError::Wait { wait: self.wait }));
+            return Err(TimingError::Options(OptionsError::Wait { wait: self.wait }));
         }
+        self.checked_idle(self.keep_idle).map_err(TimingError::Options)?;
         Ok(self)
+    }
+
+    /// Checks a time for which locks are kept idle against its range.
+    pub(crate) fn checked_idle(&self, keep_idle: Duration) -> Result<Duration, OptionsError> {
+        let longest = self.longest_idle();
+        if keep_idle > longest {
+            return Err(OptionsError::KeepIdle { keep_idle, longest });
+        }
+        Ok(keep_idle)
+    }
+
+    /// The longest time for which a lock can be kept idle: the ttl, less what a task needs that
+    /// takes it at the end.
+    pub fn longest_idle(&self) -> Duration {
+        self.ttl.get().saturating_sub(self.enough(self.ttl))
+    }
+
+    /// How much belief a grant needs so that a task may enter at once.
+    pub(crate) fn enough(&self, ttl: Ttl) -> Duration {
+        (self.claim_window(ttl) / 4).min(Self::ENOUGH)
     }
 
     /// How long one command about a lease of this ttl may take.
@@ -82,6 +108,7 @@ impl Default for Timing {
             command_timeout: Duration::from_secs(2),
             blocked_after: Duration::from_secs(10),
             outage_patience: Duration::from_secs(5),
+            keep_idle: Duration::ZERO,
         }
     }
 }
@@ -97,6 +124,7 @@ mod tests {
             (Timing { claim_window: zero, ..Timing::default() }, "a claim window of 0ns is too"),
             (Timing { blocked_after: zero, ..Timing::default() }, "a blocked report of 0ns is too"),
             (Timing { outage_patience: zero, ..Timing::default() }, "an outage patience of 0ns"),
+            (Timing { keep_idle: Duration::from_secs(30), ..Timing::default() }, "an idle lock"),
         ] {
             let text = timing.validated().unwrap_err().to_string();
             assert!(text.starts_with(words), "{text}");
@@ -118,7 +146,7 @@ pub enum TimingError {
         /// The shortest that is possible.
         least: Duration,
     },
-    /// The default wait is above its range.
+    /// The default wait, or the time for which locks are kept idle, is above its range.
     #[error(transparent)]
-    Wait(OptionsError),
+    Options(OptionsError),
 }

@@ -21,6 +21,9 @@ pub trait TurnKeeper: fmt::Debug + Send + Sync + 'static {
 
     /// How many tasks wait for a lock.
     fn waiting(&self) -> usize;
+
+    /// How many turns are kept although no task holds them.
+    fn idle(&self) -> usize;
 }
 
 /// Renews the turns of one runtime and notices the ones that end.
@@ -130,6 +133,7 @@ impl Driver {
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
             let unreachable = self.watches.outages().silence().unreachable_for(now);
             self.metrics.store().unreachable(unreachable);
+            self.metrics.store().idle(self.keeper.idle());
             self.metrics.show(now);
             self.shown_at = now;
             self.log_outage(now);

@@ -13,7 +13,7 @@ mod since;
 pub use describe::{buckets, describe_metrics};
 pub use registry::Metrics;
 pub use series::{
-    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, ReleaseOutcome, ReleaseVia, RenewalOutcome,
-    StoreMetrics, WakeSource,
+    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia,
+    RenewalOutcome, StoreMetrics, WakeSource,
 };
 pub use since::Lasting;

@@ -59,6 +59,10 @@ metrics! {
         "Time from offering the lock to a waiter until it took it";
     TURN_LEASES = "leasehold_turn_leases", Histogram(TURN), Count, [class],
         "Leases of one turn of this process";
+    KEPT_TOTAL = "leasehold_kept_total", Counter, Count, [class, outcome],
+        "Times an idle turn was reused, recalled, or ended by itself";
+    IDLE_TURNS = "leasehold_idle_turns", Gauge, Count, [],
+        "Locks that this process keeps idle";
     RENEWALS_TOTAL = "leasehold_renewals_total", Counter, Count, [class, outcome],
         "Renewals by outcome";
     RENEWAL_SECONDS = "leasehold_renewal_seconds", Histogram(RENEWAL), Seconds, [],

@@ -109,6 +109,18 @@ label! {
 }
 
 label! {
+    /// How it went on with an idle turn: one that was kept after its last lease.
+    KeptOutcome {
+        /// A task of this process took it.
+        Reused => "reused",
+        /// Another process wanted the lock.
+        Recalled => "recalled",
+        /// It ended by itself: its time was over, or the runtime did not keep it any longer.
+        Lapsed => "lapsed",
+    }
+}
+
+label! {
     /// How a waiter learned that it was its turn.
     WakeSource {
         /// A message of the store.
@@ -135,6 +147,7 @@ pub struct ClassMetrics {
     position: Key,
     handover: Key,
     turn: Key,
+    kept: Vec<Key>,
     renewals: Vec<Key>,
     margin: Key,
     margin_ratio: Key,
@@ -170,6 +183,7 @@ impl ClassMetrics {
             position: with(names::QUEUE_POSITION, &[]),
             handover: with(names::HANDOVER_SECONDS, &[]),
             turn: with(names::TURN_LEASES, &[]),
+            kept: each(names::KEPT_TOTAL, "outcome", KeptOutcome::LABELS),
             renewals: each(names::RENEWALS_TOTAL, "outcome", RenewalOutcome::LABELS),
             margin: with(names::RENEWAL_MARGIN_SECONDS, &[]),
             margin_ratio: with(names::RENEWAL_MARGIN_RATIO, &[]),
@@ -224,6 +238,11 @@ impl ClassMetrics {
         record(&self.turn, f64::from(leases));
     }
 
+    /// An idle turn went on, or ended.
+    pub fn kept(&self, outcome: KeptOutcome) {
+        count(&self.kept[outcome as usize], 1);
+    }
+
     /// A renewal was answered, or failed.
     pub fn renewal(&self, outcome: RenewalOutcome) {
         count(&self.renewals[outcome as usize], 1);
@@ -252,7 +271,7 @@ impl ClassMetrics {
     pub fn show(&self, now: Instant) {
         let release = self.release.iter().flatten();
         let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
-        for key in counters.chain(&self.wakeups).chain(release) {
+        for key in counters.chain(&self.wakeups).chain(&self.kept).chain(release) {
             count(key, 0);
         }
         count(&self.contended, 0);
@@ -275,6 +294,7 @@ pub struct StoreMetrics {
     renewal: Key,
     lag: Key,
     unreachable: Key,
+    idle: Key,
 }
 
 impl Default for StoreMetrics {
@@ -289,6 +309,7 @@ impl Default for StoreMetrics {
             renewal: Key::from_static_name(names::RENEWAL_SECONDS),
             lag: Key::from_static_name(names::RENEWAL_LAG_SECONDS),
             unreachable: Key::from_static_name(names::STORE_UNREACHABLE_SECONDS),
+            idle: Key::from_static_name(names::IDLE_TURNS),
         }
     }
 }
@@ -317,6 +338,12 @@ impl StoreMetrics {
     /// The server has been out of reach for this long by now; zero when it is not.
     pub fn unreachable(&self, time: Duration) {
         set(&self.unreachable, time.as_secs_f64());
+    }
+
+    /// So many turns are idle.
+    #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
+    pub fn idle(&self, turns: usize) {
+        set(&self.idle, turns as f64);
     }
 
     /// Shows every series to the recorder.

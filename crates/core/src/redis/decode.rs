@@ -221,6 +221,7 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
         label: reply.text(7)?,
         held_for: Duration::from_micros(server_micros.saturating_sub(reply.parsed(8)?)),
         kept: reply.number(9)? == 1,
+        idle: false,
         keeps: reply.number(10)? == 1,
         waiters: waiters.ok_or_else(|| reply.not_understood())?,
     })

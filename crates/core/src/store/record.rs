@@ -45,6 +45,8 @@ pub struct LeaseRecord {
     /// Whether the holder's runtime may keep the lock idle after its last lease: it then passes the
     /// lock on when another one queues. False when the lease is only kept closed.
     pub keeps: bool,
+    /// Whether no task holds the lock. Only the runtime that keeps it knows; in others it is false.
+    pub idle: bool,
     /// The runtimes that wait, the next one first; at most the first 128.
     pub waiters: Vec<WaiterRecord>,
 }

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use leasehold_core::{
     AcquisitionId, StoreError,
     lease::Grant,
@@ -9,12 +7,9 @@ use leasehold_core::{
 
 use super::{
     Answer,
-    phase::{Phase, Turn, Unanswered},
-    state::{Cohort, Env, Outgoing},
+    phase::{Beginning, Phase, Turn, Unanswered},
+    state::{Cohort, Env, Outgoing, TurnId},
 };
-
-/// With less belief left than this a grant is confirmed before any task enters.
-const LITTLE: Duration = Duration::from_millis(500);
 
 impl Cohort {
     /// A heartbeat was answered.
@@ -108,9 +103,8 @@ impl Cohort {
         contended: bool,
         source: WakeSource,
     ) {
-        let enough = env.timing.claim_window(grant.ttl()) / 4;
         let is_news = (env.rules.is_news)(grant.first(), self.begun);
-        if !is_news || grant.remaining(env.now) >= enough.min(LITTLE) {
+        if !is_news || grant.remaining(env.now) >= env.timing.enough(grant.ttl()) {
             return self.begin(env, grant, contended, Some(source));
         }
         // Too little is left: one renewal says whether the grant is still there.
@@ -168,13 +162,19 @@ impl Cohort {
         let Some((ticket, ttl)) = self.queue.first() else {
             return self.orphan(env, grant.id());
         };
-        let mut unanswered = Unanswered::default();
+        let (mut unanswered, mut keeps) = (Unanswered::default(), false);
         match std::mem::take(&mut self.phase) {
-            Phase::Place(place) => unanswered = place.unanswered,
-            // A push came before the answer.
-            Phase::Asking(_) if source.is_some() => unanswered.on_send(),
+            Phase::Place(place) => (unanswered, keeps) = (place.unanswered, place.keeps),
+            Phase::Asking(asking) => {
+                keeps = asking.keeps;
+                if source.is_some() {
+                    // A push came before the answer.
+                    unanswered.on_send();
+                }
+            }
             // The release that queued it may have been sent more than once.
             Phase::Releasing(releasing) => {
+                keeps = releasing.next.is_some_and(|next| next.keeps);
                 let Turn { grant, unanswered: old, .. } = &releasing.turn;
                 if old.is_any() {
                     env.effects.withdraw.push((grant.id(), grant.ttl()));
@@ -184,14 +184,18 @@ impl Cohort {
                 }
                 self.opening.wake(&mut env.effects.wake);
             }
-            _ => {}
+            Phase::Turn(_) | Phase::Idle => {}
         }
         self.begun = Some(grant.first());
+        // The message may have come before the grant.
+        let contended = contended || self.wanted == Some(TurnId::of(&grant));
         // If more is left than its task's ttl, the lease would outlive that ttl: the turn ends at
         // once.
         let fits = grant.remaining(env.now) <= ttl.get();
         let grant = if fits { grant.for_ttl(ttl) } else { grant };
-        let mut turn = Turn::new(grant, contended, self.queue.len() - 1, (ticket, env.now, source));
+        let (at, waiting) = (env.now, self.queue.len() - 1);
+        let beginning = Beginning { ticket, at, source, waiting, contended, keeps };
+        let mut turn = Turn::new(grant, beginning);
         turn.unanswered = unanswered;
         let wants_another = turn.grant.ttl() != ttl;
         self.phase = Phase::Turn(turn);

@@ -12,6 +12,7 @@ use leasehold_watchdog::Watch;
 
 use super::{
     Answer,
+    idle::Keep,
     phase::{Asking, Offer, Phase},
     place::Place,
     queue::Ticket,
@@ -27,6 +28,8 @@ pub(crate) type Progress<L> = Poll<Result<L, NoLease>>;
 pub(crate) enum NoLease {
     /// Another has the lock, and the task does not wait.
     Busy,
+    /// As `Busy`; but the other may keep the lock idle, and give it up when somebody waits for it.
+    Kept,
     /// The runtime is just giving back or withdrawing what it has of the lock, and the task does not
     /// wait in line.
     Releasing,
@@ -50,6 +53,8 @@ pub(crate) struct Lead {
     pub(crate) id: AcquisitionId,
     /// `None` for one that does not wait.
     pub(crate) heartbeat: Option<Heartbeat>,
+    /// Whether the lease is to say that the runtime keeps it.
+    pub(crate) keeps: bool,
     /// When it is sent, at once.
     pub(crate) sent_at: Instant,
 }
@@ -65,8 +70,17 @@ pub(crate) struct Taken {
     pub(crate) first: bool,
 }
 
+/// How a task comes in.
+#[derive(Debug)]
+pub(crate) enum Joined {
+    /// It stands in line; the first of all has a command to send.
+    InLine(Ticket, Option<Lead>),
+    /// It has taken the next token of an idle turn.
+    Taken(Ticket, Taken),
+}
+
 impl Cohort {
-    /// A task comes for a lease of `ttl`; the first of all gets a command to send.
+    /// A task comes for a lease of `ttl`.
     ///
     /// # Errors
     ///
@@ -76,8 +90,13 @@ impl Cohort {
         env: &mut Env<'_>,
         ttl: Ttl,
         tries: bool,
+        keep: Option<Keep>,
         waker: &Waker,
-    ) -> Result<(Ticket, Option<Lead>), NoLease> {
+    ) -> Result<Joined, NoLease> {
+        self.keep = keep;
+        if let Some((ticket, taken)) = self.reuse(env, ttl) {
+            return Ok(Joined::Taken(ticket, taken));
+        }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if leads {
             self.opening.hurry(&mut env.effects.wake);
@@ -88,11 +107,11 @@ impl Cohort {
         }
         let ticket = env.numbers.id().number();
         self.queue.join(ticket, ttl, waker);
-        Ok((ticket, leads.then(|| self.lead(env, ticket, ttl, tries))))
+        Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, ttl, tries))))
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, ttl: Ttl, tries: bool) -> Lead {
-        let (id, sent_at) = (env.numbers.known(lead), env.now);
+        let (id, sent_at, keeps) = (env.numbers.known(lead), env.now, self.keeps());
         let claim_window = env.timing.claim_window(ttl);
         let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
         self.phase = Phase::Asking(Asking {
@@ -100,12 +119,13 @@ impl Cohort {
             ttl,
             lead,
             heartbeat: heartbeat.map(|heartbeat| heartbeat.number),
+            keeps,
             sent_at,
             polled_at: sent_at,
             calls_at: Some(env.next_heartbeat(sent_at, ttl)),
             asks_soon: None,
         });
-        Lead { id, heartbeat, sent_at }
+        Lead { id, heartbeat, keeps, sent_at }
     }
 
     /// Whether no task waits here, and what the runtime has of the lock is just being given back or
@@ -176,17 +196,18 @@ impl Cohort {
     /// turn.
     fn take(&mut self, env: &mut Env<'_>, ticket: Ticket) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
-        let offer = turn.open_offer().filter(|offer| (env.rules.may_take)(offer.ticket, ticket))?;
+        let is_its = |offer: Offer| (env.rules.may_take)(offer.ticket, ticket);
+        if !turn.open_offer().is_some_and(is_its) {
+            return None;
+        }
         if !(env.rules.is_believed)(env.now, turn.until) {
             // The process was away for too long: the turn is over, and its tasks keep their order.
             self.release(env, None, None);
             return None;
         }
-        let (first, until, watch) = (turn.leases == 0, turn.until, turn.watch);
-        turn.on_take(env, offer.token);
-        let taken = Taken { turn: Arc::clone(&turn.grant), offer, until, watch, first };
+        let taken = turn.hand_over(env);
         self.queue.leave(ticket, &mut env.effects.discarded);
-        Some(taken)
+        taken
     }
 
     /// The watchdog watches the turn from its first lease on.
@@ -235,6 +256,7 @@ impl Cohort {
         let id = env.numbers.known(lead);
         let instead = match &answer.result {
             _ if !tries => Poll::Pending,
+            Ok(AcquireAnswer::Busy { keeps: true, .. }) => Poll::Ready(Err(NoLease::Kept)),
             Ok(AcquireAnswer::Busy { .. }) => Poll::Ready(Err(NoLease::Busy)),
             Ok(_) => Poll::Ready(Err(NoLease::Failed(too_late()))),
             Err(error) => Poll::Ready(Err(NoLease::Failed(error.clone()))),

@@ -2,6 +2,7 @@
 //! runtime's tasks wait for, and what the runtime sends for them.
 
 mod grant;
+mod idle;
 mod join;
 mod opening;
 mod phase;
@@ -13,11 +14,14 @@ mod state;
 mod tests;
 mod timer;
 
-pub(crate) use join::{Lead, NoLease, Progress, Taken};
+pub(crate) use idle::Keep;
+pub(crate) use join::{Joined, Lead, NoLease, Progress, Taken};
 pub(crate) use place::{Beat, Failing};
 pub(crate) use queue::Ticket;
 pub(crate) use release::{AfterLease, NextTurn};
-pub(crate) use state::{Cohort, Effects, Env, NextPlace, Numbers, Outgoing, TurnId, TurnRelease};
+pub(crate) use state::{
+    Cohort, Effects, Ended, Env, NextPlace, Numbers, Outgoing, TurnId, TurnRelease,
+};
 
 use leasehold_core::{Instant, StoreError, StoreErrorKind};
 

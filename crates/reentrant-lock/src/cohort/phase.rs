@@ -10,6 +10,7 @@ use leasehold_watchdog::Watch;
 use crate::release::rest;
 
 use super::{
+    join::Taken,
     place::Place,
     queue::Ticket,
     state::{Env, NextPlace, TurnId, TurnRelease},
@@ -39,6 +40,8 @@ pub(crate) struct Asking {
     pub(super) ttl: Ttl,
     pub(super) lead: Ticket,
     pub(super) heartbeat: Option<u64>,
+    /// Whether the lease says that the runtime keeps it.
+    pub(super) keeps: bool,
     pub(super) sent_at: Instant,
     /// When its task was polled last.
     pub(super) polled_at: Instant,
@@ -129,8 +132,12 @@ pub(crate) struct Turn {
     next: u64,
     /// Until when the turn may be believed in, as the last holder left it.
     pub(super) until: Instant,
-    /// Whether other runtimes waited when it began.
+    /// Whether its lease says that the runtime keeps it: those who queue behind it have it recalled.
+    pub(super) keeps: bool,
+    /// Whether other runtimes wait, as far as is known.
     contended: bool,
+    /// Whether another runtime wanted the lock, before the turn or in it.
+    pub(super) was_wanted: bool,
     /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens
     /// than this can count.
     to_serve: u16,
@@ -150,6 +157,25 @@ pub(crate) enum Hands {
     Offered(Offer),
     /// A task that has taken it.
     Held(FenceToken),
+    /// No task: the turn is kept until then, for the next task that comes.
+    Idle {
+        /// When it ends by itself.
+        until: Instant,
+    },
+}
+
+/// What begins a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beginning {
+    /// The task that is offered the first token.
+    pub(super) ticket: Ticket,
+    pub(super) at: Instant,
+    /// What wakes it; nothing where it asked by itself.
+    pub(super) source: Option<WakeSource>,
+    /// How many more tasks wait.
+    pub(super) waiting: usize,
+    pub(super) contended: bool,
+    pub(super) keeps: bool,
 }
 
 /// A token on offer to one task.
@@ -165,24 +191,22 @@ pub(crate) struct Offer {
 impl Turn {
     /// For how long a turn goes on if other runtimes waited when it began.
     const LIMIT: Duration = Duration::from_millis(50);
-    /// For how long a turn goes on if none waited then. The turn does not see runtimes that come
-    /// later: a shorter limit lets them wait for less.
+    /// For how long a turn goes on if none waited then. A turn that is not kept does not see runtimes
+    /// that come later: a shorter limit lets them wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
     /// A turn that begins with the offer of its first token.
-    pub(super) fn new(
-        grant: Grant,
-        contended: bool,
-        to_serve: usize,
-        (ticket, at, source): (Ticket, Instant, Option<WakeSource>),
-    ) -> Self {
+    pub(super) fn new(grant: Grant, beginning: Beginning) -> Self {
+        let Beginning { ticket, at, source, waiting, contended, keeps } = beginning;
         let offer = Offer { ticket, token: grant.first(), at, source };
         Self {
             next: grant.first().get() + 1,
             until: grant.believed_until(),
             grant: Arc::new(grant),
+            keeps,
             contended,
-            to_serve: u16::try_from(to_serve).unwrap_or(u16::MAX),
+            was_wanted: contended || source == Some(WakeSource::Push),
+            to_serve: u16::try_from(waiting).unwrap_or(u16::MAX),
             began_at: None,
             leases: 0,
             hands: Hands::Offered(offer),
@@ -198,7 +222,12 @@ impl Turn {
 
     /// Whether the turn is over for the next task, who wants a lease of `ttl`.
     pub(super) fn is_over_for(&self, env: &Env<'_>, ttl: Ttl) -> bool {
-        let limit = if self.contended { Self::LIMIT } else { Self::LIMIT_ALONE };
+        let limit = match self.contended {
+            true => Self::LIMIT,
+            // It hears of runtimes that come later.
+            false if self.keeps => Duration::MAX,
+            false => Self::LIMIT_ALONE,
+        };
         let time_is_up =
             self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
         let served = self.contended && self.to_serve == 0;
@@ -206,14 +235,18 @@ impl Turn {
     }
 
     /// The next task is offered the next token; `false` when there is none.
-    pub(super) fn offer(&mut self, env: &Env<'_>, ticket: Ticket) -> bool {
+    pub(super) fn offer(
+        &mut self,
+        env: &Env<'_>,
+        ticket: Ticket,
+        source: Option<WakeSource>,
+    ) -> bool {
         let Some(token) = FenceToken::try_from(self.next).ok().filter(|_| !self.is_spent()) else {
             return false;
         };
         self.next += 1;
         self.to_serve = self.to_serve.saturating_sub(1);
-        let (at, source) = (env.now, Some(WakeSource::Local));
-        self.hands = Hands::Offered(Offer { ticket, token, at, source });
+        self.hands = Hands::Offered(Offer { ticket, token, at: env.now, source });
         true
     }
 
@@ -222,11 +255,14 @@ impl Turn {
         self.next > self.grant.last().get()
     }
 
-    /// The task took its offer.
-    pub(super) fn on_take(&mut self, env: &Env<'_>, token: FenceToken) {
+    /// The task takes its offer, if there is one.
+    pub(super) fn hand_over(&mut self, env: &Env<'_>) -> Option<Taken> {
+        let offer = self.open_offer()?;
+        let (first, until, watch) = (self.leases == 0, self.until, self.watch);
         self.began_at.get_or_insert(env.now);
         self.leases += 1;
-        self.hands = Hands::Held(token);
+        self.hands = Hands::Held(offer.token);
+        Some(Taken { turn: Arc::clone(&self.grant), offer, until, watch, first })
     }
 
     /// Whether a task has taken `token`, and holds it.
@@ -238,7 +274,30 @@ impl Turn {
     pub(super) fn open_offer(&self) -> Option<Offer> {
         match self.hands {
             Hands::Offered(offer) => Some(offer),
-            Hands::Held(_) => None,
+            Hands::Held(_) | Hands::Idle { .. } => None,
+        }
+    }
+
+    /// Another runtime wants the lock, while so many tasks wait here for a token.
+    pub(super) fn on_wanted(&mut self, waiting: usize) {
+        self.was_wanted = true;
+        if !std::mem::replace(&mut self.contended, true) {
+            self.to_serve = u16::try_from(waiting).unwrap_or(u16::MAX);
+        }
+    }
+
+    /// Until when the turn stays idle, if no other runtime is known to want the lock.
+    pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
+        let believed_until = self.until - env.timing.enough(self.grant.ttl());
+        let until = (env.now + keep_idle).min(believed_until);
+        (self.keeps && !self.contended && env.now < until).then_some(until)
+    }
+
+    /// When an idle turn ends by itself.
+    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
+        match self.hands {
+            Hands::Idle { until } => Some(until),
+            Hands::Offered(_) | Hands::Held(_) => None,
         }
     }
 

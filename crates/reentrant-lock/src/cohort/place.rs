@@ -18,6 +18,8 @@ use super::{
 pub(crate) struct Place {
     pub(super) id: AcquisitionId,
     pub(super) ttl: Ttl,
+    /// Whether a grant of it says that the runtime keeps the lock.
+    pub(super) keeps: bool,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
     /// Commands about it that may still be executed.
@@ -43,10 +45,11 @@ impl Place {
     const REMEMBERED: usize = 16;
 
     /// A place to be asked for at once.
-    pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, ttl: Ttl) -> Self {
+    pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, ttl: Ttl, keeps: bool) -> Self {
         Self {
             id,
             ttl,
+            keeps,
             sent: VecDeque::new(),
             unanswered: Unanswered::default(),
             next_at: env.now,
@@ -61,7 +64,7 @@ impl Place {
 
     /// The place of a first command, which the runtime keeps from now on.
     pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(env, asking.id, asking.ttl);
+        let mut place = Self::wanted(env, asking.id, asking.ttl, asking.keeps);
         if let Some(number) = asking.heartbeat {
             place.remember(number, asking.sent_at);
         }
@@ -112,8 +115,8 @@ impl Place {
         self.asks_soon = None;
         self.ask_within(env, env.next_heartbeat(env.now, self.ttl));
         let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(self.ttl) };
-        let (name, id, ttl) = (env.name.clone(), self.id, self.ttl);
-        let waiter = Waiter { name, id, ttl, watermark: None, keeps: false, heartbeat };
+        let (name, id, ttl, keeps) = (env.name.clone(), self.id, self.ttl, self.keeps);
+        let waiter = Waiter { name, id, ttl, watermark: None, keeps, heartbeat };
         Beat { waiter, sent_at: env.now }
     }
 

@@ -3,7 +3,7 @@ use std::task::Waker;
 use leasehold_core::{
     FenceToken, Instant, StoreError,
     lease::{Grant, LossReason},
-    metric::{ReleaseVia, WakeSource},
+    metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
 };
 
@@ -11,9 +11,9 @@ use crate::release::rest;
 
 use super::{
     Answer,
-    phase::{Phase, Releasing},
+    phase::{Phase, Releasing, Turn},
     place::Place,
-    state::{Cohort, Env, NextPlace, Outgoing, TurnId, TurnRelease},
+    state::{Cohort, Ended, Env, NextPlace, Outgoing, TurnId, TurnRelease},
 };
 
 /// How a turn goes on when a lease of it is released.
@@ -86,7 +86,7 @@ impl Cohort {
         env: &Env<'_>,
         turn: TurnId,
     ) -> Result<Option<NextPlace>, NextTurn> {
-        let has_begun = self.begun > Some(turn.first);
+        let (has_begun, keeps) = (self.begun > Some(turn.first), self.keeps());
         let Some(releasing) = self.phase.releasing(turn) else {
             return if has_begun { Err(NextTurn) } else { Ok(None) };
         };
@@ -99,6 +99,7 @@ impl Cohort {
             releasing.next = self.queue.first().map(|(_, ttl)| NextPlace {
                 id: (env.rules.next_id)(env.numbers.id(), turn.id),
                 ttl,
+                keeps,
                 heartbeat: Heartbeat {
                     number: env.numbers.change(),
                     claim_window: env.timing.claim_window(ttl),
@@ -229,7 +230,7 @@ impl Cohort {
             }
             return;
         }
-        let mut place = Place::wanted(env, next.id, next.ttl);
+        let mut place = Place::wanted(env, next.id, next.ttl, next.keeps);
         place.remember(next.heartbeat.number, next.sent_at);
         if releasing.is_repeated {
             place.unanswered.on_send();
@@ -255,14 +256,18 @@ impl Cohort {
         }
     }
 
-    /// No task has the present token any more: the next task is offered the next one, or the turn
-    /// ends.
+    /// No task has the present token any more: the next task is offered the next one, the turn is
+    /// kept for tasks to come, or it ends.
     pub(super) fn pass_on(&mut self, env: &mut Env<'_>) {
         let Phase::Turn(turn) = &mut self.phase else { return };
+        let local = Some(WakeSource::Local);
         match self.queue.first() {
-            Some((ticket, ttl)) if !turn.is_over_for(env, ttl) && turn.offer(env, ticket) => {
+            Some((ticket, ttl))
+                if !turn.is_over_for(env, ttl) && turn.offer(env, ticket, local) =>
+            {
                 env.effects.wake.extend(self.queue.waker(ticket));
             }
+            None if self.keep_idle(env) => {}
             _ => self.release(env, None, None),
         }
     }
@@ -275,9 +280,7 @@ impl Cohort {
         closed_until: Option<Instant>,
         via: Option<ReleaseVia>,
     ) {
-        let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return };
-        env.effects.forget = turn.watch;
-        env.effects.leases = Some(turn.leases);
+        let Some(turn) = self.end_turn(env) else { return };
         let releasing = Releasing {
             turn,
             next: None,
@@ -333,11 +336,22 @@ impl Cohort {
         matches!(&self.phase, Phase::Turn(turn) if turn.id() == id)
     }
 
+    /// The turn is over here, and no watchdog watches it.
+    fn end_turn(&mut self, env: &mut Env<'_>) -> Option<Turn> {
+        let was_idle = self.is_idle();
+        let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return None };
+        if was_idle {
+            env.effects.kept.get_or_insert(KeptOutcome::Lapsed);
+        }
+        let Turn { watch, leases, was_wanted, .. } = turn;
+        env.effects.forget = watch;
+        env.effects.ended = Some(Ended { leases, was_wanted });
+        Some(turn)
+    }
+
     /// The turn is lost: its tasks queue under a fresh id, in the order that they have.
     fn lose(&mut self, env: &mut Env<'_>, closed_until: Option<Instant>) {
-        let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return };
-        env.effects.forget = turn.watch;
-        env.effects.leases = Some(turn.leases);
+        let Some(turn) = self.end_turn(env) else { return };
         // A withdrawal would open a lock that is to stay closed.
         if turn.unanswered.is_any() && rest(closed_until, env.now).is_none() {
             env.effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
@@ -355,9 +369,10 @@ impl Cohort {
 
     /// The runtime asks under a fresh id, if tasks wait.
     pub(super) fn ask_anew(&mut self, env: &Env<'_>) {
+        let wanted = |ttl| Place::wanted(env, env.numbers.id(), ttl, self.keeps());
         self.phase = match self.queue.first() {
             None => Phase::Idle,
-            Some((_, ttl)) => Phase::Place(Box::new(Place::wanted(env, env.numbers.id(), ttl))),
+            Some((_, ttl)) => Phase::Place(Box::new(wanted(ttl))),
         };
     }
 }

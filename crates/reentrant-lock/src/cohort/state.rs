@@ -10,7 +10,7 @@ use std::{
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, RuntimeId, Ttl,
     lease::{Grant, LossReason},
-    metric::{ClassMetrics, ReleaseVia},
+    metric::{ClassMetrics, KeptOutcome, ReleaseVia},
     store::Heartbeat,
 };
 use leasehold_watchdog::Watch;
@@ -18,6 +18,7 @@ use leasehold_watchdog::Watch;
 use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
 
 use super::{
+    idle::Keep,
     opening::Opening,
     phase::Phase,
     place::{Beat, Failing, Place},
@@ -47,9 +48,11 @@ use super::{
 ///    - what the store answers: [`on_first_reply`](Self::on_first_reply),
 ///      [`on_reply`](Self::on_reply), [`on_confirmation`](Self::on_confirmation),
 ///      [`on_release_reply`](Self::on_release_reply);
-///    - what the store pushes: [`on_grant`](Self::on_grant), [`on_gone`](Self::on_gone);
+///    - what the store pushes: [`on_grant`](Self::on_grant), [`on_wanted`](Self::on_wanted),
+///      [`on_gone`](Self::on_gone);
 ///    - what happens to the runtime: [`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
-///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close);
+///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close),
+///      [`on_too_many_kept`](Self::on_too_many_kept);
 /// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) that the event
 ///    has left in [`Env::effects`]: wakers may call back;
 /// 3. sets a timer for [`look_at`](Self::look_at), and forgets the cohort when it
@@ -62,7 +65,7 @@ use super::{
 ///
 /// | event | `Idle` | `Asking` | `Place` | `Turn` | `Releasing` |
 /// |---|---|---|---|---|---|
-/// | a task joins | → `Asking`: the task sends; a try first waits for withdrawals | it waits | it waits | it waits | it waits |
+/// | a task joins | → `Asking`: the task sends; a try first waits for withdrawals | it waits | it waits | it waits; an idle turn: it takes the next token, or → `Releasing` | it waits |
 /// | reply: granted | withdrawn | → `Turn`: offered to the first task | → `Turn` | known; a newer grant is withdrawn | |
 /// | reply: not yet | | → `Place` | next heartbeat | | |
 /// | reply: failed | | → `Place` | next heartbeat | | |
@@ -72,12 +75,13 @@ use super::{
 /// | a task polls | | → `Place` when the answer takes long | | the offered task takes its token | |
 /// | a task leaves, others wait | | the one that asked: → `Place` | | the offered one: as if it released | |
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
-/// | a lease is released | | | | offered to the next task, or → `Releasing` | |
+/// | a lease is released | | | | offered to the next task, kept idle, or → `Releasing` | |
+/// | push: another runtime wants the lock | | | | an idle turn: → `Releasing`; else it counts as contended | |
 /// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
-/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long; tasks that came later wait too long: → `Place` of a fresh id, withdrawn |
+/// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer, or the end of an idle turn: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long; tasks that came later wait too long: → `Place` of a fresh id, withdrawn |
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
-/// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
+/// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer, or an idle turn: → `Releasing` | |
 #[derive(Debug, Default)]
 pub(crate) struct Cohort {
     pub(super) queue: LocalQueue,
@@ -85,6 +89,10 @@ pub(crate) struct Cohort {
     pub(super) opening: Opening,
     /// The first token of the last turn begun.
     pub(super) begun: Option<FenceToken>,
+    /// Whether turns are kept when no task holds them, as the task says that came last.
+    pub(super) keep: Option<Keep>,
+    /// A turn that another runtime wants, and that has not begun.
+    pub(super) wanted: Option<TurnId>,
 }
 
 impl Cohort {
@@ -103,7 +111,7 @@ impl Cohort {
         let due = match &self.phase {
             Phase::Place(place) => Some(place.next_at),
             Phase::Asking(asking) => Some(asking.look_at(env)),
-            Phase::Turn(turn) => turn.stale_at(env),
+            Phase::Turn(turn) => turn.stale_at(env).or_else(|| turn.idle_ends_at()),
             Phase::Releasing(releasing) => {
                 let overdue_at = releasing.overdue_at(env).filter(|_| !self.queue.is_empty());
                 let all = [overdue_at, releasing.unattended_at(env), releasing.asks_soon];
@@ -153,14 +161,15 @@ impl Cohort {
 
     /// Whether the lock is known to be held, by what the server said or by the present turn.
     pub(crate) fn is_known_held(&self) -> bool {
-        self.is_held_elsewhere() || matches!(self.phase, Phase::Turn(_) | Phase::Releasing(_))
+        let is_here = matches!(self.phase, Phase::Turn(_) | Phase::Releasing(_));
+        self.is_held_elsewhere() || is_here && !self.is_idle()
     }
 
     /// Whether this runtime itself has the lock at `now`: a task holds it or is about to take it,
     /// or it was given back to stay closed.
     pub(crate) fn is_held_here(&self, now: Instant) -> bool {
         match &self.phase {
-            Phase::Turn(_) => true,
+            Phase::Turn(_) => !self.is_idle(),
             Phase::Releasing(releasing) => rest(releasing.closed_until, now).is_some(),
             Phase::Idle | Phase::Asking(_) | Phase::Place(_) => false,
         }
@@ -261,11 +270,22 @@ pub(crate) struct Effects {
     pub(crate) forget: Option<Watch>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
-    /// For a turn that is over: how many leases it had.
-    pub(crate) leases: Option<u32>,
+    /// A turn that is over.
+    pub(crate) ended: Option<Ended>,
+    /// How it went on with an idle turn.
+    pub(crate) kept: Option<KeptOutcome>,
     /// The class in whose series the commands and leases count; `None` for that of the task that
     /// came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
+}
+
+/// What a turn was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// How many leases it had.
+    pub(crate) leases: u32,
+    /// Whether another runtime wanted the lock, before the turn or in it.
+    pub(crate) was_wanted: bool,
 }
 
 /// The wakers of tasks. As a rule there is one: a list would cost an allocation for each task.
@@ -334,6 +354,7 @@ pub(crate) struct TurnRelease {
 pub(crate) struct NextPlace {
     pub(crate) id: AcquisitionId,
     pub(crate) ttl: Ttl,
+    pub(crate) keeps: bool,
     pub(crate) heartbeat: Heartbeat,
     /// When the first copy of the release was sent.
     pub(crate) sent_at: Instant,

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use leasehold_core::metric::KeptOutcome;
+
 use super::{
     phase::Phase,
     place::Beat,
@@ -13,7 +15,7 @@ const SOON: Duration = Duration::from_millis(30);
 impl Cohort {
     /// Something is due:
     ///
-    /// - a heartbeat, or an offer that no task takes;
+    /// - a heartbeat, an offer that no task takes, or the end of an idle turn;
     /// - a first command that no task attends, or whose task is to be woken;
     /// - the end of a wait for a release or a withdrawal;
     /// - a copy of a release, after lost messages or because its holder waits too long;
@@ -43,6 +45,9 @@ impl Cohort {
                     self.queue.leave(offer.ticket, &mut env.effects.discarded);
                     self.release(env, None, None);
                 }
+            }
+            Phase::Turn(turn) if turn.idle_ends_at().is_some_and(|at| at <= env.now) => {
+                self.end_idle(env, KeptOutcome::Lapsed);
             }
             Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);
@@ -108,7 +113,7 @@ impl Cohort {
                 env.effects.withdraw.push((place.id, place.ttl));
                 self.phase = Phase::Idle;
             }
-            Phase::Turn(turn) if turn.open_offer().is_some() => {
+            Phase::Turn(turn) if turn.open_offer().is_some() || turn.idle_ends_at().is_some() => {
                 self.release(env, None, None);
             }
             // The holder of a lease goes on; what follows a release is withdrawn when that is

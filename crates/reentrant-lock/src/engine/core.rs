@@ -23,6 +23,7 @@ use super::{
     backlog::Backlog,
     executor::Executor,
     heartbeats::Heartbeats,
+    kept::KeptTurns,
     listener::Keeper,
     pending::Pending,
     shutdown::Drain,
@@ -67,6 +68,7 @@ pub struct Engine {
     /// The withdrawals among them that the server has not answered within a ttl.
     pub(super) backlog: Backlog,
     pub(crate) watermarks: Watermarks,
+    pub(super) kept: KeptTurns,
     pub(crate) label: RuntimeLabel,
     pub(crate) timing: Timing,
     pub(crate) numbers: Numbers,
@@ -89,7 +91,7 @@ pub struct Engine {
     listening: OnceLock<()>,
     // Ends its task.
     _watchdog: Watchdog,
-    executor: Executor,
+    pub(super) executor: Executor,
 }
 
 impl Engine {
@@ -123,6 +125,7 @@ impl Engine {
             pending: Pending::default(),
             backlog: Backlog::default(),
             watermarks: Watermarks::default(),
+            kept: KeptTurns::default(),
             label,
             timing,
             numbers: Numbers::new(runtime_id),
@@ -229,6 +232,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // The watchdog ends with its handle.
         self.agenda.stop();
+        self.release_idle();
     }
 }
 

@@ -6,7 +6,11 @@ use std::{
 use leasehold_core::{Instant, LockName, StoreError, store::Inspection};
 use tokio::select;
 
-use crate::{blocked::Report, error::HolderInfo};
+use crate::{
+    blocked::Report,
+    cohort::{Cohort, TurnId},
+    error::HolderInfo,
+};
 
 use super::core::Engine;
 
@@ -22,7 +26,13 @@ impl Engine {
     /// Nothing is changed; dropping the future only forgets the answer.
     pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
         let now = self.clock.now();
-        self.inspect_until(name, now, now + self.timing.command_timeout).await
+        let mut seen = self.inspect_until(name, now, now + self.timing.command_timeout).await?;
+        if let Inspection::Held(record) = &mut seen {
+            // Only the runtime that keeps it knows.
+            let idle = self.look(name, Cohort::idle_turn).flatten();
+            record.idle = idle == Some(TurnId { id: record.id, first: record.fence });
+        }
+        Ok(seen)
     }
 
     /// The same at `now`, with an answer at `deadline` at the latest.

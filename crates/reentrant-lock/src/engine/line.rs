@@ -13,7 +13,7 @@ use leasehold_core::{
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
-    cohort::{Answer, Cohort, Env, Lead, NoLease, Progress, Taken, Ticket},
+    cohort::{Answer, Cohort, Env, Joined, Lead, NoLease, Progress, Taken, Ticket},
     self_wait::Caller,
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) renews: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) min_hold: Option<Duration>,
+    /// For how long the lock stays with the runtime when it is idle; zero for not at all.
+    pub(crate) keep_idle: Duration,
     /// Who asks; known once the call is polled.
     pub(crate) caller: Option<Caller>,
     /// What others see as the holder; `None` for the runtime's label.
@@ -44,6 +46,14 @@ pub(crate) struct InLine<'a> {
     left: bool,
 }
 
+/// How a task comes in.
+pub(crate) enum Entry<'a> {
+    /// It stands in line; the first of all has a command to send.
+    InLine(InLine<'a>, Option<Lead>),
+    /// It has its lease, for the runtime has kept the lock.
+    Lease(NewLease),
+}
+
 /// A lease that a task has taken under the shard's mutex, and that is not counted yet.
 pub(crate) struct NewLease {
     lease: Arc<HeldLease>,
@@ -52,8 +62,8 @@ pub(crate) struct NewLease {
 }
 
 impl Engine {
-    /// A task comes in, which is woken by `waker` when there is something for it; the first of all
-    /// gets a command to send.
+    /// A task comes in, which is woken by `waker` when there is something for it. It has the lease
+    /// at once if this runtime has kept the lock.
     ///
     /// # Errors
     ///
@@ -63,13 +73,20 @@ impl Engine {
         name: &'a LockName,
         request: &Request,
         waker: &Waker,
-    ) -> Result<(InLine<'a>, Option<Lead>), NoLease> {
+    ) -> Result<Entry<'a>, NoLease> {
         self.listen();
-        let joined = self.with_new(name, &request.metrics, |member, env| {
-            member.cohort.join(env, request.ttl, request.tries, waker)
+        let entry = self.with_new(name, &request.metrics, |member, env| {
+            let keep = self.keep(&member.cohort, env.now, name, request);
+            Ok(match member.cohort.join(env, request.ttl, request.tries, keep, waker)? {
+                Joined::InLine(ticket, lead) => {
+                    Entry::InLine(InLine { engine: self, name, ticket, left: false }, lead)
+                }
+                Joined::Taken(ticket, taken) => {
+                    Entry::Lease(self.lease(member, env, ticket, taken, request))
+                }
+            })
         });
-        let (ticket, lead) = joined.unwrap_or(Err(NoLease::Closed))?;
-        Ok((InLine { engine: self, name, ticket, left: false }, lead))
+        entry.unwrap_or(Err(NoLease::Closed))
     }
 
     /// Ready with `true` when no release is on its way any more, and with `false` when it is

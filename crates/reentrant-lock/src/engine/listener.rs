@@ -22,8 +22,11 @@ impl Listener for Engine {
                 });
             }
             Push::ForceReleased { name, id, fence } => self.on_gone(&name, id, fence),
-            // No lease says that it keeps.
-            Push::Wanted { .. } => {}
+            Push::Wanted { name, id, fence: first } => {
+                self.with(&name, |member, env| {
+                    member.cohort.on_wanted(env, TurnId { id, first });
+                });
+            }
             Push::Listening => self.on_lost_messages(),
         }
     }
@@ -42,6 +45,10 @@ impl TurnKeeper for Keeper {
 
     fn waiting(&self) -> usize {
         self.0.upgrade().map_or(0, |engine| engine.count().1)
+    }
+
+    fn idle(&self) -> usize {
+        self.0.upgrade().map_or(0, |engine| engine.idle())
     }
 }
 

@@ -6,6 +6,7 @@ mod core;
 mod executor;
 mod heartbeats;
 mod inspect;
+mod kept;
 mod line;
 mod listener;
 mod outgoing;
@@ -18,7 +19,7 @@ mod table;
 mod tests;
 mod watermarks;
 
-pub(crate) use line::{InLine, NewLease, Request};
+pub(crate) use line::{Entry, InLine, NewLease, Request};
 pub(crate) use pending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};

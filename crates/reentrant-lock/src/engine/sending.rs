@@ -385,7 +385,7 @@ impl Sending {
                     ttl: next.ttl,
                     watermark: engine.watermarks.of(now, name),
                     label: &engine.label,
-                    keeps: false,
+                    keeps: next.keeps,
                     heartbeat: next.heartbeat,
                 });
                 let release = Release { name, id, fence: *fence, keep, next, deadline };

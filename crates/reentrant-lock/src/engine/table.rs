@@ -12,7 +12,7 @@ use crate::{
     self_wait::Caller,
 };
 
-use super::core::Engine;
+use super::{core::Engine, kept::Stamp};
 
 /// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is
 /// idle.
@@ -27,6 +27,8 @@ pub(super) struct Member {
     /// When the heartbeats' task looks at it.
     scheduled: Option<Scheduled>,
     pub(super) metrics: Arc<ClassMetrics>,
+    /// Where its idle turn stands among those of the runtime.
+    pub(super) kept: Option<Stamp>,
     /// Who took the last lease.
     pub(super) holder: Option<Caller>,
 }
@@ -88,7 +90,7 @@ impl Engine {
         }
         if !shard.contains_key(name) {
             let (cohort, metrics) = (Cohort::default(), Arc::clone(metrics));
-            let member = Member { cohort, scheduled: None, metrics, holder: None };
+            let member = Member { cohort, scheduled: None, metrics, kept: None, holder: None };
             shard.insert(name.clone(), Box::new(member));
         }
         self.apply(shard, name, event)
@@ -106,10 +108,18 @@ impl Engine {
         let answer = event(member, &mut env);
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let jobs = self.prepare(&mut env, member);
-        let turn = env.effects.leases.map(|leases| {
+        let Effects { ended, kept, .. } = env.effects;
+        let counted = (ended.is_some() || kept.is_some()).then(|| {
             let metrics = env.effects.metrics.take();
-            (leases, metrics.unwrap_or_else(|| Arc::clone(&member.metrics)))
+            metrics.unwrap_or_else(|| Arc::clone(&member.metrics))
         });
+        let may_be_kept = member.cohort.may_be_kept();
+        let mut evicted = None;
+        if member.cohort.is_idle() {
+            evicted = self.kept.on_idle(env.now, &mut member.kept, name);
+        } else if ended.is_some() {
+            self.kept.on_end(&mut member.kept);
+        }
         if member.cohort.is_done() {
             self.agenda.cancel(member.scheduled);
             shard.remove(name);
@@ -125,14 +135,25 @@ impl Engine {
             self.forget(watch, lost);
         }
         wake.take().for_each(Waker::wake);
-        if let Some((leases, metrics)) = turn {
-            metrics.turn(leases);
+        if let Some(metrics) = counted {
+            if let Some(ended) = ended {
+                metrics.turn(ended.leases);
+            }
+            if let Some(outcome) = kept {
+                metrics.kept(outcome);
+            }
+        }
+        if let Some(ended) = ended.filter(|_| may_be_kept) {
+            self.on_kept_turn_end(name, ended);
         }
         if let Some(command) = send {
             self.send(command);
         }
         // They go on in the runtime.
         drop(jobs);
+        if let Some(name) = evicted {
+            self.evict(&name);
+        }
         Some(answer)
     }
 

@@ -7,9 +7,10 @@ use leasehold_core::{FenceToken, Instant, LockName, NameMap, store::Granted};
 
 use super::core::Engine;
 
-/// The largest token this runtime has seen of each name, for names in recent use.
+/// What this runtime remembers of each name in recent use: the largest token, and whether other
+/// runtimes want the lock.
 ///
-/// Sent along with every acquire, it heals a counter that the server has lost. Two generations
+/// The token, sent along with every acquire, it heals a counter that the server has lost. Two generations
 /// bound the memory: a name that is not used for two of them, 20 minutes, is forgotten for certain,
 /// long before the server's counter may expire: a counter behind a watermark has lost data.
 #[derive(Debug, Default)]
@@ -17,21 +18,59 @@ pub(crate) struct Watermarks(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
-    recent: NameMap<FenceToken>,
-    older: NameMap<FenceToken>,
+    recent: NameMap<Seen>,
+    older: NameMap<Seen>,
     turned_at: Instant,
+}
+
+/// What is remembered of a name.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    last: FenceToken,
+    /// How many leases in a row no other runtime wanted; it stops at [`Watermarks::IN_A_ROW`].
+    unwanted: u8,
 }
 
 impl Watermarks {
     /// As many as fill a hash map that would double with one more.
     const MOST: usize = 28 * 1024;
     const GENERATION: Duration = Duration::from_secs(600);
+    /// So many leases in a row that no other runtime wanted make it worth keeping a lock.
+    const IN_A_ROW: u8 = 3;
 
     /// The largest token seen of a name.
     pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<FenceToken> {
+        self.seen(now, name).map(|seen| seen.last)
+    }
+
+    fn seen(&self, now: Instant, name: &LockName) -> Option<Seen> {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         generations.turn(now);
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
+    }
+
+    /// Whether it is worth keeping a lock idle: other runtimes did not want it of late.
+    pub(super) fn is_worth_keeping(&self, now: Instant, name: &LockName) -> bool {
+        self.seen(now, name).is_none_or(|seen| seen.unwanted >= Self::IN_A_ROW)
+    }
+
+    /// Another runtime wanted a lock.
+    pub(super) fn on_wanted(&self, name: &LockName) {
+        self.change(name, |_| 0);
+    }
+
+    /// No other runtime wanted a lock while this one had so many leases.
+    pub(super) fn on_unwanted(&self, name: &LockName, leases: u32) {
+        let leases = u8::try_from(leases).unwrap_or(u8::MAX);
+        self.change(name, |before| before.saturating_add(leases).min(Self::IN_A_ROW));
+    }
+
+    fn change(&self, name: &LockName, change: impl FnOnce(u8) -> u8) {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Generations { recent, older, .. } = &mut *generations;
+        if let Some(seen) = recent.get_mut(name).or_else(|| older.get_mut(name)) {
+            seen.unwanted = change(seen.unwanted);
+        }
     }
 
     /// How many names are remembered.
@@ -45,10 +84,12 @@ impl Watermarks {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         generations.turn(now);
         if let Some(seen) = generations.recent.get_mut(name) {
-            *seen = fence.max(*seen);
+            seen.last = fence.max(seen.last);
             return;
         }
-        let seen = generations.older.remove(name).map_or(fence, |older| older.max(fence));
+        let new = Seen { last: fence, unwanted: Self::IN_A_ROW };
+        let mut seen = generations.older.remove(name).unwrap_or(new);
+        seen.last = fence.max(seen.last);
         generations.recent.insert(name.clone(), seen);
     }
 }
@@ -94,6 +135,25 @@ mod tests {
         marks.saw(Instant::default(), &name(1), token(5));
         assert_eq!(marks.of(Instant::default(), &name(1)), Some(token(7)));
         assert_eq!(marks.of(Instant::default(), &name(2)), None);
+    }
+
+    #[test]
+    fn a_name_that_was_wanted_is_worth_keeping_after_three_leases_that_were_not() {
+        let (marks, at, name) = (Watermarks::default(), Instant::default(), name(1));
+        assert!(marks.is_worth_keeping(at, &name), "nothing is known of it");
+        marks.saw(at, &name, FenceToken::try_from(7_u64).unwrap());
+        assert!(marks.is_worth_keeping(at, &name));
+        marks.on_wanted(&name);
+        for leases in [1, 0, 1] {
+            assert!(!marks.is_worth_keeping(at, &name));
+            marks.on_unwanted(&name, leases);
+        }
+        assert!(!marks.is_worth_keeping(at, &name));
+        marks.on_unwanted(&name, 1);
+        assert!(marks.is_worth_keeping(at, &name));
+        marks.on_wanted(&name);
+        marks.on_unwanted(&name, 1000);
+        assert!(marks.is_worth_keeping(at, &name));
     }
 
     #[test]

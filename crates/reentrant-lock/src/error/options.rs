@@ -36,6 +36,16 @@ pub enum OptionsError {
         Self::MAX_CLOSED
     )]
     MinHold,
+    /// Locks are to be kept idle for longer than their ttl allows.
+    #[error(
+        "an idle lock cannot be kept for {keep_idle:?}; give keep_idle() at most {longest:?}, or the runtime a longer ttl"
+    )]
+    KeepIdle {
+        /// The time that was asked for.
+        keep_idle: Duration,
+        /// The longest that the runtime's ttl allows.
+        longest: Duration,
+    },
     /// The window of a `once` is longer than a day.
     #[error(
         "a lock is kept closed for at most {:?} after its lease; give the window less, and let the storage remember the key",

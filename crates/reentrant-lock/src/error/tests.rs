@@ -129,7 +129,7 @@ fn all() -> Vec<Box<dyn Error>> {
     let run = [RunOnceError::Lost(lost()), RunOnceError::Body(body)];
     add!(all, run, RunOnceError::Acquire(_) | RunOnceError::Lost(_) | RunOnceError::Body(_));
     let long = OptionsError::Wait { wait: OptionsError::MAX_WAIT * 2 };
-    all.push(Box::new(TimingError::Wait(long)));
+    all.push(Box::new(TimingError::Options(long)));
     all
 }
 

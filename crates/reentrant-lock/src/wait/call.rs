@@ -5,7 +5,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Instant, LockName, StoreError, StoreErrorKind,
+    Instant, LockName, StoreError, StoreErrorKind, Ttl,
     lease::{Holds, LeaseState},
     metric::{AcquireOutcome, ClassMetrics},
 };
@@ -50,7 +50,12 @@ pub(crate) struct Wait {
     pub(crate) patience: Patience,
     pub(crate) outage_patience: Duration,
     pub(crate) owner: Option<Owner>,
+    /// Until when a try waits for another runtime to give up a lock that it may keep idle.
+    pub(crate) recall_ends: Option<Instant>,
 }
+
+/// For how long a try waits for that.
+const RECALL: Duration = Duration::from_millis(50);
 
 impl Wait {
     /// Acquires, or gives up.
@@ -71,7 +76,19 @@ impl Wait {
             self.request.caller = Some(Caller::here(owned));
             let tries = matches!(self.patience, Patience::Try);
             let mut tally = Tally::new(&self.request.metrics, tries, started);
-            let mut outcome = self.wait(&mut tally, started).await;
+            // One await, so that the future has room for one wait.
+            let mut outcome = loop {
+                let outcome = self.wait(&mut tally, started).await;
+                let is_first = self.recall_ends.is_none() && tally.found == Found::Kept;
+                if is_first {
+                    self.recall_ends = recall_ends(&self.engine, self.request.ttl, started);
+                }
+                if !is_first || self.recall_ends.is_none() {
+                    break outcome;
+                }
+                // The lock may be idle, and is given up when somebody waits for it.
+                self.request.tries = false;
+            };
             if let Err(error) = &mut outcome {
                 tally.suspicion.explain(error);
             }
@@ -87,7 +104,8 @@ impl Wait {
         started: Instant,
     ) -> impl Future<Output = Result<Guard, AcquireError>> + Send + 'a {
         async move {
-            let (mut ends, mut looks_from) = (self.patience.ends(started), None);
+            let ends = self.recall_ends.or_else(|| self.patience.ends(started));
+            let (mut ends, mut looks_from) = (ends, None);
             let mut endurance = None;
             loop {
                 // A task that is polled seldom may come here again and again, and always too late.
@@ -156,6 +174,10 @@ impl Wait {
                             tally.finds_held();
                         }
                     }
+                    Err(NoLease::Kept) => {
+                        tally.finds_held();
+                        tally.found = Found::Kept;
+                    }
                     Err(NoLease::Busy) => {
                         let is_unasked = line.is_none();
                         if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
@@ -209,6 +231,14 @@ impl Wait {
     }
 }
 
+/// Until when a try that began at `started` waits for another runtime to give the lock up; `None` if
+/// its process was away for so long that this is over.
+fn recall_ends(engine: &Engine, ttl: Ttl, started: Instant) -> Option<Instant> {
+    let (now, latest) = (engine.clock.now(), started + engine.timing.command_deadline(ttl));
+    let ends = now.min(latest) + RECALL;
+    (now < ends).then_some(ends)
+}
+
 /// Enters the lease that the owner has already.
 async fn reenter(held: Arc<Held>, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
     match Guard::enter(&held, until).await {
@@ -228,13 +258,24 @@ fn runtime_stopped() -> StoreError {
     )
 }
 
+/// What a call has learnt of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// Nothing: it may be free.
+    Free,
+    /// Another has it.
+    Held,
+    /// Another runtime has it, and may keep it idle.
+    Kept,
+}
+
 /// Counts how a call went, also when its future is dropped.
 pub(super) struct Tally<'a> {
     metrics: &'a ClassMetrics,
     /// As what a wait counts that is over.
     over: AcquireOutcome,
     started: Instant,
-    contended: bool,
+    found: Found,
     waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
@@ -249,7 +290,7 @@ impl<'a> Tally<'a> {
             metrics,
             over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
             started,
-            contended: false,
+            found: Found::Free,
             waiting: false,
             behind: None,
             reentered: false,
@@ -261,7 +302,7 @@ impl<'a> Tally<'a> {
     /// Another has the lock, by what the server said or by what this runtime knows: a command that
     /// failed says nothing of it.
     pub(super) fn finds_held(&mut self) {
-        if !std::mem::replace(&mut self.contended, true)
+        if std::mem::replace(&mut self.found, Found::Held) == Found::Free
             && let Some(behind) = self.behind
         {
             self.metrics.queued(behind);
@@ -301,7 +342,7 @@ impl Drop for Tally<'_> {
         }
         self.metrics.acquire(self.outcome);
         // Now and not before: a share of the calls is never above all of them.
-        if self.contended {
+        if self.found != Found::Free {
             self.metrics.contended();
         }
     }

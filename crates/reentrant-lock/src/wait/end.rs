@@ -83,7 +83,8 @@ impl Wait {
         let (engine, tries) = (&self.engine, self.request.tries);
         let waited = engine.clock.now().saturating_since(started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(Cohort::position));
-        let failing = self.failing(started).filter(|_| !tries);
+        // While a try waits for a recall, the last word is that the lock is taken.
+        let failing = self.failing(started).filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, Cohort::round_trip).unwrap_or_default();
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);

@@ -15,7 +15,7 @@ use crate::{
     blocked::{Report, next_report},
     cohort::{Cohort, Lead, NoLease, Progress},
     endurance::Endurance,
-    engine::{Engine, InLine, NewLease},
+    engine::{Engine, Entry, InLine, NewLease},
     error::HolderInfo,
     owner::Owner,
 };
@@ -59,8 +59,13 @@ impl Wait {
             // Joined here and nowhere else: whatever an async function names it keeps, in every
             // task that waits.
             if line.is_none() {
-                let (place, lead) = engine.join(&self.name, &self.request, cx.waker())?;
-                *line = Some(Line { place, own: lead.map(|lead| Box::new(self.ask(lead))) });
+                match engine.join(&self.name, &self.request, cx.waker())? {
+                    Entry::Lease(lease) => return Poll::Ready(Ok(lease)),
+                    Entry::InLine(place, lead) => {
+                        let own = lead.map(|lead| Box::new(self.ask(lead)));
+                        *line = Some(Line { place, own });
+                    }
+                }
             }
             let Some(Line { place: in_line, own }) = line.as_mut() else { return Poll::Pending };
             if let Poll::Ready(outcome) = self.poll_own(in_line, own, cx) {
@@ -122,7 +127,7 @@ impl Wait {
     /// Sends the command of the first task, for all that come after it.
     fn ask(&self, lead: Lead) -> Own<'_> {
         let Self { engine, name, request, .. } = self;
-        let Lead { id, heartbeat, sent_at } = lead;
+        let Lead { id, heartbeat, keeps, sent_at } = lead;
         let deadline = sent_at + engine.timing.command_deadline(request.ttl);
         let command = AcquireCommand {
             name,
@@ -130,7 +135,7 @@ impl Wait {
             ttl: request.ttl,
             watermark: engine.watermarks.of(sent_at, name),
             label: request.label.as_ref().unwrap_or(&engine.label),
-            keeps: false,
+            keeps,
             wait: heartbeat,
             deadline,
         };

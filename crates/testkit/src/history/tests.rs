@@ -91,6 +91,14 @@ fn a_second_turn_of_an_acquisition_is_found() {
 }
 
 #[test]
+fn a_lease_of_a_turn_whose_end_was_sent_is_found() {
+    let lease = id(1, 7);
+    let first = token(10);
+    let late = with(turn(), granted(20, lease, 12));
+    assert_eq!(found(late), [Violation::TakenAfterEnd { lease, first }]);
+}
+
+#[test]
 fn what_is_asked_released_and_renewed_after_the_end_is_found() {
     let (id, first, at) = (id(1, 1), token(10), ms(30));
     let after = |deed| found(with(turn(), [spied(30, deed)]));

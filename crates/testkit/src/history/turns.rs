@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_core::{AcquisitionId, FenceToken, Instant};
 
@@ -40,6 +40,7 @@ pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Viol
         check_order(turn, violations);
     }
     check_once(&turns, violations);
+    check_ends(events, blocks, violations);
     check_renewals(events, blocks, &turns, violations);
 }
 
@@ -109,6 +110,25 @@ fn check_once(turns: &BTreeMap<FenceToken, Turn>, violations: &mut Vec<Violation
         let Some(id) = turn.id else { continue };
         if let Some(before) = begun.insert(id, *first) {
             violations.push(Violation::TwoTurns { id, first: before, second: *first });
+        }
+    }
+}
+
+/// Once a runtime has sent the end of a turn, no task takes a lease of it.
+fn check_ends(events: &[Event], blocks: &Blocks, violations: &mut Vec<Violation>) {
+    let (mut ended, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for event in events {
+        match *event {
+            Event::Spied { deed: Deed::ReleaseSent { id, first }, .. } => {
+                ended.insert((id.runtime(), first));
+            }
+            Event::Granted { fence, lease, .. } if known.insert(lease) => {
+                let Some(block) = blocks.of(lease.runtime(), fence) else { continue };
+                if ended.contains(&(lease.runtime(), block.first)) {
+                    violations.push(Violation::TakenAfterEnd { lease, first: block.first });
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -98,6 +98,13 @@ pub enum Violation {
         /// When the renewal was sent.
         at: Instant,
     },
+    /// A task took a lease of a turn whose end its runtime had sent.
+    TakenAfterEnd {
+        /// The lease.
+        lease: AcquisitionId,
+        /// The first token of the turn.
+        first: FenceToken,
+    },
     /// A runtime asked under an id that it had withdrawn, or whose turn it had ended.
     IdReused {
         /// The id.
@@ -234,6 +241,9 @@ impl fmt::Display for Violation {
             }
             Self::IdleRenewal { id, first, at } => {
                 write!(f, "at {at:?} {id} renewed its turn {first}, of which nobody held a lease")
+            }
+            Self::TakenAfterEnd { lease, first } => {
+                write!(f, "{lease} was taken of turn {first} after the end of that turn was sent")
             }
             Self::IdReused { id, at } => {
                 write!(f, "at {at:?} {id} asked again after it was withdrawn or its turn ended")

@@ -22,6 +22,7 @@ impl Step<'_> {
             label: lease.label.to_string(),
             held_for: lease.since.until(now),
             kept: lease.kept,
+            idle: false,
             keeps: lease.keeps(),
             waiters,
         })

@@ -6,16 +6,18 @@ use std::{
 use leasehold_core::{
     FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
     lease::LossReason,
+    metric::KeptOutcome,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
 };
 use uuid::Uuid;
 
 use super::{
-    AfterLease, Answer, Cohort, Effects, Env, Lead, NoLease, Numbers, Outgoing, Progress, Taken,
-    Ticket, TurnId, TurnRelease, phase::Phase, unheard,
+    AfterLease, Answer, Cohort, Effects, Env, Joined, Keep, Lead, NoLease, Numbers, Outgoing,
+    Progress, Taken, Ticket, TurnId, TurnRelease, phase::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 
+mod idle;
 mod place;
 mod release;
 mod turn;
@@ -27,6 +29,7 @@ struct Scene {
     numbers: Numbers,
     timing: Timing,
     rules: Rules,
+    keep: Option<Keep>,
     now: Instant,
 }
 
@@ -38,12 +41,13 @@ impl Scene {
             numbers: Numbers::new(RuntimeId::new(Uuid::nil())),
             timing: Timing::default(),
             rules: Rules::default(),
+            keep: None,
             now: Instant::at(Duration::from_secs(1)),
         }
     }
 
     fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &mut Env<'_>) -> T) -> (T, Effects) {
-        let Self { cohort, name, numbers, timing, rules, now } = self;
+        let Self { cohort, name, numbers, timing, rules, now, .. } = self;
         let effects = Effects::default();
         let mut env = Env { name, now: *now, jitter: 0.0, numbers, timing, rules, effects };
         (event(cohort, &mut env), env.effects)
@@ -58,10 +62,16 @@ impl Scene {
     }
 
     fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
-        let join = |cohort: &mut Cohort, env: &mut Env<'_>| {
-            cohort.join(env, Ttl::default(), tries, Waker::noop())
-        };
-        self.with(join).0.expect("the task is let in")
+        match self.come(tries, Ttl::default()).0 {
+            Ok(Joined::InLine(ticket, lead)) => (ticket, lead),
+            other => panic!("it stands in line, and yet {other:?}"),
+        }
+    }
+
+    /// A task comes for a lease of some ttl.
+    fn come(&mut self, tries: bool, ttl: Ttl) -> (Result<Joined, NoLease>, Effects) {
+        let keep = self.keep;
+        self.with(|cohort, env| cohort.join(env, ttl, tries, keep, Waker::noop()))
     }
 
     fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {

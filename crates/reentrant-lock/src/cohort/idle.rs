@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use leasehold_core::{Instant, Ttl, metric::KeptOutcome};
+
+use super::{
+    join::Taken,
+    phase::{Hands, Phase},
+    queue::Ticket,
+    state::{Cohort, Env, TurnId},
+};
+
+/// How the turns of a name are kept when no task holds them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// For how long at most.
+    pub(crate) idle: Duration,
+    /// Whether it is worth it: other runtimes did not want the lock of late.
+    pub(crate) is_worth_it: bool,
+}
+
+impl Cohort {
+    /// Whether the turn stays with this runtime although no task holds it or waits for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle_ends_at().is_some()
+    }
+
+    /// The turn, if it is idle.
+    pub(crate) fn idle_turn(&self) -> Option<TurnId> {
+        match &self.phase {
+            Phase::Turn(turn) if self.is_idle() => Some(turn.id()),
+            _ => None,
+        }
+    }
+
+    /// Whether turns of this name may be kept.
+    pub(crate) fn may_be_kept(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// When an idle turn ends by itself.
+    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Turn(turn) => turn.idle_ends_at(),
+            _ => None,
+        }
+    }
+
+    /// Whether the next acquisition says that its lease is kept.
+    pub(super) fn keeps(&self) -> bool {
+        self.keep.is_some_and(|keep| keep.is_worth_it)
+    }
+
+    /// The turn stays idle, if it may; otherwise it has to end.
+    pub(super) fn keep_idle(&mut self, env: &Env<'_>) -> bool {
+        let (Phase::Turn(turn), Some(keep)) = (&mut self.phase, self.keep) else { return false };
+        let until = turn.idle_until(env, keep.idle);
+        if let Some(until) = until {
+            turn.hands = Hands::Idle { until };
+        }
+        until.is_some()
+    }
+
+    /// A task takes the idle turn at once. If the turn does not serve it, it ends.
+    pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<(Ticket, Taken)> {
+        let until = self.idle_ends_at()?;
+        let Phase::Turn(turn) = &mut self.phase else { return None };
+        // The process may have been away for long: the end of belief counts, not the timer.
+        let serves = (env.rules.is_believed)(env.now, until) && !turn.is_over_for(env, ttl);
+        let ticket = env.numbers.id().number();
+        if serves && turn.offer(env, ticket, None) {
+            env.effects.kept = Some(KeptOutcome::Reused);
+            return Some((ticket, turn.hand_over(env)?));
+        }
+        self.end_idle(env, KeptOutcome::Lapsed);
+        None
+    }
+
+    /// Another runtime wants the lock of a turn. About another turn than the present one it says
+    /// nothing; that turn may be still to begin.
+    pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
+        let waiting = self.queue.len();
+        match &mut self.phase {
+            Phase::Turn(turn) if (env.rules.is_wanted)(wanted.first, turn.id().first) => {
+                turn.on_wanted(waiting - usize::from(turn.open_offer().is_some()));
+                self.end_idle(env, KeptOutcome::Recalled);
+            }
+            _ => self.wanted = Some(wanted),
+        }
+    }
+
+    /// The runtime keeps too many turns.
+    pub(crate) fn on_too_many_kept(&mut self, env: &mut Env<'_>) {
+        self.end_idle(env, KeptOutcome::Lapsed);
+    }
+
+    /// The turn ends if it is idle.
+    pub(super) fn end_idle(&mut self, env: &mut Env<'_>, outcome: KeptOutcome) {
+        if self.is_idle() {
+            env.effects.kept = Some(outcome);
+            self.release(env, None, None);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use leasehold_core::{Instant, LockName, store::Release};
+
+use crate::cohort::{Cohort, Ended, Keep, TurnId};
+
+use super::{core::Engine, line::Request};
+
+/// The names whose turns are idle, or were a moment ago: the one that was idle least recently goes
+/// when there are too many.
+#[derive(Debug, Default)]
+pub(super) struct KeptTurns(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    names: BTreeMap<Stamp, LockName>,
+    /// Makes stamps unique.
+    last: u64,
+}
+
+/// When a turn became idle, more or less.
+pub(super) type Stamp = (Instant, u64);
+
+impl KeptTurns {
+    /// How many turns are kept at most.
+    const MAX: usize = 16 * 1024;
+    /// How much older a stamp may be than the last use of its turn: most uses change nothing here.
+    const COARSE: Duration = Duration::from_secs(1);
+
+    /// A turn is idle; yields a name that is to be kept no longer.
+    pub(super) fn on_idle(
+        &self,
+        now: Instant,
+        stamp: &mut Option<Stamp>,
+        name: &LockName,
+    ) -> Option<LockName> {
+        if stamp.is_some_and(|(at, _)| now < at + Self::COARSE) {
+            return None;
+        }
+        let mut state = self.state();
+        state.last += 1;
+        let new = (now, state.last);
+        let old = stamp.replace(new).and_then(|old| state.names.remove(&old));
+        state.names.insert(new, old.unwrap_or_else(|| name.clone()));
+        let is_too_many = state.names.len() > Self::MAX;
+        is_too_many.then(|| state.names.pop_first()).flatten().map(|(_, name)| name)
+    }
+
+    /// A turn is over.
+    pub(super) fn on_end(&self, stamp: &mut Option<Stamp>) {
+        if let Some(stamp) = stamp.take() {
+            let name = self.state().names.remove(&stamp);
+            drop(name);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Whether a task that comes wants turns of its name to be kept, and whether that is worth it.
+    pub(super) fn keep(
+        &self,
+        cohort: &Cohort,
+        now: Instant,
+        name: &LockName,
+        request: &Request,
+    ) -> Option<Keep> {
+        let idle = Some(request.keep_idle).filter(|idle| !idle.is_zero())?;
+        // An idle turn was wanted by nobody.
+        let is_worth_it = cohort.is_idle() || self.watermarks.is_worth_keeping(now, name);
+        Some(Keep { idle, is_worth_it })
+    }
+
+    /// A turn of a name that may be kept is over.
+    pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: Ended) {
+        if ended.was_wanted {
+            self.watermarks.on_wanted(name);
+        } else {
+            self.watermarks.on_unwanted(name, ended.leases);
+        }
+    }
+
+    /// There are too many idle turns: this one ends.
+    pub(super) fn evict(&self, name: &LockName) {
+        self.with(name, |member, env| {
+            member.kept = None;
+            member.cohort.on_too_many_kept(env);
+        });
+    }
+
+    /// How many turns are idle.
+    pub(super) fn idle(&self) -> usize {
+        let idle_of = |shard: &super::table::Shard| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.values().filter(|member| member.cohort.is_idle()).count()
+        };
+        self.shards.iter().map(idle_of).sum()
+    }
+
+    /// Ends the idle turns of a runtime that is dropped, and does not wait for it.
+    pub(super) fn release_idle(&mut self) {
+        let mut idle = Vec::<(LockName, TurnId)>::new();
+        for shard in &mut self.shards {
+            let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
+            idle.extend(shard.iter().filter_map(|(name, member)| {
+                member.cohort.idle_turn().map(|turn| (name.clone(), turn))
+            }));
+        }
+        if idle.is_empty() {
+            return;
+        }
+        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        let (time, executor) = (self.timing.command_timeout, self.executor.clone());
+        drop(self.handle().spawn(async move {
+            // Keeps a thread of its own until all is sent.
+            let _executor = executor;
+            for (name, TurnId { id, first: fence }) in idle {
+                let now = clock.now();
+                let deadline = now + time;
+                let release = Release { name: &name, id, fence, keep: None, next: None, deadline };
+                // In an outage the leases end with their ttl.
+                if store.release(now, release).await.is_err_and(|error| error.kind().is_transient())
+                {
+                    return;
+                }
+            }
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(i: usize) -> LockName {
+        LockName::new(format!("n{i}")).unwrap()
+    }
+
+    #[test]
+    fn the_one_that_was_idle_least_recently_goes_first() {
+        let (kept, at) =
+            (KeptTurns::default(), |millis| Instant::at(Duration::from_millis(millis)));
+        let mut stamps = vec![None; KeptTurns::MAX];
+        for (i, stamp) in stamps.iter_mut().enumerate() {
+            assert_eq!(kept.on_idle(at(1), stamp, &name(i)), None);
+        }
+        assert_eq!(kept.on_idle(at(2000), &mut stamps[0], &name(0)), None, "it is used again");
+        assert_eq!(kept.on_idle(at(2001), &mut None, &name(70_000)), Some(name(1)));
+        kept.on_end(&mut stamps[2]);
+        assert_eq!(kept.on_idle(at(2001), &mut None, &name(70_001)), None, "there is room");
+        assert_eq!(kept.on_idle(at(2001), &mut None, &name(70_002)), Some(name(3)));
+    }
+}

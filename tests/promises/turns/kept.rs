@@ -1,0 +1,206 @@
+//! A lock that is kept idle costs nothing while nobody else asks, and goes to the process that does.
+
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime, Released, store::Inspection};
+use leasehold_testkit::{
+    CommandKind,
+    faulty::{PushFault, PushRule},
+};
+
+use crate::support::{Waiting, World, lock, millis, secs, warm_up};
+
+/// A runtime that keeps its locks idle for 5 s, whose block of tokens is not spent at once.
+async fn keeping(world: &World) -> LockRuntime {
+    warm_up(world, &world.runtime(3)).await;
+    world.start(world.builder(1).keep_idle(secs(5)))
+}
+
+/// Takes the lock and releases it; the fence.
+async fn use_once(locks: &LockRuntime) -> u64 {
+    let guard = lock(locks).acquire().await.unwrap();
+    let fence = guard.fence().get();
+    assert_eq!(guard.release().await.unwrap(), Released::Ended);
+    fence
+}
+
+/// Another process, and what it has after so long at most; with how long it took.
+async fn taken_by_another(world: &World, within: Duration) -> (LockRuntime, Guard, Duration) {
+    let other = world.another_line().runtime(2);
+    let waiting = Waiting::on(lock(&other).acquire().wait(secs(20)));
+    let (guard, waited) = waiting.taken_within(world, within).await;
+    (other, guard, waited)
+}
+
+fn commands(world: &World) -> usize {
+    let kinds = [CommandKind::Acquire, CommandKind::Release, CommandKind::Renew];
+    kinds.into_iter().map(|kind| world.store.sent(kind)).sum()
+}
+
+#[tokio::test]
+async fn a_lock_that_nobody_else_wants_is_taken_again_without_a_command() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    let mut last = use_once(&locks).await;
+    world.store.clear_log();
+    for _ in 0..100 {
+        world.pass(millis(10)).await;
+        let fence = use_once(&locks).await;
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+    }
+    assert_eq!(commands(&world), 0);
+    let record = world.holder(World::NAME).await.expect("to the server it is held");
+    assert!(record.keeps, "others can have it recalled");
+}
+
+#[tokio::test]
+async fn an_idle_lock_is_not_renewed_and_opens_when_its_time_is_over() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    use_once(&locks).await;
+    world.store.clear_log();
+    world.pass(millis(4_990)).await;
+    assert!(world.holder(World::NAME).await.is_some());
+    assert_eq!(world.store.sent(CommandKind::Renew), 0);
+    world.pass(millis(20)).await;
+    assert!(world.holder(World::NAME).await.is_none());
+}
+
+/// A recall that is lost costs one heartbeat; without recalls another process waits for as long as
+/// the lock is kept.
+#[tokio::test]
+async fn another_process_gets_an_idle_lock_at_once() {
+    for (lost, least, most) in [(0, 0, 1), (1, 100, 1_000), (u64::MAX, 4_000, 6_000)] {
+        let world = World::new();
+        let locks = keeping(&world).await;
+        use_once(&locks).await;
+        if lost > 0 {
+            world.store.inject_push(PushRule::new(PushFault::Lose).times(lost));
+        }
+        let (_, _guard, waited) = taken_by_another(&world, secs(10)).await;
+        assert!((millis(least)..=millis(most)).contains(&waited), "{lost} lost: {waited:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_wanted_while_it_is_held_goes_on_after_that_lease() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    use_once(&locks).await;
+    let guard = lock(&locks).acquire().await.unwrap();
+    let other = world.another_line().runtime(2);
+    let waiting = Waiting::queued(&world, &other).await;
+    guard.release().await.unwrap();
+    let _guard = waiting.taken(&world).await;
+}
+
+#[tokio::test]
+async fn a_try_of_another_process_waits_for_one_recall() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    use_once(&locks).await;
+    let other = world.another_line().runtime(2);
+    let trying = lock(&other);
+    let guard = tokio::spawn(async move { trying.try_acquire().await });
+    world.pass(millis(1)).await;
+    let guard = guard.await.unwrap().unwrap().expect("it is given up");
+    guard.release().await.unwrap();
+
+    // While it is held, the try ends after 50 ms.
+    let _held = lock(&locks).acquire().await.unwrap();
+    let trying = lock(&other);
+    let guard = tokio::spawn(async move { trying.try_acquire().await });
+    world.pass(millis(60)).await;
+    assert!(guard.await.unwrap().unwrap().is_none());
+}
+
+/// A try behind a lease that is held, and may be kept, waits no longer than one recall takes.
+#[tokio::test]
+async fn a_try_behind_a_held_lease_that_keeps_ends_after_the_recall() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    let _held = lock(&locks).acquire().await.unwrap();
+    let other = world.another_line().runtime(2);
+    let trying = lock(&other);
+    let since = world.now();
+    let found = tokio::spawn(async move { trying.try_acquire().await });
+    world.pass(millis(49)).await;
+    assert!(!found.is_finished(), "after {:?}", world.now().saturating_since(since));
+    world.pass(millis(2)).await;
+    assert!(found.await.unwrap().unwrap().is_none());
+}
+
+/// Two processes that both want a lock again and again are as fast as without keeping.
+#[tokio::test]
+async fn a_lock_that_was_recalled_is_kept_again_after_three_leases_that_nobody_wanted() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    use_once(&locks).await;
+    let (_, guard, _) = taken_by_another(&world, millis(1)).await;
+    guard.release().await.unwrap();
+    for _ in 0..3 {
+        use_once(&locks).await;
+        assert!(world.holder(World::NAME).await.is_none(), "it is not kept");
+    }
+    use_once(&locks).await;
+    assert!(world.holder(World::NAME).await.is_some(), "it is kept again");
+}
+
+#[tokio::test]
+async fn shutdown_and_the_end_of_the_runtime_release_idle_locks() {
+    for is_dropped in [false, true] {
+        let world = World::new();
+        let locks = keeping(&world).await;
+        use_once(&locks).await;
+        assert!(world.holder(World::NAME).await.is_some());
+        if is_dropped {
+            drop(locks);
+            world.settle().await;
+        } else {
+            let report = locks.shutdown(secs(1)).await;
+            assert!(report.held == 0 && report.unreleased.is_empty(), "{report:?}");
+        }
+        assert!(world.holder(World::NAME).await.is_none(), "dropped: {is_dropped}");
+    }
+}
+
+#[tokio::test]
+async fn a_force_release_ends_an_idle_lock() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    use_once(&locks).await;
+    let _ = locks.force_release(World::NAME).await.unwrap();
+    world.store.clear_log();
+    use_once(&locks).await;
+    assert_eq!(world.store.sent(CommandKind::Acquire), 1, "a new lease");
+}
+
+#[tokio::test]
+async fn one_lock_can_be_kept_and_the_others_not() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    warm_up(&world, &locks).await;
+    let kept = lock(&locks).keep_idle(secs(2)).unwrap();
+    kept.acquire().await.unwrap().release().await.unwrap();
+    assert!(world.holder(World::NAME).await.is_some());
+    let other = locks.lock("other").unwrap();
+    other.acquire().await.unwrap().release().await.unwrap();
+    assert!(world.holder("other").await.is_none());
+    let refused = lock(&locks).keep_idle(secs(10)).unwrap_err().to_string();
+    assert!(refused.starts_with("an idle lock cannot be kept for 10s"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_inspection_says_whether_a_lock_is_idle() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    for is_idle in [false, true] {
+        let guard = lock(&locks).acquire().await.unwrap();
+        let held = if is_idle { guard.release().await.map(|_| None) } else { Ok(Some(guard)) };
+        let here = locks.inspect(World::NAME).await.unwrap();
+        let Inspection::Held(record) = here else { panic!("{here:?}") };
+        assert_eq!((record.keeps, record.idle), (true, is_idle));
+        drop(held);
+    }
+}
