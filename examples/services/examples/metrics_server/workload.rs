@@ -16,6 +16,9 @@ const NAMES: usize = 3;
 /// How long most hold a lock, and how long a report does, which is renewed meanwhile.
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_secs(3);
+/// How long a session lock stays with its process, and how often that uses it.
+const KEPT: Duration = Duration::from_secs(1);
+const OFTEN: Duration = Duration::from_millis(50);
 
 /// The result of the work.
 #[derive(Debug)]
@@ -34,7 +37,9 @@ pub(crate) async fn run(
 ) -> Result<Worked, Box<dyn Error + Send + Sync>> {
     let numbers: Arc<[AtomicU64; NAMES]> = Arc::default();
     let mut tasks = JoinSet::new();
-    for locks in runtimes {
+    for (number, locks) in runtimes.into_iter().enumerate() {
+        let session = locks.lock(format!("session/{number}"))?.class("sessions")?;
+        tasks.spawn(visit(session.keep_idle(KEPT)?, end));
         for task in 0..TASKS {
             let number = task % NAMES;
             let lock = locks.lock(format!("order/{number}"))?.class("orders")?;
@@ -69,6 +74,15 @@ async fn write(
         drop(guard);
     }
     accepted
+}
+
+/// Uses a lock again and again that no other process wants.
+async fn visit(lock: ReentrantLock, end: Instant) -> u64 {
+    while Instant::now() < end {
+        drop(lock.acquire().wait(SHORT * 20).await);
+        tokio::time::sleep(OFTEN).await;
+    }
+    0
 }
 
 /// Holds a lock for longer than its ttl.
