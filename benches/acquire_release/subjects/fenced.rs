@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use redis::{Script, aio::MultiplexedConnection};
 
-use super::{Pairs, connection, connections};
+use super::{connection, connections};
 use crate::Failure;
 
 /// Takes a free lock, and counts its fence up.
@@ -28,17 +28,26 @@ impl Fenced {
         let scripts = [ACQUIRE, RELEASE].map(Script::new);
         Ok(Self { connections: connections(url).await?, scripts: Arc::new(scripts) })
     }
-}
 
-impl Pairs for Fenced {
-    async fn pair(&self, name: &str, number: usize) -> Result<(), Failure> {
-        let mut connection = connection(&self.connections, name);
-        let (id, [acquire, release]) = (number.to_string(), &*self.scripts);
-        let (lease, counter) = (format!("fenced:{{{name}}}"), format!("fenced:{{{name}}}:fence"));
+    /// Takes a free lock, and tells its fence. The number is another one for each lease of a name.
+    pub(crate) async fn acquire(&self, name: &str, number: usize) -> Result<u64, Failure> {
+        let [acquire, _] = &*self.scripts;
+        let (lease, counter) = (lease(name), format!("fenced:{{{name}}}:fence"));
         let mut call = acquire.key(&lease);
-        call.key(&counter).arg(&id).arg(30_000);
-        let _fence: u64 = call.invoke_async(&mut connection).await?;
-        let ended: u64 = release.key(&lease).arg(&id).invoke_async(&mut connection).await?;
+        call.key(&counter).arg(number).arg(30_000);
+        Ok(call.invoke_async(&mut connection(&self.connections, name)).await?)
+    }
+
+    /// Ends the lease of a number.
+    pub(crate) async fn release(&self, name: &str, number: usize) -> Result<(), Failure> {
+        let [_, release] = &*self.scripts;
+        let mut connection = connection(&self.connections, name);
+        let lease = lease(name);
+        let ended: u64 = release.key(&lease).arg(number).invoke_async(&mut connection).await?;
         if ended == 1 { Ok(()) } else { Err("the lease is gone".into()) }
     }
+}
+
+fn lease(name: &str) -> String {
+    format!("fenced:{{{name}}}")
 }

@@ -1,5 +1,6 @@
 //! What is compared: a lock, or what a lock cannot be cheaper than.
 
+mod connections;
 mod fenced;
 mod floor;
 mod leasehold;
@@ -10,15 +11,12 @@ use std::future::Future;
 
 use ::leasehold::LockRuntime;
 use ::rslock::LockManager;
-use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, aio::MultiplexedConnection};
+use connections::{connection, connections};
 
 use crate::{
     Failure,
     round::{self, Load, Round},
 };
-
-/// As many connections as Leasehold uses by default.
-const CONNECTIONS: usize = 2;
 
 /// The subjects, in the order in which a report shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,26 +67,14 @@ pub(crate) trait Pairs: Clone + Send + Sync + 'static {
     fn pair(&self, name: &str, number: usize) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
+impl Pairs for fenced::Fenced {
+    async fn pair(&self, name: &str, number: usize) -> Result<(), Failure> {
+        self.acquire(name, number).await?;
+        self.release(name, number).await
+    }
+}
+
 async fn warm(url: &str, load: Load, subject: &impl Pairs) -> Result<Round, Failure> {
     round::run(url, Load { pairs: load.pairs.div_ceil(10), ..load }, subject).await?;
     round::run(url, load, subject).await
-}
-
-/// Connections that send small packets at once, as Leasehold's do.
-async fn connections(url: &str) -> Result<Vec<MultiplexedConnection>, redis::RedisError> {
-    let info = url.into_connection_info()?;
-    let settings = info.tcp_settings().clone().set_nodelay(true);
-    let client = Client::open(info.set_tcp_settings(settings))?;
-    let mut connections = Vec::new();
-    for _ in 0..CONNECTIONS {
-        let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        connections.push(client.get_multiplexed_async_connection_with_config(&config).await?);
-    }
-    Ok(connections)
-}
-
-/// The connection of a name: always the same one, as in Leasehold.
-fn connection(connections: &[MultiplexedConnection], name: &str) -> MultiplexedConnection {
-    let sum: usize = name.bytes().map(usize::from).sum();
-    connections[sum % connections.len()].clone()
 }

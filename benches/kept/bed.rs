@@ -1,0 +1,26 @@
+use std::time::Duration;
+
+use leasehold_testkit::RedisServer;
+
+use crate::{Failure, calls::Calls};
+
+/// Where scenarios run.
+pub(crate) struct Bed {
+    pub(crate) server: RedisServer,
+    pub(crate) calls: Calls,
+    /// For how long a subject runs before it is measured.
+    pub(crate) warmup: Duration,
+    /// For how long it is measured.
+    pub(crate) measured: Duration,
+}
+
+impl Bed {
+    /// Starts a server.
+    pub(crate) fn start(quick: bool) -> Result<Self, Failure> {
+        let server = RedisServer::builder().tcp().start();
+        let calls = Calls::at(server.socket())?;
+        let [warmup, measured] = if quick { [50, 50] } else { [500, 1_500] };
+        let millis = Duration::from_millis;
+        Ok(Self { server, calls, warmup: millis(warmup), measured: millis(measured) })
+    }
+}

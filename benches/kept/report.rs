@@ -1,0 +1,168 @@
+use std::collections::BTreeMap;
+
+use crate::{
+    Failure,
+    round::{Round, Value},
+    scenario::Scenario,
+    subjects::Subject,
+    targets,
+};
+
+const LEGEND: &str = "\
+Medians of interleaved rounds (least..most). acquired/s: acquisitions, each with its release. ×
+this: that of the first row divided by this one's, median of the rounds' ratios. handed/s:
+acquisitions by another process than the one before. cmd, CPU µs: commands that clients sent and
+processor time of all clients, for an acquisition. p50, p99: how long an acquire takes; handed p99:
+one by another process than the one before.";
+
+/// The rounds of all subjects.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    rounds: BTreeMap<Scenario, BTreeMap<Subject, Vec<Round>>>,
+    failures: Vec<String>,
+}
+
+/// The columns after the rates: head, value, digits after the point.
+const COLUMNS: [(&str, Value, usize); 6] = [
+    ("handed/s", |round| round.handed, 0),
+    ("cmd", |round| round.commands, 4),
+    ("CPU µs", |round| round.client_micros, 2),
+    ("p50 µs", |round| round.p50, 1),
+    ("p99 µs", |round| round.p99, 1),
+    ("handed p99 µs", |round| round.handed_p99, 1),
+];
+
+/// How fast locks were taken.
+const ACQUIRED: Value = |round| round.acquired;
+
+impl Report {
+    /// Adds a round of all subjects.
+    pub(crate) fn add(&mut self, scenario: Scenario, round: Vec<(Subject, Round)>) {
+        for (subject, round) in round {
+            let subjects = self.rounds.entry(scenario).or_default();
+            subjects.entry(subject).or_default().push(round);
+        }
+    }
+
+    /// Adds something that went wrong.
+    pub(crate) fn fail(&mut self, text: String) {
+        eprintln!("{text}");
+        self.failures.push(text);
+    }
+
+    /// An error if anything went wrong.
+    pub(crate) fn end(&self) -> Result<(), Failure> {
+        if self.failures.is_empty() { Ok(()) } else { Err(self.failures.join("; ").into()) }
+    }
+
+    /// Prints the table of a scenario.
+    pub(crate) fn print_table(&self, scenario: Scenario) {
+        println!("\n{} ({scenario})\n", scenario.describe());
+        let heads = cells(COLUMNS.iter().map(|(head, ..)| (*head).into()));
+        println!("{:<12}{:>30}{:>9}{heads}", "", "acquired/s", "× this");
+        for &subject in scenario.subjects() {
+            let own = |value| Spread::of(self.values(scenario, subject, value));
+            let others = COLUMNS.iter().map(|&(_, value, digits)| shown(own(value).median, digits));
+            let others = cells(others);
+            println!(
+                "{:<12}{:>30}{:>9}{others}",
+                subject.name(),
+                own(ACQUIRED).shown(0),
+                shown(self.ratio(scenario, subject, ACQUIRED).median, 2),
+            );
+        }
+    }
+
+    /// Prints which targets were reached, then a line of JSON per row for machines.
+    pub(crate) fn print_end(&self) {
+        println!("\n{LEGEND}\n\ntargets\n");
+        for &scenario in self.rounds.keys() {
+            for target in targets::of(scenario) {
+                let spread = match target.by {
+                    Some(subject) => self.ratio(scenario, subject, target.value),
+                    None => Spread::of(self.values(scenario, scenario.subjects()[0], target.value)),
+                };
+                let goal = target.goal;
+                let verdict = if goal.is_reached(spread.median) { "reached" } else { "MISSED" };
+                let (row, bound) = (format!("{scenario}: {}", target.what), goal.bound());
+                println!("{row:<45}{:>28}   {} {bound:<7}{verdict}", spread.shown(4), goal.sign());
+            }
+        }
+        for failure in &self.failures {
+            println!("FAILED: {failure}");
+        }
+        println!();
+        for (&scenario, subjects) in &self.rounds {
+            for &subject in subjects.keys() {
+                self.print_json(scenario, subject);
+            }
+        }
+    }
+
+    fn print_json(&self, scenario: Scenario, subject: Subject) {
+        let mut row = serde_json::json!({
+            "bench": "kept",
+            "row": format!("acquired_per_second/{scenario}/{}", subject.name()),
+            "value": Spread::of(self.values(scenario, subject, ACQUIRED)).median,
+            "ratio": self.ratio(scenario, subject, ACQUIRED).median,
+        });
+        for (head, value, _) in COLUMNS {
+            let key = head.replace([' ', '/'], "_").replace('µ', "u").to_lowercase();
+            row[key.clone()] = Spread::of(self.values(scenario, subject, value)).median.into();
+            row[key + "_ratio"] = self.ratio(scenario, subject, value).median.into();
+        }
+        println!("{row}");
+    }
+
+    fn values(
+        &self,
+        scenario: Scenario,
+        subject: Subject,
+        value: Value,
+    ) -> impl Iterator<Item = f64> {
+        let rounds = self.rounds.get(&scenario).and_then(|subjects| subjects.get(&subject));
+        rounds.map_or(&[][..], Vec::as_slice).iter().map(value)
+    }
+
+    /// The ratios of the first subject of a scenario to another one, round by round.
+    fn ratio(&self, scenario: Scenario, subject: Subject, value: Value) -> Spread {
+        let first = self.values(scenario, scenario.subjects()[0], value);
+        let others = self.values(scenario, subject, value);
+        Spread::of(first.zip(others).map(|(first, other)| first / other))
+    }
+}
+
+/// Median, least and most of some values.
+struct Spread {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        Self {
+            median: at(values.len() / 2),
+            least: at(0),
+            most: at(values.len().saturating_sub(1)),
+        }
+    }
+
+    fn shown(&self, digits: usize) -> String {
+        if self.median.is_nan() {
+            return "–".into();
+        }
+        format!("{:.digits$} ({:.digits$}..{:.digits$})", self.median, self.least, self.most)
+    }
+}
+
+fn cells(texts: impl Iterator<Item = String>) -> String {
+    texts.fold(String::new(), |line, text| format!("{line}{text:>14}"))
+}
+
+fn shown(value: f64, digits: usize) -> String {
+    if value.is_nan() { "–".into() } else { format!("{value:.digits$}") }
+}
