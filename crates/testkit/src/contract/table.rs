@@ -98,6 +98,7 @@ macro_rules! contract_cases {
                 a_hold_sets_the_absolute_count [TimeFloor],
                 swapped_holds_leave_the_later_standing [TimeFloor],
                 a_hold_extends_to_the_greater [TimeFloor Time],
+                a_late_hold_changes_nothing [TimeFloor Time Snapshot],
                 a_hold_never_grants [TimeFloor Time],
                 a_hold_needs_id_and_fence [TimeFloor Snapshot],
             }

@@ -11,11 +11,13 @@ impl Step<'_> {
         let Some(lease) = self.extended_lease(command.id, command.fence) else {
             return HoldAnswer::Gone;
         };
-        if command.update.number > lease.hold_number {
-            lease.ends = lease.ends.max(now.after(command.ttl.get()));
-            lease.holds = command.update.count.get();
-            lease.hold_number = command.update.number;
+        if command.update.number <= lease.hold_number {
+            let ends = lease.ends;
+            return HoldAnswer::Held { remaining: self.left(ends) };
         }
+        lease.ends = lease.ends.max(now.after(command.ttl.get()));
+        lease.holds = command.update.count.get();
+        lease.hold_number = command.update.number;
         let ends = lease.ends;
         self.outlive(self.left(ends));
         HoldAnswer::Held { remaining: self.left(ends) }

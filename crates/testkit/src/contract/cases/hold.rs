@@ -1,6 +1,6 @@
 //! Holding: nested uses of a lease, told as absolute and numbered counts.
 
-use leasehold_core::store::{HoldAnswer, ReleaseAnswer};
+use leasehold_core::store::{AcquireAnswer, HoldAnswer, ReleaseAnswer};
 
 use crate::contract::{Scene, alice, bob, secs, ttl};
 
@@ -41,6 +41,22 @@ pub(crate) async fn a_hold_extends_to_the_greater(scene: &Scene) {
     let HoldAnswer::Held { remaining } = answer else { panic!("the lease stands") };
     scene.assert_left(remaining, secs(60));
     scene.assert_left(scene.holder().await.remaining, secs(60));
+}
+
+/// A hold whose number is not above the last one changes nothing, however late it comes: neither the
+/// count, nor the lease, nor how long the fence counter is remembered.
+pub(crate) async fn a_late_hold_changes_nothing(scene: &Scene) {
+    let answer = scene.calls().acquire(alice(1), ttl(1200), None).await;
+    let Ok(AcquireAnswer::Granted(granted)) = answer else { panic!("{answer:?}") };
+    scene.hold(alice(1), granted.first, (2, 2)).await;
+    scene.pass(secs(600)).await;
+    let before = scene.snapshot().await;
+    for holds in [(3, 1), (4, 2)] {
+        let answer = scene.hold_for(alice(1), granted.first, holds, ttl(7200)).await;
+        let HoldAnswer::Held { remaining } = answer else { panic!("{answer:?}") };
+        scene.assert_left(remaining, secs(600));
+        scene.assert_same(&before, &scene.snapshot().await, "a late hold");
+    }
 }
 
 /// A hold of no lease, or of one that ran out, is gone and grants nothing.
