@@ -15,6 +15,17 @@ async fn keeping(scene: &Scene, id: AcquisitionId) -> Granted {
     }
 }
 
+/// The same of a lock that was held before, so that the first token, the last one and the time of the
+/// grant differ.
+async fn keeping_a_block(scene: &Scene, id: AcquisitionId) -> Granted {
+    let before = scene.granted(carol(1)).await;
+    scene.release(carol(1), before.first).await;
+    scene.tokens_pass(2).await;
+    let granted = keeping(scene, id).await;
+    assert!(granted.first < granted.last, "{granted:?}");
+    granted
+}
+
 /// Waits for 60 s, and may keep the lock idle or not; the places before it.
 async fn queued(scene: &Scene, id: AcquisitionId, keeps: bool) -> u64 {
     match scene.calls().keeping(keeps).wait(id, ttl(60), None, Scene::beat(1)).await {
@@ -58,8 +69,8 @@ pub(crate) async fn a_holder_that_keeps_is_told_who_is_wanted(scene: &Scene) {
 /// Every heartbeat of the head tells the holder again, whatever has become of its lease since.
 pub(crate) async fn each_heartbeat_of_the_head_tells_again(scene: &Scene) {
     let pushes = scene.pushes(alice(1)).await;
-    let granted = keeping(scene, alice(1)).await;
-    let wanted = (alice(1), granted.first);
+    let (id, granted) = (alice(2), keeping_a_block(scene, alice(2)).await);
+    let wanted = (id, granted.first);
     assert_eq!(queued(scene, bob(1), false).await, 0);
     assert_eq!(pushes.wanted().await, wanted);
     for _ in 0..2 {
@@ -68,14 +79,14 @@ pub(crate) async fn each_heartbeat_of_the_head_tells_again(scene: &Scene) {
         assert_eq!(queued(scene, bob(1), false).await, 0);
         assert_eq!(pushes.wanted().await, wanted);
     }
-    scene.renew(alice(1), granted.first).await;
+    scene.renew(id, granted.first).await;
     assert_eq!(beat(scene, bob(1), false).await, 0);
     assert_eq!(pushes.wanted().await, wanted);
     // A lock with nested holds takes other ways through the script.
-    scene.hold(alice(1), granted.first, (2, 1)).await;
+    scene.hold(id, granted.first, (2, 1)).await;
     assert_eq!(beat(scene, bob(1), false).await, 0);
     assert_eq!(pushes.wanted().await, wanted);
-    told_nothing(scene, &pushes, alice(1), &granted).await;
+    told_nothing(scene, &pushes, id, &granted).await;
 }
 
 /// Who stands behind others tells the holder nothing, until it is the first.
@@ -150,29 +161,31 @@ pub(crate) async fn a_try_learns_whether_the_next_holder_keeps(scene: &Scene) {
     }
 }
 
-/// A grant out of the queue keeps if the last heartbeat of its place said so, and not otherwise.
+/// A grant out of the queue keeps if the last heartbeat of its place said so, and not otherwise,
+/// whatever the last holder did.
 pub(crate) async fn a_waiter_keeps_if_its_place_says_so(scene: &Scene) {
     let mut holder = (alice(1), scene.granted(alice(1)).await.first);
-    for (number, first, last) in
-        [(1, true, true), (2, false, false), (3, false, true), (4, true, false)]
-    {
-        for is_nested in [false, true] {
-            let next = if holder.0.runtime() == bob(1).runtime() {
-                alice(10 + number)
-            } else {
-                bob(number)
-            };
-            if is_nested {
-                // The release takes another way through the script.
-                scene.hold(holder.0, holder.1, (2, 1)).await;
-            }
-            queued(scene, next, first).await;
-            beat(scene, next, last).await;
-            scene.release(holder.0, holder.1).await;
-            let found = scene.holder().await;
-            assert_eq!((found.id, found.keeps), (next, last), "nested: {is_nested}");
-            holder = (found.id, found.fence);
+    for (number, (is_nested, first, last)) in (2..).zip([
+        (false, true, true),
+        (true, false, false),
+        (false, false, true),
+        (true, true, false),
+        (true, true, true),
+        (false, false, false),
+        (true, false, true),
+        (false, true, false),
+    ]) {
+        let next = if number % 2 == 0 { bob(number) } else { alice(number) };
+        if is_nested {
+            // The release takes another way through the script.
+            scene.hold(holder.0, holder.1, (2, 1)).await;
         }
+        queued(scene, next, first).await;
+        beat(scene, next, last).await;
+        scene.release(holder.0, holder.1).await;
+        let found = scene.holder().await;
+        assert_eq!((found.id, found.keeps), (next, last), "number {number}");
+        holder = (found.id, found.fence);
     }
 }
 
