@@ -5,6 +5,7 @@ pub(crate) mod cancel;
 pub(crate) mod child;
 pub(crate) mod crew;
 pub(crate) mod events;
+pub(crate) mod idle;
 pub(crate) mod lease;
 pub(crate) mod line;
 pub(crate) mod matrix;

@@ -9,6 +9,8 @@ mod executor_stalled;
 mod executor_stalled_own_thread;
 mod holder_killed;
 mod identities;
+mod idle_holder_killed;
+mod idle_holder_stopped;
 mod panic_in_section;
 mod process_aborts;
 mod process_paused;

@@ -15,7 +15,7 @@ const ROW: Row = Row {
 pub(super) const ROLE: &str = "aborts";
 pub(super) const NAIVE_ROLE: &str = "naive-aborts";
 const TTL: Duration = Duration::from_millis(1_500);
-const LOCK: &str = "naive";
+pub(super) const LOCK: &str = "naive";
 
 #[test]
 fn process_aborts() {

@@ -5,12 +5,14 @@ use leasehold_testkit::{ChildProcess, LockText, Patience, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::roles;
-use crate::support::{child, lease, patient, raw, wait};
+use crate::support::{child, idle, lease, patient, raw, wait};
 
 /// The role of a child that holds the lock `a`, and gives it back when it is told to go on.
 pub(super) const HOLDER: &str = "holder";
 /// The role of a child that waits for the lock `a`, then does the same.
 pub(super) const WAITER: &str = "waiter";
+/// The role of a child that keeps the lock `a` idle.
+pub(super) const IDLER: &str = "idler";
 
 /// The keys of the lock `a`.
 pub(super) const LEASE: &str = "leasehold:{a}:lease";
@@ -53,6 +55,13 @@ pub(super) fn spawn(role: &str, server: &RedisServer, ttl: Duration, mode: &str)
 pub(super) fn holder(role: &str, server: &RedisServer, ttl: Duration, mode: &str) -> ChildProcess {
     let mut child = spawn(role, server, ttl, mode);
     child.wait_for_line("held ", wait::CEILING);
+    child
+}
+
+/// Starts a child of a role, and waits until it keeps the lock idle.
+pub(super) fn idler(role: &str, server: &RedisServer, ttl: Duration, mode: &str) -> ChildProcess {
+    let mut child = spawn(role, server, ttl, mode);
+    child.wait_for_line("idle", wait::CEILING);
     child
 }
 
@@ -159,6 +168,15 @@ pub(super) async fn hold_and_release() {
     let inner = holding.guard.reenter().await.map(|inner| inner.fence());
     println!("reentered {inner:?}");
     println!("released {:?}", holding.guard.release().await);
+}
+
+/// The program of an [`IDLER`].
+pub(super) async fn keep_idle() {
+    let builder = idle::builder(ttl(), idle::longest(ttl()));
+    let locks = builder.connect(&child::arg("url")).await.expect("the server answers");
+    idle::make_idle(&locks, "a").await;
+    println!("idle");
+    std::future::pending::<()>().await;
 }
 
 /// The program of a [`WAITER`]; it tells when it was granted the lock, by the server's time.

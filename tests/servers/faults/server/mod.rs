@@ -5,6 +5,8 @@ mod eviction;
 mod flushall;
 mod flushall_in_a_turn;
 mod force_release_in_a_turn;
+mod idle_flushall;
+mod idle_server_restarted;
 mod loading;
 mod max_clients;
 mod misconf;
@@ -19,6 +21,7 @@ mod server_shutdown;
 mod slow_server;
 mod stale_snapshot;
 
+mod forgotten_turn;
 mod mid_turn;
 mod plain_counter;
 mod refusal;
