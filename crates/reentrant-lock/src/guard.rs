@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
     /// It was the last hold: the lease has ended. The server confirmed it, unless another task of
-    /// this process went on with the lock.
+    /// this process went on with the lock, or the runtime keeps it idle.
     Ended,
     /// It was the last hold: the lease has ended, and the server confirmed that the lock stays
     /// closed for a while, as [`min_hold`](crate::Acquire::min_hold) asked.

@@ -239,7 +239,8 @@ impl Acquire {
     ///
     /// # Errors
     ///
-    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. A
+    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. If the
+    /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up. A
     /// command that could not be sent, was refused, or was not answered within its command timeout,
     /// is [`AcquireError::Unavailable`], and its effect is withdrawn.
     ///
