@@ -8,6 +8,8 @@ use crate::{Failure, calls::Calls};
 pub(crate) struct Bed {
     pub(crate) server: RedisServer,
     pub(crate) calls: Calls,
+    /// How many rounds with processes have had their files in the server's folder.
+    pub(crate) places: usize,
     /// For how long a subject runs before it is measured.
     pub(crate) warmup: Duration,
     /// For how long it is measured.
@@ -21,6 +23,6 @@ impl Bed {
         let calls = Calls::at(server.socket())?;
         let [warmup, measured] = if quick { [50, 50] } else { [500, 1_500] };
         let millis = Duration::from_millis;
-        Ok(Self { server, calls, warmup: millis(warmup), measured: millis(measured) })
+        Ok(Self { server, calls, places: 0, warmup: millis(warmup), measured: millis(measured) })
     }
 }

@@ -22,7 +22,9 @@ pub(crate) struct Options {
     pub(crate) meeting: Option<PathBuf>,
     /// Whether this is the first of the processes.
     pub(crate) first: bool,
-    /// When the window starts, since 1970.
+    /// Where it is written when the window starts, once all processes are ready.
+    pub(crate) start_file: PathBuf,
+    /// When the window starts, since 1970; what the file says.
     pub(crate) start: Duration,
     /// How long the window is.
     pub(crate) measured: Duration,

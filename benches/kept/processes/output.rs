@@ -1,6 +1,9 @@
 use serde::{Deserialize, Serialize};
 
-/// The line that a worker process prints begins with this.
+/// The line that a worker process prints when it can begin.
+pub(crate) const READY: &str = "ready";
+
+/// The line that a worker process prints at its end begins with this.
 pub(crate) const MEASURED: &str = "measured ";
 
 /// What the tasks of a process did in the window.

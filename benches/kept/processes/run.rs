@@ -1,8 +1,8 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 use std::{
-    env,
-    path::PathBuf,
+    env, fs,
+    path::Path,
     process::Command,
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -12,22 +12,18 @@ use leasehold_testkit::ChildProcess;
 
 use super::{
     load::Load,
-    output::{MEASURED, Output},
+    output::{MEASURED, Output, READY},
 };
 use crate::{Failure, bed::Bed, options::Options, round::Round, subjects::Subject, waits::Waits};
 
-/// How long processes take until they use the lock.
-const STARTUP: Duration = Duration::from_millis(300);
-
-/// How long they may take to end after the window.
+/// How long processes may take until they are ready, and to end after the window.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs the processes of a round.
 pub(crate) fn measure(bed: &mut Bed, load: Load, subject: Subject) -> Result<Round, Failure> {
     bed.calls.flush()?;
-    let ahead = STARTUP + bed.warmup;
-    let (start, start_unix) =
-        (Instant::now() + ahead, SystemTime::now().duration_since(UNIX_EPOCH)? + ahead);
+    bed.places += 1;
+    let place = |what: &str| bed.server.socket().with_file_name(format!("{what}-{}", bed.places));
     let options = Options {
         subject,
         keep_idle: load.keep_idle,
@@ -35,13 +31,19 @@ pub(crate) fn measure(bed: &mut Bed, load: Load, subject: Subject) -> Result<Rou
         name: "turns".into(),
         tasks: load.tasks,
         hold: load.hold,
-        meeting: load.alternate.then(|| meeting(bed, start_unix)),
+        meeting: load.alternate.then(|| place("meeting")),
         first: false,
-        start: start_unix,
+        start_file: place("start"),
+        start: Duration::ZERO,
         measured: bed.measured,
     };
     let spawn = |index| spawn(&Options { first: index == 0, ..options.clone() });
-    let processes = (0..load.processes).map(spawn).collect::<Result<Vec<_>, _>>()?;
+    let mut processes = (0..load.processes).map(spawn).collect::<Result<Vec<_>, _>>()?;
+    for process in &mut processes {
+        process.wait_for_line(READY, PATIENCE);
+    }
+    let start = Instant::now() + bed.warmup;
+    tell_start(&options.start_file, SystemTime::now().duration_since(UNIX_EPOCH)? + bed.warmup)?;
     sleep_until(start);
     let before = bed.calls.count("")?;
     sleep_until(start + bed.measured);
@@ -50,9 +52,11 @@ pub(crate) fn measure(bed: &mut Bed, load: Load, subject: Subject) -> Result<Rou
     round(outputs, commands, bed.measured)
 }
 
-/// A socket of its own for each round, in the folder of the server.
-fn meeting(bed: &Bed, start: Duration) -> PathBuf {
-    bed.server.socket().with_file_name(format!("meeting-{}", start.as_millis()))
+/// Writes when the window starts, in one step.
+fn tell_start(file: &Path, start: Duration) -> Result<(), Failure> {
+    let draft = file.with_extension("draft");
+    fs::write(&draft, serde_json::to_string(&start)?)?;
+    Ok(fs::rename(draft, file)?)
 }
 
 /// This program once more.

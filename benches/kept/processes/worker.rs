@@ -1,10 +1,12 @@
-use std::thread;
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
-use tokio::task::JoinSet;
+use std::{fs, path::Path, thread, time::Duration};
+
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     baton::Baton,
-    output::{MEASURED, Output},
+    output::{MEASURED, Output, READY},
     task::Task,
 };
 use crate::{
@@ -38,12 +40,14 @@ async fn run(options: &Options) -> Result<Output, Failure> {
 /// Lets the tasks use the lock until the window is over.
 async fn measure<L: Lock>(options: &Options, lock: L) -> Result<Output, Failure> {
     let Options { tasks, hold, .. } = *options;
-    let (window, sleeper) = (Window::of(options)?, Sleeper::start());
-    let processor = thread::spawn(move || window.measure(cpu::time_used));
     let mut baton = match &options.meeting {
         Some(meeting) => Some(Baton::meet(meeting, options.first).await?),
         None => None,
     };
+    println!("{READY}");
+    let start = start(&options.start_file).await?;
+    let (window, sleeper) = (Window::of(&Options { start, ..options.clone() })?, Sleeper::start());
+    let processor = thread::spawn(move || window.measure(cpu::time_used));
     let mut running = JoinSet::new();
     for _ in 0..tasks {
         let (lock, name) = (lock.clone(), lock.name(&options.name)?);
@@ -60,4 +64,13 @@ async fn measure<L: Lock>(options: &Options, lock: L) -> Result<Output, Failure>
     lock.leave().await;
     let (before, after) = processor.join().map_err(|_| "the processor's time is not known")?;
     Ok(Output { cpu_us: after.saturating_sub(before).as_secs_f64() * 1e6, ..all })
+}
+
+/// Waits until it is told when the window starts; the process that tells it kills this one if it
+/// ends before.
+async fn start(file: &Path) -> Result<Duration, Failure> {
+    while !file.exists() {
+        sleep(Duration::from_millis(2)).await;
+    }
+    Ok(serde_json::from_str(&fs::read_to_string(file)?)?)
 }
