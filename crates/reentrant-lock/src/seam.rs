@@ -32,9 +32,6 @@ pub struct Rules {
     pub place_deadline: fn(heartbeat: Duration, command: Duration) -> Duration,
     /// Whether a turn is renewed, by whether a task holds a lease of it.
     pub renews: fn(is_held: bool) -> bool,
-    /// Whether a turn is the one that another runtime wants, by the first token of the turn that is
-    /// wanted and by its own.
-    pub is_wanted: fn(wanted: FenceToken, own: FenceToken) -> bool,
 }
 
 impl Default for Rules {
@@ -50,7 +47,6 @@ impl Default for Rules {
             attended_from: |_, polled_at| polled_at,
             place_deadline: |heartbeat, command| heartbeat.min(command),
             renews: |is_held| is_held,
-            is_wanted: |wanted, own| wanted == own,
         }
     }
 }

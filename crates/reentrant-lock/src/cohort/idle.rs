@@ -80,7 +80,7 @@ impl Cohort {
     pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
         let waiting = self.queue.len();
         match &mut self.phase {
-            Phase::Turn(turn) if (env.rules.is_wanted)(wanted.first, turn.id().first) => {
+            Phase::Turn(turn) if turn.id() == wanted => {
                 turn.on_wanted(waiting - usize::from(turn.open_offer().is_some()));
                 self.end_idle(env, KeptOutcome::Recalled);
             }
