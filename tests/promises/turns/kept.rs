@@ -204,3 +204,21 @@ async fn an_inspection_says_whether_a_lock_is_idle() {
         drop(held);
     }
 }
+
+/// A drain lets guards end; it is not to keep what they give back.
+#[tokio::test]
+async fn a_lock_that_is_released_while_the_runtime_drains_is_not_kept() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    let early = lock(&locks).acquire().await.unwrap();
+    let late = locks.lock("late").unwrap().acquire().await.unwrap();
+    let draining = locks.clone();
+    let drain = tokio::spawn(async move { draining.drain(secs(60)).await });
+    world.settle().await;
+    assert_eq!(early.release().await.unwrap(), Released::Ended);
+    assert!(world.holder(World::NAME).await.is_none(), "no task here can take it any more");
+    assert!(!drain.is_finished());
+    drop(late);
+    world.settle().await;
+    assert!(drain.await.unwrap().unreleased.is_empty());
+}

@@ -103,6 +103,8 @@ impl Cohort {
 
     /// The runtime gives no new leases: all tasks are sent away, and what is not held is given up.
     pub(crate) fn on_close(&mut self, env: &mut Env<'_>) {
+        // A lease that goes on is not followed by an idle turn, which no task could take.
+        self.keep = None;
         env.effects.wake.extend(self.queue.dismiss());
         match &self.phase {
             Phase::Asking(asking) => {

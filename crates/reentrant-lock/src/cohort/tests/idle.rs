@@ -219,3 +219,10 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Ttl::default()).0, Ok(Joined::InLine(_, Some(_)))));
 }
+
+#[test]
+fn what_is_released_after_the_runtime_closed_is_not_kept() {
+    let (mut scene, _) = kept(1_000, 20);
+    assert!(scene.with(Cohort::on_close).1.send.is_none(), "its holder goes on");
+    assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
+}
