@@ -222,3 +222,18 @@ async fn a_lock_that_is_released_while_the_runtime_drains_is_not_kept() {
     world.settle().await;
     assert!(drain.await.unwrap().unreleased.is_empty());
 }
+
+/// A turn that goes on for long may be near the end of its belief when a lease that is not renewed
+/// ends: the next task is not to get what is left.
+#[tokio::test]
+async fn the_next_task_gets_a_lease_with_enough_time() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    let fixed = lock(&locks).acquire().renew(false).await.unwrap();
+    let waiting = Waiting::queued(&world, &locks).await;
+    let left = fixed.remaining().saturating_sub(millis(20));
+    world.pass(left).await;
+    fixed.release().await.unwrap();
+    let guard = waiting.taken(&world).await;
+    assert!(guard.remaining() > secs(2), "{:?} are left", guard.remaining());
+}

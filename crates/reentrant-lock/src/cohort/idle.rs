@@ -65,7 +65,7 @@ impl Cohort {
         let until = self.idle_ends_at()?;
         let Phase::Turn(turn) = &mut self.phase else { return None };
         // The process may have been away for long: the end of belief counts, not the timer.
-        let serves = (env.rules.is_believed)(env.now, until) && !turn.is_over_for(env, ttl);
+        let serves = (env.rules.is_believed)(env.now, until) && ttl == turn.grant.ttl();
         let ticket = env.numbers.id().number();
         if serves && turn.offer(env, ticket, None) {
             env.effects.kept = Some(KeptOutcome::Reused);

@@ -231,7 +231,13 @@ impl Turn {
         let time_is_up =
             self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
         let served = self.contended && self.to_serve == 0;
-        served || time_is_up || self.is_spent() || ttl != self.grant.ttl()
+        served || time_is_up || self.is_spent() || ttl != self.grant.ttl() || !self.can_enter(env)
+    }
+
+    /// Whether enough belief is left that the next task can enter: a kept turn may be old, and its
+    /// last lease was not renewed, perhaps.
+    fn can_enter(&self, env: &Env<'_>) -> bool {
+        env.now < self.until - env.timing.enough(self.grant.ttl())
     }
 
     /// The next task is offered the next token; `false` when there is none.

@@ -226,3 +226,15 @@ fn what_is_released_after_the_runtime_closed_is_not_kept() {
     assert!(scene.with(Cohort::on_close).1.send.is_none(), "its holder goes on");
     assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
 }
+
+/// A scene's leases are believed for 20 s from their release on.
+#[test]
+fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
+    for (less, is_offered) in [(501, true), (500, false)] {
+        let (mut scene, _) = kept(1_000, 20);
+        let next = scene.join();
+        let until = scene.now + Duration::from_millis(less);
+        let _ = scene.with(|cohort, env| cohort.on_release(env, fence(10), until, None, false));
+        assert_eq!(scene.poll(next).is_ready(), is_offered, "{less} ms are left");
+    }
+}
