@@ -237,3 +237,29 @@ async fn the_next_task_gets_a_lease_with_enough_time() {
     let guard = waiting.taken(&world).await;
     assert!(guard.remaining() > secs(2), "{:?} are left", guard.remaining());
 }
+
+/// A process that uses a lock all the time, and hears nothing of those who want it, passes it on
+/// within a ttl.
+#[tokio::test]
+async fn a_process_that_hears_no_recall_keeps_others_out_for_one_ttl() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    world.store.inject_push(PushRule::new(PushFault::Lose).times(u64::MAX));
+    let busy = lock(&locks);
+    let user = tokio::spawn({
+        let world = world.clone();
+        async move {
+            loop {
+                let guard = busy.acquire().wait(secs(60)).await.unwrap();
+                world.pass_quietly(millis(500)).await;
+                guard.release().await.unwrap();
+            }
+        }
+    });
+    world.pass(millis(700)).await;
+    let other = world.another_line().runtime(2);
+    let waiting = Waiting::on(lock(&other).acquire().wait(secs(300)));
+    let (_guard, waited) = waiting.taken_within(&world, secs(100)).await;
+    assert!(waited <= secs(11), "after {waited:?}");
+    user.abort();
+}

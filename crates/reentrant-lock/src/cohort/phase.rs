@@ -224,8 +224,8 @@ impl Turn {
     pub(super) fn is_over_for(&self, env: &Env<'_>, ttl: Ttl) -> bool {
         let limit = match self.contended {
             true => Self::LIMIT,
-            // It hears of runtimes that come later.
-            false if self.keeps => Duration::MAX,
+            // It hears of runtimes that come later, unless all messages are lost.
+            false if self.keeps => self.grant.ttl().get(),
             false => Self::LIMIT_ALONE,
         };
         let time_is_up =
@@ -294,8 +294,10 @@ impl Turn {
 
     /// Until when the turn stays idle, if no other runtime is known to want the lock.
     pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
-        let believed_until = self.until - env.timing.enough(self.grant.ttl());
-        let until = (env.now + keep_idle).min(believed_until);
+        let ttl = self.grant.ttl();
+        let believed_until = self.until - env.timing.enough(ttl);
+        let over = self.began_at.unwrap_or(env.now) + ttl.get();
+        let until = (env.now + keep_idle).min(believed_until).min(over);
         (self.keeps && !self.contended && env.now < until).then_some(until)
     }
 

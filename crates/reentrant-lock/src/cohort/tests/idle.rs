@@ -194,12 +194,36 @@ fn a_lock_that_stays_closed_is_not_kept() {
 }
 
 #[test]
-fn a_kept_turn_has_no_limit_of_time_while_nobody_wants_it() {
+fn a_kept_turn_goes_on_for_a_ttl_while_nobody_wants_it() {
     let (mut scene, _) = kept(1_000, 20);
-    scene.pass(5_000);
+    scene.pass(29_500);
     let next = scene.join();
     let _ = scene.release(10);
     assert_eq!(scene.takes(next), 11);
+    idles(&mut scene, 11);
+    scene.pass(499);
+    assert_eq!(reuses(&mut scene), 12);
+    scene.pass(1);
+    assert!(matches!(scene.release(12).0, AfterLease::Ends(_)));
+}
+
+/// A scene's leases are believed for 20 s from their release on.
+#[test]
+fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
+    for (less, is_offered) in [(501, true), (500, false)] {
+        let (mut scene, _) = kept(1_000, 20);
+        let next = scene.join();
+        let until = scene.now + Duration::from_millis(less);
+        let _ = scene.with(|cohort, env| cohort.on_release(env, fence(10), until, None, false));
+        assert_eq!(scene.poll(next).is_ready(), is_offered, "{less} ms are left");
+    }
+}
+
+#[test]
+fn what_is_released_after_the_runtime_closed_is_not_kept() {
+    let (mut scene, _) = kept(1_000, 20);
+    assert!(scene.with(Cohort::on_close).1.send.is_none(), "its holder goes on");
+    assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
 }
 
 #[test]
@@ -218,23 +242,4 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     let ((), effects) = scene.with(|cohort, env| cohort.on_gone(env, turn));
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Ttl::default()).0, Ok(Joined::InLine(_, Some(_)))));
-}
-
-#[test]
-fn what_is_released_after_the_runtime_closed_is_not_kept() {
-    let (mut scene, _) = kept(1_000, 20);
-    assert!(scene.with(Cohort::on_close).1.send.is_none(), "its holder goes on");
-    assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
-}
-
-/// A scene's leases are believed for 20 s from their release on.
-#[test]
-fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
-    for (less, is_offered) in [(501, true), (500, false)] {
-        let (mut scene, _) = kept(1_000, 20);
-        let next = scene.join();
-        let until = scene.now + Duration::from_millis(less);
-        let _ = scene.with(|cohort, env| cohort.on_release(env, fence(10), until, None, false));
-        assert_eq!(scene.poll(next).is_ready(), is_offered, "{less} ms are left");
-    }
 }
