@@ -147,6 +147,19 @@ async fn a_lock_that_was_recalled_is_kept_again_after_three_leases_that_nobody_w
     assert!(world.holder(World::NAME).await.is_some(), "it is kept again");
 }
 
+/// Else the other would have it recalled in turn.
+#[tokio::test]
+async fn a_lock_is_not_kept_by_the_process_that_had_it_recalled() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    use_once(&locks).await;
+    let other = world.another_line().start(world.builder(2).keep_idle(secs(5)));
+    for _ in 0..4 {
+        assert!(use_once(&other).await > 0);
+        assert!(world.holder(World::NAME).await.is_none(), "it is not kept");
+    }
+}
+
 #[tokio::test]
 async fn shutdown_and_the_end_of_the_runtime_release_idle_locks() {
     for is_dropped in [false, true] {

@@ -292,13 +292,14 @@ impl Turn {
         }
     }
 
-    /// Until when the turn stays idle, if no other runtime is known to want the lock.
+    /// Until when the turn stays idle, if no other runtime is known to want the lock or to have had
+    /// it before.
     pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
         let ttl = self.grant.ttl();
         let believed_until = self.until - env.timing.enough(ttl);
         let over = self.began_at.unwrap_or(env.now) + ttl.get();
         let until = (env.now + keep_idle).min(believed_until).min(over);
-        (self.keeps && !self.contended && env.now < until).then_some(until)
+        (self.keeps && !self.was_wanted && env.now < until).then_some(until)
     }
 
     /// When an idle turn ends by itself.
