@@ -276,3 +276,18 @@ async fn a_process_that_hears_no_recall_keeps_others_out_for_one_ttl() {
     assert!(waited <= secs(11), "after {waited:?}");
     user.abort();
 }
+
+#[tokio::test]
+async fn a_runtime_that_is_dropped_releases_its_idle_locks_side_by_side() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    for n in 0..500 {
+        let lock = locks.lock(&format!("n{n}")).unwrap();
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    world.slow_down(CommandKind::Release, millis(5));
+    world.store.clear_log();
+    drop(locks);
+    world.pass(millis(100)).await;
+    assert_eq!(world.store.sent(CommandKind::Release), 500);
+}

@@ -98,7 +98,7 @@ impl Engine {
     /// How many locks the names are spread over.
     pub(super) const SHARDS: usize = 16;
     /// How many commands that no task waits for are sent at a time.
-    const BACKGROUND: usize = 64;
+    pub(super) const BACKGROUND: usize = 64;
 
     /// Starts the background tasks.
     pub fn start(parts: EngineParts) -> Arc<Self> {

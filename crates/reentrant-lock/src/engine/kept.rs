@@ -5,6 +5,7 @@ use std::{
 };
 
 use leasehold_core::{Instant, LockName, store::Release};
+use tokio::task::JoinSet;
 
 use crate::cohort::{Cohort, Ended, Keep, TurnId};
 
@@ -31,13 +32,13 @@ impl KeptTurns {
     /// How much older a stamp may be than the last use of its turn: most uses change nothing here.
     const COARSE: Duration = Duration::from_secs(1);
 
-    /// A turn is idle; yields a name that is to be kept no longer.
+    /// A turn is idle; yields one that is to be kept no longer.
     pub(super) fn on_idle(
         &self,
         now: Instant,
         stamp: &mut Option<Stamp>,
         name: &LockName,
-    ) -> Option<LockName> {
+    ) -> Option<(Stamp, LockName)> {
         if stamp.is_some_and(|(at, _)| now < at + Self::COARSE) {
             return None;
         }
@@ -47,7 +48,7 @@ impl KeptTurns {
         let old = stamp.replace(new).and_then(|old| state.names.remove(&old));
         state.names.insert(new, old.unwrap_or_else(|| name.clone()));
         let is_too_many = state.names.len() > Self::MAX;
-        is_too_many.then(|| state.names.pop_first()).flatten().map(|(_, name)| name)
+        is_too_many.then(|| state.names.pop_first()).flatten()
     }
 
     /// A turn is over.
@@ -88,10 +89,13 @@ impl Engine {
     }
 
     /// There are too many idle turns: this one ends.
-    pub(super) fn evict(&self, name: &LockName) {
+    pub(super) fn evict(&self, stamp: Stamp, name: &LockName) {
         self.with(name, |member, env| {
-            member.kept = None;
-            member.cohort.on_too_many_kept(env);
+            // Unless it was used meanwhile: then it has another stamp.
+            if member.kept == Some(stamp) {
+                member.kept = None;
+                member.cohort.on_too_many_kept(env);
+            }
         });
     }
 
@@ -116,21 +120,30 @@ impl Engine {
         if idle.is_empty() {
             return;
         }
+        // No order of a hash map gets out.
+        idle.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let (time, executor) = (self.timing.command_timeout, self.executor.clone());
         drop(self.handle().spawn(async move {
             // Keeps a thread of its own until all is sent.
             let _executor = executor;
+            let mut releases = JoinSet::new();
             for (name, TurnId { id, first: fence }) in idle {
-                let now = clock.now();
-                let deadline = now + time;
-                let release = Release { name: &name, id, fence, keep: None, next: None, deadline };
-                // In an outage the leases end with their ttl.
-                if store.release(now, release).await.is_err_and(|error| error.kind().is_transient())
+                if releases.len() == Self::BACKGROUND
+                    && !matches!(releases.join_next().await, Some(Ok(true)))
                 {
+                    // In an outage the leases end with their ttl.
                     return;
                 }
+                let (store, now) = (Arc::clone(&store), clock.now());
+                releases.spawn(async move {
+                    let (name, deadline) = (&name, now + time);
+                    let release = Release { name, id, fence, keep: None, next: None, deadline };
+                    let answer = store.release(now, release).await;
+                    !answer.is_err_and(|error| error.kind().is_transient())
+                });
             }
+            while releases.join_next().await.is_some() {}
         }));
     }
 }
@@ -152,9 +165,10 @@ mod tests {
             assert_eq!(kept.on_idle(at(1), stamp, &name(i)), None);
         }
         assert_eq!(kept.on_idle(at(2000), &mut stamps[0], &name(0)), None, "it is used again");
-        assert_eq!(kept.on_idle(at(2001), &mut None, &name(70_000)), Some(name(1)));
+        let comes = |i| kept.on_idle(at(2001), &mut None, &name(i)).map(|(_, name)| name);
+        assert_eq!(comes(70_000), Some(name(1)));
         kept.on_end(&mut stamps[2]);
-        assert_eq!(kept.on_idle(at(2001), &mut None, &name(70_001)), None, "there is room");
-        assert_eq!(kept.on_idle(at(2001), &mut None, &name(70_002)), Some(name(3)));
+        assert_eq!(comes(70_001), None, "there is room");
+        assert_eq!(comes(70_002), Some(name(3)));
     }
 }

@@ -151,8 +151,8 @@ impl Engine {
         }
         // They go on in the runtime.
         drop(jobs);
-        if let Some(name) = evicted {
-            self.evict(&name);
+        if let Some((stamp, name)) = evicted {
+            self.evict(stamp, &name);
         }
         Some(answer)
     }
