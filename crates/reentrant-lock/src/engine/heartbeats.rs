@@ -33,7 +33,7 @@ impl Heartbeats {
     const BATCH: usize = 2048;
     /// The shortest time from one round of heartbeats to the next, so that many names share one.
     const PAUSE: Duration = Duration::from_millis(20);
-    /// How far ahead of its time a name is looked at with one that is due.
+    /// How far ahead of its time a name is looked at when heartbeats are sent.
     const AHEAD: Duration = Duration::from_millis(200);
     /// The longest time without a look.
     const NAP: Duration = Duration::from_secs(5);
@@ -51,9 +51,15 @@ impl Heartbeats {
         loop {
             let now = clock.now();
             if now >= self.sent_at + Self::PAUSE {
-                let Some(due) = agenda.take_due(now, now + Self::AHEAD) else { return };
+                let Some(due) = agenda.take_due(now) else { return };
                 let Some(engine) = self.engine.upgrade() else { return };
-                self.look_at(&engine, now, due);
+                let mut beats = engine.look_at(due);
+                // Not else: many idle turns may end one after the other, and each look costs.
+                if !beats.is_empty() {
+                    let Some(ahead) = agenda.take_due(now + Self::AHEAD) else { return };
+                    beats.extend(engine.look_at(ahead));
+                    self.send(&engine, now, beats);
+                }
             } else if agenda.is_stopped() {
                 return;
             }
@@ -69,12 +75,8 @@ impl Heartbeats {
         }
     }
 
-    fn look_at(&mut self, engine: &Arc<Engine>, now: Instant, names: Vec<(Key, LockName)>) {
-        let due = |(key, name): (Key, LockName)| engine.on_timer(key, &name);
-        let beats: Vec<Beat> = names.into_iter().filter_map(due).collect();
-        if !beats.is_empty() {
-            self.sent_at = now;
-        }
+    fn send(&mut self, engine: &Arc<Engine>, now: Instant, beats: Vec<Beat>) {
+        self.sent_at = now;
         // One command has one deadline. Grouped by powers of two of their time: no heartbeat gets
         // less than half of it.
         let mut alike = BTreeMap::<u32, Vec<Beat>>::new();
@@ -102,6 +104,10 @@ impl Drop for Heartbeats {
 }
 
 impl Engine {
+    fn look_at(&self, names: Vec<(Key, LockName)>) -> Vec<Beat> {
+        names.into_iter().filter_map(|(key, name)| self.on_timer(key, &name)).collect()
+    }
+
     fn on_timer(&self, key: Key, name: &LockName) -> Option<Beat> {
         let beat = self.with(name, |member, env| {
             member.on_look(key);

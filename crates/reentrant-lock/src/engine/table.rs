@@ -246,13 +246,13 @@ impl Agenda {
         }
     }
 
-    /// The names that are due until `until`, if one is due at `now`; `None` when stopped.
-    pub(super) fn take_due(&self, now: Instant, until: Instant) -> Option<Vec<(Key, LockName)>> {
+    /// The names that are due until `until`; `None` when stopped.
+    pub(super) fn take_due(&self, until: Instant) -> Option<Vec<(Key, LockName)>> {
         let mut state = self.state();
         if state.stopped {
             return None;
         }
-        if state.names.earliest().is_none_or(|at| at > now) {
+        if state.names.earliest().is_none_or(|at| at > until) {
             return Some(Vec::new());
         }
         state.names.sort();
