@@ -17,7 +17,7 @@ use crate::{
 
 /// Runs a round: names that are kept and names that nobody has, in turn.
 ///
-/// Each name is used once, because a name that was recalled is not kept again at once.
+/// Each name is recalled once, because a name that was recalled is not kept again at once.
 pub(crate) fn round(bed: &mut Bed, keep_idle: Duration) -> Result<Vec<(Subject, Round)>, Failure> {
     bed.calls.flush()?;
     let url = bed.server.url();
@@ -66,12 +66,15 @@ impl Pair {
         Ok([recalled, free])
     }
 
-    /// Lets the one runtime take and release a name.
+    /// Lets the one runtime take and release a name twice: it keeps names from their second use on.
     async fn keep(&self, name: &str) -> Result<(), Failure> {
         let (keeper, name) = (self.keeper.clone(), self.keeper.name(name)?);
         let used = async move {
-            let (_, held) = keeper.acquire(&name).await?;
-            keeper.release(&name, held).await
+            for _ in 0..2 {
+                let (_, held) = keeper.acquire(&name).await?;
+                keeper.release(&name, held).await?;
+            }
+            Ok(())
         };
         self.keeping.spawn(used).await?
     }

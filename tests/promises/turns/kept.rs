@@ -12,8 +12,10 @@ use crate::support::{Waiting, World, lock, millis, secs, warm_up};
 
 /// A runtime that keeps its locks idle for 5 s, whose block of tokens is not spent at once.
 async fn keeping(world: &World) -> LockRuntime {
-    warm_up(world, &world.runtime(3)).await;
-    world.start(world.builder(1).keep_idle(secs(5)))
+    let locks = world.start(world.builder(1).keep_idle(secs(5)));
+    // From its second use on a name is kept.
+    warm_up(world, &locks).await;
+    locks
 }
 
 /// Takes the lock and releases it; the fence.
@@ -52,6 +54,16 @@ async fn a_lock_that_nobody_else_wants_is_taken_again_without_a_command() {
     assert_eq!(commands(&world), 0);
     let record = world.holder(World::NAME).await.expect("to the server it is held");
     assert!(record.keeps, "others can have it recalled");
+}
+
+#[tokio::test]
+async fn a_lock_that_is_used_once_is_not_kept() {
+    let world = World::new();
+    let locks = world.start(world.builder(1).keep_idle(secs(5)));
+    use_once(&locks).await;
+    assert!(world.holder(World::NAME).await.is_none());
+    use_once(&locks).await;
+    assert!(world.holder(World::NAME).await.is_some());
 }
 
 #[tokio::test]
@@ -283,7 +295,9 @@ async fn a_runtime_that_is_dropped_releases_its_idle_locks_side_by_side() {
     let locks = keeping(&world).await;
     for n in 0..500 {
         let lock = locks.lock(&format!("n{n}")).unwrap();
-        lock.acquire().await.unwrap().release().await.unwrap();
+        for _ in 0..2 {
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
     }
     world.slow_down(CommandKind::Release, millis(5));
     world.store.clear_log();

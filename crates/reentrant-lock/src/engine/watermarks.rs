@@ -27,16 +27,51 @@ struct Generations {
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     last: FenceToken,
-    /// How many leases in a row no other runtime wanted; it stops at [`Watermarks::IN_A_ROW`].
+    /// How many leases in a row no other runtime wanted; it stops at `needed`.
     unwanted: u8,
+    /// How many make it worth keeping the lock idle; none before the first recall.
+    needed: u8,
+}
+
+impl Seen {
+    /// After the first recall so many leases in a row have to be wanted by nobody else.
+    const LEAST: u8 = 3;
+    /// Twice as many after each further recall, but not more than this: of two processes that take
+    /// turns and never wait for each other, less than one lease in a hundred costs a recall.
+    const MOST: u8 = 192;
+    /// A turn with so many leases shows that one process uses the lock.
+    const MANY: u32 = 16;
+
+    fn new(last: FenceToken) -> Self {
+        Self { last, unwanted: 0, needed: 0 }
+    }
+
+    fn is_worth_keeping(self) -> bool {
+        self.unwanted >= self.needed
+    }
+
+    /// Another runtime wanted the lock.
+    fn on_wanted(&mut self) {
+        if self.is_worth_keeping() {
+            self.needed = self.needed.saturating_mul(2).clamp(Self::LEAST, Self::MOST);
+        }
+        self.unwanted = 0;
+    }
+
+    /// No other runtime wanted the lock while this one had so many leases.
+    fn on_unwanted(&mut self, leases: u32) {
+        if leases >= Self::MANY {
+            self.needed = 0;
+        }
+        let leases = u8::try_from(leases).unwrap_or(u8::MAX);
+        self.unwanted = self.unwanted.saturating_add(leases).min(self.needed);
+    }
 }
 
 impl Watermarks {
     /// As many as fill a hash map that would double with one more.
     const MOST: usize = 28 * 1024;
     const GENERATION: Duration = Duration::from_secs(600);
-    /// So many leases in a row that no other runtime wanted make it worth keeping a lock.
-    const IN_A_ROW: u8 = 3;
 
     /// The largest token seen of a name.
     pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<FenceToken> {
@@ -49,27 +84,27 @@ impl Watermarks {
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
     }
 
-    /// Whether it is worth keeping a lock idle: other runtimes did not want it of late.
+    /// Whether it is worth keeping a lock idle: this runtime has used it before, and others did not
+    /// want it of late. Most names are used once.
     pub(super) fn is_worth_keeping(&self, now: Instant, name: &LockName) -> bool {
-        self.seen(now, name).is_none_or(|seen| seen.unwanted >= Self::IN_A_ROW)
+        self.seen(now, name).is_some_and(Seen::is_worth_keeping)
     }
 
     /// Another runtime wanted a lock.
     pub(super) fn on_wanted(&self, name: &LockName) {
-        self.change(name, |_| 0);
+        self.change(name, Seen::on_wanted);
     }
 
     /// No other runtime wanted a lock while this one had so many leases.
     pub(super) fn on_unwanted(&self, name: &LockName, leases: u32) {
-        let leases = u8::try_from(leases).unwrap_or(u8::MAX);
-        self.change(name, |before| before.saturating_add(leases).min(Self::IN_A_ROW));
+        self.change(name, |seen| seen.on_unwanted(leases));
     }
 
-    fn change(&self, name: &LockName, change: impl FnOnce(u8) -> u8) {
+    fn change(&self, name: &LockName, change: impl FnOnce(&mut Seen)) {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Generations { recent, older, .. } = &mut *generations;
         if let Some(seen) = recent.get_mut(name).or_else(|| older.get_mut(name)) {
-            seen.unwanted = change(seen.unwanted);
+            change(seen);
         }
     }
 
@@ -87,8 +122,7 @@ impl Watermarks {
             seen.last = fence.max(seen.last);
             return;
         }
-        let new = Seen { last: fence, unwanted: Self::IN_A_ROW };
-        let mut seen = generations.older.remove(name).unwrap_or(new);
+        let mut seen = generations.older.remove(name).unwrap_or_else(|| Seen::new(fence));
         seen.last = fence.max(seen.last);
         generations.recent.insert(name.clone(), seen);
     }
@@ -138,22 +172,50 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_wanted_is_worth_keeping_after_three_leases_that_were_not() {
-        let (marks, at, name) = (Watermarks::default(), Instant::default(), name(1));
-        assert!(marks.is_worth_keeping(at, &name), "nothing is known of it");
-        marks.saw(at, &name, FenceToken::try_from(7_u64).unwrap());
-        assert!(marks.is_worth_keeping(at, &name));
-        marks.on_wanted(&name);
-        for leases in [1, 0, 1] {
-            assert!(!marks.is_worth_keeping(at, &name));
-            marks.on_unwanted(&name, leases);
+    fn a_name_is_worth_keeping_from_its_second_use_on() {
+        let (marks, at) = (Watermarks::default(), Instant::default());
+        assert!(!marks.is_worth_keeping(at, &name(1)));
+        marks.saw(at, &name(1), FenceToken::try_from(7_u64).unwrap());
+        assert!(marks.is_worth_keeping(at, &name(1)));
+        assert!(!marks.is_worth_keeping(at, &name(2)));
+    }
+
+    /// How many leases that nobody wants it takes until a name is worth keeping.
+    fn leases_until_kept(marks: &Watermarks) -> u32 {
+        let worth = |marks: &Watermarks| marks.is_worth_keeping(Instant::default(), &name(1));
+        let mut leases = 0;
+        while !worth(marks) {
+            marks.on_unwanted(&name(1), 1);
+            leases += 1;
         }
-        assert!(!marks.is_worth_keeping(at, &name));
-        marks.on_unwanted(&name, 1);
-        assert!(marks.is_worth_keeping(at, &name));
-        marks.on_wanted(&name);
-        marks.on_unwanted(&name, 1000);
-        assert!(marks.is_worth_keeping(at, &name));
+        leases
+    }
+
+    #[test]
+    fn each_recall_doubles_how_many_leases_nobody_may_want_up_to_a_limit() {
+        let marks = Watermarks::default();
+        marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
+        for needed in [3, 6, 12, 24, 48, 96, 192, 192] {
+            marks.on_wanted(&name(1));
+            assert_eq!(leases_until_kept(&marks), needed);
+        }
+        marks.on_wanted(&name(1));
+        marks.on_unwanted(&name(1), 2);
+        marks.on_wanted(&name(1));
+        assert_eq!(leases_until_kept(&marks), 192, "it was not kept in between");
+    }
+
+    #[test]
+    fn a_turn_with_many_leases_makes_a_name_worth_keeping_soon() {
+        let marks = Watermarks::default();
+        marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
+        for _ in 0..8 {
+            marks.on_wanted(&name(1));
+            let _ = leases_until_kept(&marks);
+        }
+        marks.on_unwanted(&name(1), 16);
+        marks.on_wanted(&name(1));
+        assert_eq!(leases_until_kept(&marks), 3);
     }
 
     #[test]
