@@ -135,12 +135,14 @@ impl LockRuntimeBuilder {
     }
 
     /// For how long a lock stays with this process when it is idle: after its last lease, while
-    /// nobody else wants it. At most the ttl less half a second. Default: zero, not at all.
+    /// nobody else wants it. At most the ttl less half a second, or less a quarter of the claim
+    /// window if that is shorter. Default: zero, not at all.
     ///
     /// The next acquire of this process then takes the lock without a command to the server, with
-    /// the next fence. Another process that comes is passed the lock at once. A process that dies
-    /// keeps its idle locks closed for one ttl. The guide [kept turns](crate::guide::kept_turns)
-    /// says when it helps, and when it harms;
+    /// the next fence. When another process queues, an idle lock is passed to it at once. A name is
+    /// kept from its second use on, and not while other processes want it; a `once` is never kept.
+    /// If the process dies, its idle locks stay taken for up to one ttl. The guide
+    /// [kept turns](crate::guide::kept_turns) says when it helps, and when it harms;
     /// [`ReentrantLock::keep_idle`](crate::ReentrantLock::keep_idle) sets it for one lock.
     pub fn keep_idle(mut self, time: Duration) -> Self {
         self.timing.keep_idle = time;

@@ -58,6 +58,11 @@ impl ReentrantLock {
         Self { engine, name, metrics, keep_idle }
     }
 
+    /// The same lock, which is never kept idle.
+    pub(crate) fn not_kept(self) -> Self {
+        Self { keep_idle: Duration::ZERO, ..self }
+    }
+
     /// The same lock, counted under a class in metrics.
     ///
     /// # Errors
@@ -68,13 +73,16 @@ impl ReentrantLock {
         Ok(Self { metrics, ..self })
     }
 
-    /// The same lock, which stays with this process for so long when it is idle: after its last
-    /// lease, while nobody else wants it. Zero for not at all. Default: the runtime's.
+    /// The same lock, which stays idle with this process for at most `time` after its last lease,
+    /// while nobody else wants it. Zero for not at all. Default: the runtime's.
     ///
     /// The next acquire of this process then takes the lock without a command to the server, with
-    /// the next fence. Another process that comes is passed the lock at once. At most the runtime's
-    /// ttl less half a second; a lock that was acquired with a shorter ttl stays for less. The
-    /// guide *kept turns* says when it helps, and when it harms.
+    /// the next fence. When another process queues, an idle lock is passed to it at once. A name is
+    /// kept from its second use on, and not while other processes want it. If several handles of
+    /// one process differ, the one that acquired last decides. At most the runtime's ttl less half
+    /// a second, or less a quarter of the claim window if that is shorter; a lock that was acquired
+    /// with a shorter ttl stays for less. The guide *kept turns* says when it helps, and when it
+    /// harms.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Guard, LockRuntime, Released, store::Inspection};
+use leasehold::{Guard, LockRuntime, Released, once::Begun, store::Inspection};
 use leasehold_testkit::{
     CommandKind,
     faulty::{PushFault, PushRule},
@@ -304,4 +304,25 @@ async fn a_runtime_that_is_dropped_releases_its_idle_locks_side_by_side() {
     drop(locks);
     world.pass(millis(100)).await;
     assert_eq!(world.store.sent(CommandKind::Release), 500);
+}
+
+/// An idle lock would look like a run to others.
+#[tokio::test]
+async fn a_run_that_has_failed_is_not_kept() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    for _ in 0..3 {
+        let begun = locks.once(World::NAME).unwrap().begin().await.unwrap();
+        let Begun::First(run) = begun else { panic!("nobody runs: {begun:?}") };
+        run.fail().await.unwrap();
+        assert!(world.holder(World::NAME).await.is_none());
+    }
+    // Nor does it begin with an idle lock, whose label is another.
+    use_once(&locks).await;
+    assert!(world.holder(World::NAME).await.is_some());
+    let once = locks.once(World::NAME).unwrap().label("request 7");
+    let begun = once.begin().await.unwrap();
+    assert!(matches!(begun, Begun::First(_)), "{begun:?}");
+    let record = world.holder(World::NAME).await.expect("it runs");
+    assert_eq!((record.label.as_str(), record.keeps), ("request 7", false));
 }

@@ -60,12 +60,14 @@ impl Cohort {
         until.is_some()
     }
 
-    /// A task takes the idle turn at once. If the turn does not serve it, it ends.
+    /// A task takes the next token of an idle turn. The turn ends if it is too late, has no token
+    /// left, has another ttl, or if the task is not to have a kept lock.
     pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<(Ticket, Taken)> {
         let until = self.idle_ends_at()?;
         let Phase::Turn(turn) = &mut self.phase else { return None };
-        // The process may have been away for long: the end of belief counts, not the timer.
-        let serves = (env.rules.is_believed)(env.now, until) && ttl == turn.grant.ttl();
+        // The timer may be late: the clock decides.
+        let is_in_time = (env.rules.is_believed)(env.now, until);
+        let serves = self.keep.is_some() && is_in_time && ttl == turn.grant.ttl();
         let ticket = env.numbers.id().number();
         if serves && turn.offer(env, ticket, None) {
             env.effects.kept = Some(KeptOutcome::Reused);

@@ -74,7 +74,7 @@ impl Engine {
         request: &Request,
     ) -> Option<Keep> {
         let idle = Some(request.keep_idle).filter(|idle| !idle.is_zero())?;
-        // An idle turn was wanted by nobody.
+        // Nobody wanted an idle turn: that spares a look at the watermarks.
         let is_worth_it = cohort.is_idle() || self.watermarks.is_worth_keeping(now, name);
         Some(Keep { idle, is_worth_it })
     }
@@ -82,7 +82,7 @@ impl Engine {
     /// A turn of a name that may be kept is over.
     pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: Ended) {
         if ended.was_wanted {
-            self.watermarks.on_wanted(name);
+            self.watermarks.on_wanted(name, ended.leases);
         } else {
             self.watermarks.on_unwanted(name, ended.leases);
         }
@@ -91,7 +91,7 @@ impl Engine {
     /// There are too many idle turns: this one ends.
     pub(super) fn evict(&self, stamp: Stamp, name: &LockName) {
         self.with(name, |member, env| {
-            // Unless it was used meanwhile: then it has another stamp.
+            // Unless it became idle again more than `COARSE` later: then it has another stamp.
             if member.kept == Some(stamp) {
                 member.kept = None;
                 member.cohort.on_too_many_kept(env);

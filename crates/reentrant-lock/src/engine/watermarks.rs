@@ -50,9 +50,11 @@ impl Seen {
         self.unwanted >= self.needed
     }
 
-    /// Another runtime wanted the lock.
-    fn on_wanted(&mut self) {
-        if self.is_worth_keeping() {
+    /// Another runtime wanted the lock, of which this one had so many leases.
+    fn on_wanted(&mut self, leases: u32) {
+        if leases >= Self::MANY {
+            self.needed = Self::LEAST;
+        } else if self.is_worth_keeping() {
             self.needed = self.needed.saturating_mul(2).clamp(Self::LEAST, Self::MOST);
         }
         self.unwanted = 0;
@@ -90,9 +92,9 @@ impl Watermarks {
         self.seen(now, name).is_some_and(Seen::is_worth_keeping)
     }
 
-    /// Another runtime wanted a lock.
-    pub(super) fn on_wanted(&self, name: &LockName) {
-        self.change(name, Seen::on_wanted);
+    /// Another runtime wanted a lock, of which this one had so many leases in a turn.
+    pub(super) fn on_wanted(&self, name: &LockName, leases: u32) {
+        self.change(name, |seen| seen.on_wanted(leases));
     }
 
     /// No other runtime wanted a lock while this one had so many leases.
@@ -196,12 +198,12 @@ mod tests {
         let marks = Watermarks::default();
         marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
         for needed in [3, 6, 12, 24, 48, 96, 192, 192] {
-            marks.on_wanted(&name(1));
+            marks.on_wanted(&name(1), 1);
             assert_eq!(leases_until_kept(&marks), needed);
         }
-        marks.on_wanted(&name(1));
+        marks.on_wanted(&name(1), 1);
         marks.on_unwanted(&name(1), 2);
-        marks.on_wanted(&name(1));
+        marks.on_wanted(&name(1), 1);
         assert_eq!(leases_until_kept(&marks), 192, "it was not kept in between");
     }
 
@@ -210,11 +212,15 @@ mod tests {
         let marks = Watermarks::default();
         marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
         for _ in 0..8 {
-            marks.on_wanted(&name(1));
+            marks.on_wanted(&name(1), 1);
             let _ = leases_until_kept(&marks);
         }
+        marks.on_wanted(&name(1), 16);
+        assert_eq!(leases_until_kept(&marks), 3, "a turn that was recalled after many leases");
+        marks.on_wanted(&name(1), 1);
+        assert_eq!(leases_until_kept(&marks), 6);
         marks.on_unwanted(&name(1), 16);
-        marks.on_wanted(&name(1));
+        marks.on_wanted(&name(1), 1);
         assert_eq!(leases_until_kept(&marks), 3);
     }
 

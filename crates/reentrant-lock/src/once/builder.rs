@@ -67,7 +67,9 @@ impl Once {
     /// A run of a runtime; services ask their `LockRuntime` for one.
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
-        Self { acquire: ReentrantLock::new(engine, name).acquire(), window: Self::WINDOW }
+        // An idle lock would look like a run to others, under the label of an earlier one.
+        let lock = ReentrantLock::new(engine, name).not_kept();
+        Self { acquire: lock.acquire(), window: Self::WINDOW }
     }
 
     /// For how long after a success the lock stays closed, up to 24 h; zero opens it at once.
