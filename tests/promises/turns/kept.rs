@@ -326,3 +326,22 @@ async fn a_run_that_has_failed_is_not_kept() {
     let record = world.holder(World::NAME).await.expect("it runs");
     assert_eq!((record.label.as_str(), record.keeps), ("request 7", false));
 }
+
+/// The bound of idle locks; the one that was idle least recently goes first.
+#[tokio::test]
+async fn a_runtime_keeps_so_many_locks_and_no_more() {
+    const MOST: usize = 16_384;
+    let world = World::new();
+    let locks = world.start(world.builder(1).ttl(secs(60)).keep_idle(secs(50)));
+    for n in 0..MOST + 3 {
+        let lock = locks.lock(format!("n{n}")).unwrap();
+        for _ in 0..2 {
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
+    }
+    world.settle().await;
+    assert_eq!(locks.footprint().watched, MOST);
+    for (n, is_kept) in [(0, false), (2, false), (3, true), (MOST + 2, true)] {
+        assert_eq!(world.holder(&format!("n{n}")).await.is_some(), is_kept, "n{n}");
+    }
+}

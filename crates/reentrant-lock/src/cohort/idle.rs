@@ -14,7 +14,7 @@ use super::{
 pub(crate) struct Keep {
     /// For how long at most.
     pub(crate) idle: Duration,
-    /// Whether it is worth it: other runtimes did not want the lock of late.
+    /// Whether it is worth it; see `Watermarks::is_worth_keeping`.
     pub(crate) is_worth_it: bool,
 }
 
@@ -32,7 +32,7 @@ impl Cohort {
         }
     }
 
-    /// Whether turns of this name may be kept.
+    /// Whether the task that came last lets turns of this name be kept.
     pub(crate) fn may_be_kept(&self) -> bool {
         self.keep.is_some()
     }
@@ -50,7 +50,7 @@ impl Cohort {
         self.keep.is_some_and(|keep| keep.is_worth_it)
     }
 
-    /// The turn stays idle, if it may; otherwise it has to end.
+    /// Makes the turn idle if it may be; returns whether it did.
     pub(super) fn keep_idle(&mut self, env: &Env<'_>) -> bool {
         let (Phase::Turn(turn), Some(keep)) = (&mut self.phase, self.keep) else { return false };
         let until = turn.idle_until(env, keep.idle);
@@ -77,8 +77,8 @@ impl Cohort {
         None
     }
 
-    /// Another runtime wants the lock of a turn. About another turn than the present one it says
-    /// nothing; that turn may be still to begin.
+    /// Another runtime wants the lock of a turn. A message about another turn than the present one
+    /// is remembered: the grant of that turn may still be on its way.
     pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
         let waiting = self.queue.len();
         match &mut self.phase {

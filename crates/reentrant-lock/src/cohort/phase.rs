@@ -235,7 +235,7 @@ impl Turn {
     }
 
     /// Whether enough belief is left that the next task can enter: a kept turn may be old, and its
-    /// last lease was not renewed, perhaps.
+    /// last lease may not have been renewed.
     fn can_enter(&self, env: &Env<'_>) -> bool {
         env.now < self.until - env.timing.enough(self.grant.ttl())
     }
@@ -296,9 +296,10 @@ impl Turn {
     /// it before.
     pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
         let ttl = self.grant.ttl();
-        let believed_until = self.until - env.timing.enough(ttl);
+        let enter_until = self.until - env.timing.enough(ttl);
+        // If all messages are lost, others are kept out for one ttl at most.
         let over = self.began_at.unwrap_or(env.now) + ttl.get();
-        let until = (env.now + keep_idle).min(believed_until).min(over);
+        let until = (env.now + keep_idle).min(enter_until).min(over);
         (self.keeps && !self.was_wanted && env.now < until).then_some(until)
     }
 

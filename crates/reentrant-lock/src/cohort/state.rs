@@ -76,7 +76,7 @@ use super::{
 /// | a task leaves, others wait | | the one that asked: → `Place` | | the offered one: as if it released | |
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
 /// | a lease is released | | | | offered to the next task, kept idle, or → `Releasing` | |
-/// | push: another runtime wants the lock | | | | an idle turn: → `Releasing`; else it counts as contended | |
+/// | push: another runtime wants the lock | remembered | remembered | remembered | an idle turn: → `Releasing`; else it counts as contended | remembered |
 /// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
 /// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer, or the end of an idle turn: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long; tasks that came later wait too long: → `Place` of a fresh id, withdrawn |
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
@@ -91,7 +91,8 @@ pub(crate) struct Cohort {
     pub(super) begun: Option<FenceToken>,
     /// Whether turns are kept when no task holds them, as the task says that came last.
     pub(super) keep: Option<Keep>,
-    /// A turn that another runtime wants, and that has not begun.
+    /// The last turn that another runtime wanted and that was not the present one: it may be still
+    /// to begin.
     pub(super) wanted: Option<TurnId>,
 }
 

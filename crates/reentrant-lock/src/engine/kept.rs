@@ -11,8 +11,8 @@ use crate::cohort::{Cohort, Ended, Keep, TurnId};
 
 use super::{core::Engine, line::Request};
 
-/// The names whose turns are idle, or were a moment ago: the one that was idle least recently goes
-/// when there are too many.
+/// The names whose turns are idle, or were and are held again: the one that was idle least recently
+/// goes when there are too many.
 #[derive(Debug, Default)]
 pub(super) struct KeptTurns(Mutex<State>);
 

@@ -15,7 +15,7 @@ use crate::{
 use super::{core::Engine, kept::Stamp};
 
 /// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is
-/// idle.
+/// done.
 pub(super) type Shard = Mutex<Cohorts>;
 
 type Cohorts = NameMap<Box<Member>>;

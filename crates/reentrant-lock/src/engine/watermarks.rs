@@ -10,9 +10,9 @@ use super::core::Engine;
 /// What this runtime remembers of each name in recent use: the largest token, and whether other
 /// runtimes want the lock.
 ///
-/// The token, sent along with every acquire, it heals a counter that the server has lost. Two generations
-/// bound the memory: a name that is not used for two of them, 20 minutes, is forgotten for certain,
-/// long before the server's counter may expire: a counter behind a watermark has lost data.
+/// Every acquire sends the token along, which heals a counter that the server has lost. Two
+/// generations bound the memory: a name that is not used for two of them, 20 minutes, is forgotten.
+/// That is long before the server's counter may expire, so a counter below a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 
@@ -34,7 +34,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// After the first recall so many leases in a row have to be wanted by nobody else.
+    /// How many leases in a row nobody else may want after the first recall.
     const LEAST: u8 = 3;
     /// Twice as many after each further recall, but not more than this: of two processes that take
     /// turns and never wait for each other, less than one lease in a hundred costs a recall.
