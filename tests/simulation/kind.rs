@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     /// are polled late.
     Wild,
     /// Nothing goes wrong, but a round trip takes longer than the claim window. If one task is
-    /// alone, it gets what it waits for.
+    /// alone, and its acquires are answered within their time, it gets what it waits for.
     Slow { alone: bool },
     /// One message goes wrong at a time, and all who ask stay and are polled.
     Steady(Strikes, Fate),
@@ -110,6 +110,9 @@ impl Plan {
         self.habits.late_polls = if dice.below(2) == 0 { 0 } else { dice.below(400_000) };
         self.habits.latest_poll = self.claim_window * 2;
         if alone {
+            // An acquire without an answer goes on as a place, and heartbeats have even less time.
+            let way = way.min(self.command_timeout.min(ttl / 2) * 2 / 5);
+            self.weather = Weather::slow(way / 2, way);
             self.processes.truncate(1);
             self.processes.iter_mut().for_each(|process| process.workers = 1);
             // A block that is used up is followed by a grant for a claim window, which may be over

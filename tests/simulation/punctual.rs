@@ -29,6 +29,9 @@ const SLACK: Duration = millis(4);
 pub(crate) struct Late<'a, F> {
     inner: F,
     worker: &'a Worker,
+    name: &'a LockName,
+    /// Who of the worker waits.
+    asker: u64,
     /// How late at most; zero for at once.
     latest: Duration,
     alarm: Arc<Alarm>,
@@ -54,13 +57,18 @@ impl Wake for Alarm {
 }
 
 impl<'a, F: Future + Unpin> Late<'a, F> {
-    pub(crate) fn new(inner: F, worker: &'a Worker, latest: Duration) -> Self {
+    pub(crate) fn new(
+        inner: F,
+        (worker, asker): (&'a Worker, u64),
+        name: &'a LockName,
+        latest: Duration,
+    ) -> Self {
         let outer = std::sync::Mutex::default();
         let alarm = Arc::new(Alarm { rang: AtomicBool::new(true), outer });
         let (woken_at, stops) = (worker.now(), Stops::default());
         // The caller makes the first poll: from then on the time counts.
         let sleep = Some(worker.place.local.sleep_until(worker.place.local.now()));
-        Self { inner, worker, latest, alarm, sleep, woken_at, stops }
+        Self { inner, worker, name, asker, latest, alarm, sleep, woken_at, stops }
     }
 
     /// When it was woken and not polled.
@@ -101,6 +109,7 @@ impl<F: Future + Unpin> Future for Late<'_, F> {
             this.woken_at = this.worker.now();
             let local = &this.worker.place.local;
             let late = this.worker.dice.spread(Duration::from_micros(1), this.latest);
+            this.worker.is_unpolled(this.asker, this.name, late);
             this.sleep = Some(local.sleep_until(local.now() + late));
         }
     }

@@ -198,6 +198,8 @@ impl Worker {
             1 => Some(self.dice.spread(millis(1), plan.ttls[1])),
             _ => Some(plan.ttls[1] * 2),
         };
+        // What an acquire leaves behind that gave up would be in the way of the next.
+        let wait = wait.map(|wait| wait.max(plan.alone().unwrap_or_default()));
         let acquire = match wait {
             Some(wait) => acquire.wait(wait),
             None => acquire.wait_forever(),
@@ -218,7 +220,7 @@ impl Worker {
         let worker = self.number * Self::ASKERS + asker;
         self.tell(name, Event::Asked { worker, at: asked_at });
         let due = wait.map(|wait| Due::wait(self, wait));
-        let mut acquire = Late::new(acquire.into_future(), self, latest_poll);
+        let mut acquire = Late::new(acquire.into_future(), (self, asker), name, latest_poll);
         let answer = poll_fn(|cx| Pin::new(&mut acquire).poll(cx)).await;
         if let Some(due) = due {
             due.check(self, name, "a wait", Some(&acquire.stops()));
@@ -228,8 +230,7 @@ impl Worker {
         }
         self.gave_up(asker, name);
         self.settle_shared();
-        let enough = self.scene.plan.alone();
-        if enough.is_some_and(|enough| wait.is_none_or(|wait| wait >= enough)) {
+        if self.scene.plan.alone().is_some() {
             let at = self.now();
             self.scene
                 .complain(format!("at {at:?} {name} was free, and a wait of {wait:?} is over"));
@@ -264,6 +265,14 @@ impl Worker {
     fn gave_up(&self, asker: u64, name: &LockName) {
         let (worker, at) = (self.number * Self::ASKERS + asker, self.now());
         self.tell(name, Event::GaveUp { worker, at });
+    }
+
+    /// A task that waits was woken, and is polled so long after that.
+    pub(crate) fn is_unpolled(&self, asker: u64, name: &LockName, late: Duration) {
+        let (worker, runtime) = (self.number * Self::ASKERS + asker, self.locks.id());
+        let (from, until) = (self.now(), self.in_local(late));
+        let claim_window = self.scene.plan.claim_window;
+        self.tell(name, Event::Unpolled { worker, runtime, from, until, claim_window });
     }
 
     /// Tells the history of shared leases that ended with an asker who got nothing.

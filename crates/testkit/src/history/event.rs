@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
 
 use super::deed::Deed;
 
@@ -101,6 +101,20 @@ pub enum Event {
         worker: Worker,
         /// When it did so last.
         at: Instant,
+    },
+    /// The task of a worker that waits was woken, and is polled later: it does not wait meanwhile.
+    /// What its runtime has of the lock may keep others out for a claim window.
+    Unpolled {
+        /// Who waits.
+        worker: Worker,
+        /// Its runtime.
+        runtime: RuntimeId,
+        /// When its task was woken.
+        from: Instant,
+        /// When it is polled, unless it gives up before.
+        until: Instant,
+        /// For how long an untaken grant is kept for it.
+        claim_window: Duration,
     },
     /// Nothing goes wrong for a while: if somebody waits, somebody soon believes.
     Calm {

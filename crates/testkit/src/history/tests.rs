@@ -175,6 +175,45 @@ fn whoever_waits_in_vain_is_found() {
 }
 
 #[test]
+fn a_task_that_is_not_polled_waits_for_nothing_and_keeps_others_out_for_a_claim_window() {
+    let (claim_window, patience) = (Duration::from_millis(40), Duration::from_millis(30));
+    let asked = |worker, at| Event::Asked { worker, at: ms(at) };
+    let unpolled = |from, until| {
+        let (from, until, runtime) = (ms(from), ms(until), id(1, 1).runtime());
+        Event::Unpolled { worker: 0, runtime, from, until, claim_window }
+    };
+    let gave_up = |at| Event::GaveUp { worker: 0, at: ms(at) };
+    let calm = Event::Calm { from: ms(0), until: ms(300), patience };
+    let in_vain =
+        |from, until| [Violation::NobodyServed { from: ms(from), until: ms(until), patience }];
+
+    assert_eq!(found([asked(0, 1), unpolled(2, 200), gave_up(210), calm]), []);
+    let polled = [asked(0, 1), unpolled(2, 200), gave_up(250), calm];
+    assert_eq!(found(polled), in_vain(200, 250), "it was polled");
+    assert_eq!(found([asked(0, 1), unpolled(20, 200), gave_up(60), calm]), [], "it went before");
+
+    let (one, other) = (id(1, 1), id(2, 1));
+    let others = |grant, until| {
+        [
+            asked(0, 1),
+            asked(1, 1),
+            grant,
+            unpolled(20, 200),
+            gave_up(200),
+            Event::GaveUp { worker: 1, at: ms(until) },
+            calm,
+        ]
+    };
+    let granted = |id| minted(10, id, 10, 20);
+    assert_eq!(found(others(granted(one), 90)), [], "from 20 on it is kept for the task, to 60");
+    assert_eq!(found(others(granted(one), 91)), in_vain(60, 91));
+    assert_eq!(found(others(granted(other), 90)), in_vain(1, 90), "another runtime was granted it");
+    let ended = spied(30, Deed::Withdrawn { id: one });
+    let taken_back = with([granted(one), ended], others(queued(1, other), 61));
+    assert_eq!(found(taken_back), in_vain(30, 61));
+}
+
+#[test]
 fn a_lock_that_stays_closed_is_opened_by_nobody_before_its_time() {
     let (lease, next) = (id(1, 1), id(2, 1));
     let closed = |until| Event::ClosedUntil { lease, from: ms(0), until: ms(until) };

@@ -1,8 +1,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use leasehold_core::Instant;
+use leasehold_core::{AcquisitionId, Instant, seam::Part};
 
-use super::{event::Event, summary::Summary, violation::Violation};
+use super::{deed::Deed, event::Event, summary::Summary, violation::Violation};
 
 /// What changes at an instant; more waiters and believers count before fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub(super) fn check(
     summary: &mut Summary,
     violations: &mut Vec<Violation>,
 ) {
-    let gaps = gaps(changes(events, beliefs));
+    let gaps = gaps(changes(events, beliefs.chain(unpolled(events))));
     for event in events {
         let Event::Calm { from, until, patience } = *event else { continue };
         for gap in &gaps {
@@ -57,10 +57,12 @@ fn changes(
                 waiting.insert(worker, at);
             }
             Event::Granted { worker, granted_at: at, .. } | Event::GaveUp { worker, at } => {
-                if let Some(since) = waiting.remove(&worker) {
-                    changes.push((since, Change::WaiterCame));
-                    changes.push((at, Change::WaiterWent));
-                }
+                let since = waiting.remove(&worker);
+                changes.extend(since.into_iter().flat_map(|since| waited(since, at)));
+            }
+            Event::Unpolled { worker, from, until, .. } => {
+                let since = waiting.get_mut(&worker).map(|since| std::mem::replace(since, until));
+                changes.extend(since.into_iter().flat_map(|since| waited(since, from)));
             }
             _ => {}
         }
@@ -73,6 +75,55 @@ fn changes(
     }
     changes.sort();
     changes
+}
+
+/// A worker waited from one instant to another; not at all if it went before it was polled again.
+fn waited(from: Instant, until: Instant) -> impl Iterator<Item = (Instant, Change)> {
+    let both = [(from, Change::WaiterCame), (until, Change::WaiterWent)];
+    both.into_iter().filter(move |_| from < until)
+}
+
+/// The times in which a grant was kept for a task that was woken and not polled.
+fn unpolled(events: &[Event]) -> impl Iterator<Item = (Instant, Instant)> {
+    let grants = grants(events);
+    let times = events.iter().filter_map(|event| match *event {
+        Event::Unpolled { runtime, from, until, claim_window, .. } => {
+            Some((runtime, from, until.min(from + claim_window)))
+        }
+        _ => None,
+    });
+    times.flat_map(move |(runtime, from, until)| {
+        let of_runtime = grants.iter().filter(move |grant| grant.id.runtime() == runtime);
+        let times = of_runtime.map(move |grant| (grant.from.max(from), grant.until.min(until)));
+        times.collect::<Vec<_>>()
+    })
+}
+
+/// A grant, until the server ended it or made another.
+struct Grant {
+    id: AcquisitionId,
+    from: Instant,
+    until: Instant,
+}
+
+fn grants(events: &[Event]) -> Vec<Grant> {
+    let mut grants: Vec<Grant> = Vec::new();
+    for event in events {
+        let Event::Spied { at, deed } = *event else { continue };
+        let ends = |grant: &Grant| match deed {
+            Deed::Minted { .. } | Deed::Forced { .. } | Deed::Forgot => true,
+            Deed::PartLost { part } => part == Part::Lock,
+            Deed::Ended { id, .. } | Deed::Withdrawn { id } => id == grant.id,
+            _ => false,
+        };
+        if let Some(last) = grants.last_mut().filter(|last| ends(last)) {
+            last.until = last.until.min(at);
+        }
+        if let Deed::Minted { id, .. } = deed {
+            grants.push(Grant { id, from: at, until: Instant::at(Duration::MAX) });
+        }
+    }
+    grants
 }
 
 fn gaps(changes: Vec<(Instant, Change)>) -> Vec<Gap> {

@@ -60,6 +60,7 @@ fn corrupt(n: u64, mut change: impl FnMut(&mut Event)) -> History {
         | Event::Incremented { .. }
         | Event::CounterRead { .. }
         | Event::GaveUp { .. }
+        | Event::Unpolled { .. }
         | Event::Calm { .. }
         | Event::Steady { .. }
         | Event::Spied { .. } => false,
