@@ -155,6 +155,11 @@ const MUTANTS: &[Mutant] = &[
         seeds: 0..10_000,
         mutate: |mutation| mutation.wrong = Some(Wrong::ForgetsUnanswered),
     },
+    Mutant {
+        name: "an_idle_turn_that_nobody_can_recall",
+        seeds: 0..2_000,
+        mutate: |mutation| mutation.wrong = Some(Wrong::IgnoresWanted),
+    },
 ];
 
 impl Mutation {
@@ -238,4 +243,5 @@ mutants! {
     a_heartbeat_with_the_greater_of_two_deadlines
     a_heartbeat_that_waits_for_the_answer_before
     a_turn_that_forgets_missing_answers
+    an_idle_turn_that_nobody_can_recall
 }

@@ -33,6 +33,8 @@ pub enum Wrong {
     GivesUpPlaceOfGonePush,
     /// No release knows that its lock is to stay closed.
     KeepsNothingClosed,
+    /// It does not hear that another runtime wants a lock that it keeps.
+    IgnoresWanted,
     /// A withdrawal counts as answered when it is sent: a try does not wait for it.
     HidesWithdrawals,
 }
@@ -217,6 +219,9 @@ impl Listener for Relay {
                 }
                 _ => {}
             }
+        }
+        if self.wrong == Wrong::IgnoresWanted && matches!(push, Push::Wanted { .. }) {
+            return;
         }
         if let Some(runtime) = self.runtime.upgrade() {
             runtime.on_push(push);
