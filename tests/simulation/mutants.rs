@@ -160,6 +160,11 @@ const MUTANTS: &[Mutant] = &[
         seeds: 0..2_000,
         mutate: |mutation| mutation.wrong = Some(Wrong::IgnoresWanted),
     },
+    Mutant {
+        name: "an_idle_turn_that_ends_by_an_old_recall",
+        seeds: STEADY..10_000,
+        mutate: |mutation| mutation.wrong = Some(Wrong::RepeatsWanted),
+    },
 ];
 
 impl Mutation {
@@ -244,4 +249,5 @@ mutants! {
     a_heartbeat_that_waits_for_the_answer_before
     a_turn_that_forgets_missing_answers
     an_idle_turn_that_nobody_can_recall
+    an_idle_turn_that_ends_by_an_old_recall
 }

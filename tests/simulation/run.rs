@@ -203,6 +203,11 @@ impl Run {
                 let takes_all = !matches!(fate, Fate::Late(_) | Fate::Mute);
                 history.record(Event::Calm { from: ManualClock::START, until, patience });
                 history.record(Event::Steady { from: ManualClock::START, until, takes_all });
+                if plan.kept_quarters > 0 && plan.habits.other_ttls == 0 {
+                    let (idle, ttl, to_enter) =
+                        (plan.keep_idle(), plan.ttls[0], (plan.claim_window / 4).min(millis(500)));
+                    history.record(Event::Keeps { idle, ttl, to_enter });
+                }
             }
         }
     }

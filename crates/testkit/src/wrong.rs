@@ -1,6 +1,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use leasehold_core::{
@@ -35,6 +36,9 @@ pub enum Wrong {
     KeepsNothingClosed,
     /// It does not hear that another runtime wants a lock that it keeps.
     IgnoresWanted,
+    /// Once another runtime has wanted a lock, it hears the same of each later turn, a while after
+    /// that began.
+    RepeatsWanted,
     /// A withdrawal counts as answered when it is sent: a try does not wait for it.
     HidesWithdrawals,
 }
@@ -49,6 +53,9 @@ pub struct WrongStore {
     relay: Mutex<Option<Arc<Relay>>>,
 }
 
+/// How long after the beginning of a turn it says that the lock is wanted.
+const A_WHILE: Duration = Duration::from_millis(20);
+
 /// What the store has to remember to be wrong.
 #[derive(Debug, Default)]
 struct Notes {
@@ -60,6 +67,8 @@ struct Notes {
     asks: BTreeMap<AcquisitionId, usize>,
     /// Acquisitions whose turns were released.
     released: BTreeSet<AcquisitionId>,
+    /// Locks that another runtime has wanted.
+    wanted: BTreeSet<LockName>,
 }
 
 /// Passes pushes on to the runtime.
@@ -111,6 +120,11 @@ impl WrongStore {
                 let took = self.clock.now().saturating_since(sent_at);
                 grants(answer).for_each(|granted| granted.remaining += took);
             }
+            (Wrong::RepeatsWanted, Answer::Acquire(AcquireAnswer::Granted(granted))) => {
+                if let Command::Acquire { name, id, .. } = &command {
+                    self.repeat_wanted(name, *id, granted.first);
+                }
+            }
             (Wrong::CountsPushesFromNotYet, answer) => lock(&self.notes).note(&command, answer),
             (Wrong::GivesUpPlaceOfGonePush, Answer::Renew(answers)) => {
                 for (renewal, answer) in renewals(&command).iter().zip(&*answers) {
@@ -125,6 +139,18 @@ impl WrongStore {
             _ => {}
         }
         Ok(answer)
+    }
+
+    /// Says of a new turn what the runtime has heard of an older one.
+    fn repeat_wanted(&self, name: &LockName, id: AcquisitionId, fence: FenceToken) {
+        let relay = lock(&self.relay).clone();
+        let Some(relay) = relay.filter(|_| lock(&self.notes).wanted.contains(name)) else { return };
+        let (clock, push) =
+            (Arc::clone(&self.clock), Push::Wanted { name: name.clone(), id, fence });
+        drop(tokio::spawn(async move {
+            clock.sleep_until(clock.now() + A_WHILE).await;
+            relay.on_push(push);
+        }));
     }
 
     async fn release_orphan(
@@ -220,8 +246,11 @@ impl Listener for Relay {
                 _ => {}
             }
         }
-        if self.wrong == Wrong::IgnoresWanted && matches!(push, Push::Wanted { .. }) {
-            return;
+        if let Push::Wanted { name, .. } = &push {
+            lock(&self.notes).wanted.insert(name.clone());
+            if self.wrong == Wrong::IgnoresWanted {
+                return;
+            }
         }
         if let Some(runtime) = self.runtime.upgrade() {
             runtime.on_push(push);

@@ -57,6 +57,11 @@ pub enum Deed {
         /// Until when it stays closed.
         until: Instant,
     },
+    /// The server told the runtime of a grant that another one wants the lock.
+    Wanted {
+        /// The first token of its block.
+        first: FenceToken,
+    },
     /// An operator ended a grant.
     Forced {
         /// The first token of its block.

@@ -135,6 +135,16 @@ pub enum Event {
         /// Whether every grant is to be taken: a late copy may be granted what nobody wants.
         takes_all: bool,
     },
+    /// Runtimes keep the lock idle, and all who ask stay, wait, are polled at once, and want the same
+    /// ttl: an idle turn ends only when its time is over, or another runtime wants the lock.
+    Keeps {
+        /// For how long after a lease, at most.
+        idle: Duration,
+        /// The ttl: for how long after the first lease of a turn, at most.
+        ttl: Duration,
+        /// How long before the end of belief an idle turn ends.
+        to_enter: Duration,
+    },
     /// A spy between the runtimes and the server saw something.
     Spied {
         /// When.

@@ -7,6 +7,7 @@ mod closed;
 mod deed;
 mod event;
 mod fences;
+mod idle;
 mod losses;
 mod order;
 mod recorder;

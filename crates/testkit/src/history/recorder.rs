@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
-    answers, belief, blocks::Blocks, closed, event::Event, fences, losses, order, reuse, steady,
-    storage, summary::Summary, turns, violation::Violation, waiting,
+    answers, belief, blocks::Blocks, closed, event::Event, fences, idle, losses, order, reuse,
+    steady, storage, summary::Summary, turns, violation::Violation, waiting,
 };
 
 /// What happened to one lock, recorded by all who used it; clones are the same history.
@@ -69,6 +69,7 @@ impl History {
         summary.kept = closed::check(&events, &blocks, &mut violations);
         answers::check(&events, &mut violations);
         steady::check(&events, &blocks, &mut violations);
+        idle::check(&events, &blocks, &mut violations);
         losses::check(&events, &blocks, &mut violations);
         summary.turns = blocks.iter().count();
         if strict {

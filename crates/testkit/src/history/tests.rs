@@ -214,6 +214,33 @@ fn a_task_that_is_not_polled_waits_for_nothing_and_keeps_others_out_for_a_claim_
 }
 
 #[test]
+fn an_idle_turn_that_ends_early_is_found() {
+    let (id, first) = (id(1, 1), token(10));
+    let [idle, ttl, to_enter] = [30, 200, 10].map(Duration::from_millis);
+    let ends = |at, before: &[Event], after: &[Event]| {
+        let mut events = with([minted(1, id, 10, 20)], granted(2, id, 10));
+        events.push(released(8, id));
+        events.extend_from_slice(before);
+        events.push(spied(at, Deed::ReleaseSent { id, first }));
+        events.extend_from_slice(after);
+        found(with(events, [Event::Keeps { idle, ttl, to_enter }]))
+    };
+    let early = |at| [Violation::IdleEnded { id, first, at: ms(at) }];
+
+    assert_eq!(ends(8, &[], &[]), [], "it was not idle");
+    assert_eq!(ends(37, &[], &[]), early(37));
+    assert_eq!(ends(38, &[], &[]), [], "its time is over, but for what a clock may be off");
+    assert_eq!(ends(20, &[spied(9, Deed::Wanted { first })], &[]), []);
+    assert_eq!(ends(20, &[spied(9, Deed::Wanted { first: token(5) })], &[]), early(20));
+    let asks = Deed::AskSent { id: AcquisitionId::new(id.runtime(), 2) };
+    assert_eq!(ends(20, &[], &[spied(20, asks)]), [], "a task needs another turn");
+    let until = ms(40);
+    let believed = [Event::BelievedUntil { lease: id, until }];
+    assert_eq!(ends(29, &believed, &[]), early(29));
+    assert_eq!(ends(30, &believed, &[]), [], "too little belief is left to enter");
+}
+
+#[test]
 fn a_lock_that_stays_closed_is_opened_by_nobody_before_its_time() {
     let (lease, next) = (id(1, 1), id(2, 1));
     let closed = |until| Event::ClosedUntil { lease, from: ms(0), until: ms(until) };

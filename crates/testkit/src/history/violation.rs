@@ -98,6 +98,15 @@ pub enum Violation {
         /// When the renewal was sent.
         at: Instant,
     },
+    /// An idle turn was ended before its time, and nobody wanted the lock.
+    IdleEnded {
+        /// The acquisition that had the turn.
+        id: AcquisitionId,
+        /// The first token of the turn.
+        first: FenceToken,
+        /// When its end was sent.
+        at: Instant,
+    },
     /// A task took a lease of a turn whose end its runtime had sent.
     TakenAfterEnd {
         /// The lease.
@@ -241,6 +250,9 @@ impl fmt::Display for Violation {
             }
             Self::IdleRenewal { id, first, at } => {
                 write!(f, "at {at:?} {id} renewed its turn {first}, of which nobody held a lease")
+            }
+            Self::IdleEnded { id, first, at } => {
+                write!(f, "at {at:?} {id} ended its idle turn {first}, which nobody wanted")
             }
             Self::TakenAfterEnd { lease, first } => {
                 write!(f, "{lease} was taken of turn {first} after the end of that turn was sent")

@@ -97,8 +97,14 @@ impl Spy {
             self.answered(at, command, answer, !pushes.is_empty());
         }
         for (_, push) in pushes {
-            if let Push::Granted { name, id, granted, .. } = push {
-                self.minted(at, name, *id, granted);
+            match push {
+                Push::Granted { name, id, granted, .. } => {
+                    self.minted(at, name, *id, granted);
+                }
+                Push::Wanted { name, fence, .. } => {
+                    self.tell(at, name, Deed::Wanted { first: *fence });
+                }
+                Push::ForceReleased { .. } | Push::Listening => {}
             }
         }
     }

@@ -63,6 +63,7 @@ fn corrupt(n: u64, mut change: impl FnMut(&mut Event)) -> History {
         | Event::Unpolled { .. }
         | Event::Calm { .. }
         | Event::Steady { .. }
+        | Event::Keeps { .. }
         | Event::Spied { .. } => false,
     };
     let mut events = good();
