@@ -1,4 +1,4 @@
-use std::sync::Weak;
+use std::sync::{Weak, atomic::Ordering};
 
 use redis::{Cmd, Value};
 
@@ -73,7 +73,7 @@ impl LockStore for RedisStore {
                 }
             };
             let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            self.readiness.by(deadline).await?;
+            self.ready(deadline).await?;
             let answer = self.renewals.call(call, deadline).await;
             answer.and_then(|value| decode::renew(value, batch.len()))
         })
@@ -122,6 +122,15 @@ impl RedisStore {
         lane_number(name, self.commands.len())
     }
 
+    /// Returns when the server has been checked, as [`Readiness::by`](super::readiness::Readiness::by).
+    pub(super) async fn ready(&self, deadline: Instant) -> Result<(), StoreError> {
+        if self.readiness.passed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // Boxed: otherwise the future of every command would have room for it.
+        Box::pin(self.readiness.by(deadline)).await
+    }
+
     /// Sends a command on the connection of its name.
     async fn run<T>(
         &self,
@@ -130,7 +139,7 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
-            self.readiness.by(deadline).await?;
+            self.ready(deadline).await?;
             self.batcher(name).send(command, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
@@ -145,7 +154,7 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
-            self.readiness.by(deadline).await?;
+            self.ready(deadline).await?;
             self.pool.exchange(call, &*self.clock, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))

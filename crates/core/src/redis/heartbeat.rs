@@ -49,7 +49,7 @@ async fn one_call(
     let Some((_, first)) = part.first() else { return Vec::new() };
     let commands: Vec<_> =
         part.iter().map(|(_, waiter)| Command::heartbeat(waiter, label)).collect();
-    let answers = match store.readiness.by(deadline).await {
+    let answers = match store.ready(deadline).await {
         Ok(()) => store.batcher(&first.name).deliver(&commands, deadline).await,
         Err(error) => part.iter().map(|_| Err(error.clone())).collect(),
     };

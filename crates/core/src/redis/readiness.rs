@@ -64,10 +64,7 @@ impl Readiness {
     ///
     /// Dropping the future does not end the attempt: other commands wait for it.
     pub(super) async fn by(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
-        if self.passed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let attempt = within(&*self.clock, deadline, Box::pin(self.attempt())).await;
+        let attempt = within(&*self.clock, deadline, self.attempt()).await;
         attempt.unwrap_or_else(|| {
             not_in_time().map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
         })

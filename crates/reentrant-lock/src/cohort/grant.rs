@@ -8,7 +8,7 @@ use leasehold_core::{
 use super::{
     Answer,
     phase::{Beginning, Phase, Turn, Unanswered},
-    state::{Cohort, Env, Outgoing, TurnId},
+    state::{Cohort, Env, Outgoing, TurnId, wake_tries},
 };
 
 impl Cohort {
@@ -182,7 +182,7 @@ impl Cohort {
                 if releasing.is_repeated {
                     unanswered.on_send();
                 }
-                self.opening.wake(&mut env.effects.wake);
+                wake_tries(&mut self.opening, &mut env.effects.wake);
             }
             Phase::Turn(_) | Phase::Idle => {}
         }

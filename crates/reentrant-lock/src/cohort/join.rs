@@ -99,9 +99,11 @@ impl Cohort {
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if leads {
-            self.opening.hurry(&mut env.effects.wake);
+            if let Some(opening) = &mut self.opening {
+                opening.hurry(&mut env.effects.wake);
+            }
         }
-        if tries && (!leads || self.opening.is_withdrawing()) {
+        if tries && (!leads || self.is_withdrawing()) {
             let soon = self.opens_soon(env);
             return Err(if soon { NoLease::Releasing } else { NoLease::Busy });
         }
@@ -133,7 +135,7 @@ impl Cohort {
     fn opens_soon(&self, env: &Env<'_>) -> bool {
         let is_ending = match &self.phase {
             Phase::Releasing(releasing) => !releasing.stays_closed(env),
-            Phase::Idle => self.opening.is_withdrawing(),
+            Phase::Idle => self.is_withdrawing(),
             _ => false,
         };
         self.queue.is_empty() && is_ending

@@ -13,7 +13,7 @@ use super::{
     Answer,
     phase::{Phase, Releasing, Turn},
     place::Place,
-    state::{Cohort, Ended, Env, NextPlace, Outgoing, TurnId, TurnRelease},
+    state::{Cohort, Ended, Env, NextPlace, Outgoing, TurnId, TurnRelease, wake_tries},
 };
 
 /// How a turn goes on when a lease of it is released.
@@ -128,7 +128,7 @@ impl Cohort {
             return true;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return false };
-        self.opening.wake(&mut env.effects.wake);
+        wake_tries(&mut self.opening, &mut env.effects.wake);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
@@ -182,15 +182,16 @@ impl Cohort {
     ) -> Result<bool, StoreError> {
         let is_on_its_way = match &self.phase {
             Phase::Releasing(_) => true,
-            Phase::Idle => self.opening.is_withdrawing(),
+            Phase::Idle => self.is_withdrawing(),
             _ => false,
         };
         let is_awaited = is_on_its_way && self.queue.is_empty();
         if is_awaited {
-            if let (Phase::Idle, Some(refusal)) = (&self.phase, self.opening.refusal()) {
+            let opening = self.opening.get_or_insert_default();
+            if let (Phase::Idle, Some(refusal)) = (&self.phase, &opening.refusal) {
                 return Err(refusal.clone());
             }
-            self.opening.watch(waker, until);
+            opening.watch(waker, until);
         }
         Ok(!is_awaited)
     }
@@ -202,7 +203,7 @@ impl Cohort {
             return;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return };
-        self.opening.wake(&mut env.effects.wake);
+        wake_tries(&mut self.opening, &mut env.effects.wake);
         if !releasing.stays_closed(env) {
             env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }

@@ -86,7 +86,8 @@ use super::{
 pub(crate) struct Cohort {
     pub(super) queue: LocalQueue,
     pub(super) phase: Phase,
-    pub(super) opening: Opening,
+    /// Boxed, and mostly nothing: very many names are held.
+    pub(super) opening: Option<Box<Opening>>,
     /// The first token of the last turn begun.
     pub(super) begun: Option<FenceToken>,
     /// Whether turns are kept when no task holds them, as the task says that came last.
@@ -99,7 +100,7 @@ pub(crate) struct Cohort {
 impl Cohort {
     /// Whether nothing is left to be remembered.
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_done()
+        matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_none()
     }
 
     /// How many tasks wait.
@@ -120,14 +121,24 @@ impl Cohort {
             }
             Phase::Idle => None,
         };
-        due.into_iter().chain(self.opening.watched_until()).min()
+        due.into_iter().chain(self.watched_until()).min()
     }
 
     /// Whether a turn is being given back, or its acquisition withdrawn.
     pub(crate) fn is_ending(&self, turn: TurnId) -> bool {
         let is_releasing =
             matches!(&self.phase, Phase::Releasing(releasing) if releasing.turn.id() == turn);
-        is_releasing || self.opening.withdraws(turn.id)
+        is_releasing || self.opening.as_ref().is_some_and(|opening| opening.withdraws(turn.id))
+    }
+
+    /// Whether a withdrawal was not answered yet.
+    pub(super) fn is_withdrawing(&self) -> bool {
+        self.opening.as_ref().is_some_and(|opening| opening.is_withdrawing())
+    }
+
+    /// Until when the first task waits that tries the lock once it is open.
+    pub(super) fn watched_until(&self) -> Option<Instant> {
+        self.opening.as_ref()?.watched_until
     }
 
     /// What watches the present turn, if there is one.
@@ -195,6 +206,13 @@ impl Cohort {
     /// How long the server took for its last answer about the lock, as far as is known.
     pub(crate) fn round_trip(&self) -> Duration {
         self.place().map_or(Duration::ZERO, |place| place.round_trip)
+    }
+}
+
+/// The tasks that try the lock are to look again.
+pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) {
+    if opening.as_mut().is_some_and(|opening| opening.wake(wake)) {
+        *opening = None;
     }
 }
 
@@ -278,6 +296,13 @@ pub(crate) struct Effects {
     /// The class in whose series the commands and leases count; `None` for that of the task that
     /// came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
+}
+
+impl Effects {
+    /// Whether the runtime has commands to send.
+    pub(crate) fn sends(&self) -> bool {
+        self.send.is_some() || !self.withdraw.is_empty()
+    }
 }
 
 /// What a turn was.

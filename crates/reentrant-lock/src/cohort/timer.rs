@@ -5,7 +5,7 @@ use leasehold_core::metric::KeptOutcome;
 use super::{
     phase::Phase,
     place::Beat,
-    state::{Cohort, Env, Outgoing},
+    state::{Cohort, Env, Outgoing, wake_tries},
 };
 
 /// Within which time a place is asked for again after messages may have been lost. The pause
@@ -21,8 +21,8 @@ impl Cohort {
     /// - a copy of a release, after lost messages or because its holder waits too long;
     /// - a heartbeat in place of a release for whose answer tasks have waited too long.
     pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
-        if self.opening.watched_until().is_some_and(|at| at <= env.now) {
-            self.opening.wake(&mut env.effects.wake);
+        if self.watched_until().is_some_and(|at| at <= env.now) {
+            wake_tries(&mut self.opening, &mut env.effects.wake);
         }
         match &mut self.phase {
             Phase::Place(place) if place.is_due(env) => {

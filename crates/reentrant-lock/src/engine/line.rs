@@ -14,7 +14,7 @@ use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
     cohort::{Answer, Cohort, Env, Joined, Lead, NoLease, Progress, Taken, Ticket},
-    self_wait::Caller,
+    owner::Caller,
 };
 
 use super::{core::Engine, table::Member};

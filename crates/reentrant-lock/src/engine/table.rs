@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::{
     cohort::{Cohort, Effects, Env},
-    self_wait::Caller,
+    owner::Caller,
 };
 
 use super::{core::Engine, kept::Stamp};
@@ -107,7 +107,7 @@ impl Engine {
         let mut env = self.env(name);
         let answer = event(member, &mut env);
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
-        let jobs = self.prepare(&mut env, member);
+        let jobs = if env.effects.sends() { self.prepare(&mut env, member) } else { Vec::new() };
         let Effects { ended, kept, .. } = env.effects;
         let counted = (ended.is_some() || kept.is_some()).then(|| {
             let metrics = env.effects.metrics.take();

@@ -16,8 +16,8 @@ use crate::{
     engine::{Engine, InLine, Request},
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
-    owner::{Held, Owner},
-    self_wait::{Caller, Owned, Suspicion},
+    owner::{Caller, Held, Owned, Owner},
+    self_wait::Suspicion,
 };
 
 /// For how long to wait.
@@ -90,7 +90,7 @@ impl Wait {
                 self.request.tries = false;
             };
             if let Err(error) = &mut outcome {
-                tally.suspicion.explain(error);
+                tally.suspicion.iter().for_each(|suspicion| suspicion.explain(error));
             }
             tally.finish(&outcome);
             outcome
@@ -280,7 +280,8 @@ pub(super) struct Tally<'a> {
     /// How many stood before the call when it came.
     behind: Option<u64>,
     reentered: bool,
-    pub(super) suspicion: Suspicion,
+    /// Whether it waits for its own process; known once it waits.
+    pub(super) suspicion: Option<Suspicion>,
     outcome: AcquireOutcome,
 }
 
@@ -294,7 +295,7 @@ impl<'a> Tally<'a> {
             waiting: false,
             behind: None,
             reentered: false,
-            suspicion: Suspicion::default(),
+            suspicion: None,
             outcome: AcquireOutcome::Cancelled,
         }
     }

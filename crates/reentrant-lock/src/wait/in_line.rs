@@ -18,6 +18,7 @@ use crate::{
     engine::{Engine, Entry, InLine, NewLease},
     error::HolderInfo,
     owner::Owner,
+    self_wait::Suspicion,
 };
 
 use super::call::{Tally, Wait};
@@ -75,7 +76,10 @@ impl Wait {
             match own {
                 None => {
                     tally.waits(in_line);
-                    tally.suspicion.look(engine, &self.name, &self.request, cx);
+                    let suspicion = tally
+                        .suspicion
+                        .get_or_insert_with(|| Suspicion::of(engine, &self.name, &self.request));
+                    suspicion.look(engine, cx);
                 }
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
                 // next. A push wakes the task, and so does the runtime when that takes long.
