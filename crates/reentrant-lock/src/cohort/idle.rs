@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, Ttl, metric::KeptOutcome};
+use leasehold_core::{Ttl, metric::KeptOutcome};
 
 use super::{
     join::Taken,
@@ -19,11 +19,6 @@ pub(crate) struct Keep {
 }
 
 impl Cohort {
-    /// Whether the turn stays with this runtime although no task holds it or waits for it.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.idle_ends_at().is_some()
-    }
-
     /// The turn, if it is idle.
     pub(crate) fn idle_turn(&self) -> Option<TurnId> {
         match &self.phase {
@@ -32,27 +27,9 @@ impl Cohort {
         }
     }
 
-    /// Whether the task that came last lets turns of this name be kept.
-    pub(crate) fn may_be_kept(&self) -> bool {
-        self.keep.is_some()
-    }
-
-    /// When an idle turn ends by itself.
-    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Turn(turn) => turn.idle_ends_at(),
-            _ => None,
-        }
-    }
-
-    /// Whether the next acquisition says that its lease is kept.
-    pub(super) fn keeps(&self) -> bool {
-        self.keep.is_some_and(|keep| keep.is_worth_it)
-    }
-
     /// Makes the turn idle if it may be; returns whether it did.
-    pub(super) fn keep_idle(&mut self, env: &Env<'_>) -> bool {
-        let (Phase::Turn(turn), Some(keep)) = (&mut self.phase, self.keep) else { return false };
+    pub(super) fn keep_idle(&mut self, env: &Env<'_>, keep: Keep) -> bool {
+        let Phase::Turn(turn) = &mut self.phase else { return false };
         let until = turn.idle_until(env, keep.idle);
         if let Some(until) = until {
             turn.hands = Hands::Idle { until };

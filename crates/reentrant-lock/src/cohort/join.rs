@@ -94,7 +94,9 @@ impl Cohort {
         waker: &Waker,
     ) -> Result<Joined, NoLease> {
         self.keep = keep;
-        if let Some((ticket, taken)) = self.reuse(env, ttl) {
+        if self.is_idle()
+            && let Some((ticket, taken)) = self.reuse(env, ttl)
+        {
             return Ok(Joined::Taken(ticket, taken));
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();

@@ -268,7 +268,7 @@ impl Cohort {
             {
                 env.effects.wake.extend(self.queue.waker(ticket));
             }
-            None if self.keep_idle(env) => {}
+            None if self.keep.is_some_and(|keep| self.keep_idle(env, keep)) => {}
             _ => self.release(env, None, None),
         }
     }

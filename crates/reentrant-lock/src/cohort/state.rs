@@ -103,6 +103,29 @@ impl Cohort {
         matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_none()
     }
 
+    /// Whether the turn stays with this runtime although no task holds it or waits for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle_ends_at().is_some()
+    }
+
+    /// Whether the task that came last lets turns of this name be kept.
+    pub(crate) fn may_be_kept(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// When an idle turn ends by itself.
+    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Turn(turn) => turn.idle_ends_at(),
+            _ => None,
+        }
+    }
+
+    /// Whether the next acquisition says that its lease is kept.
+    pub(super) fn keeps(&self) -> bool {
+        self.keep.is_some_and(|keep| keep.is_worth_it)
+    }
+
     /// How many tasks wait.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::cohort::{Cohort, Ended, Keep, TurnId};
 
-use super::{core::Engine, line::Request};
+use super::core::Engine;
 
 /// The names whose turns are idle, or were and are held again: the one that was idle least recently
 /// goes when there are too many.
@@ -52,11 +52,9 @@ impl KeptTurns {
     }
 
     /// A turn is over.
-    pub(super) fn on_end(&self, stamp: &mut Option<Stamp>) {
-        if let Some(stamp) = stamp.take() {
-            let name = self.state().names.remove(&stamp);
-            drop(name);
-        }
+    pub(super) fn on_end(&self, stamp: Stamp) {
+        let name = self.state().names.remove(&stamp);
+        drop(name);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -65,18 +63,17 @@ impl KeptTurns {
 }
 
 impl Engine {
-    /// Whether a task that comes wants turns of its name to be kept, and whether that is worth it.
+    /// How turns of a name are kept for a task that lets them be idle.
     pub(super) fn keep(
         &self,
         cohort: &Cohort,
         now: Instant,
         name: &LockName,
-        request: &Request,
-    ) -> Option<Keep> {
-        let idle = Some(request.keep_idle).filter(|idle| !idle.is_zero())?;
+        idle: Duration,
+    ) -> Keep {
         // Nobody wanted an idle turn: that spares a look at the watermarks.
         let is_worth_it = cohort.is_idle() || self.watermarks.is_worth_keeping(now, name);
-        Some(Keep { idle, is_worth_it })
+        Keep { idle, is_worth_it }
     }
 
     /// A turn of a name that may be kept is over.
@@ -167,7 +164,7 @@ mod tests {
         assert_eq!(kept.on_idle(at(2000), &mut stamps[0], &name(0)), None, "it is used again");
         let comes = |i| kept.on_idle(at(2001), &mut None, &name(i)).map(|(_, name)| name);
         assert_eq!(comes(70_000), Some(name(1)));
-        kept.on_end(&mut stamps[2]);
+        kept.on_end(stamps[2].unwrap());
         assert_eq!(comes(70_001), None, "there is room");
         assert_eq!(comes(70_002), Some(name(3)));
     }

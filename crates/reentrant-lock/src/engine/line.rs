@@ -76,7 +76,8 @@ impl Engine {
     ) -> Result<Entry<'a>, NoLease> {
         self.listen();
         let entry = self.with_new(name, &request.metrics, |member, env| {
-            let keep = self.keep(&member.cohort, env.now, name, request);
+            let keeps = !request.keep_idle.is_zero();
+            let keep = keeps.then(|| self.keep(&member.cohort, env.now, name, request.keep_idle));
             Ok(match member.cohort.join(env, request.ttl, request.tries, keep, waker)? {
                 Joined::InLine(ticket, lead) => {
                     Entry::InLine(InLine { engine: self, name, ticket, left: false }, lead)

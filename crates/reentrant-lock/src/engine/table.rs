@@ -117,8 +117,10 @@ impl Engine {
         let mut evicted = None;
         if member.cohort.is_idle() {
             evicted = self.kept.on_idle(env.now, &mut member.kept, name);
-        } else if ended.is_some() {
-            self.kept.on_end(&mut member.kept);
+        } else if ended.is_some()
+            && let Some(stamp) = member.kept.take()
+        {
+            self.kept.on_end(stamp);
         }
         if member.cohort.is_done() {
             self.agenda.cancel(member.scheduled);
