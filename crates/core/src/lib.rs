@@ -15,6 +15,7 @@ mod entropy;
 pub mod lease;
 mod memory;
 pub mod metric;
+mod mutex;
 pub mod outage;
 mod redis;
 #[doc(hidden)]
@@ -30,6 +31,7 @@ pub use backoff::backoff;
 pub use clock::{Clock, Instant, Sleep, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;
+pub use mutex::Mutex;
 pub use redis::{
     AddressError, AddressPart, Credentials, CredentialsError, CredentialsFuture,
     CredentialsProvider, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,

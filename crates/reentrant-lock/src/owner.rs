@@ -1,11 +1,11 @@
 use std::{
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread::{self, ThreadId},
 };
 
 use leasehold_core::{
-    Instant, LockName, NameMap, RuntimeId,
+    Instant, LockName, Mutex, NameMap, RuntimeId,
     lease::{HoldUpdate, Holds, HoldsError, LeaseState},
     metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
 };
@@ -80,18 +80,18 @@ impl Owner {
 
     /// The lease of a name that this owner has guards of.
     pub(crate) fn held(&self, name: &LockName) -> Option<Arc<Held>> {
-        self.leases().get(name).and_then(Weak::upgrade)
+        self.0.leases.lock().get(name).and_then(Weak::upgrade)
     }
 
     /// The owner got a lease; its other waiters re-enter it.
     pub(crate) fn gain(&self, held: &Arc<Held>) {
-        self.leases().insert(held.lease.name().clone(), Arc::downgrade(held));
+        self.0.leases.lock().insert(held.lease.name().clone(), Arc::downgrade(held));
         self.0.gained.notify_waiters();
     }
 
     /// A lease of the owner is over.
     pub(crate) fn forget(&self, lease: &HeldLease) {
-        let mut leases = self.leases();
+        let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
         let is_this =
             |held: &Weak<Held>| held.upgrade().is_none_or(|held| held.lease.id() == lease.id());
@@ -103,10 +103,6 @@ impl Owner {
     /// Resolves when the owner gets its next lease.
     pub(crate) fn gained(&self) -> impl Future<Output = ()> {
         self.0.gained.notified()
-    }
-
-    fn leases(&self) -> MutexGuard<'_, NameMap<Weak<Held>>> {
-        self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,7 +176,7 @@ pub(crate) struct Held {
 impl Held {
     /// Counts another hold, the caller's to take off again; `None` when the last one is off.
     pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
-        match self.holds().enter(self.engine.numbers.change()) {
+        match self.holds.lock().enter(self.engine.numbers.change()) {
             Ok(update) => Ok(Some(update)),
             Err(HoldsError::Ended) => Ok(None),
             Err(HoldsError::TooMany) => {
@@ -226,7 +222,7 @@ impl Held {
 
     /// Takes a hold off; `None` means that it was the last one.
     pub(crate) fn leave(&self) -> Option<HoldUpdate> {
-        self.holds().leave(self.engine.numbers.change())
+        self.holds.lock().leave(self.engine.numbers.change())
     }
 
     /// Releases the lease in memory; yields the state that it had until then, who ends its turn,
@@ -242,10 +238,6 @@ impl Held {
     /// Counts a release whose turn goes on, or is ended by the runtime.
     pub(crate) fn count_released(&self, via: ReleaseVia) {
         self.lease.metrics().release(ReleaseOutcome::Released, via);
-    }
-
-    fn holds(&self) -> MutexGuard<'_, Holds> {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

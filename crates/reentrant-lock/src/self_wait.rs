@@ -1,11 +1,7 @@
 //! Whether a call waits for its own process: for a lease of its own task, or of a scope it is not
 //! in.
 
-use std::{
-    sync::{Arc, PoisonError},
-    task::Context,
-    time::Duration,
-};
+use std::{sync::Arc, task::Context, time::Duration};
 
 use leasehold_core::{LockName, Sleep};
 use leasehold_watchdog::HeldLease;
@@ -70,7 +66,7 @@ impl Suspect {
             return;
         }
         let now = engine.clock.now();
-        let mut suspects = engine.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut suspects = engine.suspects.lock();
         let Some(left_out) = suspects.take(lease.name(), now, Self::PAUSE) else { return };
         drop(suspects);
         let held_for = now.saturating_since(lease.since());

@@ -1,12 +1,7 @@
-use std::{
-    fmt,
-    hint::black_box,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, hint::black_box, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, FenceToken, Instant, LockName, Ttl,
+    AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
     lease::{Grant, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
     outage::{LostLease, OutageWatch},
@@ -101,7 +96,7 @@ impl HeldLease {
 
     /// Keeps the lock closed until `at` at least, however the lease ends or has ended.
     pub fn close_until(&self, at: Instant) {
-        let mut life = self.life();
+        let mut life = self.life.lock();
         life.closed_until = life.closed_until.max(Some(at));
     }
 
@@ -109,7 +104,7 @@ impl HeldLease {
     /// returned is held.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
         let _ = self.state();
-        let mut life = self.life();
+        let mut life = self.life.lock();
         // Under one lock: the end of the lease, which comes later, finds the new time.
         let state = life.rules.present();
         if state.is_held() {
@@ -120,7 +115,7 @@ impl HeldLease {
 
     /// Until when the lock stays closed if the lease ends before; `None` if no holder asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
-        self.life().closed_until
+        self.life.lock().closed_until
     }
 
     /// The fence token of the lease.
@@ -199,7 +194,7 @@ impl HeldLease {
     ///
     /// For callers inside of a lock; call [`ReleasedLease::notify`] outside of it.
     pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
-        let mut life = self.life();
+        let mut life = self.life.lock();
         let (before, state) = (life.rules.present(), life.rules.release(now));
         let (ended, belief) = (before.is_held(), life.rules.belief());
         let (closed_until, token) = (life.closed_until, life.ended.clone());
@@ -210,7 +205,7 @@ impl HeldLease {
 
     /// A token that is cancelled when the lease is over.
     pub fn cancellation(&self) -> CancellationToken {
-        let token = self.life().ended.get_or_insert_default().clone();
+        let token = self.life.lock().ended.get_or_insert_default().clone();
         // The lease may have ended before there was a token to cancel.
         if !self.state().is_held() {
             token.cancel();
@@ -220,7 +215,7 @@ impl HeldLease {
 
     /// Reads a part of what commands and their answers change, to bring it into the cache.
     pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
-        black_box((Arc::strong_count(self), self.life.is_poisoned()));
+        black_box((Arc::strong_count(self), self.life.try_lock().is_some()));
         &self.turn
     }
 
@@ -231,14 +226,14 @@ impl HeldLease {
 
     /// The same, and until when the turn is believed, whatever `max_hold` says.
     pub(crate) fn horizon(&self) -> (Instant, Instant) {
-        let life = self.life();
+        let life = self.life.lock();
         (life.rules.deadline().unwrap_or_default(), life.rules.belief())
     }
 
     /// Applies a rule, which returns the state after it.
     fn change(&self, now: Instant, rule: impl FnOnce(&mut LeaseRules) -> LeaseState) -> LeaseState {
         let (before, state) = {
-            let mut life = self.life();
+            let mut life = self.life.lock();
             (life.rules.present(), rule(&mut life.rules))
         };
         if let (LeaseState::Held { .. }, LeaseState::Lost(reason)) = (before, state) {
@@ -255,12 +250,8 @@ impl HeldLease {
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
         self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
         // Outside of the lock: it wakes tasks.
-        let token = self.life().ended.clone();
+        let token = self.life.lock().ended.clone();
         token.iter().for_each(CancellationToken::cancel);
-    }
-
-    fn life(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -302,7 +293,7 @@ impl fmt::Debug for HeldLease {
             .field("name", self.name())
             .field("id", &self.id())
             .field("fence", &self.fence())
-            .field("state", &self.life().rules.present())
+            .field("state", &self.life.lock().rules.present())
             .finish_non_exhaustive()
     }
 }

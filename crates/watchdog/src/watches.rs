@@ -1,14 +1,14 @@
 use std::{
     hint::black_box,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use leasehold_core::{
-    Clock, Entropy, Instant, Ttl,
+    Clock, Entropy, Instant, Mutex, Ttl,
     lease::{Grant, LeaseState, LossReason},
     metric::ClassMetrics,
     outage::OutageWatch,
@@ -113,7 +113,7 @@ impl Watches {
     ) -> (Arc<HeldLease>, Option<Watch>) {
         let lease = HeldLease::new(share, now, &self.outages, metrics);
         let fraction = self.entropy.fraction();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if self.have_stopped() {
             return (lease, None);
         }
@@ -129,7 +129,7 @@ impl Watches {
 
     /// Stops renewing a turn of which no lease is held any more, and goes on watching it.
     pub fn vacate(&self, watch: Watch) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let left = state.queue.get_mut(watch.0).and_then(|watched| watched.lease.take());
         drop((state, left));
     }
@@ -142,23 +142,23 @@ impl Watches {
     /// Stops watching a turn. Drop it outside of every lock: the last reference to a lease runs its
     /// destructor.
     pub(crate) fn remove(&self, key: Key) -> Option<Watched> {
-        self.state().queue.remove(key)
+        self.state.lock().queue.remove(key)
     }
 
     /// The leases that are held now.
     pub fn leases(&self) -> Vec<Arc<HeldLease>> {
-        let state = self.state();
+        let state = self.state.lock();
         state.queue.iter().filter_map(|watched| watched.lease.clone()).collect()
     }
 
     /// How many leases are held.
     pub(crate) fn held(&self) -> usize {
-        self.state().queue.iter().filter(|watched| watched.lease.is_some()).count()
+        self.state.lock().queue.iter().filter(|watched| watched.lease.is_some()).count()
     }
 
     /// How many turns are watched now.
     pub fn watched(&self) -> usize {
-        self.state().queue.len()
+        self.state.lock().queue.len()
     }
 
     /// Whether the watchdog's task has ended: no turn is renewed any more.
@@ -168,7 +168,7 @@ impl Watches {
 
     /// Tells the task to end.
     pub(crate) fn stop(&self) {
-        let state = self.state();
+        let state = self.state.lock();
         self.stopped.store(true, Ordering::SeqCst);
         drop(state);
         self.wake.notify_one();
@@ -183,7 +183,7 @@ impl Watches {
         let mut work = Work::default();
         // In parts: a task that takes or releases a lease meanwhile does not wait for all of them.
         for (due, seen) in due.chunks(Batch::MAX).zip(seen.chunks(Batch::MAX)) {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             for (one, seen) in due.iter().zip(seen) {
                 state.take_one(now, &*self.entropy, one, *seen, &mut work);
             }
@@ -193,7 +193,7 @@ impl Watches {
 
     /// What is due, and who holds it; `None` when the watchdog is to stop.
     fn due(&self, now: Instant) -> Option<Vec<Due>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if self.have_stopped() {
             return None;
         }
@@ -226,7 +226,7 @@ impl Watches {
 
     /// When the task is to look again after `now`, at `latest` in any case.
     pub(crate) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // A time that it was woken for stays, also when its lease is over: the next lease is due a
         // little later as a rule, and then need not wake the task again.
         let known = Some(state.sleeps_until).filter(|at| *at > now);
@@ -237,7 +237,7 @@ impl Watches {
 
     /// The lease of a turn that is held now.
     pub fn holder(&self, watch: Watch) -> Option<Arc<HeldLease>> {
-        self.state().queue.get(watch.0).and_then(|watched| watched.lease.clone())
+        self.state.lock().queue.get(watch.0).and_then(|watched| watched.lease.clone())
     }
 
     /// The leases of turns that are held now.
@@ -245,14 +245,14 @@ impl Watches {
         &self,
         keys: impl Iterator<Item = Key> + Clone,
     ) -> Vec<Option<Arc<HeldLease>>> {
-        let state = self.state();
+        let state = self.state.lock();
         state.fetch_ahead(keys.clone());
         keys.map(|key| state.queue.get(key).and_then(|watched| watched.lease.clone())).collect()
     }
 
     /// Notes how renewals ended, and when to look at their turns again.
     pub(crate) fn answered(&self, now: Instant, attempts: impl Iterator<Item = (Key, Attempt)>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for (key, attempt) in attempts {
             if let Some(watched) = state.queue.get_mut(key) {
                 let until = watched.deadline();
@@ -272,15 +272,11 @@ impl Watches {
     /// Reports every lease that is still watched as lost, and returns their turns: the task ends.
     pub(crate) fn abandon(&self) -> Vec<Arc<Grant>> {
         let abandoned: Vec<Watched> = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             self.stopped.store(true, Ordering::SeqCst);
             state.queue.drain().collect()
         };
         abandoned.into_iter().map(|watched| watched.lose(LossReason::WatchdogStopped)).collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

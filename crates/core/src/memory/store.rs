@@ -1,7 +1,7 @@
 use std::{
     collections::BTreeMap,
     future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant},
+    mutex::Mutex,
     seam::Part,
     store::{
         Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
@@ -52,12 +53,12 @@ impl MemoryStore {
     /// How many names the store knows; idle ones are forgotten.
     pub fn known_names(&self) -> usize {
         let now = self.server_time();
-        lock(&self.keyspace).len(now)
+        self.keyspace.lock().len(now)
     }
 
     /// Forgets everything, as `FLUSHALL` would; for tests of what a loss of data does.
     pub fn clear(&self) {
-        lock(&self.keyspace).clear();
+        self.keyspace.lock().clear();
     }
 
     /// Forgets one part of what is known of a name, as an eviction would; for tests of what that
@@ -65,19 +66,19 @@ impl MemoryStore {
     #[doc(hidden)]
     pub fn lose(&self, name: &LockName, part: Part) {
         let now = self.server_time();
-        lock(&self.keyspace).with(now, name, |row| row.lose(part));
+        self.keyspace.lock().with(now, name, |row| row.lose(part));
     }
 
     /// Takes one step on the row of a name, then delivers what it sent.
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let now = self.server_time();
-        let (answer, mail) = lock(&self.keyspace).with(now, name, |row| {
+        let (answer, mail) = self.keyspace.lock().with(now, name, |row| {
             let mut step = Step::new(row, name, now, self.settings);
             let answer = rule(&mut step);
             (answer, step.into_mail())
         });
         for Mail { to, push } in mail {
-            let listener = lock(&self.listeners).of(to);
+            let listener = self.listeners.lock().of(to);
             if let Some(listener) = listener {
                 listener.on_push(push);
             }
@@ -89,10 +90,6 @@ impl MemoryStore {
         let running = self.clock.now().saturating_since(self.started_at);
         ServerTime::at(self.started_unix + running)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LockStore for MemoryStore {
@@ -115,7 +112,7 @@ impl LockStore for MemoryStore {
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        lock(&self.listeners).register(runtime, Weak::clone(&listener));
+        self.listeners.lock().register(runtime, Weak::clone(&listener));
         if let Some(listener) = listener.upgrade() {
             listener.on_push(Push::Listening);
         }

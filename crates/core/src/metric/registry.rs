@@ -1,13 +1,10 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     describe::describe_metrics,
     series::{ClassMetrics, StoreMetrics},
 };
-use crate::{clock::Instant, types::Class};
+use crate::{clock::Instant, mutex::Mutex, types::Class};
 
 /// All series of one runtime: those of the runtime itself, and those of each class it has seen.
 #[derive(Debug, Default)]
@@ -27,7 +24,7 @@ impl Metrics {
 
     /// The series of a class.
     pub fn class(&self, class: &Class) -> Arc<ClassMetrics> {
-        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut classes = self.classes.lock();
         if let Some(metrics) = classes.get(class) {
             return Arc::clone(metrics);
         }
@@ -42,7 +39,7 @@ impl Metrics {
     pub fn show(&self, now: Instant) {
         describe_metrics();
         self.store.show();
-        let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let classes = self.classes.lock();
         for metrics in classes.values() {
             metrics.show(now);
         }
@@ -62,6 +59,6 @@ mod tests {
         }
         let other = metrics.class(&Class::new("one-more").unwrap());
         assert_eq!(other.class().as_str(), "other");
-        assert!(metrics.classes.lock().unwrap().len() <= Metrics::MAX_CLASSES + 1);
+        assert!(metrics.classes.lock().len() <= Metrics::MAX_CLASSES + 1);
     }
 }

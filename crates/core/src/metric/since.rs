@@ -1,13 +1,9 @@
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use metrics::Key;
 
 use super::emit::set;
-use crate::clock::Instant;
+use crate::{clock::Instant, mutex::Mutex};
 
 /// The two gauges of things that last: how many there are, and the age of the oldest.
 pub struct Lasting {
@@ -32,22 +28,18 @@ impl Lasting {
     }
 
     fn change(&self, since: Instant, by: i32) {
-        let number = self.since().change(since, by);
+        let number = self.since.lock().change(since, by);
         set(&self.number, f64::from(number));
     }
 
     pub(super) fn show(&self, now: Instant) {
         let (number, oldest) = {
-            let since = self.since();
+            let since = self.since.lock();
             (since.number, since.oldest())
         };
         set(&self.number, f64::from(number));
         let age = oldest.map_or(Duration::ZERO, |oldest| now.saturating_since(oldest));
         set(&self.age, age.as_secs_f64());
-    }
-
-    fn since(&self) -> MutexGuard<'_, Since> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     task::{Context, Poll, ready},
 };
 
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant},
+    mutex::Mutex,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
         Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, StoreFuture,
@@ -48,13 +49,13 @@ impl OutageWatch {
 
     /// What is known of the server's silence at this moment.
     pub fn silence(&self) -> Silence {
-        self.state().silence.clone()
+        self.state.lock().silence.clone()
     }
 
     /// A lease was lost at `now`.
     pub fn lost(&self, now: Instant, lease: LostLease<'_>) {
         let LostLease { lock, lease: id, fence, reason, .. } = lease;
-        let line = self.state().journal.lost(now, lease);
+        let line = self.state.lock().journal.lost(now, lease);
         if let Some(line) = line {
             line.write();
         } else {
@@ -64,17 +65,17 @@ impl OutageWatch {
 
     /// A grant showed at `now` that the fence counter of a lock had lost data.
     pub fn regressed(&self, now: Instant, lock: &LockName, fence: FenceToken) {
-        let line = self.state().journal.regressed(now, lock, fence);
+        let line = self.state.lock().journal.regressed(now, lock, fence);
         line.iter().for_each(Line::write);
     }
 
     /// Logs what has happened since the last call; call it every few seconds, and at the end.
     pub fn tick(&self, now: Instant, at_stake: impl FnOnce() -> AtStake) {
         // Called outside of the lock, and only if a line is written.
-        let has_news = self.state().journal.has_news();
+        let has_news = self.state.lock().journal.has_news();
         let at_stake = has_news.then(at_stake);
         let lines = {
-            let State { silence, journal, succeeded } = &mut *self.state();
+            let State { silence, journal, succeeded } = &mut *self.state.lock();
             let outage = silence.outage().map(|outage| now.saturating_since(outage.since));
             journal.tick(now, outage, at_stake, *succeeded)
         };
@@ -84,7 +85,7 @@ impl OutageWatch {
     /// A command was answered, or failed.
     fn ended(&self, subject: Subject<'_>, sent_at: Instant, error: Option<&StoreError>) {
         let now = self.clock.now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if error.is_none() && !state.silence.is_outage() {
             // As a rule.
             state.silence.answered(now);
@@ -118,10 +119,6 @@ impl OutageWatch {
                 "a command failed"
             );
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,7 +166,7 @@ impl<T> Drop for Watched<'_, T> {
     fn drop(&mut self) {
         if !self.is_answered {
             let now = self.watch.clock.now();
-            self.watch.state().silence.given_up(now);
+            self.watch.state.lock().silence.given_up(now);
         }
     }
 }
@@ -186,7 +183,7 @@ impl WatchedStore {
         subject: Subject<'a>,
         sending: StoreFuture<'a, T>,
     ) -> Watched<'a, T> {
-        self.watch.state().silence.sent(now);
+        self.watch.state.lock().silence.sent(now);
         Watched {
             watch: &self.watch,
             subject,

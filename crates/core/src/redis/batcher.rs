@@ -1,7 +1,7 @@
 use std::{
     collections::VecDeque,
     slice,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    mutex::Mutex,
     store::{
         StoreError,
         StoreErrorKind::{Config, Definite, Indeterminate},
@@ -189,7 +190,7 @@ impl Batcher {
     }
 
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         if state.waiting.is_empty() && state.alone + state.couriers < USUAL_CALLS {
             state.alone += 1;
             return Sent::Alone(command);
@@ -207,7 +208,7 @@ impl Batcher {
 
     /// Sends a courier for a command that still waits.
     fn hurry(&self, number: u64) {
-        let state = self.state();
+        let state = self.0.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
         if still_waits && state.waiting.len() > state.coming * self.0.max_commands {
             self.send_courier(state);
@@ -224,13 +225,9 @@ impl Batcher {
 
     /// Takes a command back that was not sent; whether it still waited.
     fn take_back(&self, number: u64) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
         at.ok().and_then(|at| state.waiting.remove(at)).is_some()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -245,7 +242,7 @@ struct Alone<'a>(&'a Batcher);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.state().alone -= 1;
+        self.0.0.state.lock().alone -= 1;
     }
 }
 
@@ -272,7 +269,7 @@ impl Courier {
 
     /// What waits, in order; nobody needs what was dropped before it was sent.
     fn batch(&mut self) -> Option<Batch> {
-        let mut state = self.batcher.state();
+        let mut state = self.batcher.0.state.lock();
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
         }
@@ -306,7 +303,7 @@ impl Drop for Courier {
             return;
         }
         // Cut off: its tokio runtime has stopped, and no other courier will come.
-        let mut state = self.batcher.state();
+        let mut state = self.batcher.0.state.lock();
         state.couriers -= 1;
         state.coming -= usize::from(self.is_coming);
         let unsent = std::mem::take(&mut state.waiting);

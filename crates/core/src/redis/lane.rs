@@ -1,7 +1,7 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    mutex::Mutex,
     store::StoreError,
     types::{FenceToken, LockName},
 };
@@ -292,7 +293,7 @@ impl Lane {
     }
 
     fn present(&self) -> Option<Present> {
-        self.slot().connection.clone()
+        self.0.slot.lock().connection.clone()
     }
 
     /// Sends a `PING` on a connection, and gives the connection up if it does not answer.
@@ -367,7 +368,7 @@ impl Lane {
         let (clock, ending) = (&*self.0.clock, self.ending(generation));
         let Dialed { connection, round_trip } =
             Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
-        if self.slot().ended >= generation {
+        if self.0.slot.lock().ended >= generation {
             return Err(NotDialed::ended());
         }
         let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
@@ -375,7 +376,7 @@ impl Lane {
     }
 
     fn next_generation(&self) -> u64 {
-        let mut slot = self.slot();
+        let mut slot = self.0.slot.lock();
         slot.generation += 1;
         slot.generation
     }
@@ -395,7 +396,7 @@ impl Lane {
 
     fn install(&self, dialed: Result<Present, NotDialed>) -> Result<Present, StoreError> {
         let now = self.0.clock.now();
-        let mut slot = self.slot();
+        let mut slot = self.0.slot.lock();
         let dialed = match dialed {
             Ok(present) if slot.ended >= present.generation => Err(NotDialed::ended()),
             dialed => dialed,
@@ -415,14 +416,14 @@ impl Lane {
 
     fn recent_failure(&self) -> Option<StoreError> {
         let now = self.0.clock.now();
-        let slot = self.slot();
+        let slot = self.0.slot.lock();
         let (at, error) = slot.failed.as_ref()?;
         (now.saturating_since(*at) < FAILED_DIAL_LASTS).then(|| error.clone())
     }
 
     /// Forgets a connection, unless it was replaced already.
     fn give_up(&self, generation: u64) {
-        let mut slot = self.slot();
+        let mut slot = self.0.slot.lock();
         slot.ended = slot.ended.max(generation);
         let is_present =
             slot.connection.as_ref().is_some_and(|present| present.generation == generation);
@@ -430,10 +431,6 @@ impl Lane {
         drop(slot);
         // Outside of the lock: it may be the last handle, which ends the connection's task.
         drop(ended);
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Slot> {
-        self.0.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,12 @@
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{dial::Dialer, subscriber::Subscriber};
-use crate::{clock::Clock, store::Listener, types::RuntimeId};
+use crate::{clock::Clock, mutex::Mutex, store::Listener, types::RuntimeId};
 
 /// The subscriptions of a store: at most one for a runtime, each a task with a connection.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Subscriptions {
     pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
         let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
         let subscriber = Subscriber { dialer, clock, channel, listener };
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         tasks.retain(|_, task| task.try_join_next().is_none());
         // The old subscription ends first.
         tasks.remove(&runtime);

@@ -1,9 +1,9 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
-use leasehold_core::{FenceToken, Stamp};
+use leasehold_core::{FenceToken, Mutex, Stamp};
 use tokio::{
     select,
     sync::{self, watch},
@@ -44,7 +44,7 @@ impl Lanes {
         presented: Stamp,
     ) -> Result<Place, Stamp> {
         let resource: Arc<str> = resource.into();
-        let mut lanes = lock(&self.0);
+        let mut lanes = self.0.lock();
         let Lane { fences, turns } = lanes.entry(Arc::clone(&resource)).or_default();
         // A new lane knows no stamp, so it refuses none and does not stay empty.
         let highest = *turns.highest.borrow();
@@ -61,12 +61,8 @@ impl Lanes {
 
     /// How many resources have a request in their lane.
     pub(super) fn len(&self) -> usize {
-        lock(&self.0).len()
+        self.0.lock().len()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A place in the lane of a resource; dropping it leaves the lane.
@@ -128,7 +124,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut lane) = lock(&self.lanes.0).entry(Arc::clone(&self.resource)) {
+        if let Entry::Occupied(mut lane) = self.lanes.0.lock().entry(Arc::clone(&self.resource)) {
             let fences = &mut lane.get_mut().fences;
             if let Some(at) = fences.iter().position(|fence| *fence == self.presented.fence) {
                 fences.swap_remove(at);

@@ -112,7 +112,6 @@ mod tests {
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
         sync::{
-            Mutex,
             atomic::{AtomicBool, Ordering},
             mpsc,
         },
@@ -120,6 +119,7 @@ mod tests {
         time::Duration,
     };
 
+    use leasehold_core::Mutex;
     use leasehold_testing::stamp;
 
     use super::*;
@@ -233,10 +233,10 @@ mod tests {
             for fence in 1..=64 {
                 let (gate, value) = (&gate, &value);
                 scope.spawn(move || {
-                    let _ = gate.write("a", stamp(fence, fence), || *lock(value) = fence);
+                    let _ = gate.write("a", stamp(fence, fence), || *value.lock() = fence);
                 });
             }
         });
-        assert_eq!(*lock(&value), 64);
+        assert_eq!(*value.lock(), 64);
     }
 }

@@ -1,12 +1,12 @@
 use std::{
     mem,
     sync::{
-        Mutex, MutexGuard, PoisonError, TryLockError,
+        MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use leasehold_core::Stamp;
+use leasehold_core::{Mutex, Stamp};
 use tokio::sync::oneshot;
 
 use crate::rule::{Verdict, judge};
@@ -14,6 +14,7 @@ use crate::rule::{Verdict, judge};
 /// The watermark of one resource. A running write holds it, and admissions wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Watermark {
+    /// Consistent also if a caller's write panics, because it moves before the write.
     highest: Mutex<Option<Stamp>>,
     /// The admissions that wait, in the order in which they came.
     waiting: Mutex<Vec<(Stamp, oneshot::Sender<Verdict>)>>,
@@ -24,7 +25,7 @@ pub(super) struct Watermark {
 impl Watermark {
     /// Holds the watermark; blocks the thread until the watermark is free.
     pub(super) fn hold(&self) -> Held<'_> {
-        Held { watermark: self, highest: Some(lock(&self.highest)) }
+        Held { watermark: self, highest: Some(self.highest.lock()) }
     }
 
     /// Judges a stamp when no write runs.
@@ -34,13 +35,13 @@ impl Watermark {
     /// Dropping the future withdraws the stamp, unless it was judged already.
     pub(super) async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
-            if let Some(highest) = try_lock(&self.highest) {
+            if let Some(highest) = self.highest.try_lock() {
                 return Held { watermark: self, highest: Some(highest) }.judge(presented);
             }
             let told = self.wait(presented);
             // The write may have ended before this admission was in the queue: then this call
             // judges the queue.
-            drop(Held { watermark: self, highest: try_lock(&self.highest) });
+            drop(Held { watermark: self, highest: self.highest.try_lock() });
             // Without a verdict only if another admission's waker panicked.
             if let Ok(verdict) = told.await {
                 return verdict;
@@ -50,7 +51,7 @@ impl Watermark {
 
     fn wait(&self, presented: Stamp) -> oneshot::Receiver<Verdict> {
         let (tell, told) = oneshot::channel();
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if waiting.len() == waiting.capacity() {
             // Withdrawn admissions must not pile up during a long write.
             waiting.retain(|(_, tell)| !tell.is_closed());
@@ -66,7 +67,7 @@ impl Watermark {
     /// the thread that waits for the next write, and among writes without a pause they would never
     /// find the watermark free.
     fn judge_waiting(&self, highest: &mut Option<Stamp>) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         let admissions = mem::take(&mut *waiting);
         self.some_wait.store(false, Ordering::Relaxed);
         drop(waiting);
@@ -106,7 +107,7 @@ impl Drop for Held<'_> {
             // A `fetch_or`, not a load, for the same reason as in `wait`: an admission that came
             // meanwhile may have found the watermark held.
             if some_wait.fetch_or(false, Ordering::AcqRel) {
-                self.highest = try_lock(highest);
+                self.highest = highest.try_lock();
             }
         }
     }
@@ -119,18 +120,4 @@ fn raise(highest: &mut Option<Stamp>, presented: Stamp) -> Verdict {
         *highest = Some(presented);
     }
     verdict
-}
-
-/// Ignores poison: if a caller's write panics, the watermark is consistent, because it moved
-/// before the write.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }

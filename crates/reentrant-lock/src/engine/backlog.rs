@@ -1,10 +1,10 @@
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use leasehold_core::{Clock, Instant, backoff, store::Withdraw};
+use leasehold_core::{Clock, Instant, Mutex, backoff, store::Withdraw};
 use leasehold_watchdog::Key;
 use tokio::select;
 
@@ -50,7 +50,7 @@ impl Backlog {
     /// Adds a withdrawal, and says whether a task has to be started for it; `None` when there are
     /// too many.
     fn add(&self, late: Late) -> Option<bool> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.late.len() >= Self::MAX {
             return None;
         }
@@ -60,7 +60,7 @@ impl Backlog {
 
     /// The next one to send; if there is none, the task ends.
     fn next(&self) -> Option<Late> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let next = waiting.late.pop_front();
         waiting.has_task = next.is_some();
         next
@@ -68,18 +68,14 @@ impl Backlog {
 
     /// Others, after one was answered.
     fn take(&self) -> VecDeque<Late> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let rest = waiting.late.len().min(Self::AT_ONCE);
         waiting.late.drain(..rest).collect()
     }
 
     /// One that was not answered goes behind the others: its lock may be the only one that fails.
     fn put_back(&self, late: Late) {
-        self.lock().late.push_back(late);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().late.push_back(late);
     }
 }
 

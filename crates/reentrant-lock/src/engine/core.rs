@@ -1,14 +1,14 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, RuntimeId, RuntimeLabel,
+    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, Mutex, RuntimeId, RuntimeLabel,
     StoreError, Ttl,
     metric::Metrics,
     outage::{OutageWatch, WatchedStore},

@@ -1,7 +1,4 @@
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{Instant, LockName, StoreError, store::Inspection};
 use tokio::select;
@@ -87,7 +84,7 @@ impl Engine {
         if !self.outages().silence().unreachable_for(now).is_zero() {
             return None;
         }
-        let mut ration = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ration = self.reports.lock();
         ration.take(name, now, self.timing.blocked_after)
     }
 

@@ -1,10 +1,6 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use leasehold_core::{Instant, LockName, store::Release};
+use leasehold_core::{Instant, LockName, Mutex, store::Release};
 use tokio::task::JoinSet;
 
 use crate::cohort::{Cohort, Ended, Keep, TurnId};
@@ -42,7 +38,7 @@ impl KeptTurns {
         if stamp.is_some_and(|(at, _)| now < at + Self::COARSE) {
             return None;
         }
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.last += 1;
         let new = (now, state.last);
         let old = stamp.replace(new).and_then(|old| state.names.remove(&old));
@@ -53,12 +49,8 @@ impl KeptTurns {
 
     /// A turn is over.
     pub(super) fn on_end(&self, stamp: Stamp) {
-        let name = self.state().names.remove(&stamp);
+        let name = self.0.lock().names.remove(&stamp);
         drop(name);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,7 +91,7 @@ impl Engine {
     /// How many turns are idle.
     pub(super) fn idle(&self) -> usize {
         let idle_of = |shard: &super::table::Shard| {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let shard = shard.lock();
             shard.values().filter(|member| member.cohort.is_idle()).count()
         };
         self.shards.iter().map(idle_of).sum()
@@ -109,7 +101,7 @@ impl Engine {
     pub(super) fn release_idle(&mut self) {
         let mut idle = Vec::<(LockName, TurnId)>::new();
         for shard in &mut self.shards {
-            let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let shard = shard.get_mut();
             idle.extend(shard.iter().filter_map(|(name, member)| {
                 member.cohort.idle_turn().map(|turn| (name.clone(), turn))
             }));

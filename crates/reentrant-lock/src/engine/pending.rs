@@ -2,11 +2,11 @@ use std::{
     collections::BTreeSet,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::Poll,
 };
 
-use leasehold_core::{Clock, Instant, LockName, Sleep, StoreError};
+use leasehold_core::{Clock, Instant, LockName, Mutex, Sleep, StoreError};
 use leasehold_watchdog::{HeldLease, Key, Slots};
 use tokio::{select, sync::Notify};
 
@@ -51,7 +51,7 @@ impl Pending {
 
     /// Counts a job as pending; `None` when there are too many.
     pub(super) fn add(&self, closed: Option<LockName>, is_limited: bool) -> Option<Key> {
-        let mut jobs = self.lock();
+        let mut jobs = self.jobs.lock();
         if is_limited && jobs.limited >= Self::MAX {
             jobs.failed(closed);
             return None;
@@ -62,19 +62,19 @@ impl Pending {
 
     /// An attempt has failed, for a reason that the waiting task may ask for.
     pub(super) fn attempt_failed(&self, key: Key, error: &StoreError) {
-        if let Some(entry) = self.lock().pending.get_mut(key) {
+        if let Some(entry) = self.jobs.lock().pending.get_mut(key) {
             entry.failure = Some(error.clone());
         }
     }
 
     /// Why the last attempt failed, if one did.
     pub(super) fn failure(&self, key: Key) -> Option<StoreError> {
-        self.lock().pending.get(key)?.failure.clone()
+        self.jobs.lock().pending.get(key)?.failure.clone()
     }
 
     /// A job waits for the end of an outage, where it counts against another limit.
     pub(super) fn on_postponed(&self, key: Key) {
-        let jobs = &mut *self.lock();
+        let jobs = &mut *self.jobs.lock();
         if let Some(entry) = jobs.pending.get_mut(key) {
             jobs.limited -= usize::from(std::mem::take(&mut entry.is_limited));
         }
@@ -82,7 +82,7 @@ impl Pending {
 
     /// A job is done, or given up.
     pub(super) fn done(&self, key: Key, outcome: Outcome) {
-        let mut jobs = self.lock();
+        let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.pending.remove(key) else { return };
         jobs.limited -= usize::from(entry.is_limited);
         if outcome == Outcome::Unconfirmed {
@@ -94,12 +94,12 @@ impl Pending {
 
     /// How many jobs are not done.
     pub(crate) fn len(&self) -> usize {
-        self.lock().pending.len()
+        self.jobs.lock().pending.len()
     }
 
     /// From now on remembers the locks whose release failed.
     pub(crate) fn remember_failures(&self) {
-        self.lock().failed.get_or_insert_default();
+        self.jobs.lock().failed.get_or_insert_default();
     }
 
     /// Waits until every job is done, until `deadline` at most; yields the locks that stay closed.
@@ -121,7 +121,7 @@ impl Pending {
 
     /// The locks that stay closed, once every job is done or the time is over.
     fn closed(&self, is_over: bool) -> Option<Vec<LockName>> {
-        let jobs = self.lock();
+        let jobs = self.jobs.lock();
         if !jobs.pending.is_empty() && !is_over {
             return None;
         }
@@ -129,10 +129,6 @@ impl Pending {
         let failed = jobs.failed.iter().flatten();
         let closed: BTreeSet<_> = pending.chain(failed).cloned().collect();
         Some(closed.into_iter().collect())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

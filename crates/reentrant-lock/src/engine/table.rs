@@ -1,9 +1,9 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, MutexGuard, atomic::Ordering},
     task::Waker,
 };
 
-use leasehold_core::{Instant, LockName, NameMap, lease::LossReason, metric::ClassMetrics};
+use leasehold_core::{Instant, LockName, Mutex, NameMap, lease::LossReason, metric::ClassMetrics};
 use leasehold_watchdog::{DueQueue, HeldLease, Key, Watch};
 use tokio::sync::Notify;
 
@@ -46,7 +46,7 @@ impl Engine {
     pub(super) fn count(&self) -> (usize, usize) {
         let (mut names, mut waiting) = (0, 0);
         for shard in &self.shards {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let shard = shard.lock();
             names += shard.len();
             // A sum: the order of a hash map does not show in it.
             waiting += shard.values().map(|member| member.cohort.waiting()).sum::<usize>();
@@ -179,7 +179,7 @@ impl Engine {
     pub(super) fn names_of(&self, of: impl Fn(&Cohort) -> bool) -> Vec<LockName> {
         let mut names: Vec<LockName> = Vec::new();
         for shard in &self.shards {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let shard = shard.lock();
             let chosen = shard.iter().filter(|(_, member)| of(&member.cohort));
             names.extend(chosen.map(|(name, _)| name.clone()));
         }
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     fn shard(&self, name: &LockName) -> MutexGuard<'_, Cohorts> {
-        self.shards[name.shard(Self::SHARDS)].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[name.shard(Self::SHARDS)].lock()
     }
 }
 
@@ -227,7 +227,7 @@ impl Agenda {
         if present.is_some_and(|present| present.at <= at) {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(Scheduled { key, .. }) = *present {
             state.names.reschedule(key, at);
             *present = Some(Scheduled { key, at });
@@ -243,14 +243,14 @@ impl Agenda {
     /// No look at a name is needed.
     pub(super) fn cancel(&self, present: Option<Scheduled>) {
         if let Some(Scheduled { key, .. }) = present {
-            let removed = self.state().names.remove(key);
+            let removed = self.state.lock().names.remove(key);
             drop(removed);
         }
     }
 
     /// The names that are due until `until`; `None` when stopped.
     pub(super) fn take_due(&self, until: Instant) -> Option<Vec<(Key, LockName)>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stopped {
             return None;
         }
@@ -265,7 +265,7 @@ impl Agenda {
 
     /// When the task is to look again after `now`, at `latest` in any case.
     pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // A time that it was woken for stays, also when its entry is gone: the next entry is a
         // little later as a rule, and then need not wake the task again.
         let known = Some(state.sleeps_until).filter(|at| *at > now);
@@ -276,16 +276,12 @@ impl Agenda {
 
     /// Whether the task is to end.
     pub(super) fn is_stopped(&self) -> bool {
-        self.state().stopped
+        self.state.lock().stopped
     }
 
     /// Tells the task to end.
     pub(super) fn stop(&self) {
-        self.state().stopped = true;
+        self.state.lock().stopped = true;
         self.changed.notify_one();
-    }
-
-    fn state(&self) -> MutexGuard<'_, Entries> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,6 @@
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
-use leasehold_core::{FenceToken, Instant, LockName, NameMap, store::Granted};
+use leasehold_core::{FenceToken, Instant, LockName, Mutex, NameMap, store::Granted};
 
 use super::core::Engine;
 
@@ -81,7 +78,7 @@ impl Watermarks {
     }
 
     fn seen(&self, now: Instant, name: &LockName) -> Option<Seen> {
-        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.0.lock();
         generations.turn(now);
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
     }
@@ -103,7 +100,7 @@ impl Watermarks {
     }
 
     fn change(&self, name: &LockName, change: impl FnOnce(&mut Seen)) {
-        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.0.lock();
         let Generations { recent, older, .. } = &mut *generations;
         if let Some(seen) = recent.get_mut(name).or_else(|| older.get_mut(name)) {
             change(seen);
@@ -112,13 +109,13 @@ impl Watermarks {
 
     /// How many names are remembered.
     pub(crate) fn len(&self) -> usize {
-        let generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let generations = self.0.lock();
         generations.recent.len() + generations.older.len()
     }
 
     /// A token of a name was seen.
     pub(crate) fn saw(&self, now: Instant, name: &LockName, fence: FenceToken) {
-        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.0.lock();
         generations.turn(now);
         if let Some(seen) = generations.recent.get_mut(name) {
             seen.last = fence.max(seen.last);

@@ -1,4 +1,4 @@
-use std::{future::Future, sync::PoisonError, time::Duration};
+use std::{future::Future, time::Duration};
 
 use leasehold_core::AcquisitionId;
 
@@ -78,7 +78,7 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
         SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
-    let mut ration = engine.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ration = engine.unconfirmed.lock();
     let Some(left_out) = ration.take(lock, now, PAUSE) else { return };
     drop(ration);
     tracing::warn!(

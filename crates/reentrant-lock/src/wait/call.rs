@@ -1,11 +1,11 @@
 use std::{
     future::{Future, poll_fn},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
 use leasehold_core::{
-    Instant, LockName, StoreError, StoreErrorKind, Ttl,
+    Instant, LockName, Mutex, StoreError, StoreErrorKind, Ttl,
     lease::{Holds, LeaseState},
     metric::{AcquireOutcome, ClassMetrics},
 };
