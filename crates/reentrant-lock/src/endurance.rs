@@ -24,7 +24,6 @@ impl Endurance {
     /// A look that comes later than this after its time shows that the process itself stood still.
     const LATE: Duration = Duration::from_millis(500);
 
-    /// Begins at `now`.
     pub(crate) fn new(patience: Duration, now: Instant) -> Self {
         let patience = patience.max(OptionsError::MIN_OUTAGE_PATIENCE);
         Self { patience, counts_from: now, look_at: now + patience, excused: None }

@@ -46,7 +46,6 @@ impl Batches {
         }
     }
 
-    /// The commands to send.
     pub(crate) fn into_commands(self) -> impl Iterator<Item = Batch> {
         self.full.into_iter().chain(self.open.into_values())
     }

@@ -56,7 +56,6 @@ impl Queue {
         self.places.iter().find(|place| place.id.runtime() == runtime).filter(is_known)
     }
 
-    /// The place of an acquisition.
     pub(crate) fn place(&self, id: AcquisitionId) -> Option<&PlaceRow> {
         self.of(id.runtime()).filter(|place| place.id == id)
     }
@@ -79,7 +78,6 @@ impl Queue {
         self.places.front()
     }
 
-    /// Removes the places that match.
     pub(crate) fn remove(&mut self, mut matches: impl FnMut(&PlaceRow) -> bool) {
         self.places.retain(|place| !matches(place));
     }

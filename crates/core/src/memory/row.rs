@@ -48,7 +48,6 @@ pub(crate) struct CounterRow {
 }
 
 impl Row {
-    /// The lease that stands at `now`.
     pub(crate) fn lease(&mut self, now: ServerTime) -> Option<&mut LeaseRow> {
         if self.lease.as_ref().is_some_and(|lease| lease.ends <= now) {
             self.lease = None;
@@ -60,7 +59,6 @@ impl Row {
         self.lease = lease;
     }
 
-    /// The waiters at `now`.
     pub(crate) fn queue(&mut self, now: ServerTime) -> &mut Queue {
         self.queue.expire(now);
         &mut self.queue
@@ -71,7 +69,6 @@ impl Row {
         self.counter(now).map_or(0, |counter| counter.last)
     }
 
-    /// The counter that stands at `now`.
     pub(crate) fn counter(&self, now: ServerTime) -> Option<CounterRow> {
         self.counter.filter(|counter| counter.ends.is_none_or(|ends| ends > now))
     }

@@ -168,13 +168,11 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Sets the listener of a runtime.
     fn register(&mut self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.of.retain(|_, other| other.strong_count() > 0);
         self.of.insert(runtime, listener);
     }
 
-    /// The listener of a runtime.
     fn of(&mut self, runtime: RuntimeId) -> Option<Arc<dyn Listener>> {
         let listener = self.of.get(&runtime)?.upgrade();
         if listener.is_none() {

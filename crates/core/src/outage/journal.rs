@@ -88,7 +88,6 @@ impl Journal {
         self.end_row(now)
     }
 
-    /// A lease was lost at `now`.
     pub(super) fn lost<'a>(&mut self, now: Instant, lease: LostLease<'a>) -> Option<Line<'a>> {
         if let Some(row) = &mut self.row {
             row.lost += 1;

@@ -87,7 +87,6 @@ pub struct AtStake {
 }
 
 impl Line<'_> {
-    /// Writes the line.
     pub(super) fn write(&self) {
         match self {
             Self::FirstFailure(Subject { command, lock, lease, fence }, error) => {

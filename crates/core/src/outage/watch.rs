@@ -299,17 +299,14 @@ fn failure_of_batch<T>(
 }
 
 impl<'a> Subject<'a> {
-    /// A command about several locks.
     pub(super) fn many(command: &'static str) -> Self {
         Self { command, lock: None, lease: None, fence: None }
     }
 
-    /// A command about one lock.
     fn lock(command: &'static str, lock: &'a LockName) -> Self {
         Self { lock: Some(lock), ..Self::many(command) }
     }
 
-    /// A command about one lease.
     fn lease(
         command: &'static str,
         lock: &'a LockName,

@@ -202,7 +202,6 @@ impl Preamble {
         to.arg(&self.retention).arg(&self.channels);
     }
 
-    /// Writes the keys of a lock.
     pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
         self.keys.each(name, &mut String::new(), |key| {
             to.arg(key);

@@ -9,7 +9,6 @@ use crate::{
     types::{Namespace, SettingError},
 };
 
-/// The range of timeouts.
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
 
 /// How to reach a Redis server and what to keep there.

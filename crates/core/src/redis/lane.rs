@@ -119,7 +119,6 @@ impl<'a> Call<'a> {
         Self { has_body: true, ..self }
     }
 
-    /// The call by digest.
     pub(super) fn by_digest(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)
     }
@@ -476,7 +475,6 @@ pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
     seen.map_or(0, FenceToken::get)
 }
 
-/// The number of the lane that a name is pinned to.
 pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
     if lanes == 1 {
         return 0;

@@ -80,7 +80,6 @@ impl Subscriber {
         }
     }
 
-    /// Subscribes on a connection of its own.
     async fn subscribe(&self) -> Result<(MultiplexedConnection, Arc<Receiver>), StoreError> {
         let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
         let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });

@@ -128,7 +128,6 @@ impl Answer {
     }
 }
 
-/// A text in JSON.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

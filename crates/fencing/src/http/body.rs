@@ -21,12 +21,10 @@ enum Content<B: Body> {
 impl<B: Body> Unpin for FencedBody<B> {}
 
 impl<B: Body> FencedBody<B> {
-    /// The body of the service behind the layer.
     pub(super) fn of_service(body: B) -> Self {
         Self(Content::Service(Box::pin(body)))
     }
 
-    /// The body of a refusal.
     pub(super) fn of_refusal(text: String) -> Self
     where
         B::Data: From<String>,

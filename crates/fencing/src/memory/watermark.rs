@@ -90,7 +90,6 @@ pub(super) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Judges a stamp.
     pub(super) fn judge(&mut self, presented: Stamp) -> Verdict {
         raise(self.highest.as_deref_mut().unwrap_or(&mut None), presented)
     }

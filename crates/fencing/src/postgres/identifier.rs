@@ -8,7 +8,6 @@ const MAX_BYTES: usize = 63;
 pub(super) struct Identifier(Box<str>);
 
 impl Identifier {
-    /// The name of a column.
     pub(super) fn column(name: &str) -> Result<Self, IdentifierError> {
         check(name, name)?;
         Ok(Self(format!("\"{name}\"").into()))

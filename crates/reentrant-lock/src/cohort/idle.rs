@@ -19,7 +19,6 @@ pub(crate) struct Keep {
 }
 
 impl Cohort {
-    /// The turn, if it is idle.
     pub(crate) fn idle_turn(&self) -> Option<TurnId> {
         match &self.phase {
             Phase::Turn(turn) if self.is_idle() => Some(turn.id()),
@@ -72,7 +71,6 @@ impl Cohort {
         self.end_idle(env, KeptOutcome::Lapsed);
     }
 
-    /// The turn ends if it is idle.
     pub(super) fn end_idle(&mut self, env: &mut Env<'_>, outcome: KeptOutcome) {
         if self.is_idle() {
             env.effects.kept = Some(outcome);

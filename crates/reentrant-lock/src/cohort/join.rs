@@ -100,10 +100,8 @@ impl Cohort {
             return Ok(Joined::Taken(ticket, taken));
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
-        if leads {
-            if let Some(opening) = &mut self.opening {
-                opening.hurry(&mut env.effects.wake);
-            }
+        if let (true, Some(opening)) = (leads, &mut self.opening) {
+            opening.hurry(&mut env.effects.wake);
         }
         if tries && (!leads || self.is_withdrawing()) {
             let soon = self.opens_soon(env);

@@ -117,7 +117,6 @@ impl Releasing {
         rest(self.closed_until, env.now).is_some()
     }
 
-    /// The release of the turn, as `via`.
     pub(super) fn command(&self, via: Option<ReleaseVia>) -> TurnRelease {
         let (ttl, closed_until) = (self.turn.grant.ttl(), self.closed_until);
         TurnRelease { turn: self.turn.id(), ttl, closed_until, via }
@@ -276,7 +275,6 @@ impl Turn {
         matches!(self.hands, Hands::Held(held) if held == token)
     }
 
-    /// The open offer, if there is one.
     pub(super) fn open_offer(&self) -> Option<Offer> {
         match self.hands {
             Hands::Offered(offer) => Some(offer),

@@ -96,7 +96,6 @@ impl LocalQueue {
         was_there
     }
 
-    /// The first task, and the ttl it wants.
     pub(super) fn first(&self) -> Option<(Ticket, Ttl)> {
         let (ticket, waiting) = self.0.as_ref()?.waiting.first.as_ref()?;
         Some((*ticket, waiting.ttl))

@@ -60,7 +60,6 @@ impl Engine {
         }
     }
 
-    /// The holder that an inspection shows.
     fn seen(&self, inspection: Inspection) -> Option<HolderInfo> {
         match inspection {
             Inspection::Held(record) => Some(HolderInfo {

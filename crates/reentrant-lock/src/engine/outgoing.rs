@@ -34,7 +34,6 @@ impl Engine {
         jobs
     }
 
-    /// Sends the other command of an event.
     pub(super) fn send(&self, command: Outgoing) {
         let Some(engine) = self.me.upgrade() else { return };
         match command {
@@ -44,7 +43,6 @@ impl Engine {
         }
     }
 
-    /// Confirms a grant by a renewal.
     async fn confirm(self: Arc<Self>, grant: Grant) {
         let sent_at = self.clock.now();
         let (name, ttl) = (grant.name().clone(), grant.ttl());

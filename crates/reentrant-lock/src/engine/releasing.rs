@@ -108,7 +108,6 @@ impl Engine {
 }
 
 impl Job {
-    /// The withdrawal of an acquisition.
     pub(super) fn withdrawal(
         now: Instant,
         name: &LockName,
@@ -121,7 +120,6 @@ impl Job {
         Self { name, id, ttl, command: Command::Withdraw, expires, via, metrics }
     }
 
-    /// The release of a turn.
     pub(super) fn release(
         now: Instant,
         name: &LockName,

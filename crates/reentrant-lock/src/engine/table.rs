@@ -54,7 +54,6 @@ impl Engine {
         (names, waiting)
     }
 
-    /// Looks at a cohort, if there is one.
     pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {
         self.shard(name).get(name).map(|member| look(&member.cohort))
     }

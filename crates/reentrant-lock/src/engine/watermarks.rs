@@ -72,7 +72,6 @@ impl Watermarks {
     const MOST: usize = 28 * 1024;
     const GENERATION: Duration = Duration::from_secs(600);
 
-    /// The largest token seen of a name.
     pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<FenceToken> {
         self.seen(now, name).map(|seen| seen.last)
     }
@@ -113,7 +112,6 @@ impl Watermarks {
         generations.recent.len() + generations.older.len()
     }
 
-    /// A token of a name was seen.
     pub(crate) fn saw(&self, now: Instant, name: &LockName, fence: FenceToken) {
         let mut generations = self.0.lock();
         generations.turn(now);

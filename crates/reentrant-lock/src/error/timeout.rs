@@ -110,7 +110,6 @@ impl HolderInfo {
         Self { lease: turn.id(), fence: turn.first(), ..Self::of_lease(lease, label, now) }
     }
 
-    /// A lease of this runtime.
     pub(crate) fn of_lease(lease: &HeldLease, label: String, now: Instant) -> Self {
         Self {
             label,

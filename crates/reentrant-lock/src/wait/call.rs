@@ -206,7 +206,6 @@ impl Wait {
         held.filter(|held| held.lease.state() != LeaseState::Released)
     }
 
-    /// Makes a guard of a lease.
     fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");

@@ -104,7 +104,6 @@ impl Step<'_> {
         Some(Block { first, last, regressed: seen > counted })
     }
 
-    /// The one token after `last`.
     pub(super) fn token_after(&self, last: u64) -> Option<FenceToken> {
         FenceToken::try_from(self.raised(last.saturating_add(1))).ok()
     }

@@ -33,7 +33,6 @@ impl Asker {
         Self { id, ttl, watermark, label: command.label.clone(), keeps, heartbeat }
     }
 
-    /// One waiter of a batch.
     pub(crate) fn of_waiter(waiter: &Waiter, label: &RuntimeLabel) -> Self {
         let Waiter { id, ttl, watermark, keeps, heartbeat, .. } = *waiter;
         Self { id, ttl, watermark, label: label.clone(), keeps, heartbeat }
@@ -85,7 +84,6 @@ impl Step<'_> {
         self.place(asker.id)
     }
 
-    /// The place of an acquisition.
     pub(super) fn place(&mut self, id: AcquisitionId) -> Place {
         let remaining = self.lease_left().unwrap_or_default();
         Place { remaining, ahead: self.queue().ahead_of(id) }

@@ -43,12 +43,10 @@ impl<'a> Step<'a> {
         self.mail
     }
 
-    /// Sends a message to the runtime of an acquisition.
     pub(super) fn send(&mut self, to: AcquisitionId, push: Push) {
         self.mail.push(Mail { to: to.runtime(), push });
     }
 
-    /// The lease that stands.
     pub(super) fn lease(&mut self) -> Option<&mut LeaseRow> {
         self.row.lease(self.now)
     }

@@ -90,61 +90,27 @@ impl FromStr for RedisAddress {
     }
 }
 
-impl TryFrom<&str> for RedisAddress {
-    type Error = AddressError;
+macro_rules! read_from {
+    ($($from:ty, |$value:ident| $address:expr;)+) => {$(
+        impl TryFrom<$from> for RedisAddress {
+            type Error = AddressError;
 
-    fn try_from(url: &str) -> Result<Self, AddressError> {
-        Self::parse(url)
-    }
+            fn try_from($value: $from) -> Result<Self, AddressError> {
+                $address
+            }
+        }
+    )+};
 }
 
-/// For what yields texts by value, such as `std::env::var`.
-impl TryFrom<String> for RedisAddress {
-    type Error = AddressError;
-
-    fn try_from(url: String) -> Result<Self, AddressError> {
-        Self::parse(&url)
-    }
-}
-
-impl TryFrom<&String> for RedisAddress {
-    type Error = AddressError;
-
-    fn try_from(url: &String) -> Result<Self, AddressError> {
-        Self::parse(url)
-    }
-}
-
-impl TryFrom<ConnectionInfo> for RedisAddress {
-    type Error = AddressError;
-
-    fn try_from(info: ConnectionInfo) -> Result<Self, AddressError> {
-        Self::new(info)
-    }
-}
-
-impl TryFrom<&ConnectionInfo> for RedisAddress {
-    type Error = AddressError;
-
-    fn try_from(info: &ConnectionInfo) -> Result<Self, AddressError> {
-        Self::new(info.clone())
-    }
-}
-
-impl TryFrom<Client> for RedisAddress {
-    type Error = AddressError;
-
-    fn try_from(client: Client) -> Result<Self, AddressError> {
-        Self::new(client.get_connection_info().clone())
-    }
-}
-
-impl TryFrom<&Client> for RedisAddress {
-    type Error = AddressError;
-
-    fn try_from(client: &Client) -> Result<Self, AddressError> {
-        Self::new(client.get_connection_info().clone())
-    }
+read_from! {
+    &str, |url| Self::parse(url);
+    // For what yields texts by value, such as `std::env::var`.
+    String, |url| Self::parse(&url);
+    &String, |url| Self::parse(url);
+    ConnectionInfo, |info| Self::new(info);
+    &ConnectionInfo, |info| Self::new(info.clone());
+    Client, |client| Self::new(client.get_connection_info().clone());
+    &Client, |client| Self::new(client.get_connection_info().clone());
 }
 
 impl fmt::Display for RedisAddress {
