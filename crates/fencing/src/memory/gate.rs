@@ -123,7 +123,7 @@ mod tests {
     use leasehold_testing::stamp;
 
     use super::*;
-    use crate::{error::GateError, memory::watermark::lock, rule::Admitted};
+    use crate::{error::GateError, rule::Admitted};
 
     #[tokio::test]
     async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {
