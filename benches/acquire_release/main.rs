@@ -3,9 +3,10 @@
 //! Beside Leasehold stand its own scripts called without it (*floor*), two minimal scripts with a
 //! fence, another library (rslock), and two `PING`s, which no lock can beat that sends two
 //! commands. All of them run in the same kind of tokio runtime. Rounds of all are interleaved on
-//! one private server.
+//! one private server. `-- far` measures round trips of 0, 2 and 20 ms.
 
 mod cpu;
+mod far_server;
 #[path = "../library.rs"]
 #[expect(dead_code, reason = "leases are not renewed here")]
 mod library;
@@ -14,8 +15,9 @@ mod round;
 mod server_cpu;
 mod subjects;
 
-use std::{error::Error, io};
+use std::{error::Error, io, time::Duration};
 
+use far_server::far_away;
 use leasehold_testkit::RedisServer;
 use report::Report;
 use round::Load;
@@ -37,6 +39,17 @@ const KINDS: [(&str, Kind); 2] = [
 /// Builds a tokio runtime of some kind.
 type Kind = fn() -> io::Result<Runtime>;
 
+/// How long each byte takes each way when the server is far, and what the rows of it are called.
+const DISTANCES: [(&str, Duration); 3] = [
+    ("0 ms each way", Duration::ZERO),
+    ("1 ms each way", Duration::from_millis(1)),
+    ("10 ms each way", Duration::from_millis(10)),
+];
+
+/// Numbers of tasks when the server is far, and how many pairs each of them runs in a round.
+const FAR_LOADS: [usize; 4] = [1, 16, 64, 1024];
+const FAR_PAIRS: usize = 40;
+
 /// How many rounds of each; odd, so that the median is one that was seen.
 const ROUNDS: usize = 7;
 
@@ -48,23 +61,48 @@ fn main() -> Result<(), Failure> {
     let is_chosen = |word: &str| args.iter().any(|arg| arg == word);
     let chooses_kind = KINDS.iter().any(|(kind, _)| is_chosen(kind));
     let chooses_load = LOADS.iter().any(|(tasks, _)| is_chosen(&tasks.to_string()));
+    let rounds = if quick { 1 } else { ROUNDS };
     let server = RedisServer::builder().tcp().start();
     let (url, mut report) = (server.url(), Report::default());
-    for (kind, build) in KINDS.iter().filter(|(kind, _)| !chooses_kind || is_chosen(kind)) {
-        let runtime = build()?;
-        let loads = LOADS.iter().copied();
-        let chosen = loads.filter(|(tasks, _)| !chooses_load || is_chosen(&tasks.to_string()));
-        for (tasks, pairs) in chosen {
-            let (rounds, pairs) = if quick { (1, tasks.max(16)) } else { (ROUNDS, pairs) };
-            for done in 0..rounds {
-                for subject in Subject::ALL {
-                    let round = runtime.block_on(subject.round(&url, Load { tasks, pairs }))?;
-                    report.add(kind, tasks, subject, round);
-                }
-                eprintln!("{kind}, {tasks} tasks: round {} of {rounds}", done + 1);
+    if is_chosen("far") {
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        for (name, delay) in DISTANCES {
+            let url = far_away(&url, delay)?;
+            for tasks in FAR_LOADS {
+                let load = Load { tasks, pairs: tasks * FAR_PAIRS };
+                measure(&mut report, (name, &runtime), (&url, load), rounds)?;
+            }
+        }
+    } else {
+        for (kind, build) in KINDS.iter().filter(|(kind, _)| !chooses_kind || is_chosen(kind)) {
+            let runtime = build()?;
+            let loads = LOADS.iter().copied();
+            for (tasks, pairs) in
+                loads.filter(|(tasks, _)| !chooses_load || is_chosen(&tasks.to_string()))
+            {
+                let pairs = if quick { tasks.max(16) } else { pairs };
+                let load = Load { tasks, pairs };
+                measure(&mut report, (kind, &runtime), (&url, load), rounds)?;
             }
         }
     }
     report.print();
+    Ok(())
+}
+
+/// Runs rounds of all subjects in turns, and adds them to the rows called `kind`.
+fn measure(
+    report: &mut Report,
+    (kind, runtime): (&'static str, &Runtime),
+    (url, load): (&str, Load),
+    rounds: usize,
+) -> Result<(), Failure> {
+    let tasks = load.tasks;
+    for done in 1..=rounds {
+        for subject in Subject::ALL {
+            report.add(kind, tasks, subject, runtime.block_on(subject.round(url, load))?);
+        }
+        eprintln!("{kind}, {tasks} tasks: round {done} of {rounds}");
+    }
     Ok(())
 }
