@@ -11,8 +11,9 @@ struct Sent {
     had_turn: BTreeSet<AcquisitionId>,
     /// The first tokens of those turns.
     begun: BTreeSet<FenceToken>,
-    /// Acquisitions that were withdrawn, or whose turn was ended.
-    dead: BTreeSet<AcquisitionId>,
+    /// Acquisitions whose turn was ended.
+    ended: BTreeSet<AcquisitionId>,
+    withdrawn: BTreeSet<AcquisitionId>,
     /// Grants that were released by their first token.
     released: BTreeSet<(AcquisitionId, FenceToken)>,
     /// The last acquisition that each runtime asked for.
@@ -44,20 +45,21 @@ impl Sent {
     fn sends(&mut self, at: Instant, deed: Deed) -> Option<Violation> {
         match deed {
             Deed::WithdrawSent { id } => {
-                self.dead.insert(id);
+                self.withdrawn.insert(id);
             }
             Deed::ReleaseSent { id, first } => {
                 let is_new = self.released.insert((id, first)) && !self.begun.contains(&first);
                 let is_orphan = is_new && self.is_left_behind(id);
                 if self.had_turn.contains(&id) {
-                    self.dead.insert(id);
+                    self.ended.insert(id);
                 }
                 return is_orphan.then_some(Violation::OrphanReleased { id, first, at });
             }
             Deed::AskSent { id } => {
                 let last = self.last.entry(id.runtime()).or_insert(id);
                 *last = id.max(*last);
-                if self.dead.contains(&id) && self.told.insert(id) {
+                let is_dead = self.ended.contains(&id) || self.withdrawn.contains(&id);
+                if is_dead && self.told.insert(id) {
                     return Some(Violation::IdReused { id, at });
                 }
             }
@@ -66,7 +68,10 @@ impl Sent {
         None
     }
 
+    /// Whether a grant of an acquisition may stand of which its runtime knows nothing. What was
+    /// withdrawn has none, whatever is released after that: an offer of its turn may be open still.
     fn is_left_behind(&self, id: AcquisitionId) -> bool {
-        self.dead.contains(&id) || self.last.get(&id.runtime()).is_some_and(|last| *last > id)
+        let is_last = self.last.get(&id.runtime()).is_none_or(|last| *last <= id);
+        !self.withdrawn.contains(&id) && (self.ended.contains(&id) || !is_last)
     }
 }

@@ -105,9 +105,11 @@ fn what_is_asked_released_and_renewed_after_the_end_is_found() {
     assert_eq!(after(Deed::AskSent { id }), [Violation::IdReused { id, at }]);
     assert_eq!(after(Deed::RenewalSent { id, first }), [Violation::IdleRenewal { id, first, at }]);
     assert_eq!(after(Deed::Extended { id, first }), [Violation::WrongLease { id, first, at }]);
-    let orphan = Deed::ReleaseSent { id, first: token(50) };
+    let orphan = spied(30, Deed::ReleaseSent { id, first: token(50) });
     let expected = Violation::OrphanReleased { id, first: token(50), at };
-    assert_eq!(after(orphan), [expected]);
+    assert_eq!(found(with(turn(), [orphan])), [expected]);
+    let withdrawn = spied(29, Deed::WithdrawSent { id });
+    assert_eq!(found(with(turn(), [withdrawn, orphan])), [], "no grant of it stands");
 }
 
 #[test]
@@ -207,6 +209,9 @@ fn a_task_that_is_not_polled_waits_for_nothing_and_keeps_others_out_for_a_claim_
     let granted = |id| minted(10, id, 10, 20);
     assert_eq!(found(others(granted(one), 90)), [], "from 20 on it is kept for the task, to 60");
     assert_eq!(found(others(granted(one), 91)), in_vain(60, 91));
+    let later = with([asked(0, 1), unpolled(2, 200), asked(1, 80)], [minted(100, one, 10, 20)]);
+    let later = with(later, [Event::GaveUp { worker: 1, at: ms(171) }, gave_up(200), calm]);
+    assert_eq!(found(later), in_vain(140, 171), "it was granted while the task was not polled");
     assert_eq!(found(others(granted(other), 90)), in_vain(1, 90), "another runtime was granted it");
     let ended = spied(30, Deed::Withdrawn { id: one });
     let taken_back = with([granted(one), ended], others(queued(1, other), 61));

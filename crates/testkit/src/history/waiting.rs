@@ -88,13 +88,16 @@ fn unpolled(events: &[Event]) -> impl Iterator<Item = (Instant, Instant)> {
     let grants = grants(events);
     let times = events.iter().filter_map(|event| match *event {
         Event::Unpolled { runtime, from, until, claim_window, .. } => {
-            Some((runtime, from, until.min(from + claim_window)))
+            Some((runtime, from, until, claim_window))
         }
         _ => None,
     });
-    times.flat_map(move |(runtime, from, until)| {
+    times.flat_map(move |(runtime, from, until, claim_window)| {
         let of_runtime = grants.iter().filter(move |grant| grant.id.runtime() == runtime);
-        let times = of_runtime.map(move |grant| (grant.from.max(from), grant.until.min(until)));
+        let times = of_runtime.map(move |grant| {
+            let from = grant.from.max(from);
+            (from, grant.until.min(until).min(from + claim_window))
+        });
         times.collect::<Vec<_>>()
     })
 }
