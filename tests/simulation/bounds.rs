@@ -36,8 +36,7 @@ impl Bounds {
     pub(crate) fn of(plan: &Plan) -> Self {
         let (ttl, window) = (plan.ttls[1], plan.claim_window);
         Self {
-            // What was not polled yet when the weather cleared up is polled by then.
-            recovery: ttl + window * 2 + plan.habits.latest_poll + SLACK,
+            recovery: ttl + window * 2 + SLACK,
             in_vain: plan.in_vain(),
             rest: window * 2 + SLACK,
         }
