@@ -9,7 +9,7 @@ use leasehold_testkit::{Patience, RedisServer};
 
 use crate::support::{patient, storage, wait};
 
-/// The hash that has the counter, too.
+/// The key that has the counter, too.
 const LEASE: &str = "leasehold:{a}:lease";
 
 /// A runtime without memory of earlier tokens.
@@ -68,7 +68,7 @@ async fn an_evicted_counter_between_two_grants() {
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
 }
 
-/// Fills a server that evicts whatever it likes until the hash of the counter is gone.
+/// Fills a server that evicts whatever it likes until the key of the counter is gone.
 fn evict_counter(server: &RedisServer) {
     server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
     server.command(&["CONFIG", "SET", "maxmemory", "4mb"]);

@@ -51,7 +51,7 @@ impl Scene {
         self.lock.acquire().wait(wait::CEILING).await.expect("a lease")
     }
 
-    fn holds(&self, lease: &Lease) -> Option<u32> {
+    fn holds(&self, lease: &Lease) -> Option<u64> {
         lease::holds(&self.server, LEASE, lease.id())
     }
 

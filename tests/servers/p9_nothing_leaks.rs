@@ -97,7 +97,7 @@ async fn nothing_is_left(own_thread: bool) {
     assert_eq!((report.held, report.unreleased), (1, Vec::new()));
     assert!(!held.is_held());
     assert_eq!(lease::in_use(&server), [""; 0]);
-    // One hash with a counter for each name, and marks of withdrawn acquires.
+    // One key with a counter for each name, and marks of withdrawn acquires.
     assert_eq!(keys(&server, "*:lease"), NAMES + 1);
     assert_eq!(keys(&server, "*"), keys(&server, "*:lease") + keys(&server, "*:withdrawn"));
     assert_eq!(server.keys_without_ttl(), [""; 0]);

@@ -2,16 +2,20 @@ use leasehold_core::AcquisitionId;
 
 use crate::RedisServer;
 
-/// The field `lock` in the hash of a lock, as `lua/lease/grant.lua` of the core describes it.
+/// The text of a lock, as `lua/lease/grant.lua` of the core describes it.
 ///
 /// Whatever stands there can be read and written: tests put in what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockText {
-    /// Which other fields and keys matter; see `grant.lua`.
+    /// The notes before the counter: `w`, `k`, both or none.
     pub flags: String,
     /// The last token of the last grant.
     pub counter: String,
-    /// When the hash expires, in milliseconds of the server's time; 0 if never.
+    /// The number of holds, and of its last change, if there ever was more than one.
+    pub holds: Option<(u64, u64)>,
+    /// Until when acquisitions are marked as withdrawn, in milliseconds of the server's time.
+    pub marks: Option<u64>,
+    /// When the key expires, in milliseconds of the server's time; 0 if never.
     pub expires: String,
     /// The last lease, unless it was ended.
     pub lease: Option<LeaseText>,
@@ -40,7 +44,7 @@ impl LockText {
     /// If there is none, or it is not understood.
     #[must_use]
     pub fn of(server: &RedisServer, key: &str) -> Self {
-        Self::find(server, key).expect("the hash of a lock")
+        Self::find(server, key).expect("the text of a lock")
     }
 
     /// The text under the key of a lease, if there is one.
@@ -50,7 +54,7 @@ impl LockText {
     /// If it is not understood.
     #[must_use]
     pub fn find(server: &RedisServer, key: &str) -> Option<Self> {
-        let text: Option<String> = server.query(&["HGET", key, "lock"]);
+        let text: Option<String> = server.query(&["GET", key]);
         text.map(|text| Self::read(&text).unwrap_or_else(|| panic!("{key}: {text:?}")))
     }
 
@@ -58,8 +62,19 @@ impl LockText {
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut parts = text.splitn(7, ' ');
-        let counter = parts.next()?.trim_start_matches(|letter| "wkhm".contains(letter));
-        let flags = text[..text.find(counter)?].into();
+        let mut notes = parts.next()?.split(',');
+        let first = notes.next()?;
+        let counter = first.trim_start_matches(['w', 'k']);
+        let flags = first[..first.len() - counter.len()].into();
+        let (mut holds, mut marks) = (None, None);
+        for note in notes {
+            if let Some(until) = note.strip_prefix('m') {
+                marks = Some(until.parse().ok()?);
+            } else {
+                let (count, number) = note.strip_prefix('h')?.split_once('/')?;
+                holds = Some((count.parse().ok()?, number.parse().ok()?));
+            }
+        }
         let expires = parts.next()?.into();
         let lease = match parts.next() {
             None => None,
@@ -71,7 +86,7 @@ impl LockText {
                 label: parts.next()?.into(),
             }),
         };
-        Some(Self { flags, counter: counter.into(), expires, lease })
+        Some(Self { flags, counter: counter.into(), holds, marks, expires, lease })
     }
 
     /// Puts another text in the place of that under the key of a lease.
@@ -82,15 +97,17 @@ impl LockText {
     pub fn change(server: &RedisServer, key: &str, change: impl FnOnce(&mut Self)) {
         let mut text = Self::of(server, key);
         change(&mut text);
-        server.command(&["HSET", key, "lock", &text.write()]);
+        server.command(&["SET", key, &text.write(), "KEEPTTL"]);
     }
 
     fn write(&self) -> String {
-        let Self { flags, counter, expires, lease } = self;
+        let Self { flags, counter, holds, marks, expires, lease } = self;
+        let holds = holds.map(|(count, number)| format!(",h{count}/{number}")).unwrap_or_default();
+        let marks = marks.map(|until| format!(",m{until}")).unwrap_or_default();
         let lease = lease.as_ref().map(|LeaseText { holder, fence, since, end, label }| {
             format!(" {holder} {fence} {since} {end} {label}")
         });
-        format!("{flags}{counter} {expires}{}", lease.unwrap_or_default())
+        format!("{flags}{counter}{holds}{marks} {expires}{}", lease.unwrap_or_default())
     }
 
     /// The last token of the last grant.

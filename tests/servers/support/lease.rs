@@ -1,4 +1,4 @@
-//! A lease as the server keeps it: a part of a hash that outlives it, and its end by the server's
+//! A lease as the server keeps it: a part of a text that outlives it, and its end by the server's
 //! clock.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use leasehold_testkit::{LockText, RedisServer};
 
 /// The server's time and the end of the lease under a key, in microseconds; -1 if nobody has one.
 const LOOK: &str = "local time = redis.call('TIME') \
-                    local text = redis.call('HGET', KEYS[1], 'lock') or '' \
+                    local text = redis.call('GET', KEYS[1]) or '' \
                     local ends = string.match(text, '^%S+ %d+ %S+ %d+ %d+ (%d+)') \
                     return {time[1] * 1000000 + time[2], ends and ends * 1000 or -1}";
 
@@ -30,11 +30,8 @@ pub(crate) fn is_held(server: &RedisServer, key: &str) -> bool {
     expiry(server, key).is_some()
 }
 
-/// What a hash has, without times of expiry and waiters: its text, and fields on nested holds.
-pub(crate) type Row = (LockText, Vec<Option<String>>);
-
-/// All that a renewal leaves as it is.
-pub(crate) fn row(server: &RedisServer, key: &str) -> Row {
+/// All that a renewal leaves as it is: the text without times of expiry and waiters.
+pub(crate) fn row(server: &RedisServer, key: &str) -> LockText {
     let mut text = LockText::of(server, key);
     text.expires.clear();
     // Others come and go.
@@ -42,7 +39,7 @@ pub(crate) fn row(server: &RedisServer, key: &str) -> Row {
     if let Some(lease) = &mut text.lease {
         lease.end = 0;
     }
-    (text, server.query(&["HMGET", key, "holds", "hold"]))
+    text
 }
 
 /// When the present lease was granted, by the server's time in microseconds.
@@ -51,10 +48,9 @@ pub(crate) fn granted_at(server: &RedisServer, key: &str) -> u64 {
 }
 
 /// How many holds an acquisition has; `None` if it does not hold the lock.
-pub(crate) fn holds(server: &RedisServer, key: &str, id: AcquisitionId) -> Option<u32> {
-    let holds: Option<u32> = server.query(&["HGET", key, "holds"]);
+pub(crate) fn holds(server: &RedisServer, key: &str, id: AcquisitionId) -> Option<u64> {
     let text = LockText::find(server, key)?;
-    text.is_held_by(id).then(|| holds.unwrap_or(1))
+    text.is_held_by(id).then(|| text.holds.map_or(1, |(count, _)| count))
 }
 
 /// The leases of a namespace that somebody holds.

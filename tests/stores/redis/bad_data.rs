@@ -33,48 +33,39 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
     (&["SET", LEASE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "x", "PX", "60000"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["HSET", LEASE, "colour", "red"], Config, "layout version \"\"", "another namespace"),
-    (&["HSET", LEASE, "v", "3", "holder", "x"], Config, "layout version \"3\"", "update"),
-    // As the version before this one wrote it.
+    (&["HSET", LEASE, "v", "5", "holder", "x"], Config, "layout version \"5\"", "update"),
+    // As a later version may write it.
+    (&["SET", LEASE, "v4 1763864400000000"], Config, "layout version \"4\"", "update"),
+    // As older versions wrote it.
+    (
+        &["HSET", LEASE, "v", "2", "lock", "1763864400000000 1764544800000"],
+        Config,
+        "layout version \"2\"",
+        "another namespace",
+    ),
     (
         &["HSET", LEASE, "v", "1", "fence", "5", "last", "9", "hold", "0", "label", "me"],
         Config,
         "layout version \"1\"",
         "another namespace",
     ),
-    (&["HSET", LEASE, "v", "2", "lock", "abc 1000000000000"], Corrupt, "\"abc\"", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "lock", "-5 1000000000000"], Corrupt, "\"-5\"", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "lock", "1.5 1000000000000"], Corrupt, "\"1.5\"", "delete the key"),
+    (&["SET", LEASE, "abc 1000000000000"], Corrupt, "\"abc\"", "delete the key"),
+    (&["SET", LEASE, "-5 1000000000000"], Corrupt, "\"-5\"", "delete the key"),
+    (&["SET", LEASE, "1.5 1000000000000"], Corrupt, "\"1.5\"", "delete the key"),
     // As long as a token of today.
-    (
-        &["HSET", LEASE, "v", "2", "lock", "-999999999999999 1000000000000"],
-        Corrupt,
-        "",
-        "delete the key",
-    ),
-    (
-        &["HSET", LEASE, "v", "2", "lock", "1234567890123.45 1000000000000"],
-        Corrupt,
-        "",
-        "delete the key",
-    ),
-    (&["HSET", LEASE, "v", "2", "lock", "nan 1000000000000"], Corrupt, "\"nan\"", "delete the key"),
-    (
-        &["HSET", LEASE, "v", "2", "lock", "99999999999999999 1000000000000"],
-        Corrupt,
-        "\"99999999999999999\"",
-        "",
-    ),
-    (&["HSET", LEASE, "v", "2", "lock", " 1000000000000"], Corrupt, "\"\"", "delete the key"),
-    (
-        &["HSET", LEASE, "v", "2", "lock", "9007199254740991 1000000000000"],
-        Corrupt,
-        "greatest value",
-        "",
-    ),
-    // No counter and no time behind a single space.
-    (&["HSET", LEASE, "v", "2", "lock", "foo bar"], Corrupt, "foo bar", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "lock", "0x10"], Corrupt, "0x10", "delete the key"),
-    (&["HSET", LEASE, "v", "2", "lock", "41  0"], Corrupt, "41  0", "delete the key"),
+    (&["SET", LEASE, "-999999999999999 1000000000000"], Corrupt, "", "delete the key"),
+    (&["SET", LEASE, "1234567890123.45 1000000000000"], Corrupt, "", "delete the key"),
+    (&["SET", LEASE, "nan 1000000000000"], Corrupt, "\"nan\"", "delete the key"),
+    (&["SET", LEASE, "99999999999999999 1000000000000"], Corrupt, "\"99999999999999999\"", ""),
+    (&["SET", LEASE, " 1000000000000"], Corrupt, "\"\"", "delete the key"),
+    (&["SET", LEASE, "9007199254740991 1000000000000"], Corrupt, "greatest value", ""),
+    // No counter and no time behind a single space, and what says more than a lock does.
+    (&["SET", LEASE, "41,x 1000000000000"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", LEASE, "41 1000000000000 x"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["RPUSH", LEASE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", LEASE, "foo bar"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", LEASE, "0x10"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", LEASE, "41  0"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["RPUSH", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", WITHDRAWN, "x"], Corrupt, "WRONGTYPE", "another namespace"),
@@ -236,7 +227,7 @@ async fn a_key_of_another_type_spoils_no_other_heartbeat() {
     let names = ["orders/42", "orders/43", "orders/44", "orders/45"].map(|name| calls.about(name));
     granted(&names[1], alice(1)).await;
     server.command(&["SET", LEASE, "x"]);
-    server.command(&["HSET", "leasehold:{orders/44}:lease", "v", "2", "lock", "x 1000000000000"]);
+    server.command(&["SET", "leasehold:{orders/44}:lease", "x 1000000000000"]);
     let batch = names.each_ref().map(|calls| calls.waiter(bob(1), ttl(60), None, beat(1)));
     let told = calls.heartbeat(&batch).await.expect("an answer for each");
     let [Err(lease), Ok(AcquireAnswer::Queued(_)), Err(counter), Ok(AcquireAnswer::Granted(_))] =

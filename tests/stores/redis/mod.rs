@@ -8,6 +8,7 @@ mod connections;
 mod dialing;
 mod idle_cuts;
 mod lost_keys;
+mod memory;
 mod pushes;
 mod refusals;
 mod replicas;

@@ -5,7 +5,7 @@ use leasehold_core::{
     store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, Inspection, ReleaseAnswer},
 };
 use leasehold_testkit::{
-    LockText, RedisServer,
+    RedisServer,
     contract::{alice, bob, carol, secs, ttl},
 };
 
@@ -43,11 +43,13 @@ async fn a_command_that_is_missing_shows_at_connect() {
     let server = RedisServer::start();
     for command in [
         "pexpire",
-        "persist",
         "pttl",
         "exists",
         "time",
         "del",
+        "get",
+        "getex",
+        "set",
         "hmget",
         "hget",
         "hset",
@@ -85,7 +87,7 @@ async fn keys_and_channels_that_are_missing_show_at_connect() {
 async fn rights_that_go_later_are_told_with_the_lock_and_leave_no_lease() {
     let server = RedisServer::start();
     let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
-    for command in ["pexpire", "hset", "evalsha"] {
+    for command in ["exists", "set", "get", "evalsha"] {
         server.command(&["ACL", "SETUSER", "app", &format!("-{command}")]);
         let error = calls.acquire(alice(1), ttl(60), None).await.expect_err(command);
         assert_says_of_lock(&error, Config, "", "docs/operations.md");
@@ -95,7 +97,7 @@ async fn rights_that_go_later_are_told_with_the_lock_and_leave_no_lease() {
     }
     assert_eq!(server.keys_without_ttl(), [""; 0]);
     let fence = granted(&calls, alice(1)).await;
-    server.command(&["ACL", "SETUSER", "app", "-hset"]);
+    server.command(&["ACL", "SETUSER", "app", "-set"]);
     let before = digest(&server);
     // Longer than the lease has: a renewal in the millisecond of the grant would write nothing else.
     let renewal = calls.renewal(alice(1), fence, ttl(61));
@@ -110,30 +112,12 @@ async fn rights_that_go_later_are_told_with_the_lock_and_leave_no_lease() {
     assert_eq!(digest(&server), before);
 }
 
-#[tokio::test]
-async fn a_refusal_to_let_the_hash_live_longer_leaves_it_as_it_was() {
-    let server = RedisServer::start();
-    let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
-    let fence = granted(&calls, alice(1)).await;
-    // It is due to be refreshed.
-    LockText::change(&server, "leasehold:{orders/42}:lease", |text| {
-        text.expires = "1000000000000".into();
-    });
-    server.command(&["ACL", "SETUSER", "app", "-pexpire"]);
-    let before = digest(&server);
-    let renewal = calls.renewal(alice(1), fence, ttl(60));
-    calls.hold(alice(1), fence, (2, 1), ttl(60)).await.expect_err("hold");
-    calls.release(alice(1), fence, Some(ttl(60).get())).await.expect_err("keep");
-    calls.renew(&[renewal]).await.expect_err("renew");
-    assert_eq!(digest(&server), before);
-}
-
 /// A waiter that lost its place would be overtaken by the next one.
 #[tokio::test]
 async fn a_refusal_to_pass_the_lock_on_costs_no_waiter_its_place() {
     let server = RedisServer::start();
     let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
-    for right in ["hset", "zadd", "zrem", "hdel"] {
+    for right in ["set", "getex", "hset", "zadd", "zrem", "hdel"] {
         server.flush_all();
         let fence = granted(&calls, alice(1)).await;
         let beat = |number| Heartbeat { number, claim_window: secs(30) };
@@ -158,7 +142,7 @@ async fn rights_that_go_later_leave_no_place_that_stays_for_ever() {
     let calls = calls(&connect(&user_with(&server, ENOUGH)).await.expect("enough rights"));
     granted(&calls, alice(1)).await;
     let first = Heartbeat { number: 1, claim_window: secs(30) };
-    for command in ["pexpire", "zadd", "hmget", "hset"] {
+    for command in ["pexpire", "zadd", "hmget", "hset", "set"] {
         server.command(&["ACL", "SETUSER", "app", &format!("-{command}")]);
         let error = calls.wait(bob(1), ttl(60), None, first).await.expect_err(command);
         assert_says_of_lock(&error, Config, "", "docs/operations.md");

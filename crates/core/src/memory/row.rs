@@ -13,7 +13,7 @@ pub(crate) struct Row {
     withdrawn: Vec<(AcquisitionId, ServerTime)>,
 }
 
-/// A lease, as the hash of the same name in Redis.
+/// A lease, as the text of the same name in Redis.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseRow {
     pub(crate) id: AcquisitionId,

@@ -74,22 +74,23 @@ impl Reply {
     /// The error for an answer about bad data, the same for every script.
     fn trouble(&self) -> StoreError {
         match self.word() {
-            b"layout" if self.text(1).is_ok_and(|version| version == "1") => StoreError::new(
-                StoreErrorKind::Config,
-                "the key holds a lock of layout version \"1\", which an older version of Leasehold wrote",
-                "stop the programs that use the older version and delete the key, or choose \
-                 another namespace",
-            )
-            .as_answer(),
-            b"layout" => StoreError::new(
-                StoreErrorKind::Config,
-                format!(
-                    "the key holds a hash of layout version {:?}, which this version does not know",
-                    self.text(1).unwrap_or_default()
-                ),
-                "update this program, or choose another namespace if another program uses the key",
-            )
-            .as_answer(),
+            b"layout" => {
+                let version = self.text(1).unwrap_or_default();
+                let (which, remedy) = match &*version {
+                    "1" | "2" => (
+                        "an older version of Leasehold wrote",
+                        "stop the programs that use the older version and delete the key, or choose \
+                         another namespace",
+                    ),
+                    _ => (
+                        "this version does not know",
+                        "update this program, or choose another namespace if another program uses the key",
+                    ),
+                };
+                let what =
+                    format!("the key holds data of layout version {version:?}, which {which}");
+                StoreError::new(StoreErrorKind::Config, what, remedy).as_answer()
+            }
             b"counter" => StoreError::new(
                 StoreErrorKind::Corrupt,
                 format!(
@@ -97,7 +98,7 @@ impl Reply {
                     self.text(1).unwrap_or_default()
                 ),
                 "find out who wrote it, then delete the key: tokens go on from the server's clock; under \
-                 FencePolicy::Counter set its field `lock` to the last token and \" 0\" instead",
+                 FencePolicy::Counter set it to the last token and \" 0\" instead",
             ),
             b"exhausted" => StoreError::exhausted(),
             _ => self.not_understood(),

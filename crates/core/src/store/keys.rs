@@ -28,7 +28,7 @@ impl KeyScheme {
         &self.namespace
     }
 
-    /// The hash with the lease and the last fence token.
+    /// The string with the lease and the last fence token.
     pub fn lease(&self, name: &LockName) -> String {
         self.tagged(name, LEASE)
     }

@@ -29,7 +29,7 @@ pub struct Calls {
 #[expect(clippy::missing_errors_doc, reason = "the type says it for all of them")]
 impl Calls {
     /// The label with which these calls acquire.
-    pub const LABEL: &'static str = "host/1/contract";
+    pub const LABEL: &'static str = "host/1/contract-suite";
 
     /// Calls to a store about a name, all due at `deadline`.
     pub fn new(store: Arc<dyn LockStore>, name: &LockName, deadline: Instant) -> Self {

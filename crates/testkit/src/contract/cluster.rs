@@ -59,7 +59,7 @@ impl ClusterSubject {
         masters.map(|server| Keyspace { server, prefix: &self.prefix })
     }
 
-    /// The hash of a lock, and the keys of the master that keeps it.
+    /// The key of a lock, and the keys of the master that keeps it.
     fn lock(&self, name: &LockName) -> (String, Keyspace<'_>) {
         let key = self.store.keys().lease(name);
         let server = &self.cluster.masters()[RedisCluster::owner_of(&key)];

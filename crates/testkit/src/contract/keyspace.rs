@@ -22,13 +22,13 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   else
     if left >= 0 then redis.call('PEXPIRE', key, left - ARGV[2]) end
     if string.match(key, ':lease$') then
-      if redis.call('HEXISTS', key, 'marks') == 1 then
-        redis.call('HINCRBY', key, 'marks', '-' .. ARGV[2])
-      end
-      local text = redis.call('HGET', key, 'lock')
+      local text = redis.call('GET', key)
       local function before(moment, unit)
         return string.format('%.0f', moment - ARGV[2] * unit)
       end
+      text = string.gsub(text, '^(%S-,m)(%d+)', function(counter, marks)
+        return counter .. before(marks, 1)
+      end)
       text = string.gsub(text, '^(%S+ )([1-9]%d*)', function(counter, expires)
         return counter .. before(expires, 1)
       end)
@@ -40,7 +40,7 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
         ends = over and string.format('%.0f', upper - 1) or before(ends, 1)
         return rest .. before(since, 1000) .. ' ' .. ends
       end)
-      redis.call('HSET', key, 'lock', text)
+      redis.call('SET', key, text, 'KEEPTTL')
     elseif string.match(key, ':withdrawn$') then
       for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
         redis.call('ZINCRBY', key, '-' .. ARGV[2], id)
@@ -58,7 +58,7 @@ end
 return 'passed'";
 
 /// Every key like ARGV[1] with its content, sorted, and the milliseconds that it has left, and of a
-/// hash with a lease also those that the lease has left; without the moments at which waiters were
+/// lock that is held also those that the lease has left; without the moments at which waiters were
 /// heard and marks expire, which a repeat moves on.
 const SNAPSHOT: &str = "
 local all = {}
@@ -71,21 +71,17 @@ local time = redis.call('TIME')
 local millis = math.floor(time[1] * 1000 + time[2] / 1000)
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local parts
-  if redis.call('TYPE', key).ok == 'hash' then
+  if string.match(key, ':lease$') then
+    parts = redis.call('GET', key)
+    local ends = string.match(parts, '^%S+ %S+ %S+ %S+ %S+ (%d+)')
+    if ends then add(key .. ' lease', '', math.max(ends - millis, 0)) end
+    parts = string.gsub(parts, '^(%S-,m)%d+', '%1')
+    parts = string.gsub(parts, '^(%S+) %S+', '%1')
+    parts = string.gsub(parts, '^(%S+ %S+ %S+ %S+) %d+', '%1')
+  elseif string.match(key, ':waiters$') then
     local row, fields = redis.call('HGETALL', key), {}
     for i = 1, #row, 2 do
-      local name, value = row[i], row[i + 1]
-      if string.match(key, ':waiters$') then
-        value = string.gsub(value, '^(%S+ %S+ )%d+', '%1')
-      elseif name == 'lock' then
-        local ends = string.match(value, '^%S+ %S+ %S+ %S+ %S+ (%d+)')
-        if ends then add(key .. ' lease', '', math.max(ends - millis, 0)) end
-        value = string.gsub(value, '^(%S+) %S+', '%1')
-        value = string.gsub(value, '^(%S+ %S+ %S+ %S+) %d+', '%1')
-      elseif name == 'marks' then
-        value = 'a time'
-      end
-      fields[#fields + 1] = name .. '=' .. value
+      fields[#fields + 1] = row[i] .. '=' .. string.gsub(row[i + 1], '^(%S+ %S+ )%d+', '%1')
     end
     table.sort(fields)
     parts = table.concat(fields, ' ')
@@ -139,8 +135,7 @@ impl Keyspace<'_> {
     /// Leaves a name one token.
     pub(super) fn exhaust(&self, key: &str) {
         let text = format!("{} 0", FenceToken::MAX - 1);
-        self.server.command(&["HSET", key, "v", "2", "lock", &text]);
-        self.server.command(&["PEXPIRE", key, "604800000"]);
+        self.server.command(&["SET", key, &text, "PX", "604800000"]);
     }
 
     /// Everything that is there.

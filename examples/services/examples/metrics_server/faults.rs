@@ -50,7 +50,7 @@ pub(crate) async fn run(
     Ok(done)
 }
 
-/// Loses the counter of the victim's lock, which nobody holds: a field of the hash of its lease.
+/// Loses the counter of the victim's lock, which nobody holds: a part of the key of its lease.
 async fn forget(place: &Place) -> Result<(), Box<dyn Error + Send + Sync>> {
     match place {
         // The embedded store loses all counters or none.

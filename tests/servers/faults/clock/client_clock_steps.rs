@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use leasehold_testkit::{ChildProcess, ClockShim, RedisServer};
+use leasehold_testkit::{ChildProcess, ClockShim, LockText, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::scene;
@@ -51,7 +51,7 @@ impl Scene {
 
     /// After more than a ttl the child holds the same lease; how often it was renewed meanwhile, at
     /// least.
-    fn assert_renewed_on(&mut self, row: &lease::Row) -> u32 {
+    fn assert_renewed_on(&mut self, row: &LockText) -> u32 {
         let begun_at = scene::time(&self.server);
         let (mut renewed, mut before) = (0, Duration::MAX);
         scene::until("more than a ttl passes", || {

@@ -1,5 +1,5 @@
 use leasehold::{Released, store::Inspection};
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{block_on, connect, key, use_lock};
 use crate::support::{lease, matrix::Row};
@@ -16,8 +16,8 @@ fn holds_overflow() {
     ROW.run(protected, control);
 }
 
-/// As large as numbers of a hash can be.
-const GREATEST: &str = "9223372036854775807";
+/// As large as numbers of a hash can be, where the control counts.
+const GREATEST: u64 = i64::MAX.unsigned_abs();
 
 fn protected() -> String {
     block_on(async {
@@ -25,21 +25,26 @@ fn protected() -> String {
         let locks = connect(&server.url()).await;
         let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
         let lease = key("a", "lease");
-        let counted = || server.query::<String>(&["HGET", &lease, "holds"]);
+        let counted = || LockText::of(&server, &lease).holds.map(|(count, _)| count);
+        let spoil = || {
+            LockText::change(&server, &lease, |text| {
+                text.holds = Some((GREATEST, text.holds.map_or(0, |(_, number)| number)));
+            });
+        };
         let mut nested = Vec::new();
         for holds in 2..=200 {
-            server.command(&["HSET", &lease, "holds", GREATEST]);
+            spoil();
             nested.push(guard.reenter().await.expect("the lease is held"));
-            assert_eq!(counted(), holds.to_string());
+            assert_eq!(counted(), Some(holds));
         }
         let Ok(Inspection::Held(record)) = locks.inspect("a").await else { panic!("it is held") };
         assert_eq!((record.holds, record.fence), (200, guard.fence()));
         let entered = nested.len();
         while let Some(inner) = nested.pop() {
-            server.command(&["HSET", &lease, "holds", GREATEST]);
+            spoil();
             let released = inner.release().await.expect("the lease is held");
             let Released::StillHeld(left) = released else { panic!("{released:?}") };
-            assert_eq!(counted(), left.to_string());
+            assert_eq!(counted(), Some(left.get().into()));
         }
         assert!(matches!(guard.release().await, Ok(Released::Ended)));
         assert!(!lease::is_held(&server, &lease));
@@ -56,7 +61,7 @@ return 'ended'";
 
 fn control() -> String {
     let server = RedisServer::start();
-    server.command(&["HSET", "lease", "me", GREATEST]);
+    server.command(&["HSET", "lease", "me", &GREATEST.to_string()]);
     let entered = server.try_query::<i64>(&["EVAL", ENTER, "1", "lease", "me"]);
     assert!(entered.is_err(), "{entered:?}");
     let releases = 100;

@@ -22,10 +22,12 @@ fn no_ttl_left_behind() {
 }
 
 const ALL: [&str; 3] = ["~*", "&*", "+@all"];
-const TAKEN: [&[&str]; 10] = [
+const TAKEN: [&[&str]; 12] = [
     &["-pexpire"],
+    &["-set"],
+    &["-get"],
+    &["-getex"],
     &["-hset"],
-    &["-hget"],
     &["-hmget"],
     &["-hdel"],
     &["-zadd"],

@@ -22,8 +22,7 @@ fn protected() -> String {
         let locks = connect(&server.url()).await;
         let (lock, lease) = (locks.lock("a").expect("a name"), key("a", "lease"));
         let last_but_one = format!("{} 0", FenceToken::MAX - 1);
-        server.command(&["HSET", &lease, "v", "2", "lock", &last_but_one]);
-        server.command(&["PEXPIRE", &lease, "3600000"]);
+        server.command(&["SET", &lease, &last_but_one, "PX", "3600000"]);
 
         let guard = lock.acquire().await.expect("the last token");
         assert_eq!(guard.fence().get(), FenceToken::MAX);

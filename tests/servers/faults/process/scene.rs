@@ -182,12 +182,8 @@ pub(super) async fn keep_idle() {
 /// The program of a [`WAITER`]; it tells when it was granted the lock, by the server's time.
 pub(super) async fn wait_and_hold() {
     let mut holding = hold(builder(ttl()).service("waits")).await;
-    let text: String = redis::cmd("HGET")
-        .arg(LEASE)
-        .arg("lock")
-        .query_async(&mut holding.raw)
-        .await
-        .expect("an answer");
+    let text: String =
+        redis::cmd("GET").arg(LEASE).query_async(&mut holding.raw).await.expect("an answer");
     let text = LockText::read(&text).expect("the text of a lock");
     println!("granted at {}", text.lease().since);
     until_go(&mut holding.raw).await;

@@ -10,7 +10,7 @@ use leasehold_testkit::{Patience, RedisServer, history::Worker};
 
 use crate::support::{crew::Plan, lease, naive::NaiveLock, patient, raw, wait};
 
-/// The hash of the lock that a crew works under.
+/// The key of the lock that a crew works under.
 pub(super) const LEASE: &str = "leasehold:{value}:lease";
 
 /// Processes of one task, whose turns end with their lease.

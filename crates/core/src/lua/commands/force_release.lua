@@ -10,9 +10,8 @@
 -- lease, and the next grant begins above it. The holder's runtime is told on its channel, in four
 -- parts between single spaces, the name last:
 --   force-released <acquisition> <first token> <name>
-read(unpack(KEYS))
+read('GETEX', unpack(KEYS))
 if lock.holder ~= ARGV[3] or lock.fence ~= ARGV[4] or not remaining() then
-  prove()
   return {'changed'}
 end
 
@@ -25,10 +24,9 @@ local line = unless_foreign(function()
   if token then choose(line) end
   return line
 end)
-pcall(outlive, 0)
+outlive(0)
 clear()
 if line then settle(line) end
-finish_lock()
 tell(string.sub(ARGV[3], 1, 36),
   table.concat({'force-released', ARGV[3], ARGV[4], name_of(lock.lease)}, ' '))
 if line and line.block then tell_grant(line) end

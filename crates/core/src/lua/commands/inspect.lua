@@ -8,16 +8,14 @@
 --          waiters are {acquisition, heard at in µs, label} for one after the other, in one flat list
 --          {'layout', version}
 --
--- Why: one step, so that fields, queue and clock belong together. It returns the first 128 live
+-- Why: one step, so that lease, queue and clock belong together. It returns the first 128 live
 -- waiters; dead places are skipped, not removed. The write of nothing comes before "free": a replica
 -- may lack a lease that the master has.
-read(unpack(KEYS))
-if lock.version ~= '2' and (lock.version or redis.call('EXISTS', lock.lease) == 1) then
-  return {'layout', lock.version or ''}
-end
+read('GET', unpack(KEYS))
+if lock.layout then return {'layout', lock.layout} end
 local left = remaining()
 if not left then
-  prove()
+  redis.call('GETEX', lock.lease)
   return {'free', lock.counter or ''}
 end
 
@@ -39,6 +37,6 @@ repeat
   from = from + 128
 until #page < 128 or #waiting_now == 3 * 128
 
-local holds = lock.hold and redis.call('HGET', lock.lease, 'holds') or '1'
-return {'held', left, micros, waiting_now, lock.holder, lock.fence, lock.kept and '0' or holds,
-  without_mark(lock.label), lock.since, lock.kept and 1 or 0, keeps() and 1 or 0}
+return {'held', left, micros, waiting_now, lock.holder, lock.fence,
+  lock.kept and '0' or lock.holds or '1', without_mark(lock.label), lock.since, lock.kept and 1 or 0,
+  keeps() and 1 or 0}

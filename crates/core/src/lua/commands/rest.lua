@@ -20,7 +20,9 @@ end
 
 local function run(at, arg)
   local word, id, first = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
-  read(unpack(KEYS, 4 * at - 3, 4 * at))
+  -- A full server refuses those who ask for a lock, and no other command.
+  local asks = word == 'try' or word == 'acquire' or word == 'heartbeat'
+  read(asks and 'GET' or 'GETEX', unpack(KEYS, 4 * at - 3, 4 * at))
   if word == 'withdraw' then return withdraw(id, ARGV[arg + 2]) end
   if word == 'next' then return pass_on(id, first, waiter_at(arg + 3)) end
   if word == 'release' then return pass_on(id, first) end
@@ -38,7 +40,7 @@ local SIZES = {try = 3, acquire = 4, heartbeat = 4, release = 3, keep = 4, next 
 local function run_alone(at, arg)
   local ok, answer = pcall(function()
     local answer = run(at, arg)
-    finish_lock()
+    save()
     return answer
   end)
   return ok and answer or {'refused', words(answer)}, SIZES[ARGV[arg]]

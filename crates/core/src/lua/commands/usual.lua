@@ -23,7 +23,7 @@
 -- function costs a server as much as an argument, even if it is never called.
 local answers, at, arg, count = {}, 1, 3, #KEYS / 4
 local call, sub = redis.pcall, string.sub
--- The usual grant behind its first token, and until when its hash must live at least; nil without a
+-- The usual grant behind its first token, and until when its key must live at least; nil without a
 -- ttl or a retention.
 local grant, least
 -- The other ways, when a command has needed them.
@@ -43,28 +43,27 @@ while at <= count do
 
   local word, key, size, text, answer = ARGV[arg], KEYS[4 * at - 3], 3, nil, nil
   if word == 'release' then
-    text = call('HGET', key, 'lock')
+    text = call('GET', key)
     if type(text) == 'string' then
       local id = ARGV[arg + 1]
       local from = 32 + #id
       local is_its = sub(text, 31, from + 17) == ' ' .. id .. ' ' .. ARGV[arg + 2] .. ' '
         and sub(text, 17, 17) == ' '
       if is_its and millis < sub(text, from + 35, from + 47) then
-        answer = call('HSET', key, 'lock', sub(text, 1, 30))
         -- A full server refuses this write, but not the general ways.
-        answer = answer == 0 and 1 or nil
+        answer = call('SET', key, sub(text, 1, 30), 'KEEPTTL').ok and 1 or nil
       end
     end
   elseif word == 'acquire' or word == 'try' then
-    text = call('HGET', key, 'lock')
+    text = call('GET', key)
     if grant and type(text) == 'string' and #text == 30 then
       local counter, seen = sub(text, 1, 16), ARGV[arg + 2]
       if counter < micros and not string.find(counter, '%D') and sub(text, 18) >= least
         and (seen == '0' or #seen == 16 and seen <= counter) then
         local first = counter < early and early or string.format('%d', counter + 1)
-        answer = call('HSET', key, 'lock',
-          micros .. sub(text, 17) .. ' ' .. ARGV[arg + 1] .. ' ' .. first .. grant)
-        if answer == 0 then answer = first .. ' ' .. micros else answer = {'refused', answer.err} end
+        answer = call('SET', key,
+          micros .. sub(text, 17) .. ' ' .. ARGV[arg + 1] .. ' ' .. first .. grant, 'KEEPTTL')
+        answer = answer.ok and first .. ' ' .. micros or {'refused', answer.err}
       end
     end
     size = word == 'try' and 3 or 4

@@ -1,4 +1,4 @@
--- grant: the tokens of a grant, the fields of a lock, and failures. Follows head.lua.
+-- grant: the tokens of a grant, the text of a lock, and failures. Follows head.lua.
 --
 -- KEYS  those of the script that follows
 -- ARGV  those of the script that follows
@@ -7,28 +7,27 @@
 -- Why: the tokens are minted in the same step as the lease, so no two grants share or reorder
 -- tokens.
 --
--- Formats. The hash `lease`, layout 2, has up to five fields:
---   v        version of the layout, '2'
---   lock     texts between single spaces, tokens and times in decimal digits; a later layout must
---            call it otherwise, because usual.lua reads it without the version:
---              flags and counter   flags of the list below, in its order; behind them, without a
---                                  space, the last token of the last grant
---              expires   when the hash expires, ms; 0 if it has no time to live
---            and while somebody holds the lock (an expired lease stays until the next grant):
---              acquisition   of the holder
---              fence         first token of its block
---              since         time of the grant, µs
---              end           when the lease expires, ms
---              label         of the holder's runtime; it may have spaces. A '~' before it: the
---                            runtime may keep the lock idle, and is told when another one waits
---   holds    number of holds, if it ever was more than one
---   hold     number of the last change of holds
---   marks    until when acquisitions are marked as withdrawn, ms
--- Flags. usual.lua serves locks without any, hand_over.lua those with `w` alone, the general ways all:
---   w   runtimes wait for the lock
---   k   the lock is only kept closed
---   h   there are `holds` and `hold`
---   m   there is `marks`
+-- Formats. The string `lease`, layout 3, has parts between single spaces, tokens and times in decimal
+-- digits:
+--   counter   the last token of the last grant, with the notes of the list below that apply
+--   expires   when the key expires, ms; 0 if it has no time to live
+-- and while somebody holds the lock (an expired lease stays until the next grant):
+--   acquisition   of the holder
+--   fence         first token of its block
+--   since         time of the grant, µs
+--   end           when the lease expires, ms
+--   label         of the holder's runtime; it may have spaces. A '~' before it: the runtime may keep
+--                 the lock idle, and is told when another one waits
+-- Notes, in this order and without spaces. usual.lua serves locks without any, hand_over.lua those
+-- with `w` alone, the general ways all:
+--   w   before the counter: runtimes wait for the lock
+--   k   before the counter: the lock is only kept closed
+--   ,h<holds>/<number>   behind it: how many holds, if it ever was more than one, and the number of
+--                        their last change
+--   ,m<until>   behind it: until when acquisitions are marked as withdrawn, ms
+-- Layouts 1 and 2 were hashes, with their version in the field `v`. A text of a later layout must begin
+-- with 'v', its version and a space. usual.lua does not look at that: the 17th character must not be a
+-- space.
 
 -- The words of a failure.
 local function words(failure)
@@ -84,6 +83,6 @@ local function place_text(number, heartbeat, window, seen, label)
   return number .. ' ' .. heartbeat .. ' ' .. micros .. ' ' .. window .. ' ' .. seen .. ' ' .. label
 end
 
--- The text `lock` of a lock that is held and waited for: counter, expires, acquisition, fence, since,
+-- The text of a lock that is held and waited for: counter, expires, acquisition, fence, since,
 -- end.
 local CONTENDED = '^w(%d+) (%d+) (%S+) (%d+) (%d+) (%d+) '

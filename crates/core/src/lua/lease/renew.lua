@@ -6,16 +6,14 @@
 --
 -- Why: one command renews many leases, and a key that another program overwrote spoils only its own
 -- answer. Extending sets the greater of the present end and the new one.
-local answers, proved = {}, false
+local answers = {}
 for i, key in ipairs(KEYS) do
-  local ok, failure = pcall(read, key)
+  local ok, failure = pcall(read, 'GETEX', key)
   if not ok then
     -- Only a key of another type is this lease's own trouble; any other error concerns them all.
     if not is_foreign(failure) then return redis.error_reply(words(failure)) end
     answers[i] = -1
   else
-    if not proved then prove() end
-    proved = true
     local left = remaining_of(ARGV[3 * i], ARGV[3 * i + 1])
     if left then
       left = math.max(left, tonumber(ARGV[3 * i + 2]))

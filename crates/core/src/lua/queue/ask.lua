@@ -17,7 +17,7 @@
 
 -- The answer to a repeat. A place that it still has is removed, or it would be granted twice.
 local function granted_before(asker, left)
-  prove()
+  redis.call('GETEX', lock.lease)
   local others = 0
   if lock.waiting then
     local line = survey(string.sub(asker.id, 1, 36))
@@ -59,10 +59,9 @@ local function contend(asker, left)
   return {'queued', line.place.window, line.ahead}
 end
 
--- Whether an acquisition was withdrawn. A hash that was lost with its counter does not say whether
--- there are marks; if so, it is told below, by a grant.
+-- Whether an acquisition was withdrawn.
 local function is_withdrawn(id)
-  if lock.counter and not (lock.marks and millis < lock.marks) then return false end
+  if not (lock.marks and millis < lock.marks) then return false end
   return (tonumber(redis.call('ZSCORE', lock.withdrawn, id)) or 0) > tonumber(millis)
 end
 
@@ -70,20 +69,14 @@ local function ask(asker)
   if asker.heartbeat and (tonumber(asker.window) or 0) <= 0 then
     error('ERR a place needs a window above 0 ms', 0)
   end
-  if lock.version ~= '2' and (lock.version or redis.call('EXISTS', lock.lease) == 1) then
-    return {'layout', lock.version or ''}
-  end
+  if lock.layout then return {'layout', lock.layout} end
   local left = remaining()
   if left and lock.holder == asker.id and not lock.kept then return granted_before(asker, left) end
-  if is_withdrawn(asker.id) then return {'withdrawn'} end
-  local was_lost = not lock.counter
-  local answer = contend(asker, left)
-  if was_lost and lock.version == '2' then
+  if not lock.counter then
+    -- A lock that was lost does not say whether there are marks. If there are, the grant says so again.
     local life = redis.call('PTTL', lock.withdrawn)
-    if life > 0 then
-      lock.marks = after(life)
-      redis.call('HSET', lock.lease, 'marks', lock.marks)
-    end
+    if life ~= -2 then lock.marks = after(math.max(life, 0)) end
   end
-  return answer
+  if is_withdrawn(asker.id) then return {'withdrawn'} end
+  return contend(asker, left)
 end

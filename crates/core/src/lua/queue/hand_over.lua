@@ -37,9 +37,9 @@ local function hand_over(text, at, arg)
   local waits = follows or others > 0
   -- A write of nothing, which a full server accepts; then it refuses none of the others. The place of
   -- the head goes last: a refusal before it changes nothing for those who wait.
-  call('HDEL', lease, '')
-  call('HSET', lease, 'lock', (waits and 'w' or '') .. newest .. ' ' .. expires .. ' ' .. id .. ' '
-    .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label)
+  call('GETEX', lease)
+  call('SET', lease, (waits and 'w' or '') .. newest .. ' ' .. expires .. ' ' .. id .. ' '
+    .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label, 'KEEPTTL')
   if follows then
     call('ZADD', queue, line[#line] + 1, runtime)
     call('HSET', waiters, runtime, place_text(
@@ -100,7 +100,7 @@ local WAYS = {acquire = line_up, heartbeat = beat, release = hand_over, next = h
 -- written, and left to the general ways; any other failure is the answer.
 local function quick(text, at, arg)
   local way = WAYS[ARGV[arg]]
-  if way and text == nil then text = redis.pcall('HGET', KEYS[4 * at - 3], 'lock') end
+  if way and text == nil then text = redis.pcall('GET', KEYS[4 * at - 3]) end
   if not way or type(text) ~= 'string' or string.sub(text, 1, 1) ~= 'w' then return nil end
   local ok, answer = pcall(way, text, at, arg)
   if ok then return answer end

@@ -203,7 +203,7 @@ local function settle(line, asker, life)
   leave(gone)
 
   lock.waiting = line.card + more - #gone > 0
-  if lock.version == '2' then save() end
+  save()
 end
 
 -- Runs a step that only reads; nil if a key of the queue is of another type.

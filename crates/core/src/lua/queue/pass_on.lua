@@ -13,7 +13,6 @@
 
 -- Reports what the next acquisition has, when the lease to be ended is gone.
 local function report(following)
-  prove()
   local left = remaining()
   local line = unless_foreign(survey, following.runtime)
   if left and lock.holder == following.id and not lock.kept then
@@ -31,10 +30,7 @@ local function pass_on(id, first, following)
   end
   local left = lock.holder == id and lock.fence == first and remaining()
   if not left and following then return report(following) end
-  if not left or lock.kept then
-    prove()
-    return left and {'kept', left} or {'gone'}
-  end
+  if not left or lock.kept then return left and {'kept', left} or {'gone'} end
   local line = unless_foreign(function()
     local line = survey(following and following.runtime or '')
     -- Ignored if it is withdrawn, or older than the one that its runtime has queued.
@@ -49,8 +45,6 @@ local function pass_on(id, first, following)
   if not (line and line.block) then clear() end
   if not line then return {following and 'gone' or 'released'} end
   local block, window = line.block, following and tonumber(following.window)
-  -- A full server refuses no write behind this one.
-  if block then forget_holds() end
   settle(line, following, window)
   if line.head and not line.wins and block then tell_grant(line) end
   if not following then return {'released'} end

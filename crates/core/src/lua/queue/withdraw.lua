@@ -8,11 +8,10 @@
 --
 -- Why: the acquire may be granted, queued, refused, lost, or still in flight on a connection that
 -- was given up. The mark keeps such a late copy from becoming a lease that nobody knows of. It is
--- written last, because a full server refuses it, and the lease has to end even then. Any other
--- refusal is an error, so that the withdrawal is sent again. When there was nothing to end, the mark is the
--- first write, which a replica refuses.
+-- written last, because the lease has to end even if the mark is refused. Then the answer is an error,
+-- so that the withdrawal is sent again.
 
--- Marks an acquisition as withdrawn, and forgets older marks.
+-- Marks an acquisition as withdrawn, and forgets older marks. The caller saves the lock.
 local function mark(id, life)
   local until_when = after(life)
   redis.call('ZADD', lock.withdrawn, until_when, id)
@@ -22,10 +21,7 @@ local function mark(id, life)
     error(limited, 0)
   end
   redis.call('ZREMRANGEBYSCORE', lock.withdrawn, '-inf', millis)
-  if lock.version == '2' then
-    redis.call('HSET', lock.lease, 'marks', until_when)
-    lock.marks = until_when
-  end
+  lock.marks = until_when
 end
 
 local function withdraw(id, life)
@@ -43,6 +39,6 @@ local function withdraw(id, life)
   if line then settle(line) end
   local ok, failure = pcall(mark, id, tonumber(life))
   if line and line.block then tell_grant(line) end
-  if not ok and not string.find(words(failure), 'OOM', 1, true) then error(failure, 0) end
+  if not ok then error(failure, 0) end
   return {'withdrawn', ended and 1 or 0}
 end

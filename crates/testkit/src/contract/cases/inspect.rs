@@ -17,7 +17,7 @@ pub(crate) async fn a_held_lock_tells_its_holder(scene: &Scene) {
     scene.pass(secs(30)).await;
     let holder = scene.holder().await;
     assert_eq!((holder.id, holder.fence, holder.holds), (alice(7), fence, 3));
-    assert_eq!(holder.label, "host/1/contract");
+    assert_eq!(holder.label, Calls::LABEL);
     assert!(!holder.kept);
     scene.assert_left(holder.remaining, secs(30));
     // What the remaining time may fall short by, the past may exceed.
