@@ -165,6 +165,11 @@ const MUTANTS: &[Mutant] = &[
         seeds: STEADY..10_000,
         mutate: |mutation| mutation.wrong = Some(Wrong::RepeatsWanted),
     },
+    Mutant {
+        name: "a_recall_that_is_not_learnt",
+        seeds: STEADY..10_000,
+        mutate: |mutation| mutation.driver.keeps = |_| true,
+    },
 ];
 
 impl Mutation {
@@ -250,4 +255,5 @@ mutants! {
     a_turn_that_forgets_missing_answers
     an_idle_turn_that_nobody_can_recall
     an_idle_turn_that_ends_by_an_old_recall
+    a_recall_that_is_not_learnt
 }

@@ -30,6 +30,8 @@ pub struct Rules {
     /// How long a command may take that carries a place, by the time of a heartbeat and that of any
     /// other command.
     pub place_deadline: fn(heartbeat: Duration, command: Duration) -> Duration,
+    /// Whether turns of a name are kept, by whether it is worth it: others did not want it of late.
+    pub keeps: fn(is_worth_it: bool) -> bool,
     /// Whether a turn is renewed, by whether a task holds a lease of it.
     pub renews: fn(is_held: bool) -> bool,
 }
@@ -46,6 +48,7 @@ impl Default for Rules {
             ends_turn: |rest| rest.is_some(),
             attended_from: |_, polled_at| polled_at,
             place_deadline: |heartbeat, command| heartbeat.min(command),
+            keeps: |is_worth_it| is_worth_it,
             renews: |is_held| is_held,
         }
     }

@@ -64,7 +64,8 @@ impl Engine {
         idle: Duration,
     ) -> Keep {
         // Nobody wanted an idle turn: that spares a look at the watermarks.
-        let is_worth_it = cohort.is_idle() || self.watermarks.is_worth_keeping(now, name);
+        let is_worth_it =
+            cohort.is_idle() || (self.rules.keeps)(self.watermarks.is_worth_keeping(now, name));
         Keep { idle, is_worth_it }
     }
 

@@ -246,6 +246,38 @@ fn an_idle_turn_that_ends_early_is_found() {
 }
 
 #[test]
+fn a_turn_that_is_kept_too_soon_after_a_recall_is_found() {
+    let keeps = |millis| Duration::from_millis(millis);
+    let keeps = Event::Keeps { idle: keeps(30), ttl: keeps(200), to_enter: keeps(10) };
+    // A turn from `at` on, which is idle for a while after its first lease.
+    let turn = |at: u64, wanted: bool| {
+        let (id, first) = (id(1, at), token(at * 10));
+        let mut events = with([minted(at, id, at * 10, at * 10 + 9)], granted(at, id, at * 10));
+        events.push(released(at + 1, id));
+        events.extend(wanted.then(|| spied(at + 2, Deed::Wanted { first })));
+        events.push(spied(at + 3, Deed::ReleaseSent { id, first }));
+        events
+    };
+    let lease = |at: u64| {
+        let id = id(1, at);
+        let leases = with([minted(at, id, at * 10, at * 10 + 9)], granted(at, id, at * 10));
+        let ended = spied(at, Deed::ReleaseSent { id, first: token(at * 10) });
+        with(leases, [released(at, id), ended])
+    };
+    let again = [Violation::KeptAgain { id: id(1, 80), first: token(800), at: ms(83) }];
+    let after = |leases: &[u64]| {
+        let between = leases.iter().flat_map(|at| lease(*at));
+        found(with(with(turn(10, true), between), with(turn(80, true), [keeps])))
+    };
+    assert_eq!(after(&[]), again);
+    assert_eq!(after(&[20, 30]), again);
+    assert_eq!(after(&[20, 30, 40]), []);
+    let unwanted = with(turn(10, false), with(turn(80, true), [keeps]));
+    let (id, first, at) = (id(1, 10), token(100), ms(13));
+    assert_eq!(found(unwanted), [Violation::IdleEnded { id, first, at }], "there was no recall");
+}
+
+#[test]
 fn a_lock_that_stays_closed_is_opened_by_nobody_before_its_time() {
     let (lease, next) = (id(1, 1), id(2, 1));
     let closed = |until| Event::ClosedUntil { lease, from: ms(0), until: ms(until) };

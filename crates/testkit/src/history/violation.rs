@@ -107,6 +107,15 @@ pub enum Violation {
         /// When its end was sent.
         at: Instant,
     },
+    /// A turn was kept idle although one of its runtime was recalled shortly before.
+    KeptAgain {
+        /// The acquisition that has the turn.
+        id: AcquisitionId,
+        /// The first token of the turn.
+        first: FenceToken,
+        /// When it had been idle.
+        at: Instant,
+    },
     /// A task took a lease of a turn whose end its runtime had sent.
     TakenAfterEnd {
         /// The lease.
@@ -253,6 +262,9 @@ impl fmt::Display for Violation {
             }
             Self::IdleEnded { id, first, at } => {
                 write!(f, "at {at:?} {id} ended its idle turn {first}, which nobody wanted")
+            }
+            Self::KeptAgain { id, first, at } => {
+                write!(f, "at {at:?} {id} had kept turn {first} idle, too soon after a recall")
             }
             Self::TakenAfterEnd { lease, first } => {
                 write!(f, "{lease} was taken of turn {first} after the end of that turn was sent")
