@@ -27,10 +27,13 @@ use crate::{
 /// Commands for one connection: those that wait for it at the same moment travel as one call
 /// (group commit).
 ///
-/// Where little is in flight, the caller sends its command itself. Otherwise a task, the courier,
+/// Where nothing is in flight, the caller sends its command itself. Otherwise a task, the courier,
 /// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
 /// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
 /// courier. So a long round trip limits nothing, and no command depends on another caller.
+///
+/// A courier that leaves the server without work answers half of its callers first. Their next
+/// commands are sent before the other half is answered, so that server and client work side by side.
 ///
 /// Commands of a name usually keep their order. One may overtake another after a cut, as a heartbeat,
 /// or between two couriers. That is harmless, as every command names its acquisition.
@@ -50,14 +53,16 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The callers that wait for the answer to a command that they sent themselves.
-    alone: usize,
+    /// Whether a caller waits for the answer to a command that it sent itself.
+    alone: bool,
     couriers: usize,
     /// The couriers that have not taken their first batch yet.
     coming: usize,
     waiting: VecDeque<Waiting>,
     /// The number of the next command that waits.
     next: u64,
+    /// Until when couriers do not yield: the tokio runtime is busy with other tasks.
+    busy_until: Instant,
 }
 
 /// A command that waits to be sent.
@@ -74,9 +79,14 @@ type Answer = Result<Value, StoreError>;
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
 
-/// How many calls may be in flight before a caller leaves its command to a courier: so few tasks do
-/// not wait for each other.
-const USUAL_CALLS: usize = 2;
+/// The smallest batch whose callers are answered in halves.
+const SPLIT: usize = 4;
+
+/// A courier that yields for longer than this finds the tokio runtime busy.
+const LONGEST_YIELD: Duration = Duration::from_millis(2);
+
+/// For how long couriers do not yield then.
+const BUSY: Duration = Duration::from_secs(1);
 
 /// How many couriers may be under way before commands gather.
 const USUAL_COURIERS: usize = 2;
@@ -191,8 +201,8 @@ impl Batcher {
 
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
         let mut state = self.0.state.lock();
-        if state.waiting.is_empty() && state.alone + state.couriers < USUAL_CALLS {
-            state.alone += 1;
+        if state.waiting.is_empty() && !state.alone && state.couriers == 0 {
+            state.alone = true;
             return Sent::Alone(command);
         }
         let (sender, answer) = oneshot::channel();
@@ -213,6 +223,22 @@ impl Batcher {
         if still_waits && state.waiting.len() > state.coming * self.0.max_commands {
             self.send_courier(state);
         }
+    }
+
+    /// Whether no other call is in flight beside that of a courier that was just answered.
+    fn is_last_courier(&self) -> bool {
+        let state = self.0.state.lock();
+        state.couriers == 1 && !state.alone
+    }
+
+    /// Makes sure that a courier comes for what waits; whether something does.
+    fn relieve(&self) -> bool {
+        let state = self.0.state.lock();
+        let waits = !state.waiting.is_empty();
+        if waits && state.coming == 0 {
+            self.send_courier(state);
+        }
+        waits
     }
 
     fn send_courier(&self, mut state: MutexGuard<'_, State>) {
@@ -242,7 +268,7 @@ struct Alone<'a>(&'a Batcher);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.0.state.lock().alone -= 1;
+        self.0.0.state.lock().alone = false;
     }
 }
 
@@ -258,12 +284,33 @@ impl Courier {
         while let Some(batch) = self.batch() {
             let Batch { commands, senders, deadline } = batch;
             let answers = self.batcher.deliver(&commands, deadline).await;
-            for (sender, answer) in senders.into_iter().zip(answers) {
-                // Nobody waits for the answer of a call that was dropped.
-                drop(sender.send(answer));
+            let mut answered = senders.into_iter().zip(answers);
+            if commands.len() >= SPLIT && self.batcher.is_last_courier() {
+                answer(answered.by_ref().take(commands.len() / 2));
+                self.pause().await;
+                if self.batcher.relieve() {
+                    // One round for that courier, and one for the task of the connection.
+                    self.pause().await;
+                    self.pause().await;
+                }
             }
+            answer(answered);
             // Those who have been answered send their next commands first, so that these travel together.
-            yield_now().await;
+            self.pause().await;
+        }
+    }
+
+    /// Lets the other tasks of the tokio runtime run, unless they take long.
+    async fn pause(&self) {
+        let Inner { state, clock, .. } = &*self.batcher.0;
+        let paused_at = clock.now();
+        if paused_at < state.lock().busy_until {
+            return;
+        }
+        yield_now().await;
+        let now = clock.now();
+        if now.saturating_since(paused_at) > LONGEST_YIELD {
+            state.lock().busy_until = now + BUSY;
         }
     }
 
@@ -294,6 +341,13 @@ impl Courier {
             self.is_under_way = false;
         }
         last.map(|deadline| Batch { commands, senders, deadline })
+    }
+}
+
+fn answer(answered: impl Iterator<Item = (oneshot::Sender<Answer>, Answer)>) {
+    for (sender, answer) in answered {
+        // Nobody waits for the answer of a call that was dropped.
+        drop(sender.send(answer));
     }
 }
 
