@@ -1,4 +1,7 @@
-use std::sync::{self, MutexGuard, PoisonError, TryLockError};
+use std::{
+    hint::black_box,
+    sync::{self, MutexGuard, PoisonError, TryLockError},
+};
 
 /// A mutex that goes on after a panic: what it guards is changed in steps that do not panic.
 #[derive(Debug, Default)]
@@ -22,6 +25,11 @@ impl<T> Mutex<T> {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Reads the mutex and nothing else, to bring it into the cache.
+    pub fn fetch(&self) {
+        black_box(self.0.is_poisoned());
     }
 
     /// The value, which no other thread can use.

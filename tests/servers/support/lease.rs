@@ -30,10 +30,12 @@ pub(crate) fn is_held(server: &RedisServer, key: &str) -> bool {
     expiry(server, key).is_some()
 }
 
-/// All that a renewal leaves as it is: the text without times of expiry and waiters.
+/// All that a renewal leaves as it is: the text without times of expiry, waiters and marks, which a late
+/// withdrawal makes longer.
 pub(crate) fn row(server: &RedisServer, key: &str) -> LockText {
     let mut text = LockText::of(server, key);
     text.expires.clear();
+    text.marks = None;
     // Others come and go.
     text.flags.retain(|flag| flag != 'w');
     if let Some(lease) = &mut text.lease {

@@ -66,6 +66,9 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
     (&["SET", LEASE, "foo bar"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "0x10"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "41  0"], Corrupt, "WRONGTYPE", "another namespace"),
+    // As long as the text of an idle lock.
+    (&["SET", LEASE, "1234567890123456:9999999999999"], Corrupt, "WRONGTYPE", "delete the key"),
+    (&["SET", LEASE, "1234567890123456 99999999999xx"], Corrupt, "WRONGTYPE", "delete the key"),
     (&["SET", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["RPUSH", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", WITHDRAWN, "x"], Corrupt, "WRONGTYPE", "another namespace"),

@@ -7,7 +7,7 @@ use leasehold_core::{
     store::{AcquireAnswer, HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
-    Patience, RedisServer,
+    LockText, Patience, RedisServer,
     contract::{alice, bob, ttl},
 };
 
@@ -40,6 +40,10 @@ async fn a_full_server_refuses_new_leases_and_lets_old_ones_live_and_end() {
     granted(&other, alice(2)).await;
     let forced = calls.about("orders/44");
     let forced_fence = granted(&forced, alice(3)).await;
+    // A mark that is over.
+    LockText::change(&server, "leasehold:{orders/43}:lease", |text| {
+        text.marks = Some(1_000_000_000_000);
+    });
     set(&server, "maxmemory", "1");
 
     let before = digest(&server);
@@ -48,6 +52,8 @@ async fn a_full_server_refuses_new_leases_and_lets_old_ones_live_and_end() {
         let error = calls.acquire(alice(4), ttl(60), None).await.expect_err("no memory");
         assert_says(&error, Definite, "OOM", "maxmemory");
     }
+    let busy = other.acquire(bob(1), ttl(60), None).await.expect("an answer");
+    assert!(matches!(busy, AcquireAnswer::Busy { .. }), "{busy:?}");
     assert_eq!(digest(&server), before);
 
     let held = calls.hold(alice(1), fence, (2, 1), ttl(60)).await.expect("hold");

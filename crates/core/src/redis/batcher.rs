@@ -6,7 +6,11 @@ use std::{
 };
 
 use redis::Value;
-use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+    task::yield_now,
+};
 
 use super::{
     command::{Command, Preamble, answers},
@@ -27,13 +31,15 @@ use crate::{
 /// Commands for one connection: those that wait for it at the same moment travel as one call
 /// (group commit).
 ///
-/// Where nothing is in flight, the caller sends its command itself. Otherwise a task, the courier,
+/// Where little is in flight, the caller sends its command itself. Otherwise a task, the courier,
 /// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
 /// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
 /// courier. So a long round trip limits nothing, and no command depends on another caller.
 ///
-/// A courier that leaves the server without work answers half of its callers first. Their next
-/// commands are sent before the other half is answered, so that server and client work side by side.
+/// On a tokio runtime with one thread, a courier that leaves the server without work answers half of
+/// its callers first. Their next commands are sent before the other half is answered, so that server
+/// and client work side by side. With several threads, a task that blocks one of them would hold the
+/// other half up.
 ///
 /// Commands of a name usually keep their order. One may overtake another after a cut, as a heartbeat,
 /// or between two couriers. That is harmless, as every command names its acquisition.
@@ -46,6 +52,8 @@ struct Inner {
     preamble: Arc<Preamble>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
+    /// Whether callers are answered in halves.
+    splits: bool,
     /// The most commands of one call.
     max_commands: usize,
     state: Mutex<State>,
@@ -53,8 +61,8 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether a caller waits for the answer to a command that it sent itself.
-    alone: bool,
+    /// The callers that wait for the answer to a command that they sent themselves.
+    alone: usize,
     couriers: usize,
     /// The couriers that have not taken their first batch yet.
     coming: usize,
@@ -79,10 +87,14 @@ type Answer = Result<Value, StoreError>;
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
 
+/// How many calls may be in flight before a caller leaves its command to a courier, so that few tasks
+/// do not wait for each other: without halves, and with them.
+const USUAL_CALLS: [usize; 2] = [2, 1];
+
 /// The smallest batch whose callers are answered in halves.
 const SPLIT: usize = 4;
 
-/// A courier that yields for longer than this finds the tokio runtime busy.
+/// A courier whose yields take longer than this finds the tokio runtime busy.
 const LONGEST_YIELD: Duration = Duration::from_millis(2);
 
 /// For how long couriers do not yield then.
@@ -102,8 +114,9 @@ impl Batcher {
         runtime: Handle,
         max_commands: usize,
     ) -> Self {
-        let state = Mutex::default();
-        Self(Arc::new(Inner { lane, preamble, clock, runtime, max_commands, state }))
+        let (state, splits) =
+            (Mutex::default(), runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
+        Self(Arc::new(Inner { lane, preamble, clock, runtime, splits, max_commands, state }))
     }
 
     /// The connection.
@@ -201,8 +214,9 @@ impl Batcher {
 
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
         let mut state = self.0.state.lock();
-        if state.waiting.is_empty() && !state.alone && state.couriers == 0 {
-            state.alone = true;
+        let usual = USUAL_CALLS[usize::from(self.0.splits)];
+        if state.waiting.is_empty() && state.alone + state.couriers < usual {
+            state.alone += 1;
             return Sent::Alone(command);
         }
         let (sender, answer) = oneshot::channel();
@@ -225,17 +239,18 @@ impl Batcher {
         }
     }
 
-    /// Whether no other call is in flight beside that of a courier that was just answered.
-    fn is_last_courier(&self) -> bool {
+    /// Whether a courier that was just answered at `now` is to answer half of its callers first: no
+    /// other call is in flight.
+    fn splits(&self, now: Instant) -> bool {
         let state = self.0.state.lock();
-        state.couriers == 1 && !state.alone
+        self.0.splits && state.couriers + state.alone == 1 && state.busy_until <= now
     }
 
     /// Makes sure that a courier comes for what waits; whether something does.
     fn relieve(&self) -> bool {
         let state = self.0.state.lock();
         let waits = !state.waiting.is_empty();
-        if waits && state.coming == 0 {
+        if waits && state.coming == 0 && state.couriers < USUAL_COURIERS {
             self.send_courier(state);
         }
         waits
@@ -268,7 +283,7 @@ struct Alone<'a>(&'a Batcher);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.0.state.lock().alone = false;
+        self.0.0.state.lock().alone -= 1;
     }
 }
 
@@ -285,31 +300,32 @@ impl Courier {
             let Batch { commands, senders, deadline } = batch;
             let answers = self.batcher.deliver(&commands, deadline).await;
             let mut answered = senders.into_iter().zip(answers);
-            if commands.len() >= SPLIT && self.batcher.is_last_courier() {
+            let now = self.batcher.0.clock.now();
+            if commands.len() >= SPLIT && self.batcher.splits(now) {
                 answer(answered.by_ref().take(commands.len() / 2));
-                self.pause().await;
+                self.pause(now).await;
                 if self.batcher.relieve() {
                     // One round for that courier, and one for the task of the connection.
-                    self.pause().await;
-                    self.pause().await;
+                    self.pause(now).await;
+                    self.pause(now).await;
                 }
             }
             answer(answered);
             // Those who have been answered send their next commands first, so that these travel together.
-            self.pause().await;
+            self.pause(now).await;
         }
     }
 
-    /// Lets the other tasks of the tokio runtime run, unless they take long.
-    async fn pause(&self) {
+    /// Lets the other tasks of the tokio runtime run, unless they have taken long since `answered_at`,
+    /// or a moment ago.
+    async fn pause(&self, answered_at: Instant) {
         let Inner { state, clock, .. } = &*self.batcher.0;
-        let paused_at = clock.now();
-        if paused_at < state.lock().busy_until {
+        if state.lock().busy_until > answered_at {
             return;
         }
         yield_now().await;
         let now = clock.now();
-        if now.saturating_since(paused_at) > LONGEST_YIELD {
+        if now.saturating_since(answered_at) > LONGEST_YIELD {
             state.lock().busy_until = now + BUSY;
         }
     }

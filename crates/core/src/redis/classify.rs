@@ -185,6 +185,11 @@ const WAIT: &str = "the server refuses writes for now; it is retried where the c
 fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
     /// Words of a refusal, what it means, what to do.
     const REFUSALS: &[(&str, StoreErrorKind, &str)] = &[
+        (
+            "not that of a lock",
+            Corrupt,
+            "another program uses the key, or somebody changed it; delete the key, or choose another namespace",
+        ),
         ("WRONGTYPE", Corrupt, "another program uses the key; choose another namespace or name"),
         ("NOPERM", Config, GRANT_RIGHTS),
         ("has no permissions", Config, GRANT_RIGHTS),

@@ -18,11 +18,12 @@ local function waiter_at(arg)
   return asker
 end
 
+local ASKS = {try = true, acquire = true, heartbeat = true}
+
 local function run(at, arg)
   local word, id, first = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
-  -- A full server refuses those who ask for a lock, and no other command.
-  local asks = word == 'try' or word == 'acquire' or word == 'heartbeat'
-  read(asks and 'GET' or 'GETEX', unpack(KEYS, 4 * at - 3, 4 * at))
+  -- A full server refuses a grant or a place, and no other command.
+  read(ASKS[word] and 'GET' or 'GETEX', unpack(KEYS, 4 * at - 3, 4 * at))
   if word == 'withdraw' then return withdraw(id, ARGV[arg + 2]) end
   if word == 'next' then return pass_on(id, first, waiter_at(arg + 3)) end
   if word == 'release' then return pass_on(id, first) end
@@ -40,7 +41,8 @@ local SIZES = {try = 3, acquire = 4, heartbeat = 4, release = 3, keep = 4, next 
 local function run_alone(at, arg)
   local ok, answer = pcall(function()
     local answer = run(at, arg)
-    save()
+    -- One that asks has saved what it changed. To forget old marks is no reason to refuse it.
+    if not ASKS[ARGV[arg]] then save() end
     return answer
   end)
   return ok and answer or {'refused', words(answer)}, SIZES[ARGV[arg]]

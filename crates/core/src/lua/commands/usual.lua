@@ -58,8 +58,8 @@ while at <= count do
     text = call('GET', key)
     if grant and type(text) == 'string' and #text == 30 then
       local counter, seen = sub(text, 1, 16), ARGV[arg + 2]
-      if counter < micros and not string.find(counter, '%D') and sub(text, 18) >= least
-        and (seen == '0' or #seen == 16 and seen <= counter) then
+      if counter < micros and string.find(text, '^%d+ %d+$') and sub(text, 18) >= least
+        and sub(text, 17, 17) == ' ' and (seen == '0' or #seen == 16 and seen <= counter) then
         local first = counter < early and early or string.format('%d', counter + 1)
         answer = call('SET', key,
           micros .. sub(text, 17) .. ' ' .. ARGV[arg + 1] .. ' ' .. first .. grant, 'KEEPTTL')
