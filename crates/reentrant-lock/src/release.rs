@@ -169,7 +169,6 @@ impl Release {
         };
     }
 
-    /// A copy is due at once, whenever it was due before.
     pub(crate) fn on_copy_due(&mut self, now: Instant) {
         self.send_at = Some(now);
     }

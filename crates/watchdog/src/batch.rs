@@ -35,7 +35,6 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Adds a turn to an open batch of its ttl.
     pub(crate) fn add(&mut self, key: Key, turn: &Arc<Grant>, patience: Duration) {
         let kind = (turn.ttl(), patience < turn.ttl().get() / 6);
         let open = self.open.entry(kind).or_insert_with(|| Batch { patience, turns: Vec::new() });

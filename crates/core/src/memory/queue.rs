@@ -65,7 +65,6 @@ impl Queue {
         self.places.iter().take_while(|place| place.id != id).map(|_| 1).sum()
     }
 
-    /// The live places, in order.
     pub(crate) fn live(&self, now: ServerTime) -> impl Iterator<Item = &PlaceRow> {
         self.places.iter().filter(move |place| place.is_live(now))
     }

@@ -87,7 +87,6 @@ impl Row {
         self.withdrawn.push((id, ends));
     }
 
-    /// Loses one part; the others stay.
     pub(crate) fn lose(&mut self, part: Part) {
         match part {
             Part::Lock => (self.lease, self.counter) = (None, None),

@@ -21,7 +21,6 @@ impl ServerTime {
         Self(self.0.saturating_add(micros))
     }
 
-    /// How long until `later`, or zero.
     pub(crate) fn until(self, later: Self) -> Duration {
         Duration::from_micros(later.0.saturating_sub(self.0))
     }

@@ -28,7 +28,6 @@ macro_rules! metrics {
             pub const $id: &str = $name;
         )+
 
-        /// Every metric: its name, kind, unit and description.
         pub(super) const ALL: &[(&str, Kind, Unit, &str)] = &[$(($name, $kind $(($bounds))?, Unit::$unit, $meaning),)+];
     };
 }

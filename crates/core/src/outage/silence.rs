@@ -32,7 +32,6 @@ pub struct Outage {
 }
 
 impl Silence {
-    /// A command is sent at `now`.
     pub(super) fn sent(&mut self, now: Instant) {
         self.in_flight += 1;
         self.since.get_or_insert(now);

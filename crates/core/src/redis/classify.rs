@@ -25,7 +25,6 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
     if is_answer(error) { failed.as_answer() } else { failed }
 }
 
-/// Whether the error is an answer of the server itself.
 fn is_answer(error: &RedisError) -> bool {
     matches!(
         error.kind(),

@@ -208,7 +208,6 @@ impl Preamble {
         });
     }
 
-    /// Writes keys and arguments of many commands.
     pub(super) fn write_commands<'a>(
         &self,
         to: &mut Cmd,

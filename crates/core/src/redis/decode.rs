@@ -119,7 +119,6 @@ pub(super) fn refusal(answer: &Value) -> Option<String> {
     }
 }
 
-/// A bulk or simple string as text.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),

@@ -28,7 +28,6 @@ pub(super) async fn heartbeat(
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// A waiter with its number in the batch.
 type Numbered<'a> = (usize, &'a Waiter);
 
 /// Splits a batch by lanes, and into parts that one call may carry.

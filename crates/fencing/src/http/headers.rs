@@ -90,7 +90,6 @@ pub enum HeaderError {
     },
 }
 
-/// The beginning of a value, short enough for a message.
 fn beginning(value: &HeaderValue) -> Box<str> {
     String::from_utf8_lossy(value.as_bytes()).chars().take(80).collect()
 }

@@ -41,7 +41,6 @@ impl ObjectGate {
 /// The checks, one write after another. Bodies differ unless the check is about equal bodies.
 struct Trials<'a> {
     gate: &'a ObjectGate,
-    /// The path in the errors.
     folder: &'a Path,
     path: &'a Path,
 }

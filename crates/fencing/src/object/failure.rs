@@ -3,7 +3,6 @@ use std::borrow::Cow;
 use leasehold_core::{StoreError, StoreErrorKind};
 use object_store::{Error, path::Path};
 
-/// The error of a failed look: nothing was written.
 pub(super) fn of_look(error: &Error, path: &Path) -> StoreError {
     of(error, path, StoreErrorKind::Definite)
 }
@@ -88,7 +87,6 @@ pub(super) fn too_large(path: &Path, size: u64, most: u64) -> StoreError {
     )
 }
 
-/// The store lacks what a gate needs.
 pub(super) fn cannot(path: &Path, what: impl Into<Cow<'static, str>>) -> StoreError {
     config(
         path,

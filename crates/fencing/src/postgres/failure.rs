@@ -31,7 +31,6 @@ impl TransactionConflict {
     }
 }
 
-/// The error of a gate's statement.
 pub(super) fn failed(error: &sqlx::Error, resource: &str, scope: Scope) -> GateError {
     let during = format!("the gate of {resource:?}");
     if let Some(conflict) = TransactionConflict::during(&during, error) {

@@ -66,7 +66,6 @@ impl Cohort {
         }
     }
 
-    /// The runtime keeps too many turns.
     pub(crate) fn on_too_many_kept(&mut self, env: &mut Env<'_>) {
         self.end_idle(env, KeptOutcome::Lapsed);
     }

@@ -301,7 +301,6 @@ impl Turn {
         (self.keeps && !self.was_wanted && env.now < until).then_some(until)
     }
 
-    /// When an idle turn ends by itself.
     pub(super) fn idle_ends_at(&self) -> Option<Instant> {
         match self.hands {
             Hands::Idle { until } => Some(until),

@@ -181,7 +181,6 @@ pub(crate) struct Failing {
 }
 
 impl Failing {
-    /// Nothing was answered since `since`.
     pub(super) fn unheard(since: Instant) -> Self {
         Self { since, failed: 0, error: unheard() }
     }

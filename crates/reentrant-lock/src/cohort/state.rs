@@ -285,7 +285,6 @@ impl Numbers {
         self.known(self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The id of a number that was given before.
     pub(crate) fn known(&self, number: u64) -> AcquisitionId {
         AcquisitionId::new(self.runtime_id, number)
     }
@@ -299,7 +298,6 @@ impl Numbers {
 /// What is to be done once a rule has been applied, outside of every lock.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    /// The tasks to wake.
     pub(crate) wake: Wakers,
     /// Wakers that are not needed any more: to drop one may drop a task, and whatever it has of
     /// this very name.
@@ -376,7 +374,6 @@ pub(crate) enum Outgoing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TurnId {
     pub(crate) id: AcquisitionId,
-    /// The first token of its grant.
     pub(crate) first: FenceToken,
 }
 

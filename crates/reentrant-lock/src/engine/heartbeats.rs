@@ -38,7 +38,6 @@ impl Heartbeats {
     /// The longest time without a look.
     const NAP: Duration = Duration::from_secs(5);
 
-    /// Starts the task, which ends with the engine.
     pub(super) fn start(engine: &Arc<Engine>) {
         let (agenda, clock) = (Arc::clone(&engine.agenda), Arc::clone(&engine.clock));
         let (engine, handle) = (Arc::downgrade(engine), engine.handle());

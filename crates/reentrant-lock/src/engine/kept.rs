@@ -69,7 +69,6 @@ impl Engine {
         Keep { idle, is_worth_it }
     }
 
-    /// A turn of a name that may be kept is over.
     pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: Ended) {
         if ended.was_wanted {
             self.watermarks.on_wanted(name, ended.leases);

@@ -210,7 +210,6 @@ impl InLine<'_> {
         })
     }
 
-    /// Looks at the cohort, for the task of this ticket.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Cohort, Ticket) -> T) -> Option<T> {
         self.engine.look(self.name, |cohort| look(cohort, self.ticket))
     }

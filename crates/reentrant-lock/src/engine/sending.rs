@@ -155,7 +155,6 @@ impl<'a> Copies<'a> {
         Some(answer)
     }
 
-    /// When the first of them is given up.
     fn given_up_at(&self) -> Option<Instant> {
         let deadlines = self.first.iter().chain(&self.more).map(|copy| copy.deadline);
         deadlines.min().map(|deadline| deadline + Sending::GRACE)

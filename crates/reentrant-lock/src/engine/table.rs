@@ -174,7 +174,6 @@ impl Engine {
         Env { name, now, jitter, numbers, timing, rules, effects: Effects::default() }
     }
 
-    /// The names of certain cohorts, in their order.
     pub(super) fn names_of(&self, of: impl Fn(&Cohort) -> bool) -> Vec<LockName> {
         let mut names: Vec<LockName> = Vec::new();
         for shard in &self.shards {
