@@ -127,18 +127,63 @@ async fn a_script_is_sent_with_its_text_once() {
     assert_eq!((called(&server, "eval"), called(&server, "evalsha")), (1, 20));
 }
 
+/// How many commands scripts have called.
+fn called_by_scripts(server: &RedisServer) -> u64 {
+    let sent_by_clients = ["auth", "client", "config", "eval", "evalsha", "hello", "info", "ping"];
+    let by_command = calls_by_command(server);
+    let inside = |(name, _): &&(String, u64)| {
+        !name.split('|').next().is_some_and(|command| sent_by_clients.contains(&command))
+    };
+    by_command.iter().filter(inside).map(|(_, calls)| calls).sum()
+}
+
+/// What the fast path costs, the time included; a mark of a withdrawal costs those who ask one look.
+#[tokio::test]
+async fn a_contended_lock_costs_few_calls_also_after_a_withdrawal() {
+    for marked in [false, true] {
+        let server = RedisServer::start();
+        let calls = calls(&store_on(&server).await);
+        let fence = granted(&calls, alice(1)).await;
+        if marked {
+            calls.withdraw(carol(9)).await.expect("withdraw");
+        }
+        let look = u64::from(marked);
+        let cost = |expected: u64, what: &str| {
+            assert_eq!(called_by_scripts(&server), expected, "{what}, marked: {marked}");
+            server.command(&["CONFIG", "RESETSTAT"]);
+        };
+        server.command(&["CONFIG", "RESETSTAT"]);
+        let busy = calls.acquire(bob(1), ttl(60), None).await.expect("a try");
+        assert!(matches!(busy, AcquireAnswer::Busy { .. }), "{busy:?}");
+        cost(5 + look, "a try of a held lock");
+        queued(&calls, bob(2)).await;
+        cost(8 + look, "the first place");
+        queued(&calls, carol(1)).await;
+        cost(7 + look, "another place");
+        let heard = calls.wait(bob(2), ttl(60), None, beat(2)).await.expect("a heartbeat");
+        assert!(matches!(heard, AcquireAnswer::Queued(_)), "{heard:?}");
+        server.command(&["CONFIG", "RESETSTAT"]);
+        calls.release(alice(1), fence, None).await.expect("release");
+        cost(9, "a hand-over");
+        let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("it was passed on") };
+        assert_eq!(lease.id, bob(2));
+        server.command(&["CONFIG", "RESETSTAT"]);
+        calls.release(bob(2), lease.fence, None).await.expect("release");
+        cost(9, "a hand-over to the last one");
+        let Ok(Inspection::Held(lease)) = calls.inspect().await else { panic!("it was passed on") };
+        server.command(&["CONFIG", "RESETSTAT"]);
+        calls.release(lease.id, lease.fence, None).await.expect("release");
+        cost(3, "a release that nobody waits for");
+        granted(&calls, alice(2)).await;
+        cost(3 + look, "an acquire of a free lock");
+    }
+}
+
 #[tokio::test]
 async fn a_lock_that_nobody_waits_for_costs_few_calls() {
     let server = RedisServer::start();
     let calls = calls(&store_on(&server).await);
-    let in_scripts = || -> u64 {
-        let sent_by_clients = ["auth", "client", "config", "eval", "evalsha", "hello", "info"];
-        let by_command = calls_by_command(&server);
-        let inside = |(name, _): &&(String, u64)| {
-            !name.split('|').next().is_some_and(|command| sent_by_clients.contains(&command))
-        };
-        by_command.iter().filter(inside).map(|(_, calls)| calls).sum()
-    };
+    let in_scripts = || called_by_scripts(&server);
     let mut costs = Vec::new();
     for number in 1..=2 {
         server.command(&["CONFIG", "RESETSTAT"]);

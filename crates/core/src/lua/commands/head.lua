@@ -1,4 +1,5 @@
--- head: the settings of a store, and the time. Precedes all other parts.
+-- head: the settings of a store, and the time. Precedes all other parts, except preflight.lua, which
+-- stands alone.
 --
 -- KEYS  those of the script that follows
 -- ARGV  1 retention of the fence counter, ms (0: plain counter without TTL)
@@ -15,7 +16,7 @@ time[2] = string.sub('00000' .. time[2], -6)
 local micros, millis = time[1] .. time[2], time[1] .. string.sub(time[2], 1, 3)
 local now = tonumber(micros)
 local now_ms = (now - now % 1000) / 1000
--- Later, times of the past and of the future have equally many digits, until the year 2286.
+-- From September 2001 until the year 2286 all times have 16 digits, so that texts compare as numbers do.
 if #micros ~= 16 then
   return redis.error_reply("ERR the server's clock shows a time before September 2001")
 end

@@ -1,4 +1,4 @@
--- rest: the commands that neither usual.lua nor hand_over.lua serves. Follows row.lua, line.lua, ask.lua,
+-- rest: the slow path, for the commands that neither usual.lua nor hand_over.lua serves. Follows row.lua, line.lua, ask.lua,
 -- pass_on.lua and withdraw.lua.
 --
 -- KEYS  as usual.lua
@@ -6,7 +6,7 @@
 -- Returns  nothing: it goes on to usual.lua; `run_alone` returns the answer of a command, and how many
 --          arguments it had
 --
--- Why: these ways serve every case, and are the ones that have to be right; the others are copies for
+-- Why: the slow path serves every case, and is the one that has to be right; the fast path is a copy for
 -- the cases that occur all the time.
 local function asker_at(arg)
   return {id = ARGV[arg], ttl = ttl, seen = ARGV[arg + 1], label = label}

@@ -1,4 +1,6 @@
--- usual: run many commands in order, each on a lock. Follows all other parts, which stand in functions.
+-- usual: run many commands in order, each on a lock. Follows head.lua, and the other parts, which stand in
+-- the functions `contended` and `general` of scripts.rs. It is the fast path of a free lock, and of the
+-- release of one that nobody waits for.
 --
 -- KEYS  four for each command: lease, queue, waiters, withdrawn
 -- ARGV  1 and 2 as in head.lua; then for each command its word and arguments:
@@ -19,14 +21,14 @@
 --
 -- Why: what waits for a connection at one moment travels as one call, which costs client and server
 -- a fraction of many calls. A command that fails spoils only its own answer. These few lines serve
--- most commands. The other ways are functions in `contended` and `general` of scripts.rs: to make a
--- function costs a server as much as an argument, even if it is never called.
+-- most commands. The others are functions: to make one costs a server as much as an argument, even if
+-- it is never called.
 local answers, at, arg, count = {}, 1, 3, #KEYS / 4
 local call, sub = redis.pcall, string.sub
 -- The usual grant behind its first token, and until when its key must live at least; nil without a
 -- ttl or a retention.
 local grant, least
--- The other ways, when a command has needed them.
+-- The other paths, when a command has needed them.
 local quick, load_general, general
 
 while at <= count do
@@ -41,28 +43,38 @@ while at <= count do
     end
   end
 
-  local word, key, size, text, answer = ARGV[arg], KEYS[4 * at - 3], 3, nil, nil
-  if word == 'release' then
+  local word, key, size, text, note, answer = ARGV[arg], KEYS[4 * at - 3], 3, nil, '', nil
+  if word ~= 'hold' and word ~= 'keep' and word ~= 'withdraw' then
     text = call('GET', key)
+    -- Marks of withdrawals go out of the text; those of the asker are left to the slow path.
+    local from = type(text) == 'string' and (sub(text, 1, 1) == 'w' and 18 or 17)
+    if from and sub(text, from, from + 1) == ',m' and string.find(text, '^%d+ ', from + 2) == from + 2
+      and sub(text, from + 15, from + 15) == ' ' then
+      if millis < sub(text, from + 2, from + 14) then note = sub(text, from, from + 14) end
+      text = sub(text, 1, from - 1) .. sub(text, from + 15)
+      local asks = note ~= '' and word ~= 'release' and ARGV[word == 'next' and arg + 3 or arg + 1]
+      if asks and call('ZSCORE', KEYS[4 * at], asks) then text = nil end
+    end
+  end
+  if word == 'release' then
     if type(text) == 'string' then
       local id = ARGV[arg + 1]
       local from = 32 + #id
       local is_its = sub(text, 31, from + 17) == ' ' .. id .. ' ' .. ARGV[arg + 2] .. ' '
         and sub(text, 17, 17) == ' '
       if is_its and millis < sub(text, from + 35, from + 47) then
-        -- A full server refuses this write, but not the general ways.
-        answer = call('SET', key, sub(text, 1, 30), 'KEEPTTL').ok and 1 or nil
+        -- A full server refuses this write, but not the slow path.
+        answer = call('SET', key, sub(text, 1, 16) .. note .. sub(text, 17, 30), 'KEEPTTL').ok and 1 or nil
       end
     end
   elseif word == 'acquire' or word == 'try' then
-    text = call('GET', key)
     if grant and type(text) == 'string' and #text == 30 then
       local counter, seen = sub(text, 1, 16), ARGV[arg + 2]
       if counter < micros and string.find(text, '^%d+ %d+$') and sub(text, 18) >= least
         and sub(text, 17, 17) == ' ' and (seen == '0' or #seen == 16 and seen <= counter) then
         local first = counter < early and early or string.format('%d', counter + 1)
         answer = call('SET', key,
-          micros .. sub(text, 17) .. ' ' .. ARGV[arg + 1] .. ' ' .. first .. grant, 'KEEPTTL')
+          micros .. note .. sub(text, 17) .. ' ' .. ARGV[arg + 1] .. ' ' .. first .. grant, 'KEEPTTL')
         answer = answer.ok and first .. ' ' .. micros or {'refused', answer.err}
       end
     end
@@ -71,7 +83,7 @@ while at <= count do
 
   if not answer then
     if not quick then quick, load_general = contended() end
-    answer = quick(text, at, arg)
+    answer = quick(text, note, at, arg)
     if word == 'next' then size = 6 elseif word == 'heartbeat' then size = 4 end
   end
   if not answer then

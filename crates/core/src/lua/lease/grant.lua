@@ -18,8 +18,8 @@
 --   end           when the lease expires, ms
 --   label         of the holder's runtime; it may have spaces. A '~' before it: the runtime may keep
 --                 the lock idle, and is told when another one waits
--- Notes, in this order and without spaces. usual.lua serves locks without any, hand_over.lua those
--- with `w` alone, the general ways all:
+-- Notes, in this order and without spaces. usual.lua serves locks without `w`, `k` and `,h`,
+-- hand_over.lua those with `w` as well, the slow path all:
 --   w   before the counter: runtimes wait for the lock
 --   k   before the counter: the lock is only kept closed
 --   ,h<holds>/<number>   behind it: how many holds, if it ever was more than one, and the number of

@@ -13,7 +13,7 @@ local lock
 
 local function text_of_lock()
   local text = (lock.waiting and 'w' or '') .. (lock.kept and 'k' or '') .. lock.counter
-    .. (lock.hold and ',h' .. lock.holds .. '/' .. lock.hold or '')
+    .. (lock.change and ',h' .. lock.holds .. '/' .. lock.change or '')
     .. (lock.marks and ',m' .. lock.marks or '') .. ' ' .. lock.expires
   if lock.holder then
     text = text .. ' ' .. lock.holder .. ' ' .. lock.fence .. ' ' .. lock.since .. ' ' .. lock.ends
@@ -40,7 +40,7 @@ local function read(reader, lease, queue, waiters, withdrawn)
     string.match(text, '^(w?)(k?)([^ ,]*)(%S*) (%d+)(.*)$')
   lock.text, lock.counter, lock.expires = text, counter, expires
   lock.waiting, lock.kept = waiting == 'w', kept == 'k'
-  lock.holds, lock.hold = string.match(notes or '', '^,h(%d+)/(%d+)')
+  lock.holds, lock.change = string.match(notes or '', '^,h(%d+)/(%d+)')
   lock.marks = string.match(notes or '', ',m(%d+)$')
   lock.holder, lock.fence, lock.since, lock.ends, lock.label =
     string.match(rest or '', '^ (%S+) (%d+) (%d+) (%d+) (.*)$')
@@ -89,13 +89,13 @@ local function give(id, first, newest, label, life)
   lock.counter, lock.holder, lock.fence = newest, id, first
   lock.since, lock.ends, lock.label = micros, after(life), label
   -- Left behind by a lease that expired, or that this one follows.
-  lock.holds, lock.hold, lock.kept = nil
+  lock.holds, lock.change, lock.kept = nil
   save()
 end
 
 -- Ends the lease. Its last token stays, as the counter.
 local function clear()
-  lock.holder, lock.holds, lock.hold, lock.kept = nil
+  lock.holder, lock.holds, lock.change, lock.kept = nil
   save()
 end
 
@@ -128,9 +128,9 @@ end
 local function set_holds(id, first, holds, number, ttl)
   local left = remaining_of(id, first)
   if not left then return {'gone'} end
-  if tonumber(number) <= (tonumber(lock.hold) or 0) then return {'held', left} end
+  if tonumber(number) <= (tonumber(lock.change) or 0) then return {'held', left} end
   left = math.max(left, ttl)
   outlive(left)
-  lock.holds, lock.hold, lock.ends = holds, number, after(left)
+  lock.holds, lock.change, lock.ends = holds, number, after(left)
   return {'held', left}
 end

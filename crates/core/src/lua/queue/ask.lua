@@ -36,7 +36,11 @@ local function contend(asker, left)
   if line.own and above(line.own.number, asker.number) then return {'withdrawn'} end
   hear(line, asker)
   if left then
-    if not asker.heartbeat then return {'busy', left, keeps() and 1 or 0} end
+    if not asker.heartbeat then
+      -- A replica, whose text may be old, refuses this.
+      redis.call('GETEX', lock.lease)
+      return {'busy', left, keeps() and 1 or 0}
+    end
     settle(line, asker)
     if line.ahead == 0 and keeps() then
       tell(string.sub(lock.holder, 1, 36),

@@ -1,18 +1,19 @@
--- hand_over: the usual ways of a contended lock. Follows grant.lua.
+-- hand_over: the fast path of a contended lock. Follows grant.lua.
 --
 -- KEYS  as usual.lua
 -- ARGV  as usual.lua
 -- Returns  nothing: it goes on to the part that follows; each function returns the answer of its
 --          command, or nothing, and then nothing was written
 --
--- Why: a contended lock does this all the time, and the parts behind usual.lua take half as long
--- again. The other cases are left to them: a counter that is missing or ahead of the clock, a lease
--- with nested holds, marks, a head that is dead or of the same runtime, a queue that is long (for a
+-- Why: a contended lock does this all the time, and the slow path takes several times as long where it
+-- is needed seldom. The other cases are left to it: a counter that is missing or ahead of the clock, a lease
+-- with nested holds, a head that is dead or of the same runtime, a queue that is long (for a
 -- heartbeat it may be) or about to expire. Every decision and every format is as in row.lua, line.lua,
 -- ask.lua and pass_on.lua.
 
--- Ends a lease and grants the lock to the head of the queue; `text` is the lock.
-local function hand_over(text, at, arg)
+-- Ends a lease and grants the lock to the head of the queue; `text` is the lock, without the `note`
+-- of marks.
+local function hand_over(text, note, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
   local counter, expires, holder, fence, _, ends = string.match(text, CONTENDED)
   if holder ~= ARGV[arg + 1] or fence ~= ARGV[arg + 2] or #counter ~= 16 or counter >= micros
@@ -38,7 +39,7 @@ local function hand_over(text, at, arg)
   -- A write of nothing, which a full server accepts; then it refuses none of the others. The place of
   -- the head goes last: a refusal before it changes nothing for those who wait.
   call('GETEX', lease)
-  call('SET', lease, (waits and 'w' or '') .. newest .. ' ' .. expires .. ' ' .. id .. ' '
+  call('SET', lease, (waits and 'w' or '') .. newest .. note .. ' ' .. expires .. ' ' .. id .. ' '
     .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label, 'KEEPTTL')
   if follows then
     call('ZADD', queue, line[#line] + 1, runtime)
@@ -55,8 +56,8 @@ local function hand_over(text, at, arg)
 end
 
 -- Stands behind others in the queue of a lock that is held.
-local function line_up(text, at, arg)
-  local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
+local function line_up(text, _, at, arg)
+  local call, queue, waiters = redis.call, KEYS[4 * at - 2], KEYS[4 * at - 1]
   local _, _, holder, _, _, ends = string.match(text, CONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
   if not holder or holder == id or millis >= ends or least <= 0 then return nil end
@@ -72,8 +73,57 @@ local function line_up(text, at, arg)
   return {'queued', ends - millis - 1, #line / 2}
 end
 
+-- Tells the holder that it is wanted, if it may keep the lock idle; the label begins behind `size`.
+local function recall(text, size, lease, holder, fence)
+  if string.sub(text, size + 1, size + 1) == '~' then
+    redis.pcall('PUBLISH', channels .. string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence
+      .. ' ' .. string.sub(lease, #channels - 6, -8))
+  end
+end
+
+-- Begins the queue of a lock that is held, and that nobody waited for.
+local function begin_line(text, note, at, arg)
+  local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
+  local _, size, holder, fence, ends = string.find(text, '^%d+ %d+ (%S+) (%d+) %d+ (%d+) ')
+  local id, least = ARGV[arg + 1], tonumber(window) or 0
+  if not holder or holder == id or millis >= ends or least <= 0 or call('EXISTS', queue, waiters) > 0 then
+    return nil
+  end
+  local runtime = string.sub(id, 1, 36)
+  -- If the new keys cannot get their time to live, neither stays.
+  local ok, failure = pcall(function()
+    call('ZADD', queue, 1, runtime)
+    call('HSET', waiters, runtime, place_text(
+      string.sub(id, 38), ARGV[arg + 3], window, ARGV[arg + 2], label))
+    call('PEXPIRE', queue, least + 60000)
+    call('PEXPIRE', waiters, least + 60000)
+  end)
+  if not ok then
+    call('DEL', queue, waiters)
+    error(failure, 0)
+  end
+  call('SET', lease, 'w' .. string.sub(text, 1, 16) .. note .. string.sub(text, 17), 'KEEPTTL')
+  recall(text, size, lease, holder, fence)
+  return {'queued', ends - millis - 1, 0}
+end
+
+-- Answers one that only tries, and is not in the queue, that the lock is held.
+local function turn_away(text, _, at, arg)
+  local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
+  local _, size, holder, ends = string.find(text, '^w?%d+ %d+ (%S+) %d+ %d+ (%d+) ')
+  local id = ARGV[arg + 1]
+  local runtime = string.sub(id, 1, 36)
+  if not holder or holder == id or millis >= ends or call('ZRANK', queue, runtime)
+    or call('HGET', waiters, runtime) then
+    return nil
+  end
+  -- A replica, whose text may be old, refuses this.
+  call('GETEX', lease)
+  return {'busy', ends - millis - 1, string.sub(text, size + 1, size + 1) == '~' and 1 or 0}
+end
+
 -- Refreshes the place of a runtime that waits for a lock that is held.
-local function beat(text, at, arg)
+local function beat(text, _, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
   local _, size, _, _, holder, fence, _, ends = string.find(text, CONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
@@ -86,23 +136,22 @@ local function beat(text, at, arg)
   if above(ARGV[arg + 3], heartbeat) then heartbeat = ARGV[arg + 3] end
   if above(ARGV[arg + 2], seen) then seen = ARGV[arg + 2] end
   call('HSET', waiters, runtime, place_text(number, heartbeat, window, seen, label))
-  -- A holder that may keep the lock idle is told that it is wanted.
-  if ahead == 0 and string.sub(text, size + 1, size + 1) == '~' then
-    redis.pcall('PUBLISH', channels .. string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence
-      .. ' ' .. string.sub(lease, #channels - 6, -8))
-  end
+  if ahead == 0 then recall(text, size, lease, holder, fence) end
   return {'queued', ends - millis - 1, ahead}
 end
 
-local WAYS = {acquire = line_up, heartbeat = beat, release = hand_over, next = hand_over}
+-- What is done if others wait for the lock, and if nobody does.
+local CONTENDED_WAYS = {acquire = line_up, heartbeat = beat, release = hand_over, next = hand_over,
+  try = turn_away}
+local OTHER_WAYS = {acquire = begin_line, try = turn_away}
 
--- Runs one of them, if the lock is waited for. A key of another type is found before anything is
--- written, and left to the general ways; any other failure is the answer.
-local function quick(text, at, arg)
-  local way = WAYS[ARGV[arg]]
-  if way and text == nil then text = redis.pcall('GET', KEYS[4 * at - 3]) end
-  if not way or type(text) ~= 'string' or string.sub(text, 1, 1) ~= 'w' then return nil end
-  local ok, answer = pcall(way, text, at, arg)
+-- Runs one of them. A key of another type is found before anything is written, and left to the slow
+-- path; any other failure is the answer.
+local function quick(text, note, at, arg)
+  if type(text) ~= 'string' then return nil end
+  local way = (string.sub(text, 1, 1) == 'w' and CONTENDED_WAYS or OTHER_WAYS)[ARGV[arg]]
+  if not way then return nil end
+  local ok, answer = pcall(way, text, note, at, arg)
   if ok then return answer end
   if not is_foreign(answer) then return {'refused', words(answer)} end
 end

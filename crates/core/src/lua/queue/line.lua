@@ -174,7 +174,7 @@ local function tell_grant(line)
 end
 
 -- Whether the holder's runtime may keep the lock idle. The mark is part of the label, so that the
--- usual ways carry it from the asker to the lease without looking at it.
+-- fast path carries it from the asker to the lease without looking at it.
 local function keeps()
   return lock.holder and not lock.kept and string.sub(lock.label, 1, 1) == '~'
 end
