@@ -160,7 +160,7 @@ impl LockRuntimeBuilder {
         Self { own_thread: true, ..self }
     }
 
-    /// How many connections carry acquires and releases, 1 to 16. Default: 2.
+    /// How many connections carry acquires and releases, 1 to 16. Default: 1.
     pub fn connections(self, connections: usize) -> Self {
         self.with(RedisSetting::Connections(connections))
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime, Released, once::Begun, store::Inspection};
 use leasehold_testkit::{
-    CommandKind,
+    CommandKind, Fault, Rule,
     faulty::{PushFault, PushRule},
 };
 
@@ -304,6 +304,24 @@ async fn a_runtime_that_is_dropped_releases_its_idle_locks_side_by_side() {
     drop(locks);
     world.pass(millis(100)).await;
     assert_eq!(world.store.sent(CommandKind::Release), 500);
+}
+
+/// One slow answer is no outage.
+#[tokio::test]
+async fn a_lost_release_of_an_idle_lock_does_not_keep_the_others() {
+    let world = World::new();
+    let locks = keeping(&world).await;
+    for n in 0..200 {
+        let lock = locks.lock(&format!("n{n}")).unwrap();
+        for _ in 0..2 {
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
+    }
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).times(3));
+    world.store.clear_log();
+    drop(locks);
+    world.pass(secs(10)).await;
+    assert_eq!(world.store.executed(CommandKind::Release), 197);
 }
 
 /// An idle lock would look like a run to others.

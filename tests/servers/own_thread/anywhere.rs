@@ -13,7 +13,9 @@ use std::{
 use leasehold::{
     ForceReleased, Guard, LeaseEnd, LockRuntime, Released,
     error::WithError,
+    fencing::{FenceGate, RedisGate},
     once::Begun,
+    redis::{RedisConfig, RedisPool},
     time::{Clock, SystemClock},
 };
 use leasehold_testkit::RedisServer;
@@ -111,6 +113,20 @@ fn every_future_works_where_there_is_no_tokio_runtime() {
         assert_eq!(without_tokio(locks.drain(SOON)).held, 1);
         assert!(without_tokio(locks.shutdown(CEILING)).unreleased.is_empty());
     }
+}
+
+/// A gate has no thread of its own: it uses the tokio runtime in which its pool was made.
+#[test]
+fn a_gate_may_be_polled_outside_of_tokio() {
+    let server = RedisServer::start();
+    let home = tokio::runtime::Runtime::new().expect("a tokio runtime");
+    let gate = home.block_on(async {
+        let config = RedisConfig::new(&server.url()).expect("the server's address is one");
+        RedisGate::new(RedisPool::new(&config).expect("good settings"))
+    });
+    let locks = patient::builder().own_thread().embedded().expect("good settings");
+    let guard = held(&locks, "gate");
+    without_tokio(gate.admit("orders:42", guard.stamp())).expect("the newest fence");
 }
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -169,6 +169,24 @@ async fn a_subscription_that_is_killed_all_the_time_recovers_every_time() {
 }
 
 #[tokio::test]
+async fn a_subscription_that_is_always_cut_at_once_is_made_less_and_less_often() {
+    let server = RedisServer::start();
+    let scene = Scene::new(&config(&server.url())).await;
+    let (start, mut cuts) = (SystemClock.now(), 0);
+    while SystemClock.now().saturating_since(start) < Duration::from_secs(3) {
+        cuts += server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(1)).await;
+    }
+    // With pauses of 10 to 20 ms it would be made about 150 times.
+    assert!((2..50).contains(&cuts), "it was made {cuts} times");
+    let (text, ended) = force_released(5);
+    let heard = || async { (scene.publish(&server, &text) == 1).then_some(()) };
+    Patience::of(PATIENCE).until_async(heard).await.expect("it comes back");
+    let told = || ready(scene.pushes.drain().contains(&ended).then_some(()));
+    Patience::of(PATIENCE).until_async(told).await.expect("it is heard");
+}
+
+#[tokio::test]
 async fn a_subscriber_that_is_killed_for_its_backlog_comes_back() {
     let server = RedisServer::start();
     let scene = Scene::new(&config(&server.url())).await;
@@ -317,6 +335,19 @@ fn calls_on(scene: &Scene, clock: &ManualClock) -> Calls {
     let name = LockName::new("orders/42").expect("a name");
     let store = Arc::clone(&scene.store) as Arc<dyn LockStore>;
     Calls::new(store, &name, clock.now() + PATIENCE)
+}
+
+/// A lazy runtime subscribes while its server is still checked.
+#[tokio::test]
+async fn the_message_of_the_check_of_a_server_is_not_strange() {
+    let server = RedisServer::start();
+    let (log, _collecting) = Log::of_this_thread();
+    let scene = Scene::new(&config(&server.url())).await;
+    assert_eq!(scene.publish(&server, "preflight"), 1);
+    let (text, ended) = force_released(5);
+    scene.publish(&server, &text);
+    assert_eq!(scene.pushes.next().await, ended);
+    assert!(!log.tells("not understood"), "{log:?}");
 }
 
 #[tokio::test]

@@ -87,8 +87,8 @@ type Answer = Result<Value, StoreError>;
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
 
-/// How many calls may be in flight before a caller leaves its command to a courier, so that few tasks
-/// do not wait for each other: without halves, and with them.
+/// With so many calls in flight, a caller leaves its command to a courier; with fewer it sends it itself,
+/// so that few tasks do not wait for each other. First on several threads, then on a single one.
 const USUAL_CALLS: [usize; 2] = [2, 1];
 
 /// The smallest batch whose callers are answered in halves.

@@ -27,8 +27,8 @@ use crate::{
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
 ///
-/// The end of a connection is noticed at once, so that the next call dials anew. A call whose
-/// connection ends before the answer is sent once more, on a new connection. A call that is not
+/// The end of a connection is noticed at once, so that the next call dials anew. [`Lane::call`] sends
+/// a call once more if its connection ends before the answer; [`Lane::exchange`] does not. A call that is not
 /// answered by its deadline costs the connection only if nothing else is read on it, see [`Pulse`].
 ///
 /// Commands of one lane are executed in the order in which they were sent, except across a

@@ -78,9 +78,10 @@ impl RedisPool {
             StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
                 .from_endpoint(&*dialer.endpoint)
         };
+        // Every call has a deadline of its own.
         let timeouts = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
-            .set_response_timeout(Some(config.command_timeout));
+            .set_response_timeout(None);
         let info = dialer.login.of_pool(dialer.client.get_connection_info());
         let manager =
             Manager::new_with_config(info, timeouts).map_err(|error| classify_dial(&error))?;
@@ -152,38 +153,39 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        let answer = async {
-            let connection = within(clock, deadline, self.checkout()).await;
+        let here = Handle::try_current().map(|here| here.id()).ok();
+        let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
+        let mut answer = pin!(async {
+            let connection = within(clock, deadline, self.checkout(is_home)).await;
             let connection = connection.unwrap_or_else(|| Err(none_in_time()))?;
             let mut borrowed = Borrowed(Some(connection));
-            let answer = {
-                let mut evaluating = pin!(borrowed.evaluate(call));
-                // The client library uses timers of a tokio runtime. The caller may poll this future
-                // outside of one.
-                let at_home = poll_fn(|cx| {
-                    let _inside = self.runtime.as_ref().map(Handle::enter);
-                    evaluating.as_mut().poll(cx)
-                });
-                within(clock, deadline, at_home).await.ok_or_else(unanswered)?
-            };
+            let answer = within(clock, deadline, borrowed.evaluate(call)).await;
+            let answer = answer.ok_or_else(unanswered)?;
             if !answer.as_ref().is_err_and(spoils_connection) {
                 borrowed.give_back();
             }
             answer.map_err(|error| classify(&error))
-        };
-        answer.await.map_err(|error| error.from_endpoint(&*self.endpoint))
+        });
+        // Timers and the client library need a tokio runtime. The caller may poll this future outside
+        // of one.
+        let at_home = poll_fn(|cx| {
+            let _inside = self.runtime.as_ref().map(Handle::enter);
+            answer.as_mut().poll(cx)
+        });
+        at_home.await.map_err(|error| error.from_endpoint(&*self.endpoint))
     }
 
     /// Takes a connection, which is made on the pool's runtime if there is none.
-    async fn checkout(&self) -> Result<Connection, StoreError> {
+    async fn checkout(&self, is_home: bool) -> Result<Connection, StoreError> {
+        let (pool, mut timeouts) = (self.pool.clone(), self.pool.timeouts());
+        if self.login.is_some() {
+            timeouts.wait = Some(self.timeout);
+        }
+        let taking = async move { pool.timeout_get(&timeouts).await };
         let taken = match &self.runtime {
-            Some(home) if Handle::try_current().map(|here| here.id()).ok() != Some(home.id()) => {
-                let pool = self.pool.clone();
-                // If the handle is dropped, the task goes on and returns the connection.
-                let taking = home.spawn(async move { pool.get().await });
-                taking.await.map_err(|died| no_runtime(&died))?
-            }
-            _ => self.pool.get().await,
+            // If the handle is dropped, the task goes on and returns the connection.
+            Some(home) if !is_home => home.spawn(taking).await.map_err(|died| no_runtime(&died))?,
+            _ => taking.await,
         };
         taken.map_err(|error| self.unavailable(error))
     }

@@ -27,6 +27,9 @@ const CHECK: Duration = Duration::from_secs(2);
 /// How long the answer may take.
 const ANSWER: Duration = Duration::from_secs(3);
 
+/// A subscription that ends sooner has failed: something may cut each one that is made.
+const SETTLED: Duration = Duration::from_millis(50);
+
 /// The longest pause before the first attempt that may fail; it doubles with every failure in a
 /// row.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -64,10 +67,11 @@ impl Subscriber {
                         let endpoint = &self.dialer.endpoint;
                         tracing::info!(%endpoint, "the runtime receives messages from the server again");
                     }
-                    failures = 0;
+                    let subscribed_at = self.clock.now();
                     self.attend(connection, &receiver).await;
                     tracing::debug!(endpoint = %self.dialer.endpoint, "a subscription ended");
-                    // Not counted: the next attempt is the first that may fail.
+                    let lasted = self.clock.now().saturating_since(subscribed_at);
+                    failures = if lasted < SETTLED { failures.saturating_add(1) } else { 0 };
                     backoff(SHORTEST, LONGEST, failures, SystemEntropy.fraction())
                 }
                 Err(error) => {
@@ -184,6 +188,8 @@ impl Receiver {
             PushKind::Message => match push.data.as_slice() {
                 [_channel, Value::BulkString(payload)] => match message::parse(payload) {
                     Some(push) => self.pass_on(push),
+                    // That of the check before the first command, see `preflight.lua`.
+                    None if payload == b"preflight" => {}
                     None => self.log_unknown(payload.len()),
                 },
                 _ => self.log_unknown(0),

@@ -207,7 +207,8 @@ impl Cohort {
         }
     }
 
-    /// Withdraws the id of a grant, unless it is the present or the next one of this runtime.
+    /// Withdraws the id of a grant, unless it is the present or the next one of this runtime, or is
+    /// being withdrawn.
     pub(super) fn orphan(&mut self, env: &mut Env<'_>, id: AcquisitionId) {
         let known = match &self.phase {
             // A grant that is no longer live is ignored, and costs no task its place.
@@ -219,7 +220,8 @@ impl Cohort {
             }
             Phase::Idle => false,
         };
-        if !known {
+        let is_withdrawn = self.opening.as_ref().is_some_and(|opening| opening.withdraws(id));
+        if !known && !is_withdrawn {
             env.effects.withdraw.push((id, env.timing.ttl));
         }
     }

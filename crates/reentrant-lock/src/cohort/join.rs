@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Instant, StoreError, Ttl,
+    AcquisitionId, FenceToken, Instant, StoreError, Ttl,
     lease::Grant,
     store::{AcquireAnswer, Heartbeat},
 };
@@ -57,6 +57,8 @@ pub(crate) struct Lead {
     pub(crate) keeps: bool,
     /// When it is sent, at once.
     pub(crate) sent_at: Instant,
+    /// The first token of the last turn begun: the watermark may be forgotten by now.
+    pub(crate) begun: Option<FenceToken>,
 }
 
 /// An offer that a task has taken.
@@ -127,7 +129,7 @@ impl Cohort {
             calls_at: Some(env.next_heartbeat(sent_at, ttl)),
             asks_soon: None,
         });
-        Lead { id, heartbeat, keeps, sent_at }
+        Lead { id, heartbeat, keeps, sent_at, begun: self.begun }
     }
 
     /// Whether no task waits here, and what the runtime has of the lock is just being given back or
@@ -181,7 +183,7 @@ impl Cohort {
             asking.calls_at = Some(env.next_heartbeat(env.now, asking.ttl));
         }
         if let Phase::Place(place) = &mut self.phase {
-            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
+            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
         }
     }
 
@@ -236,7 +238,7 @@ impl Cohort {
             }
             // No task wants the place any more: its id is dead.
             Phase::Place(place) if self.queue.is_empty() => {
-                if place.may_be_known() {
+                if place.may_be_queued() {
                     env.effects.withdraw.push((place.id, place.ttl));
                 }
                 self.phase = Phase::Idle;

@@ -9,11 +9,11 @@ use super::state::{Cohort, Env, Wakers, wake_tries};
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     withdrawals: Vec<Withdrawal>,
-    /// With what one of them was refused, or could not be sent, since the last call came.
+    /// The last failure of a withdrawal since the last call came: a refusal, or it was not sent.
     pub(super) refusal: Option<StoreError>,
     /// What wakes the tasks that try the lock afterwards.
     watchers: Vec<Waker>,
-    /// Until when the first of them waits for that.
+    /// When the first of them gives up.
     pub(super) watched_until: Option<Instant>,
 }
 
@@ -24,7 +24,7 @@ struct Withdrawal {
     /// Whether a call waits for it, so that its next copy is to be sent at once.
     is_wanted: bool,
     /// What wakes the task that sends it.
-    sender: Option<Waker>,
+    sender_waker: Option<Waker>,
 }
 
 impl Opening {
@@ -43,7 +43,7 @@ impl Opening {
         self.refusal = None;
         for one in &mut self.withdrawals {
             one.is_wanted = true;
-            wake.extend(one.sender.take());
+            wake.extend(one.sender_waker.take());
         }
     }
 
@@ -67,7 +67,7 @@ impl Opening {
 impl Cohort {
     /// An acquisition is withdrawn from now on.
     pub(crate) fn on_withdrawal(&mut self, id: AcquisitionId) {
-        let withdrawal = Withdrawal { id, is_wanted: false, sender: None };
+        let withdrawal = Withdrawal { id, is_wanted: false, sender_waker: None };
         self.opening.get_or_insert_default().withdrawals.push(withdrawal);
     }
 
@@ -95,7 +95,7 @@ impl Cohort {
     pub(crate) fn is_withdrawal_wanted(&mut self, id: AcquisitionId, waker: &Waker) -> bool {
         let withdrawals = self.opening.iter_mut().flat_map(|opening| &mut opening.withdrawals);
         let Some(one) = withdrawals.into_iter().find(|one| one.id == id) else { return false };
-        one.sender = Some(waker.clone());
+        one.sender_waker = Some(waker.clone());
         std::mem::take(&mut one.is_wanted)
     }
 }

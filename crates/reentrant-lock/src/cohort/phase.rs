@@ -33,7 +33,7 @@ pub(crate) enum Phase {
     Releasing(Box<Releasing>),
 }
 
-/// A first command whose answer the task awaits that sent it.
+/// A first command. The task that sent it awaits its answer.
 #[derive(Debug)]
 pub(crate) struct Asking {
     pub(super) id: AcquisitionId,
@@ -71,7 +71,7 @@ pub(crate) struct Releasing {
     /// Whether that copy is due.
     pub(super) asks_now: bool,
     /// What wakes the task that sends it.
-    pub(super) sender: Option<Waker>,
+    pub(super) sender_waker: Option<Waker>,
 }
 
 impl Phase {

@@ -41,7 +41,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// How many heartbeats are remembered; more than are sent within a claim window.
+    /// How many heartbeats are remembered; as a rule, more than are sent within a claim window.
     const REMEMBERED: usize = 16;
 
     /// A place to be asked for at once.
@@ -72,14 +72,9 @@ impl Place {
         place
     }
 
-    /// Whether a command about it may have come to the server.
-    pub(super) fn may_be_known(&self) -> bool {
-        !self.sent.is_empty() || self.unanswered.is_any()
-    }
-
-    /// Whether a command before the last one may have queued it.
+    /// Whether a command has queued it, or may have; not one that was refused, or never sent.
     pub(super) fn may_be_queued(&self) -> bool {
-        self.sent.len() > 1 || self.unanswered.is_any()
+        self.ahead.is_some() || self.unanswered.is_any()
     }
 
     /// Whether the next heartbeat may be sent.
@@ -107,8 +102,8 @@ impl Place {
         self.failing.clone().or_else(unheard)
     }
 
-    /// Sends the next heartbeat.
-    pub(super) fn beat(&mut self, env: &Env<'_>) -> Beat {
+    /// Sends the next heartbeat; `begun` is the first token of the last turn begun.
+    pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<FenceToken>) -> Beat {
         let number = env.numbers.change();
         self.remember(number, env.now);
         self.unanswered.on_send();
@@ -116,7 +111,7 @@ impl Place {
         self.ask_within(env, env.next_heartbeat(env.now, self.ttl));
         let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(self.ttl) };
         let (name, id, ttl, keeps) = (env.name.clone(), self.id, self.ttl, self.keeps);
-        let waiter = Waiter { name, id, ttl, watermark: None, keeps, heartbeat };
+        let waiter = Waiter { name, id, ttl, watermark: begun, keeps, heartbeat };
         Beat { waiter, sent_at: env.now }
     }
 

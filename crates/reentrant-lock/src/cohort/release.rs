@@ -34,9 +34,9 @@ pub(crate) enum AfterLease {
 pub(crate) struct NextTurn;
 
 impl Cohort {
-    /// The lease with `token` is released, of a turn that could be believed in until `until`. The
-    /// lock is to stay closed until `closed_until`, which ends the turn. The holder of a lease that
-    /// was `dropped` does not wait for an answer.
+    /// The lease with `token` is released. Its turn could be believed in until `until`. If the lock
+    /// is to stay closed until `closed_until`, that ends the turn. If the guard was `dropped`, no
+    /// holder waits for the answer.
     pub(crate) fn on_release(
         &mut self,
         env: &mut Env<'_>,
@@ -163,8 +163,8 @@ impl Cohort {
     /// once. Otherwise `waker` is woken when they may.
     pub(crate) fn has_lost_messages(&mut self, turn: TurnId, waker: &Waker) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else { return false };
-        if !releasing.sender.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            releasing.sender = Some(waker.clone());
+        if !releasing.sender_waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            releasing.sender_waker = Some(waker.clone());
         }
         std::mem::take(&mut releasing.asks_now)
     }
@@ -291,7 +291,7 @@ impl Cohort {
             attended_since: None,
             asks_soon: None,
             asks_now: false,
-            sender: None,
+            sender_waker: None,
         };
         env.effects.send = Some(Outgoing::Release(releasing.command(via)));
         self.phase = Phase::Releasing(Box::new(releasing));
@@ -364,7 +364,7 @@ impl Cohort {
     fn ask_at_once(&mut self, env: &mut Env<'_>) {
         self.ask_anew(env);
         if let Phase::Place(place) = &mut self.phase {
-            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env))));
+            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
         }
     }
 

@@ -41,6 +41,7 @@ use super::{
 ///      [`is_released`](Self::is_released);
 ///    - how a withdrawal is sent: [`on_withdrawal`](Self::on_withdrawal) before the lock is let go
 ///      of, [`is_withdrawal_wanted`](Self::is_withdrawal_wanted),
+///      [`on_withdrawal_refused`](Self::on_withdrawal_refused),
 ///      [`on_withdrawn`](Self::on_withdrawn);
 ///    - how a release is sent: [`on_release_send`](Self::on_release_send),
 ///      [`has_lost_messages`](Self::has_lost_messages), [`on_release_left`](Self::on_release_left),
@@ -72,14 +73,14 @@ use super::{
 /// | reply: refused | | → `Idle`: all fail | → `Idle`: all fail | | |
 /// | a try: not granted, or failed | | → `Idle`; → `Place` if others wait | | | |
 /// | push of a grant | withdrawn | → `Turn` | → `Turn`; confirmed first if little belief is left | | → `Turn`, of the next id |
-/// | a task polls | | → `Place` when the answer takes long | | the offered task takes its token | |
+/// | a task polls | | → `Place` when the answer takes long | | the offered task takes its token; too late: → `Releasing` | |
 /// | a task leaves, others wait | | the one that asked: → `Place` | | the offered one: as if it released | |
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
 /// | a lease is released | | | | offered to the next task, kept idle, or → `Releasing` | |
 /// | push: another runtime wants the lock | remembered | remembered | remembered | an idle turn: → `Releasing`; else it counts as contended | remembered |
-/// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits |
+/// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits; refused: all fail |
 /// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer, or the end of an idle turn: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long; tasks that came later wait too long: → `Place` of a fresh id, withdrawn |
-/// | the turn is lost | | | | → `Place` under a fresh id, or `Idle` | |
+/// | the turn is lost | | | | → `Place` under a fresh id, or `Idle`; by `max_hold`, or expired while tasks wait: → `Releasing` | |
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer, or an idle turn: → `Releasing` | |
 #[derive(Debug, Default)]
@@ -90,7 +91,7 @@ pub(crate) struct Cohort {
     pub(super) opening: Option<Box<Opening>>,
     /// The first token of the last turn begun.
     pub(super) begun: Option<FenceToken>,
-    /// Whether turns are kept when no task holds them, as the task says that came last.
+    /// Whether turns are kept when no task holds them, as the latest task asked.
     pub(super) keep: Option<Keep>,
     /// The last turn that another runtime wanted and that was not the present one: it may be still
     /// to begin.
@@ -159,7 +160,7 @@ impl Cohort {
         self.opening.as_ref().is_some_and(|opening| opening.is_withdrawing())
     }
 
-    /// Until when the first task waits that tries the lock once it is open.
+    /// When the first try that waits for the lock to open gives up.
     pub(super) fn watched_until(&self) -> Option<Instant> {
         self.opening.as_ref()?.watched_until
     }
@@ -239,8 +240,8 @@ pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) 
     }
 }
 
-/// What surrounds a rule: the time and the settings of the runtime, which it may know besides its
-/// state and the event, and what it wants done.
+/// What surrounds a rule: the time and the settings that it may read, and the effects that it asks
+/// for.
 #[derive(Debug)]
 pub(crate) struct Env<'a> {
     pub(crate) name: &'a LockName,

@@ -28,7 +28,7 @@ impl Cohort {
             Phase::Place(place) if place.is_due(env) => {
                 // The task for whose ttl it was asked may be gone.
                 place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
-                return Some(place.beat(env));
+                return Some(place.beat(env, self.begun));
             }
             Phase::Asking(asking) if asking.unattended_at(env) <= env.now => {
                 let lead = asking.lead;
@@ -51,7 +51,7 @@ impl Cohort {
             }
             Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);
-                env.effects.wake.extend(releasing.sender.take());
+                env.effects.wake.extend(releasing.sender_waker.take());
             }
             Phase::Releasing(releasing)
                 if !self.queue.is_empty()
@@ -61,7 +61,7 @@ impl Cohort {
                 let turn = releasing.turn.id();
                 self.on_release_given_up(env, turn);
                 if let Phase::Place(place) = &mut self.phase {
-                    return Some(place.beat(env));
+                    return Some(place.beat(env, self.begun));
                 }
             }
             Phase::Releasing(releasing)

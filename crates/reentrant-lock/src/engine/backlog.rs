@@ -59,11 +59,11 @@ impl Backlog {
     }
 
     /// The next one to send; if there is none, the task ends.
-    fn next(&self) -> Option<Late> {
+    fn next(&self) -> Option<InHand<'_>> {
         let mut waiting = self.0.lock();
         let next = waiting.late.pop_front();
         waiting.has_task = next.is_some();
-        next
+        next.map(|late| InHand { backlog: self, late: Some(late) })
     }
 
     /// Others, after one was answered.
@@ -72,10 +72,34 @@ impl Backlog {
         let rest = waiting.late.len().min(Self::AT_ONCE);
         waiting.late.drain(..rest).collect()
     }
+}
 
-    /// One that was not answered goes behind the others: its lock may be the only one that fails.
-    fn put_back(&self, late: Late) {
-        self.0.lock().late.push_back(late);
+/// A withdrawal that is being sent. It goes back if the task that sends it dies, and another task
+/// will send it.
+struct InHand<'a> {
+    backlog: &'a Backlog,
+    late: Option<Late>,
+}
+
+impl InHand<'_> {
+    /// It was answered, or its time is over.
+    fn take(mut self) -> Option<Late> {
+        self.late.take()
+    }
+
+    /// It was not answered, and goes behind the others: its lock may be the only one that fails.
+    fn put_back(mut self) {
+        self.backlog.0.lock().late.extend(self.late.take());
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        if let Some(late) = self.late.take() {
+            let mut waiting = self.backlog.0.lock();
+            waiting.late.push_back(late);
+            waiting.has_task = false;
+        }
     }
 }
 
@@ -96,14 +120,16 @@ impl Engine {
         true
     }
 
-    /// Sends one, and all others if it is answered; `false` when it is not.
-    async fn send_one_late(self: &Arc<Self>, late: Late) -> bool {
+    /// Sends one, and all others if it is answered; `None` when it is, otherwise the longest pause
+    /// before the next copy.
+    async fn send_one_late(self: &Arc<Self>, in_hand: InHand<'_>) -> Option<Duration> {
         let now = self.clock.now();
-        if now >= late.until {
-            self.end_late(&late, Outcome::Unconfirmed);
-            return true;
+        let Late { job, until, .. } = in_hand.late.as_ref()?;
+        if now >= *until {
+            self.end_late(in_hand.take()?, Outcome::Unconfirmed);
+            return None;
         }
-        let Job { name, id, ttl, .. } = &late.job;
+        let Job { name, id, ttl, .. } = job;
         let deadline = now + self.timing.command_deadline(*ttl);
         let answer = select! {
             biased;
@@ -114,22 +140,23 @@ impl Engine {
             Ok(answer) if answer.ended_grant => Outcome::Released,
             Ok(_) => Outcome::Gone,
             Err(error) if error.kind().is_transient() => {
-                self.backlog.put_back(late);
-                return false;
+                let longest = self.timing.heartbeat_pause(*ttl);
+                in_hand.put_back();
+                return Some(longest);
             }
             Err(_) => Outcome::Unconfirmed,
         };
-        self.end_late(&late, outcome);
+        self.end_late(in_hand.take()?, outcome);
         for late in self.backlog.take() {
             drop(self.handle().spawn(Sending::again(self, late).run()));
         }
-        true
+        None
     }
 
-    fn end_late(&self, Late { key, job, .. }: &Late, outcome: Outcome) {
+    fn end_late(&self, Late { key, job, .. }: Late, outcome: Outcome) {
         self.with(&job.name, |member, env| member.cohort.on_withdrawn(env, job.id));
         job.count(outcome);
-        self.pending.done(*key, outcome);
+        self.pending.done(key, outcome);
     }
 }
 
@@ -139,12 +166,11 @@ async fn send_late(engine: Weak<Engine>, clock: Arc<dyn Clock>) {
     loop {
         let pause = {
             let Some(engine) = engine.upgrade() else { return };
-            let Some(late) = engine.backlog.next() else { return };
-            let longest = engine.timing.heartbeat_pause(late.job.ttl);
-            if engine.send_one_late(late).await {
+            let Some(in_hand) = engine.backlog.next() else { return };
+            let Some(longest) = engine.send_one_late(in_hand).await else {
                 failures = 0;
                 continue;
-            }
+            };
             let jitter = engine.entropy.fraction();
             backoff(Timing::SHORTEST_PAUSE, longest, failures, jitter)
         };
@@ -179,8 +205,8 @@ mod tests {
         }
         assert_eq!(backlog.add(late(max)), None);
         let next = backlog.next().unwrap();
-        assert_eq!(next.job.id.number(), 0);
-        backlog.put_back(next);
+        assert_eq!(next.late.as_ref().unwrap().job.id.number(), 0);
+        next.put_back();
         let others = backlog.take();
         assert_eq!((others.len(), others[0].job.id.number()), (Backlog::AT_ONCE, 1));
     }
@@ -189,9 +215,19 @@ mod tests {
     fn its_task_ends_when_nothing_waits() {
         let backlog = Backlog::default();
         assert!(backlog.add(late(1)).unwrap());
-        assert!(backlog.next().is_some());
+        let end = |next: Option<InHand<'_>>| next.and_then(InHand::take).is_some();
+        assert!(end(backlog.next()));
         assert!(!backlog.add(late(2)).unwrap(), "the task still runs");
-        assert!(backlog.next().is_some() && backlog.next().is_none());
+        assert!(end(backlog.next()) && !end(backlog.next()));
         assert!(backlog.add(late(3)).unwrap());
+    }
+
+    #[test]
+    fn a_withdrawal_outlives_the_task_that_sends_it() {
+        let backlog = Backlog::default();
+        assert!(backlog.add(late(1)).unwrap());
+        drop(backlog.next());
+        assert!(backlog.add(late(2)).unwrap(), "another task is needed");
+        assert_eq!(backlog.take().len(), 2);
     }
 }

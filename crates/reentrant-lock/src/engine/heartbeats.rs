@@ -129,7 +129,7 @@ impl Engine {
     /// Sends heartbeats, and passes the answers on.
     pub(super) async fn beat(self: Arc<Self>, mut beats: Vec<Beat>) {
         for Beat { waiter, sent_at } in &mut beats {
-            waiter.watermark = self.watermarks.of(*sent_at, &waiter.name);
+            waiter.watermark = waiter.watermark.max(self.watermarks.of(*sent_at, &waiter.name));
         }
         let waiters: Vec<Waiter> = beats.iter().map(|beat| beat.waiter.clone()).collect();
         let timeout = |beat: &Beat| self.place_deadline(beat.waiter.ttl);

@@ -14,13 +14,13 @@ pub(super) struct KeptTurns(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    names: BTreeMap<Stamp, LockName>,
+    names: BTreeMap<IdleSince, LockName>,
     /// Makes stamps unique.
     last: u64,
 }
 
-/// When a turn became idle, more or less.
-pub(super) type Stamp = (Instant, u64);
+/// Since when a turn is idle, more or less.
+pub(super) type IdleSince = (Instant, u64);
 
 impl KeptTurns {
     /// How many turns are kept at most.
@@ -32,9 +32,9 @@ impl KeptTurns {
     pub(super) fn on_idle(
         &self,
         now: Instant,
-        stamp: &mut Option<Stamp>,
+        stamp: &mut Option<IdleSince>,
         name: &LockName,
-    ) -> Option<(Stamp, LockName)> {
+    ) -> Option<(IdleSince, LockName)> {
         if stamp.is_some_and(|(at, _)| now < at + Self::COARSE) {
             return None;
         }
@@ -48,7 +48,7 @@ impl KeptTurns {
     }
 
     /// A turn is over.
-    pub(super) fn on_end(&self, stamp: Stamp) {
+    pub(super) fn on_end(&self, stamp: IdleSince) {
         let name = self.0.lock().names.remove(&stamp);
         drop(name);
     }
@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// There are too many idle turns: this one ends.
-    pub(super) fn evict(&self, stamp: Stamp, name: &LockName) {
+    pub(super) fn evict(&self, stamp: IdleSince, name: &LockName) {
         self.with(name, |member, env| {
             // Unless it became idle again more than `COARSE` later: then it has another stamp.
             if member.kept == Some(stamp) {
@@ -116,13 +116,15 @@ impl Engine {
         drop(self.handle().spawn(async move {
             // Keeps a thread of its own until all is sent.
             let _executor = executor;
-            let mut releases = JoinSet::new();
+            let (mut releases, mut unanswered) = (JoinSet::new(), 0);
             for (name, TurnId { id, first: fence }) in idle {
-                if releases.len() == Self::BACKGROUND
-                    && !matches!(releases.join_next().await, Some(Ok(true)))
-                {
-                    // In an outage the leases end with their ttl.
-                    return;
+                if releases.len() == Self::BACKGROUND {
+                    let is_answered = matches!(releases.join_next().await, Some(Ok(true)));
+                    unanswered = if is_answered { 0 } else { unanswered + 1 };
+                }
+                if unanswered == Self::BACKGROUND {
+                    // An outage: the leases end with their ttl.
+                    break;
                 }
                 let (store, now) = (Arc::clone(&store), clock.now());
                 releases.spawn(async move {

@@ -382,7 +382,7 @@ impl Sending {
                 let next = next.map(|next| Next {
                     id: next.id,
                     ttl: next.ttl,
-                    watermark: engine.watermarks.of(now, name),
+                    watermark: engine.watermarks.of(now, name).max(Some(*fence)),
                     label: &engine.label,
                     keeps: next.keeps,
                     heartbeat: next.heartbeat,

@@ -12,7 +12,7 @@ use crate::{
     owner::Caller,
 };
 
-use super::{core::Engine, kept::Stamp};
+use super::{core::Engine, kept::IdleSince};
 
 /// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is
 /// done.
@@ -28,7 +28,7 @@ pub(super) struct Member {
     scheduled: Option<Scheduled>,
     pub(super) metrics: Arc<ClassMetrics>,
     /// Where its idle turn stands among those of the runtime.
-    pub(super) kept: Option<Stamp>,
+    pub(super) kept: Option<IdleSince>,
     /// Who took the last lease.
     pub(super) holder: Option<Caller>,
 }

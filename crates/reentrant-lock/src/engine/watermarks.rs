@@ -8,8 +8,8 @@ use super::core::Engine;
 /// runtimes want the lock.
 ///
 /// Every acquire sends the token along, which heals a counter that the server has lost. Two
-/// generations bound the memory: a name that is not used for two of them, 20 minutes, is forgotten.
-/// That is long before the server's counter may expire, so a counter below a watermark has lost data.
+/// generations bound the memory: a name that gets no grant for two of them, 20 minutes, is forgotten,
+/// also one that is held. (The cohort of a held name knows the fence of its turn.) That is long before the server's counter may expire, so a counter below a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 

@@ -131,13 +131,13 @@ impl Wait {
     /// Sends the command of the first task, for all that come after it.
     fn ask(&self, lead: Lead) -> Own<'_> {
         let Self { engine, name, request, .. } = self;
-        let Lead { id, heartbeat, keeps, sent_at } = lead;
+        let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
         let deadline = sent_at + engine.timing.command_deadline(request.ttl);
         let command = AcquireCommand {
             name,
             id,
             ttl: request.ttl,
-            watermark: engine.watermarks.of(sent_at, name),
+            watermark: begun.max(engine.watermarks.of(sent_at, name)),
             label: request.label.as_ref().unwrap_or(&engine.label),
             keeps,
             wait: heartbeat,

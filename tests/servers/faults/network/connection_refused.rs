@@ -13,7 +13,7 @@ const ROW: Row = Row {
     id: "connection-refused",
     fault: "no server listens at the address, at start and later",
     right: "an error in bounded time names server, lock and what to do; later all works",
-    control: "",
+    control: "none: a clear error is the protection",
 };
 
 #[test]

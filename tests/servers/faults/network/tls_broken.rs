@@ -13,7 +13,7 @@ const ROW: Row = Row {
     id: "tls-broken",
     fault: "TLS handshakes and sessions are cut and reset",
     right: "an error in bounded time names the server; nothing is sent in plain text; later all works",
-    control: "",
+    control: "none: a clear error is the protection",
 };
 
 /// What no client that speaks TLS says.

@@ -10,7 +10,7 @@ use crate::support::{
 const ROW: Row = Row {
     id: "eviction",
     fault: "a full server evicts the lease of a holder with its counter, twice (allkeys-random)",
-    right: "the holder learns of the loss; the late write is refused; tokens grow",
+    right: "the holder learns of the loss; the late write is refused; fences grow",
     control: "a plain counter",
 };
 

@@ -9,7 +9,7 @@ use crate::support::{
 const ROW: Row = Row {
     id: "flushall",
     fault: "FLUSHALL while a holder is between its read and its write",
-    right: "the holder learns of the loss; the late write is refused; tokens grow",
+    right: "the holder learns of the loss; the late write is refused; fences grow",
     control: "a plain counter",
 };
 

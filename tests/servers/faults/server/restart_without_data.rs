@@ -8,7 +8,7 @@ use crate::support::{crew::Crew, matrix::Row};
 const ROW: Row = Row {
     id: "restart-without-data",
     fault: "the server is killed and starts without its data, while a lease is held",
-    right: "the holder learns of the loss; waiters are served; tokens grow; scripts are sent again",
+    right: "the holder learns of the loss; waiters are served; fences grow; scripts are sent again",
     control: "a plain counter",
 };
 

@@ -9,7 +9,7 @@ use crate::support::{crew::Crew, matrix::Row};
 const ROW: Row = Row {
     id: "stale-snapshot",
     fault: "the server is killed and starts with an old snapshot, long after it was saved",
-    right: "the old lease and the old counter are back; tokens grow above all that were seen",
+    right: "the old lease and the old counter are back; fences grow above all that were seen",
     control: "a plain counter",
 };
 
