@@ -169,6 +169,24 @@ async fn shutdown_takes_no_longer_than_its_time_and_can_be_called_again() {
     assert!(world.holder(NAME).await.is_none());
 }
 
+/// Withdrawals go on for as long as an outage lasts, and no lock stays closed for them.
+#[tokio::test]
+async fn a_shutdown_in_an_outage_waits_for_withdrawals_for_one_command_timeout() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    world.store.inject(Rule::new(Fault::LoseRequest).always());
+    let acquiring = locks.lock(NAME).unwrap().acquire().wait(secs(1)).into_future();
+    let (asked, ()) = tokio::join!(biased; acquiring, world.pass(secs(2)));
+    let error = asked.unwrap_err();
+    assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
+    let draining = async { (locks.drain(secs(60)).await, world.now()) };
+    let started = world.now();
+    let ((report, ended), ()) = tokio::join!(biased; draining, world.pass(secs(70)));
+    assert_eq!((report.held, report.unreleased), (0, vec![]));
+    let took = ended.saturating_since(started);
+    assert!(took <= secs(3), "it took {took:?}");
+}
+
 /// A shutdown that is dropped goes on in the background.
 #[tokio::test]
 async fn a_cancelled_shutdown_stays_under_way() {

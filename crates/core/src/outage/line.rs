@@ -143,7 +143,7 @@ impl Line<'_> {
             Self::Regressed(lock, fence) => tracing::error!(
                 %lock, %fence,
                 "the server's fence counter was behind what this process had seen: the server lost \
-                 data; the new token is above both"
+                 data; the new fence is above both"
             ),
             Self::MoreRegressed(locks) => {
                 tracing::error!(locks, "more fence counters were behind: the server lost data");

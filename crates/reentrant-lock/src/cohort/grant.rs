@@ -188,7 +188,7 @@ impl Cohort {
         }
         self.begun = Some(grant.first());
         // The message may have come before the grant.
-        let contended = contended || self.wanted == Some(TurnId::of(&grant));
+        let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
         // If more is left than its task's ttl, the lease would outlive that ttl: the turn ends at
         // once.
         let fits = grant.remaining(env.now) <= ttl.get();

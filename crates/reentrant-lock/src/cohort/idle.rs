@@ -12,10 +12,17 @@ use super::{
 /// How the turns of a name are kept when no task holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// For how long at most.
-    pub(crate) idle: Duration,
+    /// For how long at most, in milliseconds: very many names are held.
+    idle: u32,
     /// Whether it is worth it; see `Watermarks::is_worth_keeping`.
-    pub(crate) is_worth_it: bool,
+    pub(super) is_worth_it: bool,
+}
+
+impl Keep {
+    /// A setting of up to 49 days; longer ones count as that.
+    pub(crate) fn new(idle: Duration, is_worth_it: bool) -> Self {
+        Self { idle: u32::try_from(idle.as_millis()).unwrap_or(u32::MAX), is_worth_it }
+    }
 }
 
 impl Cohort {
@@ -29,7 +36,7 @@ impl Cohort {
     /// Makes the turn idle if it may be; returns whether it did.
     pub(super) fn keep_idle(&mut self, env: &Env<'_>, keep: Keep) -> bool {
         let Phase::Turn(turn) = &mut self.phase else { return false };
-        let until = turn.idle_until(env, keep.idle);
+        let until = turn.idle_until(env, Duration::from_millis(keep.idle.into()));
         if let Some(until) = until {
             turn.hands = Hands::Idle { until };
         }
@@ -62,7 +69,7 @@ impl Cohort {
                 turn.on_wanted(waiting - usize::from(turn.open_offer().is_some()));
                 self.end_idle(env, KeptOutcome::Recalled);
             }
-            _ => self.wanted = Some(wanted),
+            _ => self.wanted = Some(Box::new(wanted)),
         }
     }
 

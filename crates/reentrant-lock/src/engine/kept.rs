@@ -15,12 +15,12 @@ pub(super) struct KeptTurns(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     names: BTreeMap<IdleSince, LockName>,
-    /// Makes stamps unique.
-    last: u64,
+    /// The last one, so that each is another.
+    last: IdleSince,
 }
 
 /// Since when a turn is idle, more or less.
-pub(super) type IdleSince = (Instant, u64);
+pub(super) type IdleSince = Instant;
 
 impl KeptTurns {
     /// How many turns are kept at most.
@@ -35,12 +35,12 @@ impl KeptTurns {
         stamp: &mut Option<IdleSince>,
         name: &LockName,
     ) -> Option<(IdleSince, LockName)> {
-        if stamp.is_some_and(|(at, _)| now < at + Self::COARSE) {
+        if stamp.is_some_and(|at| now < at + Self::COARSE) {
             return None;
         }
         let mut state = self.0.lock();
-        state.last += 1;
-        let new = (now, state.last);
+        let new = now.max(state.last + Duration::from_nanos(1));
+        state.last = new;
         let old = stamp.replace(new).and_then(|old| state.names.remove(&old));
         state.names.insert(new, old.unwrap_or_else(|| name.clone()));
         let is_too_many = state.names.len() > Self::MAX;
@@ -66,7 +66,7 @@ impl Engine {
         // Nobody wanted an idle turn: that spares a look at the watermarks.
         let is_worth_it =
             cohort.is_idle() || (self.rules.keeps)(self.watermarks.is_worth_keeping(now, name));
-        Keep { idle, is_worth_it }
+        Keep::new(idle, is_worth_it)
     }
 
     pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: Ended) {

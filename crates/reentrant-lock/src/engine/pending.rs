@@ -102,27 +102,37 @@ impl Pending {
         self.jobs.lock().failed.get_or_insert_default();
     }
 
-    /// Waits until every job is done, until `deadline` at most; yields the locks that stay closed.
-    pub(crate) async fn drain(&self, clock: &dyn Clock, deadline: Instant) -> Vec<LockName> {
+    /// Waits until every release is done, until `deadline` at most, and every other job, until `soon`
+    /// at most; yields the locks that stay closed.
+    pub(crate) async fn drain(
+        &self,
+        clock: &dyn Clock,
+        soon: Instant,
+        deadline: Instant,
+    ) -> Vec<LockName> {
         loop {
             let mut changed = pin!(self.changed.notified());
             // Registered before the look, so that no change is missed in between.
             changed.as_mut().enable();
-            if let Some(closed) = self.closed(clock.now() >= deadline) {
+            let now = clock.now();
+            if let Some(closed) = self.closed(now >= soon, now >= deadline) {
                 return closed;
             }
+            let until = if now < soon { soon.min(deadline) } else { deadline };
             select! {
                 biased;
                 () = changed => {}
-                () = clock.sleep_until(deadline) => {}
+                () = clock.sleep_until(until) => {}
             }
         }
     }
 
-    /// The locks that stay closed, once every job is done or the time is over.
-    fn closed(&self, is_over: bool) -> Option<Vec<LockName>> {
+    /// The locks that stay closed, once every job is done, or only others than releases are left and
+    /// it is late, or the time is over.
+    fn closed(&self, is_late: bool, is_over: bool) -> Option<Vec<LockName>> {
         let jobs = self.jobs.lock();
-        if !jobs.pending.is_empty() && !is_over {
+        let is_awaited = |entry: &Entry| !is_late || entry.closed.is_some();
+        if !is_over && jobs.pending.iter().any(is_awaited) {
             return None;
         }
         let pending = jobs.pending.iter().filter_map(|entry| entry.closed.as_ref());

@@ -48,13 +48,15 @@ impl Engine {
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
     /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the release is sent.
-    /// Takes at most `time`, and reports what could not be released within it.
+    /// Takes at most `time`, and reports what could not be released within it. For withdrawals, which
+    /// an outage may hold up for long, it waits at most one command timeout.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves the shutdown under way; call it again to wait for the rest.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
-        let deadline = self.clock.now() + time;
+        let now = self.clock.now();
+        let (soon, deadline) = (now + self.timing.command_timeout, now + time);
         self.refuse();
         let mut held = 0;
         for lease in self.watches.leases() {
@@ -70,7 +72,7 @@ impl Engine {
         // Once more through the lock of every name: a lease that was just being given back counted
         // as released above, and its release is announced before that lock is let go.
         self.close();
-        let unreleased = self.pending.drain(&*self.clock, deadline).await;
+        let unreleased = self.pending.drain(&*self.clock, soon, deadline).await;
         ShutdownReport { held, unreleased }
     }
 

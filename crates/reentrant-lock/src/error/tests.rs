@@ -166,3 +166,15 @@ fn the_text_alone_tells_the_lock_and_the_cause() {
         }
     }
 }
+
+#[test]
+fn the_errors_of_two_withs_are_one() {
+    type Two = WithError<WithError<u8>>;
+    assert!(matches!(Two::Body(WithError::Body(7)).flatten(), WithError::Body(7)));
+    assert!(matches!(Two::Lost(lost()).flatten(), WithError::Lost(_)));
+    let reentry = WithError::Acquire(AcquireError::Lost(lost()));
+    assert!(matches!(Two::Body(reentry).flatten(), WithError::Lost(_)));
+    let lock = AcquireError::TooManyHolds { lock: lock() };
+    let refused = Two::Body(WithError::Acquire(lock)).flatten();
+    assert!(matches!(refused, WithError::Acquire(AcquireError::TooManyHolds { .. })));
+}

@@ -19,6 +19,33 @@ pub enum WithError<E> {
     Body(E),
 }
 
+impl<E> WithError<WithError<E>> {
+    /// The error of a `with` in whose closure another `with` re-enters the lock, as one error: what
+    /// the inner one met. A re-entry after the loss is [`Lost`](Self::Lost), as the loss is.
+    ///
+    /// ```
+    /// use leasehold::{LockRuntime, error::WithError};
+    ///
+    /// # async fn pay() -> Result<(), std::io::Error> { Ok(()) }
+    /// async fn settle(locks: &LockRuntime) -> Result<(), WithError<std::io::Error>> {
+    ///     let (lock, owner) = (locks.lock("accounts/7").unwrap(), locks.owner());
+    ///     let outer = lock.acquire().owner(&owner).with(|_lease| async {
+    ///         lock.acquire().owner(&owner).with(|_lease| pay()).await
+    ///     });
+    ///     outer.await.map_err(WithError::flatten)
+    /// }
+    /// ```
+    pub fn flatten(self) -> WithError<E> {
+        match self {
+            Self::Acquire(error) => WithError::Acquire(error),
+            Self::Lost(lost) | Self::Body(WithError::Acquire(AcquireError::Lost(lost))) => {
+                WithError::Lost(lost)
+            }
+            Self::Body(error) => error,
+        }
+    }
+}
+
 impl<E> WithError<E> {
     /// The closure's own error, if it is one.
     ///

@@ -3,7 +3,7 @@ use super::*;
 /// A scene whose turns are kept for so many milliseconds, where a first lease has token 10.
 fn kept(millis: u64, last: u64) -> (Scene, TurnId) {
     let mut scene = Scene::new();
-    scene.keep = Some(Keep { idle: Duration::from_millis(millis), is_worth_it: true });
+    scene.keep = Some(Keep::new(Duration::from_millis(millis), true));
     let (lead, command) = scene.join_as(false);
     assert!(command.is_some_and(|lead| lead.keeps));
     let taken = scene.granted(lead, 10, last, false);
@@ -167,7 +167,7 @@ fn a_recall_of_an_older_turn_changes_nothing() {
 #[test]
 fn a_recall_counts_that_comes_before_the_grant() {
     let mut scene = Scene::new();
-    scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it: true });
+    scene.keep = Some(Keep::new(Duration::from_secs(1), true));
     let lead = scene.join();
     let turn = TurnId { id: scene.numbers.known(lead), first: fence(10) };
     assert!(wanted(&mut scene, turn).send.is_none());
@@ -179,7 +179,7 @@ fn a_recall_counts_that_comes_before_the_grant() {
 fn a_turn_is_not_kept_that_others_wait_for_or_that_is_not_worth_it() {
     for (contended, is_worth_it) in [(true, true), (false, false)] {
         let mut scene = Scene::new();
-        scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it });
+        scene.keep = Some(Keep::new(Duration::from_secs(1), is_worth_it));
         let (lead, command) = scene.join_as(false);
         assert_eq!(command.map(|lead| lead.keeps), Some(is_worth_it));
         let _ = scene.granted(lead, 10, 20, contended);
@@ -242,4 +242,16 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     let ((), effects) = scene.with(|cohort, env| cohort.on_gone(env, turn));
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Ttl::default()).0, Ok(Joined::InLine(_, Some(_)))));
+}
+
+/// A server that restarts without its data cuts the subscription, and tells nothing else.
+#[test]
+fn an_idle_turn_ends_when_messages_may_have_been_lost() {
+    let (mut scene, _) = kept(20_000, 20);
+    assert!(!scene.cohort.expects_messages(), "a renewal of a held turn tells");
+    idles(&mut scene, 10);
+    assert!(scene.cohort.expects_messages());
+    let ((), effects) = scene.with(Cohort::on_lost_messages);
+    ends_as(&effects, KeptOutcome::Lapsed);
+    assert!(!scene.cohort.is_idle());
 }
