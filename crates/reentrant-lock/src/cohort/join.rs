@@ -238,7 +238,7 @@ impl Cohort {
             }
             // No task wants the place any more: its id is dead.
             Phase::Place(place) if self.queue.is_empty() => {
-                if place.may_be_queued() {
+                if place.may_be_known() {
                     env.effects.withdraw.push((place.id, place.ttl));
                 }
                 self.phase = Phase::Idle;

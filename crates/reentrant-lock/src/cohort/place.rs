@@ -72,9 +72,14 @@ impl Place {
         place
     }
 
-    /// Whether a command has queued it, or may have; not one that was refused, or never sent.
+    /// Whether a command about it may have come to the server.
+    pub(super) fn may_be_known(&self) -> bool {
+        !self.sent.is_empty() || self.unanswered.is_any()
+    }
+
+    /// Whether a command before the last one may have queued it.
     pub(super) fn may_be_queued(&self) -> bool {
-        self.ahead.is_some() || self.unanswered.is_any()
+        self.sent.len() > 1 || self.unanswered.is_any()
     }
 
     /// Whether the next heartbeat may be sent.

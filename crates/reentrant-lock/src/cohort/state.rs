@@ -81,7 +81,7 @@ use super::{
 /// | release answered | | | | | → `Place` or `Turn` of the next id; → `Idle` if no task waits; refused: all fail |
 /// | timer | | a task that is not polled leaves | a heartbeat is sent | a stale offer, or the end of an idle turn: → `Releasing` | a copy is sent after lost messages, or when the holder waits too long; tasks that came later wait too long: → `Place` of a fresh id, withdrawn |
 /// | the turn is lost | | | | → `Place` under a fresh id, or `Idle`; by `max_hold`, or expired while tasks wait: → `Releasing` | |
-/// | messages were lost | | asks again soon | asks again soon | an idle turn: → `Releasing` | a copy is sent soon |
+/// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer, or an idle turn: → `Releasing` | |
 #[derive(Debug, Default)]
 pub(crate) struct Cohort {

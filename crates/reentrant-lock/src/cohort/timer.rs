@@ -77,10 +77,8 @@ impl Cohort {
     }
 
     /// Messages may have been lost: a place is asked for again soon. A command in flight does not
-    /// count: its answer may be older than what was lost, or never come. An idle turn ends: the
-    /// server may have lost its data, and nothing else would tell.
-    pub(crate) fn on_lost_messages(&mut self, env: &mut Env<'_>) {
-        self.end_idle(env, KeptOutcome::Lapsed);
+    /// count: its answer may be older than what was lost, or never come.
+    pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
         let soon = env.now + SOON.mul_f64(env.jitter);
         match &mut self.phase {
             Phase::Place(place) => place.ask_soon(soon),
@@ -101,7 +99,6 @@ impl Cohort {
     /// Whether a message may be on its way to it.
     pub(crate) fn expects_messages(&self) -> bool {
         matches!(self.phase, Phase::Place(_) | Phase::Asking(_) | Phase::Releasing(_))
-            || self.is_idle()
     }
 
     /// The runtime gives no new leases: all tasks are sent away, and what is not held is given up.

@@ -243,15 +243,3 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Ttl::default()).0, Ok(Joined::InLine(_, Some(_)))));
 }
-
-/// A server that restarts without its data cuts the subscription, and tells nothing else.
-#[test]
-fn an_idle_turn_ends_when_messages_may_have_been_lost() {
-    let (mut scene, _) = kept(20_000, 20);
-    assert!(!scene.cohort.expects_messages(), "a renewal of a held turn tells");
-    idles(&mut scene, 10);
-    assert!(scene.cohort.expects_messages());
-    let ((), effects) = scene.with(Cohort::on_lost_messages);
-    ends_as(&effects, KeptOutcome::Lapsed);
-    assert!(!scene.cohort.is_idle());
-}

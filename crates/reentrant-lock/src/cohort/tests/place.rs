@@ -128,32 +128,6 @@ fn a_grant_of_an_id_that_is_being_withdrawn_is_not_withdrawn_again() {
     assert!(effects.withdraw.is_empty(), "one withdrawal ends it");
 }
 
-/// An outage in which no command is sent leaves nothing to be withdrawn.
-#[test]
-fn a_place_whose_commands_were_never_sent_is_not_withdrawn() {
-    for kind in [StoreErrorKind::Definite, StoreErrorKind::Indeterminate] {
-        let mut scene = Scene::new();
-        let lead = scene.join();
-        let id = scene.numbers.known(lead);
-        let failed = |now| {
-            let error = StoreError::new(kind, "refused", "look there");
-            Answer { sent_at: now, result: Err(error) }
-        };
-        let answer = failed(scene.now);
-        let reply = scene.with(|cohort, env| cohort.on_first_reply(env, lead, false, answer)).0;
-        assert!(reply.is_pending(), "it waits on");
-        for _ in 0..3 {
-            scene.pass(1000);
-            let beat = scene.with(Cohort::on_timer).0.expect("it asks again");
-            let answer = failed(beat.sent_at);
-            let ((), _) = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
-        }
-        let ((), effects) = scene.with(|cohort, env| cohort.leave(env, lead));
-        let may_have_run = kind == StoreErrorKind::Indeterminate;
-        assert_eq!(withdrawn(&effects).len(), usize::from(may_have_run), "{kind:?}");
-    }
-}
-
 /// The runtime forgets the fences of a name that it holds for long, but a turn knows its own.
 #[test]
 fn a_place_after_a_turn_tells_the_fence_of_that_turn() {
