@@ -178,3 +178,31 @@ fn pooled_connections_live_where_the_store_does() {
         before = now;
     }
 }
+
+#[test]
+fn a_pool_whose_tokio_runtime_has_ended_fails_and_does_not_panic() {
+    let server = RedisServer::start();
+    let runtime = || tokio::runtime::Runtime::new().expect("a tokio runtime");
+    let script = leasehold_core::Script::new("return 1");
+    let pool = runtime().block_on(async {
+        let pool = leasehold_core::RedisPool::new(&config(&server.url())).expect("a pool");
+        pool.call(&script, [], []).await.expect("a call");
+        pool
+    });
+    let error = runtime().block_on(pool.call(&script, [], [])).expect_err("nobody is there");
+    assert!(error.to_string().contains("tokio runtime"), "{error}");
+}
+
+/// Calls of a gate may take longer than commands of a lock.
+#[tokio::test]
+async fn a_pool_may_wait_longer_than_its_configuration_says() {
+    let server = RedisServer::start();
+    let short = config(&server.url()).command_timeout(Duration::from_millis(50));
+    let pool = leasehold_core::RedisPool::new(&short).expect("a pool");
+    let script = leasehold_core::Script::new("return 1");
+    pool.call(&script, [], []).await.expect("a call");
+    let patient = pool.clone().command_timeout(PATIENCE).expect("a good setting");
+    server.command(&["CLIENT", "PAUSE", "400"]);
+    pool.call(&script, [], []).await.expect_err("the server does not answer in time");
+    patient.call(&script, [], []).await.expect("it waits");
+}
