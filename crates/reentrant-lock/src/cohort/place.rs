@@ -148,7 +148,7 @@ impl Place {
             self.failing.as_ref().map_or((sent_at, 0), |failing| (failing.since, failing.failed));
         // Never later than without the failure: it may be that of an older heartbeat.
         let longest = env.timing.heartbeat_pause(self.ttl);
-        let pause = backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter);
+        let pause = backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter());
         let retry = env.now + pause;
         let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.ttl));
         self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));

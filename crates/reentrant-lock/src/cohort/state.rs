@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, Ttl,
+    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Ttl,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, KeptOutcome, ReleaseVia},
     store::Heartbeat,
@@ -246,8 +246,8 @@ pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) 
 pub(crate) struct Env<'a> {
     pub(crate) name: &'a LockName,
     pub(crate) now: Instant,
-    /// A fraction in `[0, 1)`.
-    pub(crate) jitter: f64,
+    /// Where jitter comes from; drawn only where a rule needs it.
+    pub(crate) entropy: &'a dyn Entropy,
     pub(crate) numbers: &'a Numbers,
     pub(crate) timing: &'a Timing,
     pub(crate) rules: &'a Rules,
@@ -255,10 +255,15 @@ pub(crate) struct Env<'a> {
 }
 
 impl Env<'_> {
+    /// A fraction in `[0, 1)`.
+    pub(super) fn jitter(&self) -> f64 {
+        self.entropy.fraction()
+    }
+
     /// When the heartbeat after one that was sent at `sent_at` is due: within a quarter of the
     /// claim window, so that three may be lost.
     pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
-        let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter / 4.0);
+        let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter() / 4.0);
         sent_at + pause.max(Timing::SHORTEST_PAUSE)
     }
 }

@@ -79,7 +79,7 @@ impl Cohort {
     /// Messages may have been lost: a place is asked for again soon. A command in flight does not
     /// count: its answer may be older than what was lost, or never come.
     pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
-        let soon = env.now + SOON.mul_f64(env.jitter);
+        let soon = env.now + SOON.mul_f64(env.jitter());
         match &mut self.phase {
             Phase::Place(place) => place.ask_soon(soon),
             // Its task is woken, and when it is polled the runtime asks: one that is never polled

@@ -170,8 +170,8 @@ impl Engine {
 
     fn env<'a>(&'a self, name: &'a LockName) -> Env<'a> {
         let Self { clock, entropy, numbers, timing, rules, .. } = self;
-        let (now, jitter) = (clock.now(), entropy.fraction());
-        Env { name, now, jitter, numbers, timing, rules, effects: Effects::default() }
+        let (now, effects) = (clock.now(), Effects::default());
+        Env { name, now, entropy: &**entropy, numbers, timing, rules, effects }
     }
 
     pub(super) fn names_of(&self, of: impl Fn(&Cohort) -> bool) -> Vec<LockName> {

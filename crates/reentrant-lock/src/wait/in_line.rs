@@ -59,7 +59,8 @@ impl Wait {
             let engine = &*self.engine;
             // Joined here and nowhere else: whatever an async function names it keeps, in every
             // task that waits.
-            if line.is_none() {
+            let comes = line.is_none();
+            if comes {
                 match engine.join(&self.name, &self.request, cx.waker())? {
                     Entry::Lease(lease) => return Poll::Ready(Ok(lease)),
                     Entry::InLine(place, lead) => {
@@ -92,7 +93,8 @@ impl Wait {
                 Some(own) if self.request.tries => ends = ends.or(Some(own.deadline)),
                 Some(_) => {}
             }
-            if let Poll::Ready(outcome) = in_line.poll(&self.request, cx.waker()) {
+            // One that has just come is not offered anything yet.
+            if !comes && let Poll::Ready(outcome) = in_line.poll(&self.request, cx.waker()) {
                 return Poll::Ready(outcome);
             }
             if holds.as_mut().is_some_and(|soon| soon.as_mut().poll(cx).is_ready()) {
@@ -100,10 +102,10 @@ impl Wait {
             }
             let endurance =
                 endurance.get_or_insert_with(|| Endurance::new(self.outage_patience, started));
-            let report_at = report_at.get_or_insert_with(|| self.next_report(started));
             loop {
                 // The clock as well: timers of an executor that is late are late, too.
                 let now = engine.clock.now();
+                let report_at = report_at.get_or_insert_with(|| self.next_report(started, now));
                 if ends.is_some_and(|ends| ends <= now) {
                     let is_silent = self.is_silent_throughout(started);
                     let over = if is_silent { NoLease::Unavailable } else { NoLease::TimedOut };
@@ -118,7 +120,7 @@ impl Wait {
                 }
                 if *report_at <= now {
                     self.report(in_line, now.saturating_since(started), now);
-                    *report_at = self.next_report(started);
+                    *report_at = self.next_report(started, now);
                 }
                 let next = earlier(ends, endurance.look_at().min(*report_at));
                 if !timer.is_over(engine, next, cx) {
@@ -163,9 +165,8 @@ impl Wait {
     }
 
     /// When to report a wait that lasts.
-    pub(super) fn next_report(&self, started: Instant) -> Instant {
-        let Engine { clock, timing, .. } = &*self.engine;
-        next_report(started, clock.now(), timing.blocked_after)
+    fn next_report(&self, started: Instant, now: Instant) -> Instant {
+        next_report(started, now, self.engine.timing.blocked_after)
     }
 
     /// Reports a call that has waited for long, unless enough was reported.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
+    Entropy, FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
     lease::LossReason,
     metric::KeptOutcome,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
@@ -33,6 +33,19 @@ struct Scene {
     now: Instant,
 }
 
+#[derive(Debug)]
+struct NoJitter;
+
+impl Entropy for NoJitter {
+    fn bits(&self) -> u64 {
+        0
+    }
+
+    fn runtime_id(&self) -> RuntimeId {
+        RuntimeId::new(Uuid::nil())
+    }
+}
+
 impl Scene {
     fn new() -> Self {
         Self {
@@ -48,8 +61,8 @@ impl Scene {
 
     fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &mut Env<'_>) -> T) -> (T, Effects) {
         let Self { cohort, name, numbers, timing, rules, now, .. } = self;
-        let effects = Effects::default();
-        let mut env = Env { name, now: *now, jitter: 0.0, numbers, timing, rules, effects };
+        let (now, entropy, effects) = (*now, &NoJitter, Effects::default());
+        let mut env = Env { name, now, entropy, numbers, timing, rules, effects };
         (event(cohort, &mut env), env.effects)
     }
 
