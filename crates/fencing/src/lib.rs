@@ -52,7 +52,6 @@ mod memory;
 mod object;
 pub mod postgres;
 mod redis;
-mod refusal;
 mod rule;
 
 pub use error::{

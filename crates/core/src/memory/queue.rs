@@ -1,7 +1,10 @@
 use std::{collections::VecDeque, time::Duration};
 
-use super::time::ServerTime;
-use crate::types::{AcquisitionId, FenceToken, RuntimeId, RuntimeLabel};
+use super::row::ServerTime;
+use crate::{
+    store::Heartbeat,
+    types::{AcquisitionId, FenceToken, RuntimeId, RuntimeLabel, Ttl},
+};
 
 /// The runtimes that wait for a name, in the order of their arrival; one place for each.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +26,19 @@ pub(crate) struct PlaceRow {
 }
 
 impl PlaceRow {
+    /// The place of an acquisition with this heartbeat, not heard yet.
+    pub(crate) fn new(
+        id: AcquisitionId,
+        ttl: Ttl,
+        watermark: Option<FenceToken>,
+        label: &RuntimeLabel,
+        keeps: bool,
+        heartbeat: Heartbeat,
+    ) -> Self {
+        let (window, heard, label) = (heartbeat.window(ttl), ServerTime::default(), label.clone());
+        Self { id, heartbeat: heartbeat.number, heard, window, watermark, label, keeps }
+    }
+
     /// Whether the waiter was heard within its claim window.
     pub(crate) fn is_live(&self, now: ServerTime) -> bool {
         now <= self.heard.after(self.window)
@@ -97,10 +113,11 @@ impl Queue {
         }
     }
 
-    /// Refreshes the place of the acquisition, or queues it at the tail in place of an older one
-    /// of its runtime. The greater heartbeat and watermark stay. Call [`keep`](Self::keep)
-    /// afterwards.
-    pub(crate) fn stand(&mut self, now: ServerTime, place: PlaceRow) {
+    /// Refreshes the place of the acquisition, heard now, or queues it at the tail in place of an
+    /// older one of its runtime. The greater heartbeat and watermark stay. Call
+    /// [`keep`](Self::keep) afterwards.
+    pub(crate) fn stand(&mut self, now: ServerTime, place: &PlaceRow) {
+        let place = PlaceRow { heard: now, ..place.clone() };
         let id = place.id;
         if self.places.is_empty() {
             self.ends = now.after(place.window);

@@ -1,7 +1,9 @@
-use super::{queue::Queue, time::ServerTime};
+use std::{collections::BTreeSet, time::Duration};
+
+use super::queue::Queue;
 use crate::{
     seam::Part,
-    types::{AcquisitionId, FenceToken, RuntimeLabel},
+    types::{AcquisitionId, FenceToken, LockName, NameMap, RuntimeLabel},
 };
 
 /// The state of one name; parts that have expired count as absent.
@@ -106,5 +108,88 @@ impl Row {
         let lease = self.lease.as_ref().map(|lease| lease.ends);
         let marks = self.withdrawn.iter().map(|(_, ends)| *ends);
         Some(marks.chain(lease).chain([self.queue.ends()]).fold(counter, Ord::max))
+    }
+}
+
+/// A moment of the embedded store's clock, in microseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct ServerTime(u64);
+
+impl ServerTime {
+    /// The moment that lies `since_epoch` after the Unix epoch.
+    pub(crate) fn at(since_epoch: Duration) -> Self {
+        Self(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Microseconds since the Unix epoch, as fence tokens count them.
+    pub(crate) fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// The moment `duration` later.
+    pub(crate) fn after(self, duration: Duration) -> Self {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+
+    pub(crate) fn until(self, later: Self) -> Duration {
+        Duration::from_micros(later.0.saturating_sub(self.0))
+    }
+}
+
+/// The rows of all names; a row goes when nothing of it is left.
+#[derive(Debug, Default)]
+pub(crate) struct Keyspace {
+    rows: NameMap<Row>,
+    ends: BTreeSet<(ServerTime, LockName)>,
+}
+
+impl Keyspace {
+    /// Applies a rule to the row of a name, and forgets rows whose time is over.
+    pub(crate) fn with<T>(
+        &mut self,
+        now: ServerTime,
+        name: &LockName,
+        rule: impl FnOnce(&mut Row) -> T,
+    ) -> T {
+        self.forget_ended(now);
+        let row = self.rows.entry(name.clone()).or_default();
+        let before = row.ends();
+        let answer = rule(row);
+        let after = row.ends();
+        if let Some(before) = before.filter(|before| Some(*before) != after) {
+            self.ends.remove(&(before, name.clone()));
+        }
+        match after {
+            // Nothing is left, or nothing ever was: a look at an unknown name.
+            Some(after) if after <= now => drop(self.rows.remove(name)),
+            Some(after) => drop(self.ends.insert((after, name.clone()))),
+            None => {}
+        }
+        answer
+    }
+
+    /// How many names have a row at `now`.
+    pub(crate) fn len(&mut self, now: ServerTime) -> usize {
+        self.forget_ended(now);
+        self.rows.len()
+    }
+
+    /// Forgets everything, as `FLUSHALL` would.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.ends.clear();
+    }
+
+    fn forget_ended(&mut self, now: ServerTime) {
+        while let Some((ends, name)) = self.ends.first().cloned() {
+            if ends > now {
+                return;
+            }
+            self.ends.pop_first();
+            if self.rows.get(&name).is_some_and(|row| row.ends() == Some(ends)) {
+                self.rows.remove(&name);
+            }
+        }
     }
 }

@@ -6,9 +6,8 @@ use std::{
 };
 
 use super::{
-    keyspace::Keyspace,
+    row::{Keyspace, ServerTime},
     rules::{Asker, Mail, Step},
-    time::ServerTime,
 };
 use crate::{
     clock::{Clock, Instant},

@@ -15,9 +15,9 @@ use tokio::{
 use super::{
     command::{Command, Preamble, answers},
     decode,
+    heartbeat::all,
     lane::{Call, Failed, Lane},
     scripts,
-    side_by_side::all,
 };
 use crate::{
     clock::{Clock, Instant, within},

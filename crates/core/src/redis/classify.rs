@@ -175,7 +175,7 @@ const GRANT_RIGHTS: &str =
 const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists \
      them; ACL LOG says what it was refused";
 const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
-const NOT_THERE: &str = "check that the server runs and the address is right";
+pub(super) const NOT_THERE: &str = "check that the server runs and the address is right";
 const SHUT: &str =
     "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
 const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";

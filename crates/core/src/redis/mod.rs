@@ -4,9 +4,7 @@ mod address;
 mod batcher;
 mod classify;
 mod command;
-mod commands;
 mod config;
-mod credentials;
 mod decode;
 mod dial;
 mod heartbeat;
@@ -19,16 +17,14 @@ mod pulse;
 mod readiness;
 mod script;
 mod scripts;
-mod side_by_side;
 mod store;
 mod subscriber;
-mod subscriptions;
 #[cfg(feature = "tls")]
 mod tls;
 
 pub use address::{AddressError, AddressPart, RedisAddress};
 pub use config::RedisConfig;
-pub use credentials::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
+pub use login::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
 pub use pool::RedisPool;
 pub use script::Script;
 pub use store::RedisStore;

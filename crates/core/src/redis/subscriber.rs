@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -7,7 +8,7 @@ use std::{
 };
 
 use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
-use tokio::{select, sync::Notify};
+use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
     classify::{classify_dial, spoils_connection},
@@ -18,7 +19,9 @@ use crate::{
     backoff::backoff,
     clock::{Clock, within},
     entropy::{Entropy, SystemEntropy},
+    mutex::Mutex,
     store::{Listener, Push, StoreError, StoreErrorKind},
+    types::RuntimeId,
 };
 
 /// How often a `PING` is sent, and the listener checked to be alive.
@@ -217,5 +220,33 @@ impl Receiver {
         } else {
             tracing::warn!(bytes, "{WHAT}");
         }
+    }
+}
+
+/// The subscriptions of a store: at most one for a runtime, each a task with a connection.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    dialer: Arc<Dialer>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    /// One task for each, which ends when its set is dropped.
+    tasks: Mutex<BTreeMap<RuntimeId, JoinSet<()>>>,
+}
+
+impl Subscriptions {
+    /// None yet; tasks and connections will live on the given tokio runtime.
+    pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
+        Self { dialer, clock, runtime, tasks: Mutex::default() }
+    }
+
+    /// Passes the messages on the channel of a runtime to a listener, from now on.
+    pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
+        let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
+        let subscriber = Subscriber { dialer, clock, channel, listener };
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|_, task| task.try_join_next().is_none());
+        // The old subscription ends first.
+        tasks.remove(&runtime);
+        tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
     }
 }

@@ -1,8 +1,9 @@
-//! Answers are exhaustive enums: a new one must break the build of code that matches them.
+//! What a store tells a runtime. Answers are exhaustive enums: a new one must break the build of code
+//! that matches them.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use crate::types::FenceToken;
+use crate::types::{AcquisitionId, FenceToken, LockName};
 
 /// The answer to [`Acquire`](super::Acquire).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,4 +112,97 @@ pub enum ForceReleaseAnswer {
     },
     /// The inspected lease had ended before; nothing was changed.
     Changed,
+}
+
+/// What a look at a lock shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inspection {
+    /// Nobody holds it.
+    Free {
+        /// The last token that was granted, if the counter is still known.
+        last_fence: Option<FenceToken>,
+    },
+    /// Somebody holds it.
+    Held(LeaseRecord),
+}
+
+/// A runtime that waits for a lock, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaiterRecord {
+    /// The acquisition that waits.
+    pub id: AcquisitionId,
+    /// The label of its runtime.
+    pub label: String,
+    /// How long ago it was last heard, by the server's clock.
+    pub silent_for: Duration,
+}
+
+/// A lease as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The acquisition that holds the lock.
+    pub id: AcquisitionId,
+    /// The first token of its grant; that of the present holder's lease may be greater.
+    pub fence: FenceToken,
+    /// The nested holds; 0 when the lease is only kept closed.
+    pub holds: u32,
+    /// How long the lease has left without renewal.
+    pub remaining: Duration,
+    /// The label of the holder's runtime.
+    pub label: String,
+    /// How long ago the lease was granted, by the server's clock.
+    pub held_for: Duration,
+    /// Whether the lease was released and is only kept closed for a while.
+    pub kept: bool,
+    /// Whether the holder's runtime may keep the lock idle after its last lease: it then passes the
+    /// lock on when another one queues. False when the lease is only kept closed.
+    pub keeps: bool,
+    /// Whether no task holds the lock. Only the runtime that keeps it knows; in others it is false.
+    pub idle: bool,
+    /// The runtimes that wait, the next one first; at most the first 128.
+    pub waiters: Vec<WaiterRecord>,
+}
+
+/// A message that a store sends to a runtime unasked. It may come late, twice, or never.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Push {
+    /// A waiter of the runtime was granted the lock.
+    Granted {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that was granted it.
+        id: AcquisitionId,
+        /// The grant. Its remaining time counts from the grant on, a moment that the runtime does
+        /// not know.
+        granted: Granted,
+        /// The number of the last heartbeat of the waiter that the store had received.
+        heartbeat: u64,
+    },
+    /// An operator ended a lease of the runtime.
+    ForceReleased {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that held it.
+        id: AcquisitionId,
+        /// The first token of its grant.
+        fence: FenceToken,
+    },
+    /// Another runtime waits for a lock that this runtime keeps. The first one in the queue repeats
+    /// it with every heartbeat.
+    Wanted {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that holds it.
+        id: AcquisitionId,
+        /// The first token of its grant.
+        fence: FenceToken,
+    },
+    /// Pushes arrive from now on. Earlier ones may be lost, so ask again.
+    Listening,
+}
+
+/// Receives the pushes of a store for a runtime, on a task of the store: it must not block.
+pub trait Listener: fmt::Debug + Send + Sync + 'static {
+    /// A push has arrived.
+    fn on_push(&self, push: Push);
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use super::{Class, Namespace, text::shown_as_text};
+use super::{Class, Namespace, words::shown_as_text};
 
 /// The name of a lock: 1 to 512 bytes of text, the same in every process that competes for it.
 ///

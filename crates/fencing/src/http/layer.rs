@@ -1,7 +1,8 @@
 use std::{
+    error::Error,
     fmt,
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::Duration,
@@ -15,13 +16,11 @@ use super::{
     answer::Answer,
     headers::read_stamp,
     lanes::{Lanes, Place, Turn},
-    name::NameFuture,
 };
 use crate::{
     error::{GateError, StaleFence},
     gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::Admitted,
+    rule::{Admitted, Refusals},
 };
 
 type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
@@ -268,5 +267,37 @@ impl fmt::Debug for FenceLayer {
             .field("max_waiting", &self.max_waiting)
             .field("max_wait", &self.max_wait)
             .finish_non_exhaustive()
+    }
+}
+
+/// The future of the name of the resource that a request writes to; `None` if the request needs no
+/// fence.
+pub type NameFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
+
+/// Why the resource of a request has no name: the answer is 400, with this reason.
+///
+/// `?` converts every error to this type, such as that of an extractor. Its text is sent to the
+/// client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unnamed(Box<str>);
+
+impl Unnamed {
+    /// The longest reason that is sent to the client.
+    const MAX_CHARS: usize = 200;
+
+    /// A reason of your own; text after 200 characters is cut off.
+    pub fn because(reason: &str) -> Self {
+        Self(reason.chars().take(Self::MAX_CHARS).collect())
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<E: Error> From<E> for Unnamed {
+    fn from(error: E) -> Self {
+        Self::because(&error.to_string())
     }
 }

@@ -7,11 +7,12 @@ use std::{
 };
 
 use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
 use leasehold_core::Stamp;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{answer::Answer, body::FencedBody, layer::FenceLayer};
+use super::{answer::Answer, layer::FenceLayer};
 use crate::rule::Admitted;
 
 /// The future of the answer of a [`FenceService`].
@@ -62,7 +63,7 @@ where
     S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
     A: Send + 'static,
-    B: http_body::Body + 'static,
+    B: Body + 'static,
     B::Data: From<String>,
 {
     type Response = Response<FencedBody<B>>;
@@ -88,7 +89,7 @@ async fn pass<S, A, B>(
 ) -> Result<Response<FencedBody<B>>, S::Error>
 where
     S: Service<Request<A>, Response = Response<B>>,
-    B: http_body::Body,
+    B: Body,
     B::Data: From<String>,
 {
     let (mut parts, body) = request.into_parts();
@@ -121,4 +122,69 @@ where
     // or unwinds: only then is the resource free.
     drop(turn);
     answer.map(|response| response.map(FencedBody::of_service))
+}
+
+/// The body of an answer of a [`FenceService`](super::FenceService): that of the service behind it,
+/// or the reason of a refusal.
+pub struct FencedBody<B: Body>(Content<B>);
+
+enum Content<B: Body> {
+    /// Boxed, so that it can be polled without being pinned here.
+    Service(Pin<Box<B>>),
+    /// `None` when it was read.
+    Refusal(Option<B::Data>, u64),
+}
+
+// Nothing is pinned in it.
+impl<B: Body> Unpin for FencedBody<B> {}
+
+impl<B: Body> FencedBody<B> {
+    pub(super) fn of_service(body: B) -> Self {
+        Self(Content::Service(Box::pin(body)))
+    }
+
+    pub(super) fn of_refusal(text: String) -> Self
+    where
+        B::Data: From<String>,
+    {
+        let bytes = text.len() as u64;
+        Self(Content::Refusal(Some(B::Data::from(text)), bytes))
+    }
+}
+
+impl<B: Body> Body for FencedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        match &mut self.0 {
+            Content::Service(body) => body.as_mut().poll_frame(cx),
+            Content::Refusal(text, _) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Service(body) => body.is_end_stream(),
+            Content::Refusal(text, _) => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Service(body) => body.size_hint(),
+            Content::Refusal(text, bytes) => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |_| *bytes))
+            }
+        }
+    }
+}
+
+impl<B: Body> fmt::Debug for FencedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FencedBody").finish_non_exhaustive()
+    }
 }

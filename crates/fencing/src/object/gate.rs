@@ -3,12 +3,14 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::{Clock, Entropy, SettingError, Stamp, SystemClock, SystemEntropy};
 use object_store::{Attributes, ObjectStore, PutOptions, PutPayload, path::Path};
 
-use super::{failure, look::Seen, metadata};
+use super::{
+    failure,
+    metadata::{self, Seen},
+};
 use crate::{
     error::{GateError, NotShutOut, ResourceError},
     gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::{Admitted, judge},
+    rule::{Admitted, Refusals, judge},
 };
 
 /// A gate that keeps watermarks in the metadata of the objects that they guard.

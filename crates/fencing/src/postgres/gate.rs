@@ -10,8 +10,7 @@ use super::{
 use crate::{
     error::{GateError, ResourceError},
     gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::Admitted,
+    rule::{Admitted, Refusals},
 };
 
 /// Watermarks in a table of PostgreSQL, compared and written in the caller's own transaction.

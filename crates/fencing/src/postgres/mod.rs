@@ -64,7 +64,6 @@
 mod failure;
 #[cfg(feature = "postgres")]
 mod gate;
-mod identifier;
 mod rows;
 mod table;
 #[cfg(feature = "postgres")]
@@ -72,8 +71,7 @@ mod unwritten;
 
 #[cfg(feature = "postgres")]
 pub use gate::PostgresGate;
-pub use identifier::IdentifierError;
 pub use rows::FencedRows;
-pub use table::FenceTable;
+pub use table::{FenceTable, IdentifierError};
 #[cfg(feature = "postgres")]
 pub use unwritten::Unwritten;

@@ -1,4 +1,4 @@
-use super::identifier::{Identifier, IdentifierError};
+use super::table::{Identifier, IdentifierError};
 
 /// A table of yours that keeps a fence and a lease in each row, as statements for any driver.
 ///
@@ -32,7 +32,7 @@ pub struct FencedRows {
     #[cfg(feature = "postgres")]
     pub(super) name: Box<str>,
     #[cfg(feature = "postgres")]
-    pub(super) refusals: std::sync::Arc<crate::refusal::Refusals>,
+    pub(super) refusals: std::sync::Arc<crate::rule::Refusals>,
 }
 
 impl FencedRows {
@@ -55,7 +55,7 @@ impl FencedRows {
             #[cfg(feature = "postgres")]
             name: table.into(),
             #[cfg(feature = "postgres")]
-            refusals: std::sync::Arc::new(crate::refusal::Refusals::new("postgres")),
+            refusals: std::sync::Arc::new(crate::rule::Refusals::new("postgres")),
         })
     }
 

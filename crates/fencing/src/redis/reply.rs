@@ -3,8 +3,7 @@ use redis::Value;
 
 use crate::{
     error::{BodyError, GateError},
-    refusal::Refusals,
-    rule::Admitted,
+    rule::{Admitted, Refusals},
 };
 
 /// Reads the answer of a gate's script: the verdict, and the answer of a wrapped script.

@@ -1,6 +1,6 @@
-use super::{Asker, Step, grant::Grantee, queue::Contest};
+use super::{super::queue::PlaceRow, Asker, Step, queue::Contest};
 use crate::{
-    store::{Acquire, AcquireAnswer, StoreError},
+    store::{Acquire, AcquireAnswer, Heartbeat, StoreError},
     types::AcquisitionId,
 };
 
@@ -16,7 +16,7 @@ impl Step<'_> {
 
     /// An acquire that waits, or a heartbeat: the two are the same.
     pub(crate) fn wait(&mut self, asker: &Asker) -> Result<AcquireAnswer, StoreError> {
-        let id = asker.id;
+        let id = asker.place.id;
         if let Some(answer) = self.settled(id) {
             return Ok(answer);
         }
@@ -28,7 +28,7 @@ impl Step<'_> {
             return Ok(AcquireAnswer::Queued(place));
         }
         let had_place = self.queue().place(id).is_some();
-        let lifetime = if had_place { asker.window() } else { asker.ttl.get() };
+        let lifetime = if had_place { asker.place.window } else { asker.ttl.get() };
         self.or_nothing(|step| match step.contest(asker, lifetime)? {
             Contest::Won(granted) => Ok(AcquireAnswer::Granted(granted)),
             Contest::Queued(place) => Ok(AcquireAnswer::Queued(place)),
@@ -54,8 +54,9 @@ impl Step<'_> {
                 return Ok(AcquireAnswer::Busy { remaining, keeps });
             }
         };
-        let Acquire { watermark, keeps, .. } = *command;
-        let grantee = Grantee { id, watermark, label: command.label.clone(), keeps };
+        let Acquire { ttl, watermark, label, keeps, .. } = *command;
+        let heartbeat = Heartbeat { number: 0, claim_window: lifetime };
+        let grantee = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);
         Ok(AcquireAnswer::Granted(self.grant(grantee, lifetime)?))
     }
 

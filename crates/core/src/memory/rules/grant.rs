@@ -1,12 +1,15 @@
 use std::time::Duration;
 
 use super::{
-    super::row::{CounterRow, LeaseRow},
+    super::{
+        queue::PlaceRow,
+        row::{CounterRow, LeaseRow},
+    },
     Step,
 };
 use crate::{
     store::{FencePolicy, Granted, Push, StoreError},
-    types::{AcquisitionId, FenceToken, RuntimeLabel},
+    types::FenceToken,
 };
 
 /// A watermark further ahead of the clock than this comes from a wrong clock.
@@ -14,15 +17,6 @@ const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// How many tokens a grant gets at most. A turn usually ends earlier, by its time or its waiters.
 const LONGEST: u64 = 1024;
-
-/// Who gets a grant.
-#[derive(Debug, Clone)]
-pub(super) struct Grantee {
-    pub(super) id: AcquisitionId,
-    pub(super) watermark: Option<FenceToken>,
-    pub(super) label: RuntimeLabel,
-    pub(super) keeps: bool,
-}
 
 /// The tokens of a grant.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +30,7 @@ impl Step<'_> {
     /// Grants the free lock, and takes the grantee out of the queue.
     pub(super) fn grant(
         &mut self,
-        grantee: Grantee,
+        grantee: PlaceRow,
         lifetime: Duration,
     ) -> Result<Granted, StoreError> {
         let runtime = grantee.id.runtime();
@@ -71,11 +65,9 @@ impl Step<'_> {
     /// grant lives and whether it keeps, or `None` when nobody waits.
     pub(super) fn grant_next(&mut self) -> Result<Option<(Duration, bool)>, StoreError> {
         let now = self.now;
-        let Some(head) = self.queue().head(now) else { return Ok(None) };
-        let (id, heartbeat, window) = (head.id, head.heartbeat, head.window);
-        let (watermark, label, keeps) = (head.watermark, head.label.clone(), head.keeps);
-        let winner = Grantee { id, watermark, label, keeps };
-        let granted = self.grant(winner, window)?;
+        let Some(head) = self.queue().head(now).cloned() else { return Ok(None) };
+        let PlaceRow { id, heartbeat, window, keeps, .. } = head;
+        let granted = self.grant(head, window)?;
         let name = self.name.clone();
         self.send(id, Push::Granted { name, id, granted, heartbeat });
         Ok(Some((window, keeps)))

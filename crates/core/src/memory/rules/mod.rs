@@ -3,9 +3,8 @@
 //! A [`Step`] is one execution: its state, and the messages that it sends.
 
 mod acquire;
-mod extend;
 mod grant;
-mod inspect;
+mod lease;
 mod queue;
 mod release;
 mod step;

@@ -41,11 +41,11 @@ impl Step<'_> {
     /// grants it the lock when there are none.
     fn end_and_queue(&mut self, next: &Asker) -> ReleaseAnswer {
         self.row.set_lease(None);
-        match self.contest(next, next.window()) {
+        match self.contest(next, next.place.window) {
             Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
             Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
             // No token is left: the lease has ended, and the next heartbeat hears why.
-            Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
+            Err(_) => ReleaseAnswer::NextQueued(self.place(next.place.id)),
         }
     }
 

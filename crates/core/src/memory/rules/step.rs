@@ -2,8 +2,7 @@ use std::time::Duration;
 
 use super::super::{
     queue::Queue,
-    row::{LeaseRow, Row},
-    time::ServerTime,
+    row::{LeaseRow, Row, ServerTime},
 };
 use crate::{
     store::{FenceSettings, Granted, Push, whole_millis},
