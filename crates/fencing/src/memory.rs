@@ -12,16 +12,14 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::StaleFence,
-    gate::{FenceGate, GateFuture},
-    rule::{Refusals, Verdict, judge},
+    gate::{FenceGate, GateFuture, Refusals, Verdict, judge},
 };
 
 /// Watermarks in the memory of this process, for data that lives there too.
 ///
-/// It keeps one watermark for every resource that it has ever seen, and forgets none. Only the
-/// number of resources bounds its memory, so a resource should be something that recurs, not a
-/// request. It knows only writers of this process; if several processes share a storage, that
-/// storage needs its own gate.
+/// It forgets no watermark, so its memory grows with the resources: name something that recurs, not a
+/// request. It knows only writers of this process; a storage that several processes share needs its
+/// own gate.
 ///
 /// [`write`](Self::write) blocks its thread while another write to the resource runs. An admission
 /// also waits for that write, but without blocking: other tasks go on.
@@ -128,19 +126,14 @@ impl Watermark {
         Held { watermark: self, highest: Some(self.highest.lock()) }
     }
 
-    /// Judges a stamp when no write runs.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future withdraws the stamp, unless it was judged already.
+    /// Judges a stamp when no write runs. Dropping the future withdraws the stamp, unless it was judged.
     async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
             if let Some(highest) = self.highest.try_lock() {
                 return Held { watermark: self, highest: Some(highest) }.judge(presented);
             }
             let told = self.wait(presented);
-            // The write may have ended before this admission was in the queue: then this call
-            // judges the queue.
+            // The write may have ended before this admission was queued: then this call judges it.
             drop(Held { watermark: self, highest: self.highest.try_lock() });
             // Without a verdict only if another admission's waker panicked.
             if let Ok(verdict) = told.await {
@@ -163,9 +156,8 @@ impl Watermark {
         told
     }
 
-    /// Judges the waiting admissions. Their own futures cannot do that: their executor may run on
-    /// the thread that waits for the next write, and among writes without a pause they would never
-    /// find the watermark free.
+    /// Judges the waiting admissions. Their own futures cannot: their executor may run on the thread that
+    /// waits for the next write, and among writes without a pause they would never find it free.
     fn judge_waiting(&self, highest: &mut Option<Stamp>) {
         let mut waiting = self.waiting.lock();
         let admissions = mem::take(&mut *waiting);
@@ -173,8 +165,7 @@ impl Watermark {
         drop(waiting);
         for (presented, tell) in admissions {
             if !tell.is_closed() {
-                // If its future is dropped meanwhile, it is admitted all the same, as the
-                // documentation of `admit` says.
+                // If its future is dropped meanwhile, it is admitted all the same.
                 let _ = tell.send(raise(highest, presented));
             }
         }
@@ -203,8 +194,7 @@ impl Drop for Held<'_> {
                 self.watermark.judge_waiting(held);
             }
             self.highest = None;
-            // A `fetch_or`, not a load, for the same reason as in `wait`: an admission that came
-            // meanwhile may have found the watermark held.
+            // A `fetch_or`, not a load, as in `wait`: an admission may have found the watermark held.
             if some_wait.fetch_or(false, Ordering::AcqRel) {
                 self.highest = highest.try_lock();
             }
@@ -237,7 +227,7 @@ mod tests {
     use leasehold_testing::stamp;
 
     use super::*;
-    use crate::{error::GateError, rule::Admitted};
+    use crate::{error::GateError, gate::Admitted};
 
     #[tokio::test]
     async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {

@@ -36,14 +36,12 @@ pub struct LeaseRules {
 }
 
 impl LeaseRules {
-    /// A lease that is believed until `until` and, with a `max_hold`, ends at `ends_at` at the
-    /// latest.
+    /// A lease that is believed until `until`, and ends at `ends_at` at the latest (`max_hold`).
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
         Self { end: None, belief: until, ends_at }
     }
 
-    /// Until when the turn of the lease may be believed, whatever `max_hold` says: the next holder
-    /// of the turn may believe so long.
+    /// Until when the next holder of the turn may believe in it, whatever `max_hold` says.
     pub fn belief(&self) -> Instant {
         self.belief
     }

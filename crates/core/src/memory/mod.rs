@@ -1,6 +1,5 @@
 //! The embedded store: the rules of the scripts, in the memory of this process.
 
-mod queue;
 mod row;
 mod rules;
 mod store;

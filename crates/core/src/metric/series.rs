@@ -208,10 +208,7 @@ impl ClassMetrics {
         record(&self.wait, wait.as_secs_f64());
     }
 
-    /// An acquire call that found the lock taken ended.
-    ///
-    /// Call it after [`acquire`](Self::acquire), so that no reader sees more contended calls than
-    /// calls.
+    /// An acquire call that found the lock taken ended; to be called after [`acquire`](Self::acquire).
     pub fn contended(&self) {
         count(&self.contended, 1);
     }
@@ -264,10 +261,8 @@ impl ClassMetrics {
         count(&self.release[via as usize][outcome as usize], 1);
     }
 
-    /// Shows every series of the class to the recorder: counters as they are, gauges as they stand
-    /// at `now`.
-    ///
-    /// An alert on the first loss needs to have seen a 0 before the 1.
+    /// Shows every series to the recorder, gauges as they stand at `now`. An alert on the first loss
+    /// needs to have seen a 0 before the 1.
     pub fn show(&self, now: Instant) {
         let release = self.release.iter().flatten();
         let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
@@ -372,9 +367,7 @@ impl GateMetrics {
         count(&self.rejected, 1);
     }
 
-    /// Shows the series to the recorder.
-    ///
-    /// An alert on the first refusal needs to have seen a 0 before the 1.
+    /// Shows the series to the recorder, as [`ClassMetrics::show`].
     pub fn show(&self) {
         count(&self.rejected, 0);
     }
@@ -455,8 +448,7 @@ impl Metrics {
         Arc::clone(metrics)
     }
 
-    /// Describes every metric and shows every series to the recorder, wherever it came from; gauges
-    /// as they stand at `now`.
+    /// Describes every metric and shows every series to the recorder, gauges as they stand at `now`.
     pub fn show(&self, now: Instant) {
         describe_metrics();
         self.store.show();

@@ -9,11 +9,10 @@ use crate::{
 
 /// Which lines the log gets, as a pure function of time and events.
 ///
-/// The first failure of a row is logged with its command. The others are counted, and logged
-/// together at each [`tick`](Self::tick), every few seconds. A row ends when an outage ends, or
-/// with a tick if the last command succeeded and no failure is unlogged. A command that was sent
-/// before that end, and fails after it, begins no new row. A few losses are logged one by one, the
-/// others as a number.
+/// The first failure of a row is logged with its command, the others are counted and logged at each
+/// [`tick`](Self::tick). A row ends when an outage ends, or with a tick if the last command succeeded
+/// and no failure is unlogged. A command that was sent before that end, and fails after it, begins no
+/// new row. A few losses are logged one by one, the others as a number.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     row: Option<Row>,
@@ -58,7 +57,6 @@ impl Journal {
         let is_new = self.row.is_none();
         let is_stale = || self.ended_at.is_some_and(|ended_at| sent_at < ended_at);
         if is_new && (subject.is_probe() || is_stale()) {
-            // It was sent during a row that is over, or it is a probe.
             return None;
         }
         let row = self.row.get_or_insert_default();
@@ -112,9 +110,8 @@ impl Journal {
 
     /// Returns the lines of the last few seconds, until `now`.
     ///
-    /// `unreachable_for` is `None` when the server answers; `succeeded` says whether the command
-    /// that ended last has succeeded. Failures are kept for the next call if it is not known what
-    /// is at stake.
+    /// `unreachable_for` is `None` when the server answers; `succeeded` says whether the last command
+    /// has. Without `at_stake`, failures are kept for the next call.
     pub(super) fn tick(
         &mut self,
         now: Instant,

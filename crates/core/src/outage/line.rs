@@ -49,14 +49,12 @@ pub struct LostLease<'a> {
 pub(super) enum Line<'a> {
     /// The first failed command of a row.
     FirstFailure(Subject<'a>, &'a StoreError),
-    /// What failed since the last line.
+    /// What failed since the last line, by kind, and how many leases were lost since the first failure.
     Failing {
         /// How long the server has been out of reach; `None` while it answers.
         unreachable_for: Option<Duration>,
-        /// How many commands failed, by kind.
         failed: BTreeMap<&'static str, u64>,
         at_stake: AtStake,
-        /// How many leases were lost since the first failure.
         lost: u64,
         last_error: Option<StoreError>,
     },
@@ -69,11 +67,11 @@ pub(super) enum Line<'a> {
     },
     /// A lease was lost.
     Lost(LostLease<'a>),
-    /// So many more leases were lost, without a line of their own.
+    /// So many more were lost, without a line of their own.
     MoreLost(u64),
     /// The fence counter of a lock had lost data.
     Regressed(&'a LockName, FenceToken),
-    /// The counters of so many more locks had lost data, without a line of their own.
+    /// Those of so many more locks, without a line of their own.
     MoreRegressed(u64),
 }
 

@@ -52,11 +52,10 @@ impl Dialer {
         Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
     }
 
-    /// Connects, logs in, and checks that the server is a master of a supported version, all
-    /// of it by the deadline.
+    /// Connects, logs in, and checks that the server is a master of a supported version, by the deadline.
     ///
-    /// Pushes of the server go to `heard`, and at last the end of the connection.
-    /// The connection has no timeout of its own: every call on it has a deadline.
+    /// Pushes of the server go to `heard`, and at last the end of the connection. The connection has no
+    /// timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(
         &self,
         clock: &dyn Clock,

@@ -9,9 +9,8 @@ use crate::{
 
 type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 
-/// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once.
-///
-/// A name stays on its lane. When a lane fails, only its own names fail.
+/// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once. When a
+/// lane fails, only its own names fail.
 pub(super) async fn heartbeat(
     store: &RedisStore,
     batch: &[Waiter],

@@ -23,10 +23,8 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// How a connection is set up: its credentials, its database and its name.
-///
-/// The client library sends user and password of the address in its `HELLO`. A provider is asked
-/// for each connection.
+/// How a connection is set up: its credentials, its database and its name. The client library sends
+/// user and password of the address in its `HELLO`; a provider is asked for each connection.
 #[derive(Clone)]
 pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
@@ -49,13 +47,7 @@ impl Login {
         (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
     }
 
-    /// The client that makes the next connection: the given one, with the provider's credentials if
-    /// there is a provider.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] of kind `Definite` when the provider fails, or does not answer by the
-    /// deadline.
+    /// The client that makes the next connection: the given one, with the credentials of a provider.
     pub(super) async fn client(
         &self,
         client: &Client,
@@ -72,10 +64,8 @@ impl Login {
     }
 
     /// How a pool connects, which has one client for all connections: without the credentials of a
-    /// provider, and in RESP2, which needs no login to begin.
-    ///
-    /// RESP2 is enough: pooled connections get no pushes, the pool's `PING` finds one that has
-    /// ended before it is used, and answers mean the same in both.
+    /// provider, and in RESP2, which needs no login to begin. That is enough: pooled connections get no
+    /// pushes, the pool's `PING` finds one that has ended, and answers mean the same.
     pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
         if self.provider.is_none() {
             return info.clone();
@@ -84,10 +74,9 @@ impl Login {
         info.clone().set_redis_settings(settings)
     }
 
-    /// Sets up a pooled connection: logs in with the provider's credentials, if there is a
-    /// provider, and checks that the server is a master, because a replica answers reads, too.
-    ///
-    /// Errors of the server are returned as they are, for [`refused`](Self::refused).
+    /// Sets up a pooled connection: logs in with the provider's credentials, and checks that the server
+    /// is a master, because a replica answers reads, too. Errors stay as they are, for
+    /// [`refused`](Self::refused).
     pub(super) async fn set_up_pooled(
         &self,
         connection: &mut MultiplexedConnection,
@@ -119,9 +108,8 @@ impl Login {
         Ok(())
     }
 
-    /// The error of credentials of a provider that the server has refused; `None` for any other
-    /// error. A refused password of the address needs an operator, while a provider may give
-    /// another one next time.
+    /// The error if the server has refused a provider's credentials: unlike a refused password of the
+    /// address, it needs no operator, as the provider may give others next time.
     pub(super) fn refused(&self, error: &RedisError) -> Option<StoreError> {
         self.provider.as_ref().filter(|_| is_login(error))?;
         let what = format!(
@@ -131,11 +119,7 @@ impl Login {
         Some(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN).as_answer())
     }
 
-    /// Asks the provider, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`client`](Self::client).
+    /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the deadline.
     pub(super) async fn ask(
         &self,
         clock: &dyn Clock,
@@ -144,8 +128,7 @@ impl Login {
         let Some(provider) = &self.provider else { return Ok(None) };
         let asked_at = clock.now();
         let mut asking = pin!(async { provider.credentials().await });
-        // The provider is code of others: its panic must not look like the end of the tokio
-        // runtime.
+        // The provider is code of others: its panic must not look like the end of the tokio runtime.
         let answer = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(cx)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))

@@ -14,7 +14,6 @@ mod message;
 mod pool;
 mod preflight;
 mod pulse;
-mod readiness;
 mod script;
 mod scripts;
 mod store;

@@ -12,7 +12,7 @@ use super::{
     heartbeat,
     lane::{Call, Lane, lane_number, millis},
     pool::RedisPool,
-    readiness::Readiness,
+    preflight::Readiness,
     scripts,
     subscriber::Subscriptions,
 };
@@ -28,9 +28,9 @@ use crate::{
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// One shared multiplexed connection, or a few, carry acquires and releases, each name always on the same
-/// one. Renewals have a connection of their own, so that nothing queues ahead of them. Inspections
-/// use a pool. One more connection brings the pushes of the server.
+/// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
+/// one. Renewals have one of their own, so that nothing queues ahead of them. Inspections use a pool.
+/// One more connection brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
@@ -235,7 +235,7 @@ impl RedisStore {
         lane_number(name, self.commands.len())
     }
 
-    /// Returns when the server has been checked, as [`Readiness::by`](super::readiness::Readiness::by).
+    /// Returns when the server has been checked, as [`Readiness::by`] does.
     pub(super) async fn ready(&self, deadline: Instant) -> Result<(), StoreError> {
         if self.readiness.passed.load(Ordering::Acquire) {
             return Ok(());

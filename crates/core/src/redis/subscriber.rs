@@ -11,7 +11,7 @@ use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
-    classify::{classify_dial, spoils_connection},
+    classify::{NOT_THERE, classify_dial, spoils_connection},
     dial::Dialer,
     message,
 };
@@ -33,8 +33,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// A subscription that ends sooner has failed: something may cut each one that is made.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// The longest pause before the first attempt that may fail; it doubles with every failure in a
-/// row.
+/// The longest pause before the first attempt; it doubles with every failure in a row.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// The longest pause after any number of failures.
@@ -45,8 +44,8 @@ const REFUSED: Duration = Duration::from_secs(30);
 
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
-/// The end of a connection is noticed at once. A half-open connection is noticed within five
-/// seconds, by a `PING` without an answer, or earlier by the timeouts of its socket.
+/// The end of a connection is noticed at once, and a half-open one within five seconds: by a `PING`
+/// without an answer, or by the timeouts of its socket.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber {
     pub(super) dialer: Arc<Dialer>,
@@ -56,11 +55,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Runs for as long as the listener lives.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the connection.
+    /// Runs for as long as the listener lives; dropping the future closes the connection.
     pub(super) async fn run(self) {
         let mut failures: u32 = 0;
         while self.is_wanted() {
@@ -134,8 +129,7 @@ impl Subscriber {
     }
 }
 
-/// The pause after an attempt that failed as others did before it. The first failure is logged,
-/// and every refusal, which is rarely tried again.
+/// The pause after a failure. The first is logged, and every refusal, which is rarely tried again.
 fn pause_after(error: &StoreError, failures: u32) -> Duration {
     const WHAT: &str =
         "the runtime receives no messages from the server; waiting goes on by heartbeat";
@@ -166,11 +160,8 @@ pub(super) async fn subscribe(
         Ok(connection)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {
-        Err(StoreError::new(
-            StoreErrorKind::Definite,
-            "cannot subscribe: the server did not answer in time",
-            "check that the server runs and the address is right",
-        ))
+        let what = "cannot subscribe: the server did not answer in time";
+        Err(StoreError::new(StoreErrorKind::Definite, what, NOT_THERE))
     });
     subscribed.map_err(|error| error.from_endpoint(&*dialer.endpoint))
 }

@@ -14,8 +14,7 @@ pub enum AcquireAnswer {
     Busy {
         /// How long the present lease has left.
         remaining: Duration,
-        /// Whether its runtime may keep the lock idle: it then passes the lock on when another one
-        /// queues.
+        /// Whether its runtime may keep the lock idle: it then passes it on when another one queues.
         keeps: bool,
     },
     /// Another acquisition holds the lock, and the asker stands in the queue.
@@ -70,11 +69,9 @@ pub enum ReleaseAnswer {
         /// How long it stays closed.
         remaining: Duration,
     },
-    /// The [`next`](super::Release::next) acquisition has the lock: the lease has ended, now or
-    /// before, and nobody else waited.
+    /// The lease has ended, now or before, and the next acquisition has the lock: nobody waited.
     NextGranted(Granted),
-    /// The [`next`](super::Release::next) acquisition stands in the queue: the lease has ended, now
-    /// or before.
+    /// The lease has ended, now or before, and the next acquisition stands in the queue.
     NextQueued(Place),
     /// No such lease: it ended before, and the next acquisition, if there is one, has nothing.
     Gone,
@@ -106,8 +103,7 @@ pub struct WithdrawAnswer {
 pub enum ForceReleaseAnswer {
     /// The inspected lease has ended.
     Ended {
-        /// A token above that of the ended lease, with which gates can be closed to it; `None`
-        /// when the fence counter cannot count any further.
+        /// A token above that of the ended lease, to close gates to it; `None` if none is left.
         fence: Option<FenceToken>,
     },
     /// The inspected lease had ended before; nothing was changed.
@@ -154,8 +150,8 @@ pub struct LeaseRecord {
     pub held_for: Duration,
     /// Whether the lease was released and is only kept closed for a while.
     pub kept: bool,
-    /// Whether the holder's runtime may keep the lock idle after its last lease: it then passes the
-    /// lock on when another one queues. False when the lease is only kept closed.
+    /// Whether the holder's runtime may keep the lock idle, and passes it on when another one queues.
+    /// False when the lease is only kept closed.
     pub keeps: bool,
     /// Whether no task holds the lock. Only the runtime that keeps it knows; in others it is false.
     pub idle: bool,
@@ -172,8 +168,7 @@ pub enum Push {
         name: LockName,
         /// The acquisition that was granted it.
         id: AcquisitionId,
-        /// The grant. Its remaining time counts from the grant on, a moment that the runtime does
-        /// not know.
+        /// The grant. Its remaining time counts from the grant, at a time unknown to the runtime.
         granted: Granted,
         /// The number of the last heartbeat of the waiter that the store had received.
         heartbeat: u64,
@@ -187,8 +182,7 @@ pub enum Push {
         /// The first token of its grant.
         fence: FenceToken,
     },
-    /// Another runtime waits for a lock that this runtime keeps. The first one in the queue repeats
-    /// it with every heartbeat.
+    /// Another runtime waits for a lock that this runtime keeps; repeated with its heartbeats.
     Wanted {
         /// The lock.
         name: LockName,

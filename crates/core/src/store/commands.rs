@@ -31,11 +31,11 @@ pub struct Acquire<'a> {
 /// A heartbeat of a waiter: it keeps the place in the queue alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The number of this heartbeat, greater than all earlier ones of the runtime. The place keeps
-    /// the greatest number, and the grant returns it: belief starts when that heartbeat was sent.
+    /// The number of this heartbeat, greater than all earlier ones of the runtime. The grant returns
+    /// the greatest one of the place: belief starts when that heartbeat was sent.
     pub number: u64,
-    /// How long a grant out of the queue lives until its first renewal, at most the ttl. The place
-    /// lives as long without another heartbeat.
+    /// How long a grant out of the queue lives until its first renewal, and a place without another
+    /// heartbeat; at most the ttl.
     pub claim_window: Duration,
 }
 
@@ -57,8 +57,7 @@ pub struct Waiter {
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
     pub watermark: Option<FenceToken>,
-    /// Whether the runtime may keep the lock idle after its last lease: those who queue behind it
-    /// then have it recalled.
+    /// Whether the runtime may keep the lock idle; see [`Acquire::keeps`].
     pub keeps: bool,
     /// The heartbeat.
     pub heartbeat: Heartbeat,
@@ -93,8 +92,7 @@ pub struct Release<'a> {
     /// Instead of ending it, keep the lease closed for exactly this long, once; stores take it
     /// from [`Release::keep_in_range`].
     pub keep: Option<Duration>,
-    /// The next acquisition of the same runtime, which queues behind the others in the same step.
-    /// Ignored together with `keep`.
+    /// The next acquisition of the same runtime, to queue behind the others. Ignored with `keep`.
     pub next: Option<Next<'a>>,
     /// Until when the answer is of use.
     pub deadline: Instant,
@@ -111,16 +109,14 @@ pub struct Next<'a> {
     pub watermark: Option<FenceToken>,
     /// The runtime's label, kept with the lease.
     pub label: &'a RuntimeLabel,
-    /// Whether the runtime may keep the lock idle after its last lease: those who queue behind it
-    /// then have it recalled.
+    /// Whether the runtime may keep the lock idle; see [`Acquire::keeps`].
     pub keeps: bool,
     /// The heartbeat under which it is queued.
     pub heartbeat: Heartbeat,
 }
 
 impl Release<'_> {
-    /// How long to keep the lease closed: in whole milliseconds, and moved to the nearer end of
-    /// the range from 1 ms to [`Ttl::MAX`], so that every store keeps it equally long.
+    /// How long to keep the lease closed: whole milliseconds, 1 to [`Ttl::MAX`], the same in every store.
     pub fn keep_in_range(&self) -> Option<Duration> {
         let range = |keep: Duration| keep.clamp(Duration::from_millis(1), Ttl::MAX);
         self.keep.map(|keep| whole_millis(range(keep)))

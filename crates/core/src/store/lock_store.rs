@@ -15,14 +15,11 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 
 /// A store of leases: a Redis server, or the memory of this process.
 ///
-/// Every command may run twice, late, or with its answer lost, and ends in the same state.
-/// Commands about one name are executed in the order in which they were sent, as long as none of
-/// them timed out and none had to be sent again: a server that does not know a script gets the
-/// command anew with the script's body, a command whose connection ended before the answer is sent
-/// once more on another one, and a later command may overtake both. That is harmless, as every
-/// command names its acquisition and changes of holds are numbered. A command resolves by its
-/// `deadline`, as [`Indeterminate`](super::StoreErrorKind::Indeterminate) if nothing was heard by
-/// then.
+/// Every command may run twice, late, or with its answer lost, and ends in the same state. Commands
+/// about one name usually run in the order in which they were sent; one that timed out, or had to be
+/// sent again, may be overtaken. That is harmless, as every command names its acquisition and changes
+/// of holds are numbered. A command resolves by its `deadline`, as
+/// [`Indeterminate`](super::StoreErrorKind::Indeterminate) if nothing was heard by then.
 ///
 /// # Errors
 ///
@@ -49,8 +46,7 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
 
     /// Passes all pushes for a runtime to a listener, until the listener is dropped or replaced.
     ///
-    /// The first is [`Push::Listening`](super::Push::Listening). The store reconnects by itself,
-    /// and sends `Listening` again afterwards.
+    /// The first is [`Push::Listening`](super::Push::Listening), again after each reconnect.
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>);
 
     /// Sets the absolute number of holds of a lease and extends it; never grants.

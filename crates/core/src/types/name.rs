@@ -26,8 +26,7 @@ pub type NameMap<T> = HashMap<LockName, T, BuildHasherDefault<KnownHash>>;
 #[derive(Debug, Default)]
 pub struct KnownHash(u64);
 
-/// The key of the hashes of this process: names may come from outside, and are not to collide on
-/// purpose.
+/// The key of the hashes of this process: names from outside must not collide on purpose.
 static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl LockName {

@@ -31,8 +31,7 @@ fn is_plain(text: &str, longest: usize, marks: &str) -> bool {
 
 /// A bounded label for metrics, chosen by the user: what kind of lock, never which one.
 ///
-/// 1 to 64 bytes of ASCII letters, digits and `-_.`. Locks without one are of the class
-/// `default`.
+/// 1 to 64 bytes of ASCII letters, digits and `-_.`. Locks without one are of the class `default`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class(Arc<str>);
 

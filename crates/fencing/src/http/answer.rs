@@ -178,39 +178,44 @@ impl Problem {
 
     /// The status of the answer.
     pub fn status(self) -> StatusCode {
-        match self {
-            Self::StaleFence => StatusCode::PRECONDITION_FAILED,
-            Self::FenceMissing => StatusCode::PRECONDITION_REQUIRED,
-            Self::FenceMalformed | Self::ResourceMalformed => StatusCode::BAD_REQUEST,
-            Self::Busy | Self::GateUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::GateBroken => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+        self.parts().0
     }
 
     /// The `type` of the answer's body: by it a client tells this problem from others with the
     /// same status.
     pub fn type_uri(self) -> &'static str {
-        self.type_and_title().0
+        self.parts().1
     }
 
     /// The `title` of the answer's body.
     pub fn title(self) -> &'static str {
-        self.type_and_title().1
+        self.parts().2
     }
 
-    fn type_and_title(self) -> (&'static str, &'static str) {
-        match self {
-            Self::StaleFence => (of_variant!("StaleFence"), "The fence is stale"),
-            Self::FenceMissing => (of_variant!("FenceMissing"), "The fence is missing"),
-            Self::FenceMalformed => (of_variant!("FenceMalformed"), "The fence is malformed"),
-            Self::ResourceMalformed => {
-                (of_variant!("ResourceMalformed"), "The resource has no valid name")
-            }
-            Self::Busy => (of_variant!("Busy"), "The resource is busy"),
-            Self::GateUnavailable => {
-                (of_variant!("GateUnavailable"), "The fence could not be compared")
-            }
-            Self::GateBroken => (of_variant!("GateBroken"), "The fence cannot be compared"),
+    /// The status, the address at which the variant is documented, and the title.
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        macro_rules! parts {
+            ($($variant:ident => $status:ident, $title:literal;)+) => {
+                match self {
+                    $(Self::$variant => (
+                        StatusCode::$status,
+                        concat!(
+                            "https://docs.rs/leasehold/latest/leasehold/fencing/http/enum.Problem.html#variant.",
+                            stringify!($variant)
+                        ),
+                        $title,
+                    ),)+
+                }
+            };
+        }
+        parts! {
+            StaleFence => PRECONDITION_FAILED, "The fence is stale";
+            FenceMissing => PRECONDITION_REQUIRED, "The fence is missing";
+            FenceMalformed => BAD_REQUEST, "The fence is malformed";
+            ResourceMalformed => BAD_REQUEST, "The resource has no valid name";
+            Busy => SERVICE_UNAVAILABLE, "The resource is busy";
+            GateUnavailable => SERVICE_UNAVAILABLE, "The fence could not be compared";
+            GateBroken => INTERNAL_SERVER_ERROR, "The fence cannot be compared";
         }
     }
 
@@ -219,17 +224,6 @@ impl Problem {
         self.status() == StatusCode::SERVICE_UNAVAILABLE
     }
 }
-
-/// Where a variant is documented.
-macro_rules! of_variant {
-    ($name:literal) => {
-        concat!(
-            "https://docs.rs/leasehold/latest/leasehold/fencing/http/enum.Problem.html#variant.",
-            $name
-        )
-    };
-}
-use of_variant;
 
 #[cfg(test)]
 mod tests {

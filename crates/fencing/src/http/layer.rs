@@ -19,8 +19,7 @@ use super::{
 };
 use crate::{
     error::{GateError, StaleFence},
-    gate::{FenceGate, GateFuture},
-    rule::{Admitted, Refusals},
+    gate::{Admitted, FenceGate, GateFuture, Refusals},
 };
 
 type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
@@ -28,23 +27,21 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// Refuses stale fences before an HTTP service, and holds each resource until the service has
 /// answered.
 ///
-/// Requests for one resource are handled one after another, in the order in which they were named.
-/// When the turn of a request has come, the layer asks the gate. If the fence of a new request is
-/// newer than those of all requests in the layer, the layer tells the gate before the request
-/// waits. While the layer has requests for a resource, it remembers the highest stamp that the
-/// gate has reported, and refuses older requests at once, even those that wait already. A refused
-/// request is answered with a [`Problem`](super::Problem): 412 for a stale fence, 428 for no
-/// fence, 400 for a malformed one. An admitted request carries [`Fenced`](super::Fenced) in its
-/// extensions.
+/// Requests for one resource are handled one after another, in the order in which they were named,
+/// each when the gate has admitted it. If the fence of a new request is newer than those of all
+/// requests in the layer, the layer tells the gate before the request waits. While it has requests
+/// for a resource, it remembers the highest stamp that the gate has reported, and refuses older ones
+/// at once, even those that wait already. A refused request is answered with a
+/// [`Problem`](super::Problem): 412 for a stale fence, 428 for no fence, 400 for a malformed one. An
+/// admitted request carries [`Fenced`](super::Fenced) in its extensions.
 ///
-/// The layer asks the service behind it whether it is ready only for an admitted request, so a
-/// request that waits for a resource takes no permit of a concurrency limit behind the layer. The
-/// layer itself is always ready: put limits and load shedding for all requests before it.
+/// Only for an admitted request the layer asks the service behind it whether it is ready: a request
+/// that waits takes no permit of a concurrency limit behind the layer. The layer itself is always
+/// ready: put limits and load shedding for all requests before it.
 ///
-/// The resource is free again when the service has answered, has panicked, or its future was
-/// dropped because the client went away. The layer does not guard work that goes on after that: a
-/// task that the handler spawned, a command that its storage has received, a body that it still
-/// streams.
+/// The resource is free again when the service has answered, has panicked, or its future was dropped
+/// because the client went away. Work that goes on after that is not guarded: a task of the handler, a
+/// command that its storage has received, a body that it still streams.
 ///
 /// Use one layer and its clones for all services that write to the same resources, and wrap each
 /// service once: a request that passes the layer twice would wait for itself. A layer knows only
@@ -115,10 +112,9 @@ impl FenceLayer {
 
     /// How long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
     ///
-    /// This is the time for the earlier requests, for the gate, and for the service to be ready.
-    /// The time of the closure that names the resource does not count. After `max_wait` the answer
-    /// is 503, and the service behind has not seen the request. The time of the service itself is
-    /// not limited.
+    /// This is the time for the earlier requests, for the gate, and for the service to be ready; not that
+    /// of the closure which names the resource, nor of the service itself. Then the answer is 503, and
+    /// the service behind has not seen the request.
     ///
     /// # Errors
     ///
@@ -137,10 +133,9 @@ impl FenceLayer {
 
     /// Shuts out the former holder, after a lease is taken and before its first request.
     ///
-    /// Unlike [`FenceGate::advance`] of the gate itself, this method then waits until the request
-    /// that holds the resource has been answered. So no request of an older holder runs after it.
-    /// Waiting requests with an older fence are refused at once. `max_waiting` and `max_wait` do
-    /// not apply here: if a handler never ends, this method never returns.
+    /// Unlike [`FenceGate::advance`] of the gate itself, it then waits until the request that holds the
+    /// resource has been answered, so that no request of an older holder runs after it. `max_waiting` and
+    /// `max_wait` do not apply: if a handler never ends, this method never returns.
     ///
     /// # Errors
     ///
@@ -148,8 +143,7 @@ impl FenceLayer {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, it is unknown whether the watermark has moved. The call may be
-    /// repeated.
+    /// After a drop it is unknown whether the watermark has moved. The call may be repeated.
     pub async fn advance(&self, resource: &str, presented: Stamp) -> Result<Admitted, GateError> {
         let place = self.enter(resource, presented)?;
         let advanced = self.ask(&place, self.gate.advance(resource, presented)).await?;
@@ -208,13 +202,12 @@ impl FenceLayer {
         };
         // Both at once: the next request of the same lease stays behind this one.
         let (advanced, turn) = try_join!(biased; advanced, turn)?;
-        // If a request hung, those that waited for it may get their turn only at their deadline:
-        // they must not ask the gate any more.
+        // Those that waited for a request that hung may get their turn only at their deadline.
         if self.clock.now() >= deadline {
             return Err(Answer::Slow(resource.into()));
         }
-        // The gate is asked only now: while this request waited, a newer one may have been
-        // admitted. After an advance it answers `Again`; the first answer is the one to report.
+        // The gate is asked only now: a newer request may have been admitted meanwhile. After an
+        // advance it answers `Again`; the first answer is the one to report.
         let admitted = asked(self.gate.admit(resource, presented)).await?;
         Ok((turn, advanced.unwrap_or(admitted)))
     }

@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{answer::Answer, layer::FenceLayer};
-use crate::rule::Admitted;
+use crate::gate::Admitted;
 
 /// The future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
@@ -71,8 +71,7 @@ where
     type Future = FenceFuture<B, S::Error>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        // The service behind is polled for readiness only when a request has its turn: a ready
-        // service may hold a permit, which requests for other resources need meanwhile.
+        // A ready service may hold a permit, so it is asked only when a request has its turn.
         Poll::Ready(Ok(()))
     }
 
@@ -111,15 +110,15 @@ where
         Ok(admitted) => admitted,
         Err(answer) => return Ok(answer.into_response()),
     };
-    match layer.before(deadline, poll_fn(|cx| inner.poll_ready(cx))).await {
-        Some(ready) => ready?,
-        None => return Ok(Answer::NotReady(resource.into()).into_response()),
-    }
+    let Some(ready) = layer.before(deadline, poll_fn(|cx| inner.poll_ready(cx))).await else {
+        return Ok(Answer::NotReady(resource.into()).into_response());
+    };
+    ready?;
     let stamp = place.presented;
     parts.extensions.insert(Fenced { resource: resource.into(), stamp, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
-    // The future of the service is dropped before the turn, here and when this future is dropped
-    // or unwinds: only then is the resource free.
+    // The future of the service is dropped before the turn, also when this future unwinds: only then
+    // is the resource free.
     drop(turn);
     answer.map(|response| response.map(FencedBody::of_service))
 }

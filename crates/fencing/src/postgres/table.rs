@@ -46,13 +46,14 @@ impl FenceTable {
     ///
     /// [`IdentifierError`] when it cannot be the name of a table.
     pub fn new(name: &str) -> Result<Self, IdentifierError> {
-        let name = Identifier::table(name)?.to_string();
-        let for_this = |text: &str| text.replace(Self::DEFAULT_NAME, &name).into();
-        Ok(Self {
-            create: for_this(Self::CREATE),
-            admit: for_this(Self::ADMIT),
-            highest: for_this(Self::HIGHEST),
-        })
+        Ok(Self::named(&Identifier::table(name)?.to_string()))
+    }
+
+    /// The table with a name as it stands in statements.
+    fn named(name: &str) -> Self {
+        let [create, admit, highest] = [Self::CREATE, Self::ADMIT, Self::HIGHEST]
+            .map(|text| text.replace(Self::DEFAULT_NAME, name).into());
+        Self { create, admit, highest }
     }
 
     /// [`CREATE`](Self::CREATE) for this table. Its schema must exist.
@@ -73,9 +74,7 @@ impl FenceTable {
 
 impl Default for FenceTable {
     fn default() -> Self {
-        let [create, admit, highest] =
-            [Self::CREATE, Self::ADMIT, Self::HIGHEST].map(Box::<str>::from);
-        Self { create, admit, highest }
+        Self::named(Self::DEFAULT_NAME)
     }
 }
 

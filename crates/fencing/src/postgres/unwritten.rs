@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::{GateError, StaleFence},
-    rule::judge,
+    gate::judge,
 };
 
 /// Why a fenced statement wrote no row.

@@ -12,8 +12,7 @@ use super::{
 };
 use crate::{
     error::GateError,
-    gate::{FenceGate, GateFuture},
-    rule::{Admitted, Refusals},
+    gate::{Admitted, FenceGate, GateFuture, Refusals},
 };
 
 static ADMIT: LazyLock<Script> = LazyLock::new(|| {
@@ -31,14 +30,13 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 /// refused as the key of a value.
 ///
 /// A trap: **give one key one resource.** A script may write `orders:{42}:log` as a part of the
-/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its
-/// own. Then there are two watermarks, and neither sees the writes under the other. In every
-/// process, write a part only through the resource that contains it.
+/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its own:
+/// two watermarks, and neither sees the writes under the other. Write a part only through the
+/// resource that contains it, in every process.
 ///
-/// A gate guards only writes that go through it. Its watermarks are as durable as the server: a
-/// server that loses writes in a failover, or evicts keys, also loses watermarks. Set
-/// `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
-/// live. Cloning is cheap.
+/// A gate guards only writes that go through it. Its watermarks are as durable as the server, which
+/// may lose them in a failover or evict them. Set `maxmemory-policy` to `noeviction`, or to a
+/// `volatile-*` policy if no watermark has a time to live. Cloning is cheap.
 ///
 /// # Examples
 ///
@@ -70,12 +68,9 @@ impl RedisGate {
 
     /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
     ///
-    /// A trap: once a watermark has expired, the gate accepts the next writer, however old its
-    /// fence. Choose a time that is longer than the longest pause of a writer, or do not set one.
-    ///
-    /// A second trap: a server with one of the `volatile-*` policies may evict any key that has a
-    /// time to live, so it may lose such a watermark at any moment. Use this setting with
-    /// `noeviction` only.
+    /// Two traps: once a watermark has expired, the gate accepts the next writer, however old its fence,
+    /// so choose more than the longest pause of a writer. And a `volatile-*` policy of the server may
+    /// evict it at any moment: use `noeviction`.
     ///
     /// # Errors
     ///
@@ -92,10 +87,9 @@ impl RedisGate {
     /// may repeat it with the same stamp: it writes again or is refused, and undoes no write of
     /// another lease.
     ///
-    /// The gate does not order the writes of one lease. After an `Indeterminate` error, or a
-    /// dropped future, the write may still be on its way, and may replace the next write of the
-    /// same lease. If that matters, acquire the lock again and go on with the new stamp: after the
-    /// first write with it, the late write is refused.
+    /// The gate does not order the writes of one lease. After an `Indeterminate` error or a dropped
+    /// future, the write may still replace the next one of the same lease. If that matters, acquire the
+    /// lock again: after the first write with the new stamp, the late one is refused.
     ///
     /// # Errors
     ///
@@ -186,18 +180,15 @@ impl RedisGate {
 impl FencedScript {
     /// Runs the script if the resource's gate admits the stamp, and returns what it answers.
     ///
-    /// The keys have to belong to the resource: each is the resource itself, or begins with it and
-    /// `:`, as `orders:{42}:log` does with `orders:{42}`. The gate does not guard other keys; pass
-    /// those to [`call_with_others`](Self::call_with_others). The gate does not see a key that the
-    /// script itself makes. It does not see either that a part of the resource is used as a
-    /// resource of its own, in [`RedisGate::set`] or in another call: then there is a second
-    /// watermark, and an older holder can write under it. Give one key one resource. On a Cluster
-    /// all keys have to be in the slot of the resource.
+    /// The keys have to belong to the resource: each is the resource itself, or begins with it and `:`,
+    /// as `orders:{42}:log` does with `orders:{42}`. Pass others, which the gate does not guard, to
+    /// [`call_with_others`](Self::call_with_others). The gate sees neither a key that the script itself
+    /// makes, nor that a part of the resource is [used as one of its own](RedisGate). On a Cluster all
+    /// keys have to be in the slot of the resource.
     ///
-    /// A repeat with the same stamp runs the script again. A call that failed with an
-    /// `Indeterminate` error may still run later, also after newer calls with the same stamp; see
-    /// [`RedisGate::set`]. An error *within* the answer of the script is a part of the answer, as
-    /// `redis::Value::ServerError`.
+    /// A repeat with the same stamp runs the script again. A call that failed as `Indeterminate` may
+    /// still run later, see [`RedisGate::set`]. An error *within* the answer of the script is a part of
+    /// the answer, as `redis::Value::ServerError`.
     ///
     /// # Errors
     ///
@@ -224,9 +215,8 @@ impl FencedScript {
     /// Runs the script as [`call`](Self::call) does, with additional keys that the gate does not
     /// guard.
     ///
-    /// In `KEYS` the script sees the keys of the resource first, and then the others. An older
-    /// holder can still write to the others through another resource. So only read them, or write
-    /// data for which the order does not matter.
+    /// In `KEYS` the others come last. An older holder can still write to them through another resource:
+    /// only read them, or write data for which the order does not matter.
     ///
     /// # Errors
     ///

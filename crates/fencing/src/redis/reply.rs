@@ -3,7 +3,7 @@ use redis::Value;
 
 use crate::{
     error::{BodyError, GateError},
-    rule::{Admitted, Refusals},
+    gate::{Admitted, Refusals},
 };
 
 /// Reads the answer of a gate's script: the verdict, and the answer of a wrapped script.

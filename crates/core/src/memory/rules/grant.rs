@@ -1,10 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    super::{
-        queue::PlaceRow,
-        row::{CounterRow, LeaseRow},
-    },
+    super::row::{CounterRow, LeaseRow, PlaceRow},
     Step,
 };
 use crate::{
@@ -40,7 +37,7 @@ impl Step<'_> {
         };
         self.count(block.last, lifetime);
         self.queue().remove(|place| place.id.runtime() == runtime);
-        self.row.set_lease(Some(LeaseRow {
+        self.row.lease = Some(LeaseRow {
             id: grantee.id,
             fence: block.first,
             last: block.last,
@@ -51,18 +48,13 @@ impl Step<'_> {
             kept: false,
             keeps: grantee.keeps,
             ends: self.now.after(lifetime),
-        }));
-        Ok(Granted {
-            first: block.first,
-            last: block.last,
-            remaining: lifetime,
-            contended,
-            regressed: block.regressed,
-        })
+        });
+        let Block { first, last, regressed } = block;
+        Ok(Granted { first, last, remaining: lifetime, contended, regressed })
     }
 
-    /// Grants the free lock to the first live waiter and tells its runtime. Returns how long the
-    /// grant lives and whether it keeps, or `None` when nobody waits.
+    /// Grants the free lock to the first live waiter and tells its runtime; returns how long the grant
+    /// lives and whether it keeps, or `None` when nobody waits.
     pub(super) fn grant_next(&mut self) -> Result<Option<(Duration, bool)>, StoreError> {
         let now = self.now;
         let Some(head) = self.queue().head(now).cloned() else { return Ok(None) };
@@ -73,10 +65,9 @@ impl Step<'_> {
         Ok(Some((window, keeps)))
     }
 
-    /// Ends the lease and grants the lock to the first live waiter, if there is one and a token
-    /// is left for it.
+    /// Ends the lease, and grants the lock to the first live waiter if a token is left for it.
     pub(super) fn end_and_grant_next(&mut self) {
-        self.row.set_lease(None);
+        self.row.lease = None;
         // Without a token the waiter keeps its place; its next heartbeat hears why.
         let _ = self.grant_next();
     }
@@ -104,12 +95,12 @@ impl Step<'_> {
     pub(super) fn count(&mut self, last: FenceToken, life: Duration) {
         let ends = self.row.counter(self.now).and_then(|counter| counter.ends);
         let ends = ends.filter(|_| self.settings.policy == FencePolicy::TimeFloor);
-        self.row.set_counter(Some(CounterRow { last: last.get(), ends }));
+        self.row.counter = Some(CounterRow { last: last.get(), ends });
         self.outlive(life);
     }
 
-    /// Lets the counter live for the retention, and longer than a lease: an eighth longer than it
-    /// must, as in Redis, where most grants need not refresh it so.
+    /// Lets the counter live for the retention and longer than a lease, and an eighth more, as in Redis:
+    /// most grants need not refresh it so.
     pub(super) fn outlive(&mut self, life: Duration) {
         if self.settings.policy == FencePolicy::Counter {
             return;
@@ -119,7 +110,7 @@ impl Step<'_> {
             if counter.ends.is_none_or(|ends| ends < now.after(least)) {
                 counter.ends = Some(now.after(least + least / 8));
             }
-            self.row.set_counter(Some(counter));
+            self.row.counter = Some(counter);
         }
     }
 

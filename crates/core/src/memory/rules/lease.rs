@@ -1,48 +1,50 @@
-use super::{
-    super::{queue::PlaceRow, row::LeaseRow},
-    Step,
-};
+use std::time::Duration;
+
+use super::{super::row::PlaceRow, Step};
 use crate::{
+    lease::HoldUpdate,
     store::{
         Hold, HoldAnswer, Inspection, LeaseRecord, RenewAnswer, Renewal, WaiterRecord, whole_millis,
     },
-    types::{AcquisitionId, FenceToken},
+    types::{AcquisitionId, FenceToken, Ttl},
 };
 
 impl Step<'_> {
     /// Sets the absolute number of holds and extends; never grants.
     pub(crate) fn hold(&mut self, command: &Hold<'_>) -> HoldAnswer {
-        let now = self.now;
-        let Some(lease) = self.extended_lease(command.id, command.fence) else {
-            return HoldAnswer::Gone;
-        };
-        if command.update.number <= lease.hold_number {
-            let ends = lease.ends;
-            return HoldAnswer::Held { remaining: self.left(ends) };
-        }
-        lease.ends = lease.ends.max(now.after(command.ttl.get()));
-        lease.holds = command.update.count.get();
-        lease.hold_number = command.update.number;
-        let ends = lease.ends;
-        self.outlive(self.left(ends));
-        HoldAnswer::Held { remaining: self.left(ends) }
+        let Hold { id, fence, ttl, update, .. } = *command;
+        let extended = self.extend(id, fence, ttl, Some(update));
+        extended.map_or(HoldAnswer::Gone, |remaining| HoldAnswer::Held { remaining })
     }
 
     /// Extends a lease; never re-creates one.
     pub(crate) fn renew(&mut self, renewal: &Renewal) -> RenewAnswer {
-        let now = self.now;
-        let Some(lease) = self.extended_lease(renewal.id, renewal.fence) else {
-            return RenewAnswer::Gone;
-        };
-        lease.ends = lease.ends.max(now.after(renewal.ttl.get()));
-        let ends = lease.ends;
-        self.outlive(self.left(ends));
-        RenewAnswer::Renewed { remaining: self.left(ends) }
+        let Renewal { id, fence, ttl, .. } = *renewal;
+        let extended = self.extend(id, fence, ttl, None);
+        extended.map_or(RenewAnswer::Gone, |remaining| RenewAnswer::Renewed { remaining })
     }
 
-    /// The lease that a renewal or a hold means, unless it is only kept closed.
-    fn extended_lease(&mut self, id: AcquisitionId, fence: FenceToken) -> Option<&mut LeaseRow> {
-        self.lease().filter(|lease| lease.is(id, fence) && !lease.kept)
+    /// Extends a lease that is not only kept closed, unless a later change of its holds was seen;
+    /// returns how long it has left.
+    fn extend(
+        &mut self,
+        id: AcquisitionId,
+        fence: FenceToken,
+        ttl: Ttl,
+        update: Option<HoldUpdate>,
+    ) -> Option<Duration> {
+        let now = self.now;
+        let lease = self.lease().filter(|lease| lease.is(id, fence) && !lease.kept)?;
+        if let Some(HoldUpdate { count, number }) = update {
+            if number <= lease.hold_number {
+                return self.lease_left();
+            }
+            (lease.holds, lease.hold_number) = (count.get(), number);
+        }
+        lease.ends = lease.ends.max(now.after(ttl.get()));
+        let left = self.lease_left()?;
+        self.outlive(left);
+        Some(left)
     }
 }
 

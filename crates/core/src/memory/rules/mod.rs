@@ -2,7 +2,6 @@
 //!
 //! A [`Step`] is one execution: its state, and the messages that it sends.
 
-mod acquire;
 mod grant;
 mod lease;
 mod queue;

@@ -7,8 +7,7 @@ use crate::store::{
 };
 
 impl Step<'_> {
-    /// Ends a lease and grants the lock to the next waiter, or keeps it closed for exactly a given
-    /// time.
+    /// Ends a lease and grants the lock to the next waiter, or keeps it closed for a given time.
     pub(crate) fn release(&mut self, command: &Release<'_>) -> ReleaseAnswer {
         let now = self.now;
         let next = command.next.filter(|_| command.keep.is_none());
@@ -37,10 +36,9 @@ impl Step<'_> {
         }
     }
 
-    /// Ends the lease and queues the next acquisition of the same runtime behind the others, or
-    /// grants it the lock when there are none.
+    /// Ends the lease and queues the next acquisition, or grants it the lock when nobody waits.
     fn end_and_queue(&mut self, next: &Asker) -> ReleaseAnswer {
-        self.row.set_lease(None);
+        self.row.lease = None;
         match self.contest(next, next.place.window) {
             Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
             Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
@@ -49,17 +47,14 @@ impl Step<'_> {
         }
     }
 
-    /// Reports what the next acquisition has, when the lease to be released is gone; changes
-    /// nothing.
+    /// Reports what the next acquisition has when the lease is gone; changes nothing.
     fn report(&mut self, next: Option<&Next<'_>>) -> ReleaseAnswer {
         let Some(next) = next else { return ReleaseAnswer::Gone };
-        if let Some(granted) = self.own_grant(next.id) {
-            return ReleaseAnswer::NextGranted(granted);
+        match self.own_grant(next.id) {
+            Some(granted) => ReleaseAnswer::NextGranted(granted),
+            None if self.queue().place(next.id).is_none() => ReleaseAnswer::Gone,
+            None => ReleaseAnswer::NextQueued(self.place(next.id)),
         }
-        if self.queue().place(next.id).is_none() {
-            return ReleaseAnswer::Gone;
-        }
-        ReleaseAnswer::NextQueued(self.place(next.id))
     }
 
     /// Takes an acquisition back: its place, or its grant, which the next waiter gets.
@@ -74,8 +69,7 @@ impl Step<'_> {
         WithdrawAnswer { ended_grant }
     }
 
-    /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime, and
-    /// grants the lock to the next waiter.
+    /// Ends the lease that was inspected, moves the fence on, tells its runtime, and grants the lock.
     pub(crate) fn force_release(&mut self, command: &ForceRelease<'_>) -> ForceReleaseAnswer {
         let ForceRelease { id, fence, .. } = *command;
         let Some(lease) = self.lease().filter(|lease| lease.is(id, fence)) else {

@@ -1,9 +1,6 @@
 use std::time::Duration;
 
-use super::super::{
-    queue::Queue,
-    row::{LeaseRow, Row, ServerTime},
-};
+use super::super::row::{LeaseRow, Queue, Row, ServerTime};
 use crate::{
     store::{FenceSettings, Granted, Push, whole_millis},
     types::{AcquisitionId, LockName, RuntimeId},

@@ -165,7 +165,7 @@ pub enum AddressPart {
 }
 
 impl AddressError {
-    /// `shown` has neither user nor password, and nothing that might be one.
+    /// `shown` has nothing that might be a user or password.
     pub(super) fn new(
         part: AddressPart,
         shown: impl Into<String>,
