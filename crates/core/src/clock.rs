@@ -27,8 +27,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Dropping the future forgets the timer and nothing else.
     fn sleep_until(&self, at: Instant) -> Sleep;
 
-    /// The time since the Unix epoch, which may step; only the embedded store derives fences from
-    /// it.
+    /// The time since the Unix epoch, which may step; for the fences of the embedded store.
     fn unix_time(&self) -> Duration;
 }
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use leasehold_core::{Stamp, StoreError};
+use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 
 /// Why a gate did not admit a write.
 ///
@@ -95,6 +95,18 @@ pub enum ResourceError {
     },
 }
 
+#[cfg(any(feature = "object-store", feature = "postgres"))]
+impl ResourceError {
+    /// Refuses a name without any byte, or with more than the limit.
+    pub(crate) fn check_length(resource: &str, limit: usize) -> Result<(), Self> {
+        match resource.len() {
+            0 => Err(Self::Empty),
+            bytes if bytes > limit => Err(Self::TooLong { bytes, limit }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A script that was wrapped in a gate failed.
 ///
 /// The fence stays the watermark, and what the script wrote before it failed stays too, as with every
@@ -113,8 +125,8 @@ pub struct BodyError {
 
 /// An `advance` moved the watermark of an object, and did not shut out a holder that had looked before.
 ///
-/// The ETag stayed the same, because the store makes it from the bytes alone. So the condition of that
-/// holder still holds, until other bytes are written. Older holders that look from now on are refused.
+/// The ETag stayed the same, because the store makes it from the bytes, which did. So the condition of
+/// that holder is still true, until other bytes are written. Older holders that look now are refused.
 /// A repeat is admitted as [`Again`](crate::Admitted::Again), and proves nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -166,6 +178,16 @@ impl fmt::Display for ConflictKind {
             Self::Deadlock => "SQLSTATE 40P01",
         })
     }
+}
+
+/// The error of a watermark that is no stamp.
+pub(crate) fn not_a_stamp(holds: &str, resource: &str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!("the watermark holds {holds}, which is not the stamp of a lease"),
+        "find out who wrote it, then set it to the stamp of the last holder, or delete it while nobody writes",
+    )
+    .for_resource(resource)
 }
 
 #[cfg(test)]

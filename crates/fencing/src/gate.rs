@@ -31,8 +31,8 @@ pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError
 pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
     /// Admits a newer fence, or an equal one of the same lease, and keeps it as the watermark.
     ///
-    /// A write that follows is a second step, before which a newer holder may be admitted: prefer a
-    /// gate's own fenced write.
+    /// A write that follows is a second step, before which a newer holder may be admitted: use it
+    /// only for a storage that cannot compare by itself, and prefer a gate's own fenced write.
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a>;
 
     /// Moves the watermark on when a lease is taken, before its first write.

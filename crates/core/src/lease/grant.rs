@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::rules::believed_until;
+use super::state::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,

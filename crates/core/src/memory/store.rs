@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     row::{Keyspace, ServerTime},
-    rules::{Asker, Mail, Step},
+    rules::{Asker, Step},
 };
 use crate::{
     clock::{Clock, Instant},
@@ -71,11 +71,11 @@ impl MemoryStore {
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let now = self.server_time();
         let (answer, mail) = self.keyspace.lock().with(now, name, |row| {
-            let mut step = Step::new(row, name, now, self.settings);
+            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
             let answer = rule(&mut step);
-            (answer, step.into_mail())
+            (answer, step.mail)
         });
-        for Mail { to, push } in mail {
+        for (to, push) in mail {
             let listener = self.listeners.lock().get(&to).and_then(Weak::upgrade);
             if let Some(listener) = listener {
                 listener.on_push(push);

@@ -389,8 +389,8 @@ pub(super) fn set(key: &Key, value: f64) {
 
 /// Tells the installed recorder the unit and meaning of every metric.
 ///
-/// The watchdog repeats this every few seconds, so that a recorder that is installed late learns it
-/// too. Call it yourself to have the descriptions at once.
+/// The watchdog repeats this every few seconds, for a recorder that is installed late. Call it yourself
+/// to have the descriptions at once.
 pub fn describe_metrics() {
     with_recorder(|recorder| {
         for (name, kind, unit, meaning) in names::ALL {

@@ -5,10 +5,9 @@
 //! - [`WatchedStore`] stands before the store and reports every command to the watch.
 
 mod journal;
-mod line;
 mod silence;
 mod watch;
 
-pub use line::{AtStake, LostLease, Subject};
+pub use journal::{AtStake, LostLease, Subject};
 pub use silence::{Outage, Silence};
 pub use watch::{OutageWatch, Watched, WatchedStore};

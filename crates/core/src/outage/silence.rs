@@ -48,7 +48,7 @@ impl Silence {
         ended
     }
 
-    /// A command of `sent_at` was not answered or not sent; ignored if another was answered since.
+    /// A command of `sent_at` was not answered, or not sent: ignored if another was answered since.
     pub(super) fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
         if self.heard_at.is_some_and(|heard_at| heard_at > sent_at) {
             return self.leave();

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    classify::RUNTIME_STOPPED,
+    classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::{Command, Preamble},
     decode,
     heartbeat::all,
@@ -164,7 +164,8 @@ impl Batcher {
         commands.iter().map(|_| Err(failed.error.clone())).collect()
     }
 
-    /// Sends each command as a call of its own, all at once: the key of one may have spoiled the call.
+    /// Sends each command as a call of its own, all at once: the server has refused the call before it
+    /// ran a command, perhaps because of the key of one of them.
     async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
         all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
@@ -391,11 +392,7 @@ struct Batch {
 
 /// The error of a command that waited for its connection until its deadline.
 fn not_sent() -> StoreError {
-    StoreError::new(
-        Definite,
-        "the connection did not take the command in time",
-        "it is retried where that is safe; check server and network if it stays",
-    )
+    StoreError::new(Definite, "the connection did not take the command in time", OUT_OF_REACH)
 }
 
 /// The error of a command whose courier has ended with its tokio runtime.

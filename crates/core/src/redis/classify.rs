@@ -162,7 +162,8 @@ const GRANT_RIGHTS: &str =
     "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
 const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists \
      them; ACL LOG says what it was refused";
-const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
+pub(super) const OUT_OF_REACH: &str =
+    "it is retried where that is safe; check server and network if it stays";
 pub(super) const NOT_THERE: &str = "check that the server runs and the address is right";
 const SHUT: &str =
     "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
@@ -224,7 +225,7 @@ pub(super) fn not_in_time<T>() -> Result<T, StoreError> {
 }
 
 /// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
-/// which tokio reports by a panic. Nothing else in the task panics.
+/// which tokio reports by a panic. That of a credentials provider is caught earlier.
 pub(super) fn no_runtime(died: &JoinError) -> StoreError {
     let (what, remedy) = if died.is_panic() {
         (

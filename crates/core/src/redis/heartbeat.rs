@@ -1,6 +1,11 @@
 use std::{collections::BTreeMap, future::poll_fn, task::Poll};
 
-use super::{batcher::MAX_COMMANDS, command::Command, decode, store::RedisStore};
+use super::{
+    batcher::MAX_COMMANDS,
+    command::Command,
+    decode,
+    store::{RedisStore, lane_number},
+};
 use crate::{
     clock::Instant,
     store::{AcquireAnswer, StoreError, Waiter},
@@ -17,7 +22,7 @@ pub(super) async fn heartbeat(
     label: &RuntimeLabel,
     deadline: Instant,
 ) -> Answers {
-    let parts = parts(batch, |waiter| store.lane_number(&waiter.name));
+    let parts = parts(batch, |waiter| lane_number(&waiter.name, store.commands.len()));
     let by_part = all(parts.iter().map(|part| one_call(store, part, label, deadline))).await;
     let mut answers: Vec<_> =
         parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();

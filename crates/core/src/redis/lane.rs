@@ -1,5 +1,4 @@
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -14,7 +13,7 @@ use super::{
         spoils_connection, unanswered,
     },
     decode::refusal,
-    dial::{Dialed, Dialer},
+    login::{Dialed, Dialer},
     pulse::Pulse,
     script::Script,
 };
@@ -22,7 +21,7 @@ use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::StoreError,
-    types::{FenceToken, LockName},
+    types::FenceToken,
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
@@ -234,7 +233,8 @@ impl Lane {
         if is_heard { error.while_others_were_answered() } else { error }
     }
 
-    /// Calls by digest, then with the whole text if need be; or the command without an answer in time.
+    /// Calls by digest, and with the whole text if the server does not know it; fails with the command
+    /// that has no answer by the deadline.
     async fn send(
         &self,
         present: &Present,
@@ -452,13 +452,4 @@ pub(super) fn millis(duration: Duration) -> u64 {
 /// A watermark as scripts take it: 0 for none.
 pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
     seen.map_or(0, FenceToken::get)
-}
-
-pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
-    if lanes == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

@@ -6,17 +6,21 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 
 use redis::{
-    Client, Cmd, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisError, Value,
-    aio::MultiplexedConnection, make_extension_error,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ProtocolVersion, RedisConnectionInfo,
+    RedisError, Value,
+    aio::{AsyncPushSender, MultiplexedConnection},
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
+    make_extension_error,
 };
 
 use super::{
-    classify::{classify_dial, is_login},
+    classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
-    preflight::replica_of,
+    preflight::{check_server, not_greeted, replica_of},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -206,10 +210,9 @@ pub type CredentialsFuture<'a> =
 
 /// Provides credentials for each new connection: for passwords and tokens that change.
 ///
-/// It is asked whenever a connection is made: at the start, and after a connection was lost. Open
-/// connections stay as they are. The answer has to come within the connect timeout. A failure, and
-/// credentials that the server refuses, count as an outage: where it is safe, commands are tried
-/// again and the provider is asked again.
+/// It is asked whenever a connection is made; open ones stay as they are. The answer has to come
+/// within the connect timeout. A failure, and credentials that the server refuses, count as an
+/// outage: where it is safe, commands are tried again and the provider is asked again.
 ///
 /// An async closure without arguments is a provider:
 ///
@@ -226,8 +229,8 @@ pub trait CredentialsProvider: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error: the connection is not made, and what needed it fails with a
-    /// [`StoreError`](crate::StoreError) of kind `Definite` that repeats the error's text.
+    /// Any error: what needed the connection fails with a [`StoreError`](crate::StoreError) of kind
+    /// `Definite` that repeats the error's text.
     ///
     /// # Cancel safety
     ///
@@ -249,6 +252,97 @@ where
 {
     fn credentials(&self) -> CredentialsFuture<'_> {
         Box::pin(self())
+    }
+}
+
+/// Makes connections to one server, each set up alike.
+pub(super) struct Dialer {
+    pub(super) client: Client,
+    pub(super) login: Login,
+    /// How long a dial may take.
+    pub(super) connect_timeout: Duration,
+    cluster_node: bool,
+    /// The server's address without credentials.
+    pub(super) endpoint: Arc<str>,
+}
+
+/// A connection that is ready for commands.
+pub(super) struct Dialed {
+    pub(super) connection: MultiplexedConnection,
+    /// How long the server took to answer a command that costs it nothing.
+    pub(super) round_trip: Duration,
+}
+
+impl Dialer {
+    pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+        config.check().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
+        })?;
+        let endpoint: Arc<str> = config.address.to_string().into();
+        let (login, info) = Login::split_off(config);
+        let info = info.set_tcp_settings(tcp_settings());
+        #[cfg(feature = "tls")]
+        let client = config.tls.client(info);
+        #[cfg(not(feature = "tls"))]
+        let client = Client::open(info);
+        let client = client.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
+        let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
+        Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
+    }
+
+    /// Connects, logs in, and checks that the server is a master of a supported version, by the deadline.
+    ///
+    /// Pushes of the server go to `heard`, and at last the end of the connection. The connection has no
+    /// timeout of its own: every call on it has a deadline.
+    pub(super) async fn dial(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+        heard: impl AsyncPushSender,
+    ) -> Result<Dialed, NotDialed> {
+        let client = self.login.client(&self.client, clock, deadline).await?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None)
+            .set_push_sender(heard);
+        let dialing = async {
+            let connecting = client.get_multiplexed_async_connection_with_config(&config);
+            let mut connection = connecting.await.map_err(|error| {
+                // The client library asks for RESP3 before anything else.
+                self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+            })?;
+            let connected_at = clock.now();
+            // First what the server is: Clusters and Sentinels refuse to select a database.
+            check_server(&mut connection, self.cluster_node).await?;
+            let checked_at = clock.now();
+            let set_up = self.login.set_up(&mut connection).await;
+            set_up.map_err(|error| NotDialed::because(&error))?;
+            // The shorter of two: the server may have been busy during the other one.
+            let round_trip = checked_at
+                .saturating_since(connected_at)
+                .min(clock.now().saturating_since(checked_at));
+            Ok(Dialed { connection, round_trip })
+        };
+        within(clock, deadline, Box::pin(dialing)).await.unwrap_or(Err(NotDialed::in_time()))
+    }
+}
+
+/// No delay of small packets, and a dead peer is noticed in seconds instead of minutes.
+fn tcp_settings() -> TcpSettings {
+    let keepalive =
+        TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(1));
+    #[cfg(not(windows))]
+    let keepalive = keepalive.with_retries(3);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(Duration::from_secs(10));
+    settings
+}
+
+/// Without the client, which shows the user's name.
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 

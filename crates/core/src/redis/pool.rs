@@ -11,11 +11,10 @@ use redis::{AsyncConnectionConfig, RedisError, Value};
 use tokio::runtime::Handle;
 
 use super::{
-    classify::{classify, classify_dial, no_runtime, spoils_connection, unanswered},
+    classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     config::{RedisConfig, TIMEOUTS},
-    dial::Dialer,
     lane::{Call, evaluate},
-    login::{ASKED_AGAIN, Login},
+    login::{ASKED_AGAIN, Dialer, Login},
     script::Script,
 };
 use crate::{
@@ -192,11 +191,10 @@ impl RedisPool {
                 StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
             }
             PoolError::Timeout(_) => none_in_time(),
-            other => StoreError::new(
-                StoreErrorKind::Definite,
-                format!("no pooled connection: {other}"),
-                "check that the server runs and the address is right",
-            ),
+            other => {
+                let what = format!("no pooled connection: {other}");
+                StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+            }
         }
     }
 }

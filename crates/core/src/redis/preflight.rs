@@ -15,8 +15,8 @@ use super::{
     classify::{NotDialed, no_runtime, not_in_time},
     command::{Command, Preamble},
     decode::text,
-    dial::Dialer,
     lane::{Call, Lane},
+    login::Dialer,
     scripts,
     subscriber::subscribe,
 };

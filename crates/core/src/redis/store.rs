@@ -1,4 +1,7 @@
-use std::sync::{Arc, Weak, atomic::Ordering};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Weak, atomic::Ordering},
+};
 
 use redis::{Cmd, Value};
 use tokio::runtime::Handle;
@@ -7,10 +10,9 @@ use super::{
     batcher::{Batcher, MAX_COMMANDS},
     command::{Command, Preamble},
     config::RedisConfig,
-    decode,
-    dial::Dialer,
-    heartbeat,
-    lane::{Call, Lane, lane_number, millis},
+    decode, heartbeat,
+    lane::{Call, Lane, millis},
+    login::Dialer,
     pool::RedisPool,
     preflight::Readiness,
     scripts,
@@ -69,8 +71,7 @@ impl RedisStore {
     /// Checks the settings and sends nothing: the first command connects, and waits until the
     /// server has been checked as [`connect`](Self::connect) does it.
     ///
-    /// Until the check has passed, every command fails with the error of the last attempt, and has
-    /// not run. Later commands try again, one attempt at a time.
+    /// Until then, every command fails with the error of the last attempt, and has not run.
     ///
     /// # Errors
     ///
@@ -228,11 +229,7 @@ impl LockStore for RedisStore {
 impl RedisStore {
     /// The connection to which a name is pinned, so that its commands usually keep their order.
     pub(super) fn batcher(&self, name: &LockName) -> &Batcher {
-        &self.commands[self.lane_number(name)]
-    }
-
-    pub(super) fn lane_number(&self, name: &LockName) -> usize {
-        lane_number(name, self.commands.len())
+        &self.commands[lane_number(name, self.commands.len())]
     }
 
     /// Returns when the server has been checked, as [`Readiness::by`] does.
@@ -272,4 +269,14 @@ impl RedisStore {
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
     }
+}
+
+/// Which of so many connections a name uses.
+pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
+    if lanes == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

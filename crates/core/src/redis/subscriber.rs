@@ -12,8 +12,8 @@ use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
     classify::{NOT_THERE, classify_dial, spoils_connection},
-    dial::Dialer,
-    message,
+    decode,
+    login::Dialer,
 };
 use crate::{
     backoff::backoff,
@@ -180,7 +180,7 @@ impl Receiver {
     fn on_push(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Message => match push.data.as_slice() {
-                [_channel, Value::BulkString(payload)] => match message::parse(payload) {
+                [_channel, Value::BulkString(payload)] => match decode::push(payload) {
                     Some(push) => self.pass_on(push),
                     // That of the check before the first command, see `preflight.lua`.
                     None if payload == b"preflight" => {}

@@ -93,8 +93,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NameError::Namespace`] when it is empty, too long, or holds a character that is not
-    /// allowed.
+    /// [`NameError::Namespace`] when it is empty, too long, or holds another character.
     pub fn new(namespace: impl AsRef<str>) -> Result<Self, NameError> {
         let namespace = namespace.as_ref();
         if is_plain(namespace, Self::MAX_BYTES, "-_.:/") {

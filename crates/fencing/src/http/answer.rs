@@ -164,18 +164,41 @@ pub enum Problem {
     GateBroken,
 }
 
-impl Problem {
-    /// Every problem.
-    pub const ALL: &[Self] = &[
-        Self::StaleFence,
-        Self::FenceMissing,
-        Self::FenceMalformed,
-        Self::ResourceMalformed,
-        Self::Busy,
-        Self::GateUnavailable,
-        Self::GateBroken,
-    ];
+/// Defines the parts of each problem once.
+macro_rules! problems {
+    ($($variant:ident => $status:ident, $title:literal;)+) => {
+        impl Problem {
+            /// Every problem.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
+            /// The status, the address at which the variant is documented, and the title.
+            fn parts(self) -> (StatusCode, &'static str, &'static str) {
+                match self {
+                    $(Self::$variant => (
+                        StatusCode::$status,
+                        concat!(
+                            "https://docs.rs/leasehold/latest/leasehold/fencing/http/enum.Problem.html#variant.",
+                            stringify!($variant)
+                        ),
+                        $title,
+                    ),)+
+                }
+            }
+        }
+    };
+}
+
+problems! {
+    StaleFence => PRECONDITION_FAILED, "The fence is stale";
+    FenceMissing => PRECONDITION_REQUIRED, "The fence is missing";
+    FenceMalformed => BAD_REQUEST, "The fence is malformed";
+    ResourceMalformed => BAD_REQUEST, "The resource has no valid name";
+    Busy => SERVICE_UNAVAILABLE, "The resource is busy";
+    GateUnavailable => SERVICE_UNAVAILABLE, "The fence could not be compared";
+    GateBroken => INTERNAL_SERVER_ERROR, "The fence cannot be compared";
+}
+
+impl Problem {
     /// The status of the answer.
     pub fn status(self) -> StatusCode {
         self.parts().0
@@ -190,33 +213,6 @@ impl Problem {
     /// The `title` of the answer's body.
     pub fn title(self) -> &'static str {
         self.parts().2
-    }
-
-    /// The status, the address at which the variant is documented, and the title.
-    fn parts(self) -> (StatusCode, &'static str, &'static str) {
-        macro_rules! parts {
-            ($($variant:ident => $status:ident, $title:literal;)+) => {
-                match self {
-                    $(Self::$variant => (
-                        StatusCode::$status,
-                        concat!(
-                            "https://docs.rs/leasehold/latest/leasehold/fencing/http/enum.Problem.html#variant.",
-                            stringify!($variant)
-                        ),
-                        $title,
-                    ),)+
-                }
-            };
-        }
-        parts! {
-            StaleFence => PRECONDITION_FAILED, "The fence is stale";
-            FenceMissing => PRECONDITION_REQUIRED, "The fence is missing";
-            FenceMalformed => BAD_REQUEST, "The fence is malformed";
-            ResourceMalformed => BAD_REQUEST, "The resource has no valid name";
-            Busy => SERVICE_UNAVAILABLE, "The resource is busy";
-            GateUnavailable => SERVICE_UNAVAILABLE, "The fence could not be compared";
-            GateBroken => INTERNAL_SERVER_ERROR, "The fence cannot be compared";
-        }
     }
 
     /// Whether the same request may succeed later without any correction.

@@ -30,7 +30,7 @@ struct Turns {
     /// Locked by the request that has its turn.
     turn: sync::Mutex<()>,
     /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with the
-    /// lane, so that a watermark which an operator sets back takes effect.
+    /// lane, which no refused request enters: so a watermark that an operator sets back takes effect.
     highest: watch::Sender<Option<Stamp>>,
 }
 

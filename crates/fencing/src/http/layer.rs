@@ -28,7 +28,7 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// answered.
 ///
 /// Requests for one resource are handled one after another, in the order in which they were named,
-/// each when the gate has admitted it. If the fence of a new request is newer than those of all
+/// each once its turn has come and the gate has admitted it. If the fence of a new request is newer than those of all
 /// requests in the layer, the layer tells the gate before the request waits. While it has requests
 /// for a resource, it remembers the highest stamp that the gate has reported, and refuses older ones
 /// at once, even those that wait already. A refused request is answered with a
@@ -43,9 +43,8 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// because the client went away. Work that goes on after that is not guarded: a task of the handler, a
 /// command that its storage has received, a body that it still streams.
 ///
-/// Use one layer and its clones for all services that write to the same resources, and wrap each
-/// service once: a request that passes the layer twice would wait for itself. A layer knows only
-/// the requests of its own process. Cloning is cheap.
+/// Use one layer and its clones for all services of a process that write to the same resources, and
+/// wrap each service once: a request that passes twice would wait for itself. Cloning is cheap.
 ///
 /// ```
 /// use leasehold_fencing::{MemoryGate, http::{FenceLayer, Unnamed}};
@@ -66,12 +65,12 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 #[must_use = "a layer does nothing itself, wrap a service in it"]
 pub struct FenceLayer {
     gate: Arc<dyn FenceGate>,
-    name: Arc<Name>,
+    pub(super) name: Arc<Name>,
     lanes: Arc<Lanes>,
     refusals: Arc<Refusals>,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     max_waiting: usize,
-    max_wait: Duration,
+    pub(super) max_wait: Duration,
 }
 
 impl FenceLayer {
@@ -80,11 +79,11 @@ impl FenceLayer {
     /// The closure returns `None` for a request that needs no fence; such a request passes. If it
     /// returns an error, the answer is 400.
     ///
-    /// **Make the name from the value that the handler uses**: the value of its extractor, the
-    /// parsed value, or the original address if the handler writes to that address itself. One
-    /// resource can have many paths (`/articles/7`, `/articles/07` and `/articles/%37`), and
-    /// inside of a nested router many resources can have the same path. A late write under another
-    /// name would be admitted. Two texts in one name need a separator that neither can contain.
+    /// **Make the name from the value that the handler uses**, parsed or extracted, or from the original
+    /// address if the handler writes to that itself. One resource can have many paths (`/articles/7`,
+    /// `/articles/07` and `/articles/%37`), and inside of a nested router many resources can have the
+    /// same path: a late write under another name would be admitted. Two texts in one name need a
+    /// separator that neither can contain.
     ///
     /// Gates remember every resource that they have seen, so name only resources that exist, or
     /// that an authenticated client may create.
@@ -113,7 +112,7 @@ impl FenceLayer {
     /// How long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
     ///
     /// This is the time for the earlier requests, for the gate, and for the service to be ready; not that
-    /// of the closure which names the resource, nor of the service itself. Then the answer is 503, and
+    /// of the closure which names the resource, nor of the service itself. After it the answer is 503, and
     /// the service behind has not seen the request.
     ///
     /// # Errors
@@ -156,11 +155,6 @@ impl FenceLayer {
         self.lanes.len()
     }
 
-    /// The resource that a request writes to.
-    pub(super) fn name<'a>(&self, request: &'a mut Parts) -> NameFuture<'a> {
-        (self.name)(request)
-    }
-
     /// Reads the stamp of a request, and enters the lane of its resource.
     pub(super) fn place(&self, resource: &str, headers: &HeaderMap) -> Result<Place, Answer> {
         let presented = read_stamp(headers)?;
@@ -170,11 +164,6 @@ impl FenceLayer {
             return Err(Answer::Crowded(resource.into()));
         }
         Ok(place)
-    }
-
-    /// The end of `max_wait` for a request that comes now.
-    pub(super) fn deadline(&self) -> Instant {
-        self.clock.now() + self.max_wait
     }
 
     /// Waits for the turn of a request, and asks the gate to admit it.
@@ -202,7 +191,8 @@ impl FenceLayer {
         };
         // Both at once: the next request of the same lease stays behind this one.
         let (advanced, turn) = try_join!(biased; advanced, turn)?;
-        // Those that waited for a request that hung may get their turn only at their deadline.
+        // Those that waited for a request that hung may get their turn only at their deadline, too
+        // late to ask the gate.
         if self.clock.now() >= deadline {
             return Err(Answer::Slow(resource.into()));
         }

@@ -92,7 +92,7 @@ where
     B::Data: From<String>,
 {
     let (mut parts, body) = request.into_parts();
-    let resource = match layer.name(&mut parts).await {
+    let resource = match (layer.name)(&mut parts).await {
         Ok(Some(resource)) => resource,
         Ok(None) => {
             poll_fn(|cx| inner.poll_ready(cx)).await?;
@@ -105,7 +105,7 @@ where
         Ok(place) => place,
         Err(answer) => return Ok(answer.into_response()),
     };
-    let deadline = layer.deadline();
+    let deadline = layer.clock.now() + layer.max_wait;
     let (turn, admitted) = match layer.admit(&place, deadline).await {
         Ok(admitted) => admitted,
         Err(answer) => return Ok(answer.into_response()),

@@ -25,10 +25,9 @@ use crate::{
 /// object has the old bytes again. Let the bytes differ with every lease, for instance by its stamp,
 /// and set [`bytes_differ`](Self::bytes_differ). [`check`](Self::check) tells which kind of store it is.
 ///
-/// Use the same [`Path`] of an object in [`put`](Self::put) and in [`advance`](Self::advance):
-/// `Path::from` encodes a text and `Path::parse` does not, so one text can name two objects.
-///
-/// A gate guards only writes that go through it. Cloning is cheap.
+/// Use the same [`Path`] in [`put`](Self::put) and in [`advance`](Self::advance): `Path::from` encodes
+/// a text and `Path::parse` does not, so one text can name two objects. A gate guards only writes that
+/// go through it. Cloning is cheap.
 #[derive(Debug, Clone)]
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct ObjectGate {
@@ -190,7 +189,7 @@ impl ObjectGate {
         write: &Write,
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
-        check_path(path)?;
+        ResourceError::check_length(path.as_ref(), Self::MAX_PATH_BYTES)?;
         for attempt in 0..self.max_attempts {
             if attempt > 0 {
                 self.pause(attempt - 1).await;
@@ -229,7 +228,7 @@ impl ObjectGate {
             {
                 Err(match write {
                     Write::Put(..) => failure::same_etag(path).into(),
-                    // Another look would not show that earlier holders are shut out.
+                    // Another look would not show that earlier holders are shut out: they compare ETags.
                     Write::Advance => {
                         NotShutOut { presented, resource: path.as_ref().into() }.into()
                     }
@@ -269,10 +268,9 @@ impl ObjectGate {
 }
 
 /// A resource is the text of a path, spelled so that `Path::from` does not change it: ASCII
-/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the
-/// like. Any other text is refused with [`ResourceError::NotAPath`]: it could name one object
-/// here, and another one in the code that writes. [`ObjectGate::advance`] takes the path itself.
-/// `admit` and `advance` of this trait both do the same as `ObjectGate::advance`.
+/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the like.
+/// Any other text is refused with [`ResourceError::NotAPath`]: it could name another object in the
+/// code that writes. `admit` and `advance` both do the same as [`ObjectGate::advance`].
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
@@ -284,14 +282,5 @@ impl FenceGate for ObjectGate {
             let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
             self.pass(&path, &Write::Advance, presented).await
         })
-    }
-}
-
-fn check_path(path: &Path) -> Result<(), ResourceError> {
-    let (bytes, limit) = (path.as_ref().len(), ObjectGate::MAX_PATH_BYTES);
-    match bytes {
-        0 => Err(ResourceError::Empty),
-        _ if bytes > limit => Err(ResourceError::TooLong { bytes, limit }),
-        _ => Ok(()),
     }
 }

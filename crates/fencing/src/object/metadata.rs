@@ -61,8 +61,7 @@ impl Seen {
     }
 }
 
-/// The key of the watermark. It has letters only: every store accepts them, and every proxy passes
-/// them on.
+/// The key of the watermark: letters only, which every store accepts, and every proxy passes on.
 pub(super) const WATERMARK: &str = "leasehold";
 
 /// The key that marks an object which `advance` made only for its watermark.
@@ -111,8 +110,7 @@ pub(super) fn is_placeholder(attributes: &Attributes) -> bool {
     of(attributes, PLACEHOLDER).next().is_some()
 }
 
-/// The metadata with a name, in upper or lower case: S3 and others keep metadata in headers, whose
-/// names ignore case.
+/// The metadata with a name, in upper or lower case: S3 and others keep it in headers.
 fn of<'a>(
     attributes: &'a Attributes,
     name: &'static str,

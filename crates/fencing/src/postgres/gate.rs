@@ -4,8 +4,8 @@ use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use sqlx::{Connection, PgConnection, PgPool, Row};
 
 use super::{
-    failure::{Scope, failed, stamp_of},
     table::FenceTable,
+    unwritten::{Scope, failed, stamp_of},
 };
 use crate::{
     error::{GateError, ResourceError},
@@ -80,13 +80,14 @@ impl PostgresGate {
 
     /// Admits a newer fence, or an equal one of the same lease, within the caller's transaction.
     ///
-    /// The admission and whatever the transaction writes are committed together, or not at all.
-    /// Until it ends, others that present a stamp for this resource wait. Admit before reading what
+    /// The admission is committed with whatever the transaction writes, or not at all. Until it ends,
+    /// others that present a stamp for this resource wait. Admit before reading what
     /// the write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
     /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
-    /// rolled back, as a whole or to a savepoint from before the call: later statements fail with
-    /// SQLSTATE 25P02, and a commit keeps nothing, though `commit()` itself reports no error.
+    /// rolled back, as a whole or to a savepoint from before the call. So a refusal that is overlooked
+    /// writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps nothing, though
+    /// `commit()` itself reports no error.
     ///
     /// What the admission does not see stands among the [traps](crate::postgres#traps).
     ///
@@ -190,13 +191,10 @@ const SPOIL: &str =
     "SELECT CAST('Leasehold refused this transaction, which cannot be committed' AS INT)";
 
 fn check(resource: &str) -> Result<(), ResourceError> {
-    let limit = PostgresGate::MAX_RESOURCE_BYTES;
-    match resource {
-        "" => Err(ResourceError::Empty),
-        _ if resource.contains('\0') => Err(ResourceError::ContainsNul(resource.into())),
-        _ if resource.len() > limit => Err(ResourceError::TooLong { bytes: resource.len(), limit }),
-        _ => Ok(()),
+    if resource.contains('\0') {
+        return Err(ResourceError::ContainsNul(resource.into()));
     }
+    ResourceError::check_length(resource, PostgresGate::MAX_RESOURCE_BYTES)
 }
 
 fn is_any(error: &sqlx::Error, codes: &[&str]) -> bool {

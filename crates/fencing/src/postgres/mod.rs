@@ -14,8 +14,8 @@
 //! # How a write is guarded
 //!
 //! 1. Take the lease.
-//! 2. `advance`, before the first read: from then on the holder before is shut out. A holder that
-//!    only writes does not need it.
+//! 2. `advance`, before the first read: committed at once, it shuts out the holder before. A holder
+//!    that only writes does not need it.
 //! 3. `BEGIN`, admit, read, write, `COMMIT`. The admission locks the row of the resource, so a
 //!    newer holder waits until this transaction has ended, and an older one is refused after it.
 //! 4. When the fence is stale, roll back and stop: somebody else has the lock. When the transaction
@@ -56,9 +56,8 @@
 //! - *Several resources in any order.* Two transactions that admit A and B in different orders end
 //!   in a deadlock, and one of them has to be repeated. Admit in the order of the names.
 //! - *A watermark in the Redis that grants the lock.* A failover that loses the lease loses it too.
+//!   Here the watermark is as durable as the data, because it is committed with it.
 
-#[cfg(feature = "postgres")]
-mod failure;
 #[cfg(feature = "postgres")]
 mod gate;
 mod rows;

@@ -96,8 +96,7 @@ impl RedisGate {
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
     ///   a valid stamp.
-    /// - [`GateError::Resource`] when the key cannot have a watermark, or is the key of a
-    ///   watermark.
+    /// - [`GateError::Resource`] when the key cannot have a watermark, or is one.
     ///
     /// # Cancel safety
     ///

@@ -89,9 +89,7 @@ impl Step<'_> {
         }
         granted.map(Contest::Won)
     }
-}
 
-impl Step<'_> {
     pub(crate) fn acquire(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
         match command.wait {
             Some(heartbeat) => self.wait(&Asker::of_acquire(command, heartbeat)),
@@ -166,6 +164,7 @@ impl Step<'_> {
             });
             return Some(AcquireAnswer::Granted(granted));
         }
-        (self.is_withdrawn(id) || self.is_outrun(id)).then_some(AcquireAnswer::Withdrawn)
+        (self.row.is_withdrawn(self.now, id) || self.is_outrun(id))
+            .then_some(AcquireAnswer::Withdrawn)
     }
 }
