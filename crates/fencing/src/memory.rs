@@ -59,9 +59,9 @@ impl MemoryGate {
 
     /// Runs a write if the stamp is admitted, in one step with the comparison.
     ///
-    /// Writes to one resource run one after another, to others at the same time. The watermark moves before the write runs, so older
-    /// writes are refused even if it panics. A write that calls this method for the same resource waits
-    /// for itself forever.
+    /// Writes to one resource run one after another, to others at the same time. The watermark moves
+    /// before the write runs, so older writes are refused even if it panics. A write that calls this
+    /// method for the same resource waits for itself forever.
     ///
     /// # Errors
     ///

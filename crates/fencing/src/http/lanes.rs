@@ -83,8 +83,7 @@ pub(super) type Turn<'a> = sync::MutexGuard<'a, ()>;
 
 impl Place {
     /// Waits for the turn of the request, in the order in which requests began to wait; fails with a
-    /// newer stamp that the gate has admitted meanwhile. Dropping the future keeps the place, and gives up
-    /// the turn.
+    /// newer stamp that the gate has admitted meanwhile. Dropping the future gives up the turn alone.
     pub(super) async fn turn(&self) -> Result<Turn<'_>, Stamp> {
         let mut told = self.turns.highest.subscribe();
         let newer = async {

@@ -28,10 +28,10 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// answered.
 ///
 /// Requests for one resource are handled one after another, in the order in which they were named,
-/// each once its turn has come and the gate has admitted it. If the fence of a new request is newer than those of all
-/// requests in the layer, the layer tells the gate before the request waits. While it has requests
-/// for a resource, it remembers the highest stamp that the gate has reported, and refuses older ones
-/// at once, even those that wait already. A refused request is answered with a
+/// each once its turn has come and the gate has admitted it. If the fence of a new request is newer
+/// than those of all requests in the layer, the layer tells the gate before the request waits. While
+/// it has requests for a resource, it remembers the highest stamp that the gate has reported, and
+/// refuses older ones at once, even those that wait already. A refused request is answered with a
 /// [`Problem`](super::Problem): 412 for a stale fence, 428 for no fence, 400 for a malformed one. An
 /// admitted request carries [`Fenced`](super::Fenced) in its extensions.
 ///
