@@ -27,16 +27,11 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Dropping the future forgets the timer and nothing else.
     fn sleep_until(&self, at: Instant) -> Sleep;
 
-    /// The time since the Unix epoch, which may step; only the embedded store derives fences from
-    /// it.
+    /// The time since the Unix epoch, which may step; for the fences of the embedded store.
     fn unix_time(&self) -> Duration;
 }
 
-/// The output of some work, or `None` when the deadline comes first.
-///
-/// # Cancel safety
-///
-/// Dropping the future drops the work.
+/// The output of some work, or `None` when the deadline comes first; dropped, it drops the work.
 pub(crate) async fn within<T>(
     clock: &dyn Clock,
     deadline: Instant,
@@ -101,6 +96,9 @@ impl fmt::Debug for Instant {
     }
 }
 
+/// The longest time for which a sleeping task trusts a timer.
+const LONGEST_NAP: Duration = Duration::from_secs(5);
+
 /// Nanoseconds that fit 584 years, far beyond any deadline.
 const fn saturating_nanos(duration: Duration) -> u64 {
     let seconds = duration.as_secs().saturating_mul(1_000_000_000);
@@ -109,16 +107,10 @@ const fn saturating_nanos(duration: Duration) -> u64 {
 
 /// The clock of this machine: `CLOCK_BOOTTIME` on Linux, which counts suspended time.
 ///
-/// Elsewhere it is the monotonic clock of the standard library, whose behaviour in suspend is
-/// the platform's own (see `docs/guarantees.md`). Timers stop while the machine sleeps, so no
-/// sleep is longer than five seconds before the clock is read again.
+/// Elsewhere it is the monotonic clock of the standard library, whose behaviour in suspend is the
+/// platform's own (`docs/guarantees.md`). Timers stop then, so no sleep is longer than five seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
-
-impl SystemClock {
-    /// The longest time for which a sleeping task trusts a timer.
-    const LONGEST_NAP: Duration = Duration::from_secs(5);
-}
 
 impl Clock for SystemClock {
     fn now(&self) -> Instant {
@@ -132,7 +124,7 @@ impl Clock for SystemClock {
                 if left.is_zero() {
                     return;
                 }
-                tokio::time::sleep(left.min(Self::LONGEST_NAP)).await;
+                tokio::time::sleep(left.min(LONGEST_NAP)).await;
             }
         })
     }

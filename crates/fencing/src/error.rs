@@ -1,11 +1,10 @@
 use std::fmt;
 
-use leasehold_core::{Stamp, StoreError};
+use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 
 /// Why a gate did not admit a write.
 ///
-/// Only [`GateError::Stale`] says that the lease was taken over. The failure of a store says
-/// nothing about the lease.
+/// Only [`GateError::Stale`] says that the lease was taken over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateError {
@@ -96,10 +95,22 @@ pub enum ResourceError {
     },
 }
 
+#[cfg(any(feature = "object-store", feature = "postgres"))]
+impl ResourceError {
+    /// Refuses a name without any byte, or with more than the limit.
+    pub(crate) fn check_length(resource: &str, limit: usize) -> Result<(), Self> {
+        match resource.len() {
+            0 => Err(Self::Empty),
+            bytes if bytes > limit => Err(Self::TooLong { bytes, limit }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A script that was wrapped in a gate failed.
 ///
-/// The fence was admitted and stays the watermark. What the script wrote before it failed stays
-/// too, as with every Redis script; one that does not compile has not run at all.
+/// The fence stays the watermark, and what the script wrote before it failed stays too, as with every
+/// Redis script; one that does not compile has not run at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the script behind the gate of {resource:?} failed: {message}; correct the script, what it \
@@ -112,13 +123,11 @@ pub struct BodyError {
     pub message: Box<str>,
 }
 
-/// An `advance` moved the watermark of an object, and did not shut out a holder that had looked
-/// before.
+/// An `advance` moved the watermark of an object, and did not shut out a holder that had looked before.
 ///
-/// The ETag stayed the same, because the store makes it from the bytes alone and `advance` writes
-/// the same bytes. So the condition of a holder who looked before the advance still holds, until
-/// other bytes are written. Older holders that look from now on are refused. A repeat is admitted
-/// as [`Again`](crate::Admitted::Again), and proves nothing more.
+/// The ETag stayed the same, because the store makes it from the bytes, which did. So the condition of
+/// that holder is still true, until other bytes are written. Older holders that look now are refused.
+/// A repeat is admitted as [`Again`](crate::Admitted::Again), and proves nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the watermark of {resource:?} has moved to {} (lease {}), but the ETag stayed the same, as the \
@@ -136,8 +145,8 @@ pub struct NotShutOut {
 
 /// A database aborted a transaction because of another one that ran at the same time.
 ///
-/// Nothing of it was kept, and it says nothing about the lease. Roll the transaction back and run
-/// all of it again with the same stamp: if another holder has taken over, the gate refuses it then.
+/// Nothing of it was kept, and it says nothing about the lease. Roll back and run all of it again
+/// with the same stamp: if another holder has taken over, the gate refuses it then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{during} met another transaction, {kind}: {message}; roll back and run the whole transaction \
@@ -169,6 +178,16 @@ impl fmt::Display for ConflictKind {
             Self::Deadlock => "SQLSTATE 40P01",
         })
     }
+}
+
+/// The error of a watermark that is no stamp.
+pub(crate) fn not_a_stamp(holds: &str, resource: &str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!("the watermark holds {holds}, which is not the stamp of a lease"),
+        "find out who wrote it, then set it to the stamp of the last holder, or delete it while nobody writes",
+    )
+    .for_resource(resource)
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Storage-side gates that refuse stale fences. Use the `leasehold` crate, which re-exports them.
 //!
-//! A lock alone cannot stop a holder that was paused past its lease from finishing its write
-//! later. The storage can: every grant carries a greater [fence](leasehold_core::FenceToken), and
-//! a gate remembers the highest that has written to a resource and refuses the rest.
+//! A lock alone cannot stop a holder that was paused past its lease from finishing its write. The
+//! storage can: every grant carries a greater [fence](leasehold_core::FenceToken), and a gate
+//! remembers the highest that has written to a resource and refuses the rest.
 //!
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
 //! - [`judge`] is the one rule that all gates apply.
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
-//! - With the feature `tower`, `http` has the layer before an HTTP service and its clients'
-//!   headers.
+//! - With the feature `tower`, `http` has the layer before an HTTP service.
 //! - With the feature `object-store`, `ObjectGate` keeps fences in the metadata of objects.
 //! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!
@@ -52,19 +51,16 @@ mod memory;
 mod object;
 pub mod postgres;
 mod redis;
-mod refusal;
-mod rule;
 
 pub use error::{
     BodyError, ConflictKind, GateError, NotShutOut, ResourceError, StaleFence, TransactionConflict,
 };
-pub use gate::{FenceGate, GateFuture};
+pub use gate::{Admitted, FenceGate, GateFuture, Verdict, judge};
 pub use leasehold_core::{Stamp, StampError};
 pub use memory::MemoryGate;
 #[cfg(feature = "object-store")]
 pub use object::ObjectGate;
 pub use redis::{FencedScript, RedisGate};
-pub use rule::{Admitted, Verdict, judge};
 /// The client of the gate on PostgreSQL.
 #[cfg(feature = "postgres")]
 pub use sqlx;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::rules::believed_until;
+use super::state::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,
@@ -22,9 +22,8 @@ pub struct Grant {
 impl Grant {
     /// Makes a grant of a store's message to an acquisition that asks for leases of `ttl`.
     ///
-    /// The remaining time counts from `sent_at`: when the answered command was sent or, for a push,
-    /// when the last heartbeat was sent that the store had received. The server counts from a later
-    /// moment.
+    /// The remaining time counts from `sent_at`, before the server's: when the answered command was
+    /// sent or, for a push, when the last heartbeat was sent that the store had received.
     pub fn from_answer(
         name: &LockName,
         id: AcquisitionId,

@@ -2,10 +2,8 @@
 
 mod grant;
 mod holds;
-mod rules;
 mod state;
 
 pub use grant::Grant;
 pub use holds::{HoldUpdate, Holds, HoldsError};
-pub use rules::{LeaseRules, believed_until, margin};
-pub use state::{LeaseState, LossReason};
+pub use state::{LeaseRules, LeaseState, LossReason, believed_until, margin};

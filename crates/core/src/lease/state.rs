@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::clock::Instant;
 
@@ -71,5 +71,168 @@ impl fmt::Display for LossReason {
             Self::Shutdown => "the runtime was shut down",
             Self::WatchdogStopped => "the task that renews leases has stopped",
         })
+    }
+}
+
+/// How long before the server does a holder treat its lease as ended: 2 ms or 1 % of the ttl,
+/// whichever is greater.
+///
+/// It covers clocks whose rates differ by up to 1 %, and Redis' granularity when it expires keys
+/// (compare the drift of
+/// [Redlock](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)).
+pub fn margin(ttl: Duration) -> Duration {
+    (ttl / 100).max(Duration::from_millis(2))
+}
+
+/// Until when a lease may be believed that had `remaining` left in the answer to a request.
+///
+/// It counts from `sent_at`, *before* the request was sent. The server set the expiry later, so
+/// belief always ends before the server's lease does.
+pub fn believed_until(sent_at: Instant, remaining: Duration) -> Instant {
+    sent_at + remaining.saturating_sub(margin(remaining))
+}
+
+/// The life of one lease, as its holder sees it.
+///
+/// Every method takes the present instant, looks at the deadlines first and returns the state
+/// afterwards. Call [`observe`](Self::observe) before any use of the lease; report answers with
+/// the instant their request was *sent*. Transitions only go from held to lost or released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRules {
+    /// How it ended: lost or released.
+    end: Option<LeaseState>,
+    /// The end of belief, whatever `max_hold` says.
+    belief: Instant,
+    ends_at: Option<Instant>,
+}
+
+impl LeaseRules {
+    /// A lease that is believed until `until`, and ends at `ends_at` at the latest (`max_hold`).
+    pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
+        Self { end: None, belief: until, ends_at }
+    }
+
+    /// Until when the next holder of the turn may believe in it, whatever `max_hold` says.
+    pub fn belief(&self) -> Instant {
+        self.belief
+    }
+
+    /// The state as it was last seen, without a look at the clock.
+    pub fn present(&self) -> LeaseState {
+        self.end.unwrap_or_else(|| LeaseState::Held { until: self.until() })
+    }
+
+    /// The state at `now`: a deadline that has passed is a loss.
+    pub fn observe(&mut self, now: Instant) -> LeaseState {
+        if self.end.is_none() && now >= self.until() {
+            // The deadline that passed says which one it was: `max_hold` or the end of belief.
+            let is_max_hold = self.ends_at == Some(self.until());
+            let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
+            self.end = Some(LeaseState::Lost(reason));
+        }
+        self.present()
+    }
+
+    /// A renewal or hold sent at `sent_at` was answered with `remaining`.
+    pub fn extended(&mut self, now: Instant, sent_at: Instant, remaining: Duration) -> LeaseState {
+        if self.observe(now).is_held() {
+            // The later of the two: answers may arrive out of order.
+            self.belief = self.belief.max(believed_until(sent_at, remaining));
+        }
+        self.observe(now)
+    }
+
+    /// The lease is lost for `reason`, unless it had ended before.
+    pub fn lose(&mut self, now: Instant, reason: LossReason) -> LeaseState {
+        if self.observe(now).is_held() {
+            self.end = Some(LeaseState::Lost(reason));
+        }
+        self.present()
+    }
+
+    /// The holder releases the lease; returns the state before that.
+    pub fn release(&mut self, now: Instant) -> LeaseState {
+        let before = self.observe(now);
+        if before.is_held() {
+            self.end = Some(LeaseState::Released);
+        }
+        before
+    }
+
+    /// When to look again if nothing happens: the nearest deadline of a held lease.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.end.is_none().then(|| self.until())
+    }
+
+    /// The end of belief that the holder has.
+    fn until(&self) -> Instant {
+        self.ends_at.map_or(self.belief, |at| at.min(self.belief))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn belief_ends_at_the_deadline_and_never_returns() {
+        let mut lease = LeaseRules::new(at(100), None);
+        assert_eq!(lease.observe(at(99)), LeaseState::Held { until: at(100) });
+        assert_eq!(lease.observe(at(100)), LeaseState::Lost(LossReason::Expired));
+        let late = lease.extended(at(101), at(99), Duration::from_secs(10));
+        assert_eq!(late, LeaseState::Lost(LossReason::Expired));
+        assert_eq!(lease.lose(at(102), LossReason::Gone), LeaseState::Lost(LossReason::Expired));
+        assert_eq!(lease.release(at(103)), LeaseState::Lost(LossReason::Expired));
+        assert_eq!(lease.deadline(), None);
+    }
+
+    #[test]
+    fn an_answer_extends_from_its_send_time_and_never_shortens() {
+        let mut lease = LeaseRules::new(at(100), None);
+        let state = lease.extended(at(50), at(40), Duration::from_millis(102));
+        assert_eq!(state, LeaseState::Held { until: at(140) });
+        let state = lease.extended(at(51), at(10), Duration::from_millis(102));
+        assert_eq!(state, LeaseState::Held { until: at(140) });
+    }
+
+    #[test]
+    fn max_hold_wins_over_renewals() {
+        let mut lease = LeaseRules::new(at(100), Some(at(150)));
+        let _ = lease.extended(at(90), at(90), Duration::from_secs(1));
+        assert_eq!(lease.deadline(), Some(at(150)));
+        assert_eq!(lease.observe(at(150)), LeaseState::Lost(LossReason::MaxHold));
+    }
+
+    #[test]
+    fn a_lease_that_expired_before_its_max_hold_expired() {
+        let mut lease = LeaseRules::new(at(100), Some(at(150)));
+        assert_eq!(lease.observe(at(500)), LeaseState::Lost(LossReason::Expired));
+    }
+
+    #[test]
+    fn a_release_tells_what_it_ended() {
+        let mut lease = LeaseRules::new(at(100), None);
+        assert!(lease.release(at(10)).is_held());
+        assert_eq!(lease.release(at(11)), LeaseState::Released);
+        assert_eq!(lease.lose(at(12), LossReason::Gone), LeaseState::Released);
+        assert_eq!(lease.observe(at(1000)), LeaseState::Released);
+    }
+
+    #[test]
+    fn the_margin_is_one_percent_but_never_below_two_milliseconds() {
+        assert_eq!(margin(Duration::from_secs(30)), Duration::from_millis(300));
+        assert_eq!(margin(Duration::from_millis(100)), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn belief_counts_from_the_send_time() {
+        let sent_at = Instant::at(Duration::from_secs(1));
+        let until = believed_until(sent_at, Duration::from_secs(10));
+        assert_eq!(until, Instant::at(Duration::from_millis(10_900)));
+        assert_eq!(believed_until(sent_at, Duration::from_millis(1)), sent_at);
     }
 }

@@ -6,9 +6,8 @@ use std::{
 };
 
 use super::{
-    keyspace::Keyspace,
-    rules::{Asker, Mail, Step},
-    time::ServerTime,
+    row::{Keyspace, ServerTime},
+    rules::{Asker, Step},
 };
 use crate::{
     clock::{Clock, Instant},
@@ -33,7 +32,7 @@ pub struct MemoryStore {
     started_at: Instant,
     started_unix: Duration,
     keyspace: Mutex<Keyspace>,
-    listeners: Mutex<Listeners>,
+    listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
 }
 
 impl MemoryStore {
@@ -61,8 +60,7 @@ impl MemoryStore {
         self.keyspace.lock().clear();
     }
 
-    /// Forgets one part of what is known of a name, as an eviction would; for tests of what that
-    /// does.
+    /// Forgets one part of what is known of a name, as an eviction would, for tests.
     #[doc(hidden)]
     pub fn lose(&self, name: &LockName, part: Part) {
         let now = self.server_time();
@@ -73,12 +71,12 @@ impl MemoryStore {
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let now = self.server_time();
         let (answer, mail) = self.keyspace.lock().with(now, name, |row| {
-            let mut step = Step::new(row, name, now, self.settings);
+            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
             let answer = rule(&mut step);
-            (answer, step.into_mail())
+            (answer, step.mail)
         });
-        for Mail { to, push } in mail {
-            let listener = self.listeners.lock().of(to);
+        for (to, push) in mail {
+            let listener = self.listeners.lock().get(&to).and_then(Weak::upgrade);
             if let Some(listener) = listener {
                 listener.on_push(push);
             }
@@ -112,7 +110,11 @@ impl LockStore for MemoryStore {
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        self.listeners.lock().register(runtime, Weak::clone(&listener));
+        {
+            let mut listeners = self.listeners.lock();
+            listeners.retain(|_, other| other.strong_count() > 0);
+            listeners.insert(runtime, Weak::clone(&listener));
+        }
         if let Some(listener) = listener.upgrade() {
             listener.on_push(Push::Listening);
         }
@@ -158,26 +160,5 @@ impl LockStore for MemoryStore {
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         Box::pin(async move { Ok(self.apply(command.name, |step| step.force_release(&command))) })
-    }
-}
-
-/// The listener of each runtime; listeners that were dropped are removed.
-#[derive(Debug, Default)]
-struct Listeners {
-    of: BTreeMap<RuntimeId, Weak<dyn Listener>>,
-}
-
-impl Listeners {
-    fn register(&mut self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        self.of.retain(|_, other| other.strong_count() > 0);
-        self.of.insert(runtime, listener);
-    }
-
-    fn of(&mut self, runtime: RuntimeId) -> Option<Arc<dyn Listener>> {
-        let listener = self.of.get(&runtime)?.upgrade();
-        if listener.is_none() {
-            self.of.remove(&runtime);
-        }
-        listener
     }
 }

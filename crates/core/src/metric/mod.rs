@@ -3,17 +3,12 @@
 //! Nothing is allocated while no recorder is installed, and a recorder that is installed late
 //! sees everything from then on: keys are built once, handles are not kept.
 
-mod describe;
-mod emit;
 pub mod names;
-mod registry;
 mod series;
 mod since;
 
-pub use describe::{buckets, describe_metrics};
-pub use registry::Metrics;
 pub use series::{
-    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia,
-    RenewalOutcome, StoreMetrics, WakeSource,
+    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, KeptOutcome, Metrics, ReleaseOutcome,
+    ReleaseVia, RenewalOutcome, StoreMetrics, WakeSource, buckets, describe_metrics,
 };
 pub use since::Lasting;

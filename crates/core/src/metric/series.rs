@@ -1,15 +1,15 @@
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use metrics::{Key, Label};
+use metrics::{Key, KeyName, Label, Level, Metadata, with_recorder};
 
 use super::{
-    emit::{count, record, set},
-    names,
+    names::{self, Kind},
     since::Lasting,
 };
 use crate::{
     clock::Instant,
     lease::LossReason,
+    mutex::Mutex,
     store::StoreErrorKind,
     types::{Class, Ttl},
 };
@@ -208,10 +208,7 @@ impl ClassMetrics {
         record(&self.wait, wait.as_secs_f64());
     }
 
-    /// An acquire call that found the lock taken ended.
-    ///
-    /// Call it after [`acquire`](Self::acquire), so that no reader sees more contended calls than
-    /// calls.
+    /// An acquire call that found the lock taken ended; to be called after [`acquire`](Self::acquire).
     pub fn contended(&self) {
         count(&self.contended, 1);
     }
@@ -264,10 +261,8 @@ impl ClassMetrics {
         count(&self.release[via as usize][outcome as usize], 1);
     }
 
-    /// Shows every series of the class to the recorder: counters as they are, gauges as they stand
-    /// at `now`.
-    ///
-    /// An alert on the first loss needs to have seen a 0 before the 1.
+    /// Shows every series to the recorder, gauges as they stand at `now`. An alert on the first loss
+    /// needs to have seen a 0 before the 1.
     pub fn show(&self, now: Instant) {
         let release = self.release.iter().flatten();
         let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
@@ -372,10 +367,111 @@ impl GateMetrics {
         count(&self.rejected, 1);
     }
 
-    /// Shows the series to the recorder.
-    ///
-    /// An alert on the first refusal needs to have seen a 0 before the 1.
+    /// Shows the series to the recorder, as [`ClassMetrics::show`].
     pub fn show(&self) {
         count(&self.rejected, 0);
+    }
+}
+
+static METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, Some("leasehold"));
+
+pub(super) fn count(key: &Key, by: u64) {
+    with_recorder(|recorder| recorder.register_counter(key, &METADATA).increment(by));
+}
+
+pub(super) fn record(key: &Key, value: f64) {
+    with_recorder(|recorder| recorder.register_histogram(key, &METADATA).record(value));
+}
+
+pub(super) fn set(key: &Key, value: f64) {
+    with_recorder(|recorder| recorder.register_gauge(key, &METADATA).set(value));
+}
+
+/// Tells the installed recorder the unit and meaning of every metric.
+///
+/// The watchdog repeats this every few seconds, for a recorder that is installed late. Call it yourself
+/// to have the descriptions at once.
+pub fn describe_metrics() {
+    with_recorder(|recorder| {
+        for (name, kind, unit, meaning) in names::ALL {
+            let (name, unit, meaning) = (KeyName::from(*name), Some(*unit), (*meaning).into());
+            match kind {
+                Kind::Counter => recorder.describe_counter(name, unit, meaning),
+                Kind::Gauge => recorder.describe_gauge(name, unit, meaning),
+                Kind::Histogram(_) => recorder.describe_histogram(name, unit, meaning),
+            }
+        }
+    });
+}
+
+/// The name of every histogram, and the upper bounds of the buckets that fit it, in its unit.
+///
+/// ```
+/// # use leasehold_core::metric;
+/// for (name, bounds) in metric::buckets() {
+///     // PrometheusBuilder::set_buckets_for_metric(Matcher::Full(name.into()), bounds)
+///     assert!(name.starts_with("leasehold_") && bounds.is_sorted());
+/// }
+/// ```
+pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
+    names::ALL.iter().filter_map(|(name, kind, ..)| match kind {
+        Kind::Histogram(bounds) => Some((*name, *bounds)),
+        Kind::Counter | Kind::Gauge => None,
+    })
+}
+
+/// All series of one runtime: those of the runtime itself, and those of each class it has seen.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    store: StoreMetrics,
+    classes: Mutex<BTreeMap<Class, Arc<ClassMetrics>>>,
+}
+
+impl Metrics {
+    /// The greatest number of classes; locks of any further class are counted as `other`.
+    pub const MAX_CLASSES: usize = 128;
+
+    /// The series that concern the runtime as a whole.
+    pub fn store(&self) -> &StoreMetrics {
+        &self.store
+    }
+
+    /// The series of a class.
+    pub fn class(&self, class: &Class) -> Arc<ClassMetrics> {
+        let mut classes = self.classes.lock();
+        if let Some(metrics) = classes.get(class) {
+            return Arc::clone(metrics);
+        }
+        let class = if classes.len() < Self::MAX_CLASSES { class.clone() } else { Class::other() };
+        let metrics =
+            classes.entry(class.clone()).or_insert_with(|| Arc::new(ClassMetrics::new(class)));
+        Arc::clone(metrics)
+    }
+
+    /// Describes every metric and shows every series to the recorder, gauges as they stand at `now`.
+    pub fn show(&self, now: Instant) {
+        describe_metrics();
+        self.store.show();
+        let classes = self.classes.lock();
+        for metrics in classes.values() {
+            metrics.show(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_bounded() {
+        let metrics = Metrics::default();
+        for i in 0..1000 {
+            let class = Class::new(format!("class-{i}")).unwrap();
+            let _ = metrics.class(&class);
+        }
+        let other = metrics.class(&Class::new("one-more").unwrap());
+        assert_eq!(other.class().as_str(), "other");
+        assert!(metrics.classes.lock().len() <= Metrics::MAX_CLASSES + 1);
     }
 }

@@ -2,7 +2,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use metrics::Key;
 
-use super::emit::set;
+use super::series::set;
 use crate::{clock::Instant, mutex::Mutex};
 
 /// The two gauges of things that last: how many there are, and the age of the oldest.
@@ -45,8 +45,8 @@ impl Lasting {
 
 /// How many things are going on, and since when the oldest of them is.
 ///
-/// Things that began within the same second are counted together. So the memory depends on how long
-/// things last, and not on how many there are. An age is at most one second too great.
+/// Things that began within the same second are counted together, so the memory does not depend on
+/// how many there are. An age is at most one second too great.
 #[derive(Debug, Default)]
 struct Since {
     number: i32,

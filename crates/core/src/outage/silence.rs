@@ -5,9 +5,8 @@ use crate::{clock::Instant, store::StoreError};
 /// Since when the server has not answered, as a pure function of time and events.
 ///
 /// A silence begins with the first command that is sent after the last answer, and ends with the
-/// next answer. An error that the server itself returns is an answer. A silence is an [`Outage`]
-/// once a command in it has failed. Commands in flight are no outage, and neither is a process that
-/// sends nothing.
+/// next one; an error of the server itself is an answer. It is an [`Outage`] once a command in it has
+/// failed: neither commands in flight nor a process that sends nothing make one.
 #[derive(Debug, Clone, Default)]
 pub struct Silence {
     heard_at: Option<Instant>,
@@ -49,8 +48,7 @@ impl Silence {
         ended
     }
 
-    /// A command that was sent at `sent_at` failed without an answer, or could not be sent. It is
-    /// ignored if the server has answered another command meanwhile.
+    /// A command of `sent_at` was not answered, or not sent: ignored if another was answered since.
     pub(super) fn unanswered(&mut self, sent_at: Instant, error: StoreError) {
         if self.heard_at.is_some_and(|heard_at| heard_at > sent_at) {
             return self.leave();

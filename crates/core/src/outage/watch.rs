@@ -6,8 +6,7 @@ use std::{
 };
 
 use super::{
-    journal::Journal,
-    line::{AtStake, Line, LostLease, Subject},
+    journal::{AtStake, Journal, Line, LostLease, Subject},
     silence::Silence,
 };
 use crate::{
@@ -125,15 +124,8 @@ impl OutageWatch {
 /// A store whose commands, answers and failures are reported to an [`OutageWatch`].
 ///
 /// All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
-/// when it is made. It is no [`LockStore`]: that would box each command once more.
-///
-/// # Errors
-///
-/// Those of the [`LockStore`].
-///
-/// # Cancel safety
-///
-/// That of the [`LockStore`].
+/// when it is made. Errors and cancel safety are those of the [`LockStore`]. To be one, it would have
+/// to box each command once more.
 #[derive(Debug)]
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
@@ -284,8 +276,7 @@ impl WatchedStore {
     }
 }
 
-/// The failure of the command of a batch, or of its names, if none of them succeeded: one that shows
-/// that the server answers, if there is one.
+/// The failure of a batch if none of its names succeeded: rather one that is a sign of life.
 fn failure_of_batch<T>(
     answers: &Result<Vec<Result<T, StoreError>>, StoreError>,
 ) -> Option<&StoreError> {

@@ -13,11 +13,12 @@ use tokio::{
 };
 
 use super::{
-    command::{Command, Preamble, answers},
+    classify::{OUT_OF_REACH, RUNTIME_STOPPED},
+    command::{Command, Preamble},
     decode,
+    heartbeat::all,
     lane::{Call, Failed, Lane},
     scripts,
-    side_by_side::all,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -34,15 +35,14 @@ use crate::{
 /// Where little is in flight, the caller sends its command itself. Otherwise a task, the courier,
 /// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
 /// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
-/// courier. So a long round trip limits nothing, and no command depends on another caller.
+/// courier: a long round trip limits nothing, and no command depends on another caller.
 ///
 /// On a tokio runtime with one thread, a courier that leaves the server without work answers half of
-/// its callers first. Their next commands are sent before the other half is answered, so that server
-/// and client work side by side. With several threads, a task that blocks one of them would hold the
-/// other half up.
+/// its callers first, so that server and client work side by side. With several threads, a task that
+/// blocks one of them would hold the other half up.
 ///
-/// Commands of a name usually keep their order. One may overtake another after a cut, as a heartbeat,
-/// or between two couriers. That is harmless, as every command names its acquisition.
+/// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
+/// That is harmless, as every command names its acquisition.
 #[derive(Debug, Clone)]
 pub(super) struct Batcher(Arc<Inner>);
 
@@ -87,8 +87,8 @@ type Answer = Result<Value, StoreError>;
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
 
-/// With so many calls in flight, a caller leaves its command to a courier; with fewer it sends it itself,
-/// so that few tasks do not wait for each other. First on several threads, then on a single one.
+/// With fewer calls in flight, a caller sends its command itself: few tasks do not wait for each
+/// other. First on several threads, then on a single one.
 const USUAL_CALLS: [usize; 2] = [2, 1];
 
 /// The smallest batch whose callers are answered in halves.
@@ -124,8 +124,7 @@ impl Batcher {
         &self.0.lane
     }
 
-    /// Sends a command, alone or with others; indeterminate if it was sent and not answered by the
-    /// deadline.
+    /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in time.
     pub(super) async fn send(&self, command: Command, deadline: Instant) -> Answer {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => {
@@ -207,9 +206,12 @@ impl Batcher {
         let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands.clone());
         let call = Call::new(&scripts::COMMANDS, Command::KEYS * count, &write);
         let value = self.0.lane.exchange(call, deadline).await?;
-        let answers = answers(value, count)
-            .map_err(|other| Failed::of_an_answer(decode::not_understood(&format!("{other:?}"))))?;
-        Ok(answers.into_iter().map(|answer| self.0.lane.unless_refused(answer)).collect())
+        match value {
+            Value::Array(answers) if answers.len() == count => {
+                Ok(answers.into_iter().map(|answer| self.0.lane.unless_refused(answer)).collect())
+            }
+            other => Err(decode::not_understood(&format!("{other:?}")).into()),
+        }
     }
 
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
@@ -239,8 +241,7 @@ impl Batcher {
         }
     }
 
-    /// Whether a courier that was just answered at `now` is to answer half of its callers first: no
-    /// other call is in flight.
+    /// Whether a courier is to answer half of its callers first: no other call is in flight.
     fn splits(&self, now: Instant) -> bool {
         let state = self.0.state.lock();
         self.0.splits && state.couriers + state.alone == 1 && state.busy_until <= now
@@ -316,8 +317,7 @@ impl Courier {
         }
     }
 
-    /// Lets the other tasks of the tokio runtime run, unless they have taken long since `answered_at`,
-    /// or a moment ago.
+    /// Lets other tasks run, unless they have taken long since `answered_at`, or a moment ago.
     async fn pause(&self, answered_at: Instant) {
         let Inner { state, clock, .. } = &*self.batcher.0;
         if state.lock().busy_until > answered_at {
@@ -392,18 +392,11 @@ struct Batch {
 
 /// The error of a command that waited for its connection until its deadline.
 fn not_sent() -> StoreError {
-    StoreError::new(
-        Definite,
-        "the connection did not take the command in time",
-        "it is retried where that is safe; check server and network if it stays",
-    )
+    StoreError::new(Definite, "the connection did not take the command in time", OUT_OF_REACH)
 }
 
 /// The error of a command whose courier has ended with its tokio runtime.
 fn gone() -> StoreError {
-    StoreError::new(
-        Indeterminate,
-        "the tokio runtime that the lock runtime was connected on has stopped",
-        "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
-    )
+    let (what, remedy) = RUNTIME_STOPPED;
+    StoreError::new(Indeterminate, what, remedy)
 }

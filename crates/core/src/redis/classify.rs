@@ -7,9 +7,8 @@ use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
 
 /// What a failure of a command means, and what to do about it.
 ///
-/// The words of the server decide: before Redis 7, the code of an error inside a script is
-/// wrapped in `ERR Error running script`. A refusal that can only come before anything was
-/// written is definite; an error that is not known is indeterminate.
+/// The words of the server decide: before Redis 7, the code of an error inside a script is wrapped in
+/// `ERR Error running script`. A refusal before any write is definite, an unknown error indeterminate.
 pub(super) fn classify(error: &RedisError) -> StoreError {
     let text = words_of(error);
     let (kind, remedy) = match error.kind() {
@@ -26,13 +25,8 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
 }
 
 fn is_answer(error: &RedisError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Server(_)
-            | ErrorKind::Extension
-            | ErrorKind::AuthenticationFailed
-            | ErrorKind::RESP3NotSupported
-    )
+    use ErrorKind::{AuthenticationFailed, Extension, RESP3NotSupported, Server};
+    matches!(error.kind(), Server(_) | Extension | AuthenticationFailed | RESP3NotSupported)
 }
 
 /// Whether the server refused a login, or asks for one.
@@ -55,8 +49,7 @@ pub(super) fn spoils_connection(error: &RedisError) -> bool {
         || is_readonly(&words_of(error))
 }
 
-/// Whether a replica refused a write: a demoted master keeps answering, and the next connection may
-/// find its successor.
+/// Whether a replica refused a write: the next connection may find the master.
 pub(super) fn is_readonly(words: &str) -> bool {
     words.contains("READONLY")
 }
@@ -81,8 +74,7 @@ pub(super) fn classify_dial(error: &RedisError) -> StoreError {
 #[derive(Debug)]
 pub(super) struct NotDialed {
     pub(super) error: StoreError,
-    /// The server took the connection, and it ended before it was set up: another attempt may
-    /// succeed at once.
+    /// The connection ended before it was set up: another attempt may succeed at once.
     pub(super) was_cut: bool,
 }
 
@@ -101,12 +93,8 @@ impl NotDialed {
 
     /// The deadline came first.
     pub(super) fn in_time() -> Self {
-        let error = StoreError::new(
-            Definite,
-            "cannot connect to Redis: no connection could be made in time",
-            "check that the server runs and the address is right",
-        );
-        Self { error, was_cut: false }
+        let what = "cannot connect to Redis: no connection could be made in time";
+        StoreError::new(Definite, what, NOT_THERE).into()
     }
 }
 
@@ -174,71 +162,61 @@ const GRANT_RIGHTS: &str =
     "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
 const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists \
      them; ACL LOG says what it was refused";
-const OUT_OF_REACH: &str = "it is retried where that is safe; check server and network if it stays";
-const NOT_THERE: &str = "check that the server runs and the address is right";
+pub(super) const OUT_OF_REACH: &str =
+    "it is retried where that is safe; check server and network if it stays";
+pub(super) const NOT_THERE: &str = "check that the server runs and the address is right";
 const SHUT: &str =
     "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
 const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
+const NOT_A_LOCK: &str = "another program uses the key, or somebody changed it; delete the key, or choose another \
+     namespace";
+const NO_CLUSTER: &str = "connect to a server that is not part of a Cluster";
+const CLUSTER_NODE: &str =
+    "the server is a node of a Redis Cluster; connect to one that is not part of a Cluster";
+const DATABASE: &str = "correct the database number of the address";
 
 fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
     /// Words of a refusal, what it means, what to do.
-    const REFUSALS: &[(&str, StoreErrorKind, &str)] = &[
+    const REFUSALS: &[(&[&str], StoreErrorKind, &str)] = &[
+        (&["not that of a lock"], Corrupt, NOT_A_LOCK),
+        (&["WRONGTYPE"], Corrupt, "another program uses the key; choose another namespace or name"),
+        (&["NOPERM", "has no permissions", "can't run this command"], Config, GRANT_RIGHTS),
+        (&["can't access at least one of the keys"], Config, GRANT_RIGHTS),
+        // The second from Redis 7.2 on, and in Valkey.
         (
-            "not that of a lock",
-            Corrupt,
-            "another program uses the key, or somebody changed it; delete the key, or choose another namespace",
-        ),
-        ("WRONGTYPE", Corrupt, "another program uses the key; choose another namespace or name"),
-        ("NOPERM", Config, GRANT_RIGHTS),
-        ("has no permissions", Config, GRANT_RIGHTS),
-        ("can't run this command", Config, GRANT_RIGHTS),
-        ("can't access at least one of the keys", Config, GRANT_RIGHTS),
-        ("can't publish to the channel", Config, GRANT_CHANNELS),
-        // From Redis 7.2 on, and in Valkey.
-        ("No permissions to access a channel", Config, GRANT_CHANNELS),
-        ("ACL failure in script", Config, GRANT_RIGHTS),
-        ("NOAUTH", Config, LOG_IN),
-        ("protected mode", Config, LET_IN),
-        ("NOPROTO", Config, "use a server or proxy that speaks RESP3, as Redis 6.2 does"),
-        ("WRONGPASS", Config, LOG_IN),
-        ("AUTH <password> called", Config, NO_PASSWORD),
-        ("no password is set", Config, NO_PASSWORD),
-        ("unknown command", Config, "use Redis 6.2 or newer, with scripts enabled"),
-        ("CROSSSLOT", Config, "connect to a server that is not part of a Cluster"),
-        ("invalid DB index", Config, "correct the database number of the address"),
-        ("DB index is out of range", Config, "correct the database number of the address"),
-        (
-            "is not allowed in cluster mode",
+            &["can't publish to the channel", "No permissions to access a channel"],
             Config,
-            "the server is a node of a Redis Cluster; connect to one that is not part of a Cluster",
+            GRANT_CHANNELS,
         ),
-        ("MOVED", Config, "connect to a server that is not part of a Cluster"),
-        ("LOADING", Definite, "the server is loading its data; wait until it has"),
-        ("BUSY", Definite, "a script blocks the server; end it with SCRIPT KILL"),
-        ("READONLY", Definite, "the server is a replica; write the master's address"),
-        ("OOM", Definite, "the server is out of memory; raise maxmemory or free some"),
-        ("NOREPLICAS", Definite, WAIT),
-        ("MISCONF", Definite, "the server cannot persist; see its log"),
-        ("MASTERDOWN", Definite, WAIT),
-        ("CLUSTERDOWN", Definite, WAIT),
-        ("TRYAGAIN", Definite, WAIT),
-        ("server's clock shows", Definite, "set the clock of the server's machine"),
-        ("max number of clients", Definite, "raise maxclients, or open fewer connections"),
+        (&["ACL failure in script"], Config, GRANT_RIGHTS),
+        (&["NOAUTH"], Config, LOG_IN),
+        (&["protected mode"], Config, LET_IN),
+        (&["NOPROTO"], Config, "use a server or proxy that speaks RESP3, as Redis 6.2 does"),
+        (&["WRONGPASS"], Config, LOG_IN),
+        (&["AUTH <password> called", "no password is set"], Config, NO_PASSWORD),
+        (&["unknown command"], Config, "use Redis 6.2 or newer, with scripts enabled"),
+        (&["CROSSSLOT"], Config, NO_CLUSTER),
+        (&["invalid DB index", "DB index is out of range"], Config, DATABASE),
+        (&["is not allowed in cluster mode"], Config, CLUSTER_NODE),
+        (&["MOVED"], Config, NO_CLUSTER),
+        (&["LOADING"], Definite, "the server is loading its data; wait until it has"),
+        (&["BUSY"], Definite, "a script blocks the server; end it with SCRIPT KILL"),
+        (&["READONLY"], Definite, "the server is a replica; write the master's address"),
+        (&["OOM"], Definite, "the server is out of memory; raise maxmemory or free some"),
+        (&["MISCONF"], Definite, "the server cannot persist; see its log"),
+        (&["NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
+        (&["server's clock shows"], Definite, "set the clock of the server's machine"),
+        (&["max number of clients"], Definite, "raise maxclients, or open fewer connections"),
     ];
-    REFUSALS
-        .iter()
-        .find(|(words, ..)| text.contains(words))
-        .map_or((Indeterminate, "see the server's log"), |(_, kind, remedy)| (*kind, remedy))
+    let of = |words: &[&str]| words.iter().any(|words| text.contains(words));
+    let known = REFUSALS.iter().find(|(words, ..)| of(words));
+    known.map_or((Indeterminate, "see the server's log"), |(_, kind, remedy)| (*kind, remedy))
 }
 
 /// The error of a command that was sent, may have run, and was not answered by the deadline.
 pub(super) fn unanswered() -> StoreError {
-    StoreError::new(
-        Indeterminate,
-        "the server did not answer in time",
-        "it is retried where that is safe; check server and network if it stays",
-    )
+    StoreError::new(Indeterminate, "the server did not answer in time", OUT_OF_REACH)
 }
 
 /// The error of a call that got no connection by its deadline.
@@ -247,22 +225,24 @@ pub(super) fn not_in_time<T>() -> Result<T, StoreError> {
 }
 
 /// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
-/// which tokio reports by a panic. Nothing else in the task panics; a panic of a credentials
-/// provider is caught earlier.
+/// which tokio reports by a panic. That of a credentials provider is caught earlier.
 pub(super) fn no_runtime(died: &JoinError) -> StoreError {
-    if died.is_panic() {
-        return StoreError::new(
-            Config,
+    let (what, remedy) = if died.is_panic() {
+        (
             "the tokio runtime that the lock runtime was connected on cannot make connections",
             "build it with enable_all(), or use own_thread()",
-        );
-    }
-    StoreError::new(
-        Config,
-        "the tokio runtime that the lock runtime was connected on has stopped",
-        "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
-    )
+        )
+    } else {
+        RUNTIME_STOPPED
+    };
+    StoreError::new(Config, what, remedy)
 }
+
+/// The tokio runtime of a store has ended, and what to do about it.
+pub(super) const RUNTIME_STOPPED: (&str, &str) = (
+    "the tokio runtime that the lock runtime was connected on has stopped",
+    "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
+);
 
 #[cfg(test)]
 mod tests {

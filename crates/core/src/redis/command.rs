@@ -1,6 +1,6 @@
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::Cmd;
 
 use super::lane::{millis, watermark};
 use crate::{
@@ -12,8 +12,7 @@ use crate::{
     types::{AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
 };
 
-/// A command on one lock, as `lua/commands/usual.lua` takes it. It is owned, so that it can wait
-/// for its connection.
+/// A command on one lock, as `lua/commands/usual.lua` takes it; owned, so that it can wait.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) name: LockName,
@@ -191,9 +190,7 @@ pub(super) struct Preamble {
 
 impl Preamble {
     pub(super) fn new(keys: KeyScheme, fencing: FenceSettings) -> Self {
-        let mut retention = String::new();
-        let _ = write!(retention, "{}", fencing.retention_millis());
-        let channels = keys.channels();
+        let (retention, channels) = (fencing.retention_millis().to_string(), keys.channels());
         Self { keys, retention, channels }
     }
 
@@ -230,14 +227,6 @@ impl Preamble {
             }
             command.write(to, &mut text);
         }
-    }
-}
-
-/// The answers of many commands; the value itself if they are not as many.
-pub(super) fn answers(value: Value, asked: usize) -> Result<Vec<Value>, Value> {
-    match value {
-        Value::Array(answers) if answers.len() == asked => Ok(answers),
-        other => Err(other),
     }
 }
 

@@ -2,7 +2,7 @@ use std::{ops::RangeFrom, sync::Arc, time::Duration};
 
 use super::{
     address::{AddressError, RedisAddress},
-    credentials::CredentialsProvider,
+    login::CredentialsProvider,
 };
 use crate::{
     store::{FenceSettings, KeyScheme},

@@ -5,9 +5,9 @@ use redis::Value;
 use crate::{
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
-        ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
+        Push, ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
     },
-    types::Ttl,
+    types::{LockName, Ttl},
 };
 
 /// The answer of a script: a word, then its values.
@@ -73,10 +73,10 @@ impl Reply {
 
     /// The error for an answer about bad data, the same for every script.
     fn trouble(&self) -> StoreError {
+        let found = self.text(1).unwrap_or_default();
         match self.word() {
             b"layout" => {
-                let version = self.text(1).unwrap_or_default();
-                let (which, remedy) = match &*version {
+                let (which, remedy) = match &*found {
                     "1" | "2" => (
                         "an older version of Leasehold wrote",
                         "stop the programs that use the older version and delete the key, or choose \
@@ -87,19 +87,15 @@ impl Reply {
                         "update this program, or choose another namespace if another program uses the key",
                     ),
                 };
-                let what =
-                    format!("the key holds data of layout version {version:?}, which {which}");
+                let what = format!("the key holds data of layout version {found:?}, which {which}");
                 StoreError::new(StoreErrorKind::Config, what, remedy).as_answer()
             }
-            b"counter" => StoreError::new(
-                StoreErrorKind::Corrupt,
-                format!(
-                    "the fence counter holds {:?}, which is not a token",
-                    self.text(1).unwrap_or_default()
-                ),
-                "find out who wrote it, then delete the key: tokens go on from the server's clock; under \
-                 FencePolicy::Counter set it to the last token and \" 0\" instead",
-            ),
+            b"counter" => {
+                let what = format!("the fence counter holds {found:?}, which is not a token");
+                let remedy = "find out who wrote it, then delete the key: tokens go on from the server's clock; \
+                     under FencePolicy::Counter set it to the last token and \" 0\" instead";
+                StoreError::new(StoreErrorKind::Corrupt, what, remedy)
+            }
             b"exhausted" => StoreError::exhausted(),
             _ => self.not_understood(),
         }
@@ -253,4 +249,130 @@ pub(super) fn not_understood(answer: &str) -> StoreError {
         format!("the server's answer {answer} is not understood"),
         "use one version of Leasehold per namespace, and no proxy that rewrites scripts",
     )
+}
+
+/// Reads a message on the channel of a runtime; `None` for one that is not understood.
+///
+/// The scripts write it. The name comes last, because it may contain spaces.
+pub(super) fn push(payload: &[u8]) -> Option<Push> {
+    let (word, rest) = str::from_utf8(payload).ok()?.split_once(' ')?;
+    let mut words = Words(rest);
+    match word {
+        "granted" => {
+            let (id, first, last) = (words.next()?, words.next()?, words.next()?);
+            let heartbeat = words.next()?;
+            let remaining = Duration::from_millis(words.next()?);
+            let (contended, regressed) = (words.flag()?, words.flag()?);
+            let granted = Granted { first, last, remaining, contended, regressed };
+            Some(Push::Granted { name: words.name()?, id, granted, heartbeat })
+        }
+        "force-released" => {
+            let (id, fence) = (words.next()?, words.next()?);
+            Some(Push::ForceReleased { name: words.name()?, id, fence })
+        }
+        "wanted" => {
+            let (id, fence) = (words.next()?, words.next()?);
+            Some(Push::Wanted { name: words.name()?, id, fence })
+        }
+        _ => None,
+    }
+}
+
+/// The rest of a message.
+struct Words<'a>(&'a str);
+
+impl Words<'_> {
+    fn next<T: FromStr>(&mut self) -> Option<T> {
+        let (word, rest) = self.0.split_once(' ')?;
+        self.0 = rest;
+        word.parse().ok()
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.next::<u8>().and_then(|digit| (digit <= 1).then_some(digit == 1))
+    }
+
+    fn name(&self) -> Option<LockName> {
+        LockName::new(self.0).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::types::{AcquisitionId, FenceToken, RuntimeId};
+
+    const ID: &str = "00000000-0000-0000-0000-000000000000:7";
+
+    fn id() -> AcquisitionId {
+        AcquisitionId::new(RuntimeId::new(Uuid::nil()), 7)
+    }
+
+    fn token(number: u64) -> FenceToken {
+        FenceToken::try_from(number).unwrap()
+    }
+
+    #[test]
+    fn a_grant_is_told_with_all_that_belongs_to_it() {
+        let text = format!("granted {ID} 1700000000000001 1700000000000016 41 3000 1 0 a b");
+        let granted = Granted {
+            first: token(1_700_000_000_000_001),
+            last: token(1_700_000_000_000_016),
+            remaining: Duration::from_secs(3),
+            contended: true,
+            regressed: false,
+        };
+        let name = LockName::new("a b").unwrap();
+        let told = Push::Granted { name, id: id(), granted, heartbeat: 41 };
+        assert_eq!(push(text.as_bytes()), Some(told));
+    }
+
+    #[test]
+    fn a_force_release_is_told_with_its_fence() {
+        for name in ["orders/42", " two  spaces ", "ü\n"] {
+            let text = format!("force-released {ID} 5 {name}");
+            let name = LockName::new(name).unwrap();
+            let told = Push::ForceReleased { name, id: id(), fence: token(5) };
+            assert_eq!(push(text.as_bytes()), Some(told));
+        }
+    }
+
+    #[test]
+    fn a_runtime_that_waits_is_told_with_the_lease_that_it_waits_for() {
+        for name in ["orders/42", " two  spaces ", "ü\n"] {
+            let text = format!("wanted {ID} 5 {name}");
+            let name = LockName::new(name).unwrap();
+            let told = Push::Wanted { name, id: id(), fence: token(5) };
+            assert_eq!(push(text.as_bytes()), Some(told));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_nothing() {
+        let of_id = [
+            "granted ID",
+            "granted ID 1 2 3 4 0 0",
+            "granted ID 1 2 3 4 0 0 ",
+            "granted ID 1 2 3 4 2 0 a",
+            "granted ID 0 2 3 4 0 0 a",
+            "granted ID 1 2 -3 4 0 0 a",
+            "granted ID  1 2 3 4 0 0 a",
+            "granted x 1 2 3 4 0 0 a",
+            "force-released ID 5 ",
+            "force-released ID 0 a",
+            "wanted ID 5 ",
+            "wanted ID a",
+            "wanted ID 0 a",
+            "wanted x 5 a",
+            "Granted ID 1 2 3 4 0 0 a",
+            "preflight",
+            "",
+        ];
+        for text in of_id.map(|text| text.replace("ID", ID)) {
+            assert_eq!(push(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(push(b"force-released \xff 5 a"), None);
+    }
 }

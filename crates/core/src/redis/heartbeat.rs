@@ -1,7 +1,10 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, future::poll_fn, task::Poll};
 
 use super::{
-    batcher::MAX_COMMANDS, command::Command, decode, side_by_side::all, store::RedisStore,
+    batcher::MAX_COMMANDS,
+    command::Command,
+    decode,
+    store::{RedisStore, lane_number},
 };
 use crate::{
     clock::Instant,
@@ -11,16 +14,15 @@ use crate::{
 
 type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 
-/// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once.
-///
-/// A name stays on its lane. When a lane fails, only its own names fail.
+/// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once. When a
+/// lane fails, only its own names fail.
 pub(super) async fn heartbeat(
     store: &RedisStore,
     batch: &[Waiter],
     label: &RuntimeLabel,
     deadline: Instant,
 ) -> Answers {
-    let parts = parts(batch, |waiter| store.lane_number(&waiter.name));
+    let parts = parts(batch, |waiter| lane_number(&waiter.name, store.commands.len()));
     let by_part = all(parts.iter().map(|part| one_call(store, part, label, deadline))).await;
     let mut answers: Vec<_> =
         parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
@@ -60,9 +62,26 @@ async fn one_call(
     answers.into_iter().zip(part).map(named).collect()
 }
 
+/// Runs futures side by side, and returns what each resolved to, in order.
+pub(super) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            if let Poll::Ready(resolved) = future.as_mut().poll(context) {
+                *output = Some(resolved);
+            }
+        }
+        if running.iter().any(|(_, output)| output.is_none()) {
+            return Poll::Pending;
+        }
+        Poll::Ready(running.drain(..).filter_map(|(_, output)| output).collect())
+    })
+    .await
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{pin::pin, task::Context, time::Duration};
 
     use uuid::Uuid;
 
@@ -92,5 +111,21 @@ mod tests {
         let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..300));
+    }
+
+    #[test]
+    fn futures_run_side_by_side_and_answer_in_order() {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let late = |turns: u32| {
+            let mut left = turns;
+            poll_fn(move |_| {
+                left -= 1;
+                if left == 0 { Poll::Ready(turns) } else { Poll::Pending }
+            })
+        };
+        let mut running = pin!(all([late(3), late(1), late(2)].into_iter()));
+        assert!(running.as_mut().poll(&mut context).is_pending());
+        assert!(running.as_mut().poll(&mut context).is_pending());
+        assert_eq!(running.as_mut().poll(&mut context), Poll::Ready(vec![3, 1, 2]));
     }
 }

@@ -1,5 +1,4 @@
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -14,7 +13,7 @@ use super::{
         spoils_connection, unanswered,
     },
     decode::refusal,
-    dial::{Dialed, Dialer},
+    login::{Dialed, Dialer},
     pulse::Pulse,
     script::Script,
 };
@@ -22,18 +21,17 @@ use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::StoreError,
-    types::{FenceToken, LockName},
+    types::FenceToken,
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
 ///
-/// The end of a connection is noticed at once, so that the next call dials anew. [`Lane::call`] sends
-/// a call once more if its connection ends before the answer; [`Lane::exchange`] does not. A call that is not
-/// answered by its deadline costs the connection only if nothing else is read on it, see [`Pulse`].
+/// The end of a connection is noticed at once, so that the next call dials anew. A call without an
+/// answer at its deadline costs the connection only if nothing else is read on it, see [`Pulse`].
 ///
-/// Commands of one lane are executed in the order in which they were sent, except across a
-/// replacement, or when the server does not know the script. What a replaced connection may still
-/// deliver is harmless, because every script may run twice or late.
+/// Commands are executed in the order in which they were sent, except across a replacement, or when
+/// the server does not know the script. What a replaced connection may still deliver is harmless,
+/// because every script may run twice or late.
 #[derive(Debug, Clone)]
 pub(super) struct Lane(Arc<Inner>);
 
@@ -72,13 +70,13 @@ type Late = Pin<Box<dyn Future<Output = Result<Value, RedisError>> + Send>>;
 /// An exchange that brought no answer, or an error.
 pub(super) struct Failed {
     pub(super) error: StoreError,
-    /// The connection ended before the answer: the same call may be answered on another one.
+    /// The same call may be answered on another connection.
     pub(super) connection_ended: bool,
 }
 
-impl Failed {
-    /// An answer that is an error, or is not understood.
-    pub(super) fn of_an_answer(error: StoreError) -> Self {
+/// An error while the connection stood, or before there was one.
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
         Self { error, connection_ended: false }
     }
 }
@@ -96,9 +94,7 @@ const BYTES_FOR_A_KEY: usize = 100;
 /// Writes the keys and arguments of a call into a command.
 type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
 
-/// One call of a script: how many keys it has, and how to write keys and arguments.
-///
-/// They are written directly into the command, again only if the command is sent again.
+/// One call of a script. Keys and arguments are written directly into the command.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     script: &'a Script,
@@ -114,7 +110,7 @@ impl<'a> Call<'a> {
         Self { script, keys, write, has_body: false }
     }
 
-    /// The same call with the whole text from the start, whether the server knows it or not.
+    /// The same call with the whole text from the start.
     pub(super) fn with_body(self) -> Self {
         Self { has_body: true, ..self }
     }
@@ -144,8 +140,7 @@ impl Lane {
         Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing }))
     }
 
-    /// Calls a script, once more if the connection ends before the answer; indeterminate if it was
-    /// sent and not answered by the deadline.
+    /// As [`exchange`](Self::exchange), once more if the connection ends before the answer.
     pub(super) async fn call(
         &self,
         call: Call<'_>,
@@ -162,18 +157,19 @@ impl Lane {
         answer.map_err(|failed| failed.error)
     }
 
-    /// Calls a script, once.
+    /// Calls a script, once; indeterminate if it was sent and has no answer by the deadline.
     pub(super) async fn exchange(
         &self,
         call: Call<'_>,
         deadline: Instant,
     ) -> Result<Value, Failed> {
-        self.exchange_on_present(call, deadline).await.map_err(
-            |Failed { error, connection_ended }| {
-                let error = error.from_endpoint(self.0.dialer.endpoint.to_string());
-                Failed { error, connection_ended }
-            },
-        )
+        let exchanged = self.exchange_on_present(call, deadline).await;
+        exchanged.map_err(|failed| Failed { error: self.named(failed.error), ..failed })
+    }
+
+    /// The same error, naming the server.
+    fn named(&self, error: StoreError) -> StoreError {
+        error.from_endpoint(&*self.0.dialer.endpoint)
     }
 
     async fn exchange_on_present(
@@ -187,7 +183,7 @@ impl Lane {
             let connecting = Box::pin(self.connect());
             let connected =
                 within(&*self.0.clock, deadline, connecting).await.unwrap_or_else(not_in_time);
-            connected.map_err(|error| Failed { error, connection_ended: false })?
+            connected?
         };
         let sent_at = self.0.clock.now();
         match self.send(&present, call, deadline).await {
@@ -206,30 +202,20 @@ impl Lane {
                 }
                 Err(Failed { error: classify(&error), connection_ended: error.is_io_error() })
             }
-            Err(late) => {
-                let error = self.judge(present, sent_at, Some(late));
-                Err(Failed { error, connection_ended: false })
-            }
+            Err(late) => Err(self.judge(present, sent_at, Some(late)).into()),
         }
     }
 
     /// Makes an error of an answer to one command of many that the server refused.
     pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
-        match refusal(&answer) {
-            None => Ok(answer),
-            Some(words) => {
-                Err(classify_words(words).from_endpoint(self.0.dialer.endpoint.to_string()))
-            }
-        }
+        let refused = refusal(&answer).map(|words| self.named(classify_words(words)));
+        refused.map_or(Ok(answer), Err)
     }
 
     /// The error of a command that others took along and that is not answered by its own deadline.
     pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
-        let error = match self.present() {
-            Some(present) => self.judge(present, sent_at, None),
-            None => unanswered(),
-        };
-        error.from_endpoint(self.0.dialer.endpoint.to_string())
+        let judge = |present| self.judge(present, sent_at, None);
+        self.named(self.present().map_or_else(unanswered, judge))
     }
 
     /// Gives a connection up, or asks it, after a command was not answered in time.
@@ -247,8 +233,8 @@ impl Lane {
         if is_heard { error.while_others_were_answered() } else { error }
     }
 
-    /// Calls by digest, and with the whole text if the server does not know the digest. The error
-    /// is the command that was not answered by the deadline.
+    /// Calls by digest, and with the whole text if the server does not know it; fails with the command
+    /// that has no answer by the deadline.
     async fn send(
         &self,
         present: &Present,
@@ -346,8 +332,7 @@ impl Lane {
         }
         self.recent_failure().map_or(Ok(()), Err)?;
         let lane = self.clone();
-        // A task of its own: the attempt goes on when its caller gives up, and the connection
-        // lives on the tokio runtime of the lane.
+        // A task of the lane's runtime, where the connection lives: it outlasts its caller.
         let dial = self.0.runtime.spawn(async move {
             let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout;
             let mut dialed = lane.dial(deadline).await;
@@ -363,7 +348,11 @@ impl Lane {
     }
 
     async fn dial(&self, deadline: Instant) -> Result<Present, NotDialed> {
-        let generation = self.next_generation();
+        let generation = {
+            let mut slot = self.0.slot.lock();
+            slot.generation += 1;
+            slot.generation
+        };
         let (clock, ending) = (&*self.0.clock, self.ending(generation));
         let Dialed { connection, round_trip } =
             Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
@@ -372,12 +361,6 @@ impl Lane {
         }
         let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
         Ok(Present { connection, generation, pulse })
-    }
-
-    fn next_generation(&self) -> u64 {
-        let mut slot = self.0.slot.lock();
-        slot.generation += 1;
-        slot.generation
     }
 
     /// Called when a connection ends, on the task that reads it.
@@ -396,21 +379,17 @@ impl Lane {
     fn install(&self, dialed: Result<Present, NotDialed>) -> Result<Present, StoreError> {
         let now = self.0.clock.now();
         let mut slot = self.0.slot.lock();
-        let dialed = match dialed {
-            Ok(present) if slot.ended >= present.generation => Err(NotDialed::ended()),
-            dialed => dialed,
-        };
-        match dialed {
+        let NotDialed { error, .. } = match dialed {
+            Ok(present) if slot.ended >= present.generation => NotDialed::ended(),
             Ok(present) => {
                 slot.connection = Some(present.clone());
                 slot.failed = None;
-                Ok(present)
+                return Ok(present);
             }
-            Err(NotDialed { error, .. }) => {
-                slot.failed = Some((now, error.clone()));
-                Err(error)
-            }
-        }
+            Err(not_dialed) => not_dialed,
+        };
+        slot.failed = Some((now, error.clone()));
+        Err(error)
     }
 
     fn recent_failure(&self) -> Option<StoreError> {
@@ -473,13 +452,4 @@ pub(super) fn millis(duration: Duration) -> u64 {
 /// A watermark as scripts take it: 0 for none.
 pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
     seen.map_or(0, FenceToken::get)
-}
-
-pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
-    if lanes == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

@@ -1,31 +1,34 @@
 use std::{
+    error::Error,
+    fmt,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 
 use redis::{
-    Client, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisError, Value,
-    aio::MultiplexedConnection, make_extension_error,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ProtocolVersion, RedisConnectionInfo,
+    RedisError, Value,
+    aio::{AsyncPushSender, MultiplexedConnection},
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
+    make_extension_error,
 };
 
 use super::{
-    classify::{classify_dial, is_login},
+    classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
-    credentials::{Credentials, CredentialsProvider},
-    preflight::replica_of,
+    preflight::{check_server, not_greeted, replica_of},
 };
 use crate::{
     clock::{Clock, Instant, within},
     store::{StoreError, StoreErrorKind},
 };
 
-/// How a connection is set up: its credentials, its database and its name.
-///
-/// The client library sends user and password of the address in its `HELLO`. A provider is asked
-/// for each connection.
+/// How a connection is set up: its credentials, its database and its name. The client library sends
+/// user and password of the address in its `HELLO`; a provider is asked for each connection.
 #[derive(Clone)]
 pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
@@ -48,13 +51,7 @@ impl Login {
         (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
     }
 
-    /// The client that makes the next connection: the given one, with the provider's credentials if
-    /// there is a provider.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] of kind `Definite` when the provider fails, or does not answer by the
-    /// deadline.
+    /// The client that makes the next connection: the given one, with the credentials of a provider.
     pub(super) async fn client(
         &self,
         client: &Client,
@@ -71,10 +68,8 @@ impl Login {
     }
 
     /// How a pool connects, which has one client for all connections: without the credentials of a
-    /// provider, and in RESP2, which needs no login to begin.
-    ///
-    /// RESP2 is enough: pooled connections get no pushes, the pool's `PING` finds one that has
-    /// ended before it is used, and answers mean the same in both.
+    /// provider, and in RESP2, which needs no login to begin. That is enough: pooled connections get no
+    /// pushes, the pool's `PING` finds one that has ended, and answers mean the same.
     pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
         if self.provider.is_none() {
             return info.clone();
@@ -83,10 +78,9 @@ impl Login {
         info.clone().set_redis_settings(settings)
     }
 
-    /// Sets up a pooled connection: logs in with the provider's credentials, if there is a
-    /// provider, and checks that the server is a master, because a replica answers reads, too.
-    ///
-    /// Errors of the server are returned as they are, for [`refused`](Self::refused).
+    /// Sets up a pooled connection: logs in with the provider's credentials, and checks that the server
+    /// is a master, because a replica answers reads, too. Errors stay as they are, for
+    /// [`refused`](Self::refused).
     pub(super) async fn set_up_pooled(
         &self,
         connection: &mut MultiplexedConnection,
@@ -118,9 +112,8 @@ impl Login {
         Ok(())
     }
 
-    /// The error of credentials of a provider that the server has refused; `None` for any other
-    /// error. A refused password of the address needs an operator, while a provider may give
-    /// another one next time.
+    /// The error if the server has refused a provider's credentials: unlike a refused password of the
+    /// address, it needs no operator, as the provider may give others next time.
     pub(super) fn refused(&self, error: &RedisError) -> Option<StoreError> {
         self.provider.as_ref().filter(|_| is_login(error))?;
         let what = format!(
@@ -130,11 +123,7 @@ impl Login {
         Some(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN).as_answer())
     }
 
-    /// Asks the provider, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`client`](Self::client).
+    /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the deadline.
     pub(super) async fn ask(
         &self,
         clock: &dyn Clock,
@@ -143,8 +132,7 @@ impl Login {
         let Some(provider) = &self.provider else { return Ok(None) };
         let asked_at = clock.now();
         let mut asking = pin!(async { provider.credentials().await });
-        // The provider is code of others: its panic must not look like the end of the tokio
-        // runtime.
+        // The provider is code of others: its panic must not look like the end of the tokio runtime.
         let answer = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(cx)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -169,3 +157,204 @@ fn broken_provider(how: &str) -> StoreError {
 /// What to do after a failure of a provider.
 pub(super) const ASKED_AGAIN: &str =
     "the provider is asked again for the next connection; see what it says if it stays";
+
+/// A user and a password for one connection.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    user: Option<String>,
+    password: String,
+}
+
+impl Credentials {
+    /// A user and their password.
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { user: Some(user.into()), password: password.into() }
+    }
+
+    /// The password of the default user.
+    pub fn password(password: impl Into<String>) -> Self {
+        Self { user: None, password: password.into() }
+    }
+
+    /// The command that logs in.
+    pub(super) fn auth(&self) -> Cmd {
+        redis::cmd("AUTH").arg(&self.user).arg(&self.password).take()
+    }
+
+    /// How to connect, with these credentials.
+    pub(super) fn on(&self, info: ConnectionInfo) -> ConnectionInfo {
+        let settings = info.redis_settings().clone().set_password(&self.password);
+        let settings = match &self.user {
+            Some(user) => settings.set_username(user),
+            None => settings,
+        };
+        info.set_redis_settings(settings)
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Why a provider has no credentials at the moment.
+///
+/// Its text becomes part of errors and log lines: keep secrets out of it.
+pub type CredentialsError = Box<dyn Error + Send + Sync>;
+
+/// A future of the answer of a [`CredentialsProvider`].
+pub type CredentialsFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Credentials, CredentialsError>> + Send + 'a>>;
+
+/// Provides credentials for each new connection: for passwords and tokens that change.
+///
+/// It is asked whenever a connection is made; open ones stay as they are. The answer has to come
+/// within the connect timeout. A failure, and credentials that the server refuses, count as an
+/// outage: where it is safe, commands are tried again and the provider is asked again.
+///
+/// An async closure without arguments is a provider:
+///
+/// ```
+/// # use leasehold_core::{Credentials, CredentialsProvider};
+/// # fn is_provider(_: impl CredentialsProvider) {}
+/// is_provider(|| async {
+///     let password = std::fs::read_to_string("/run/secrets/redis")?;
+///     Ok(Credentials::new("app", password.trim_end()))
+/// });
+/// ```
+pub trait CredentialsProvider: Send + Sync + 'static {
+    /// The credentials of the next connection.
+    ///
+    /// # Errors
+    ///
+    /// Any error: what needed the connection fails with a [`StoreError`](crate::StoreError) of kind
+    /// `Definite` that repeats the error's text.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future is dropped when the connection takes too long.
+    fn credentials(&self) -> CredentialsFuture<'_>;
+}
+
+/// A provider shows nothing of itself.
+impl fmt::Debug for dyn CredentialsProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CredentialsProvider")
+    }
+}
+
+impl<F, A> CredentialsProvider for F
+where
+    F: Fn() -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Credentials, CredentialsError>> + Send + 'static,
+{
+    fn credentials(&self) -> CredentialsFuture<'_> {
+        Box::pin(self())
+    }
+}
+
+/// Makes connections to one server, each set up alike.
+pub(super) struct Dialer {
+    pub(super) client: Client,
+    pub(super) login: Login,
+    /// How long a dial may take.
+    pub(super) connect_timeout: Duration,
+    cluster_node: bool,
+    /// The server's address without credentials.
+    pub(super) endpoint: Arc<str>,
+}
+
+/// A connection that is ready for commands.
+pub(super) struct Dialed {
+    pub(super) connection: MultiplexedConnection,
+    /// How long the server took to answer a command that costs it nothing.
+    pub(super) round_trip: Duration,
+}
+
+impl Dialer {
+    pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+        config.check().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
+        })?;
+        let endpoint: Arc<str> = config.address.to_string().into();
+        let (login, info) = Login::split_off(config);
+        let info = info.set_tcp_settings(tcp_settings());
+        #[cfg(feature = "tls")]
+        let client = config.tls.client(info);
+        #[cfg(not(feature = "tls"))]
+        let client = Client::open(info);
+        let client = client.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
+        let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
+        Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
+    }
+
+    /// Connects, logs in, and checks that the server is a master of a supported version, by the deadline.
+    ///
+    /// Pushes of the server go to `heard`, and at last the end of the connection. The connection has no
+    /// timeout of its own: every call on it has a deadline.
+    pub(super) async fn dial(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+        heard: impl AsyncPushSender,
+    ) -> Result<Dialed, NotDialed> {
+        let client = self.login.client(&self.client, clock, deadline).await?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None)
+            .set_push_sender(heard);
+        let dialing = async {
+            let connecting = client.get_multiplexed_async_connection_with_config(&config);
+            let mut connection = connecting.await.map_err(|error| {
+                // The client library asks for RESP3 before anything else.
+                self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+            })?;
+            let connected_at = clock.now();
+            // First what the server is: Clusters and Sentinels refuse to select a database.
+            check_server(&mut connection, self.cluster_node).await?;
+            let checked_at = clock.now();
+            let set_up = self.login.set_up(&mut connection).await;
+            set_up.map_err(|error| NotDialed::because(&error))?;
+            // The shorter of two: the server may have been busy during the other one.
+            let round_trip = checked_at
+                .saturating_since(connected_at)
+                .min(clock.now().saturating_since(checked_at));
+            Ok(Dialed { connection, round_trip })
+        };
+        within(clock, deadline, Box::pin(dialing)).await.unwrap_or(Err(NotDialed::in_time()))
+    }
+}
+
+/// No delay of small packets, and a dead peer is noticed in seconds instead of minutes.
+fn tcp_settings() -> TcpSettings {
+    let keepalive =
+        TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(1));
+    #[cfg(not(windows))]
+    let keepalive = keepalive.with_retries(3);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(Duration::from_secs(10));
+    settings
+}
+
+/// Without the client, which shows the user's name.
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for credentials in [Credentials::new("app", "s3cret"), Credentials::password("s3cret")] {
+            let shown = format!("{credentials:?}");
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
+    }
+}

@@ -11,11 +11,10 @@ use redis::{AsyncConnectionConfig, RedisError, Value};
 use tokio::runtime::Handle;
 
 use super::{
-    classify::{classify, classify_dial, no_runtime, spoils_connection, unanswered},
+    classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     config::{RedisConfig, TIMEOUTS},
-    dial::Dialer,
     lane::{Call, evaluate},
-    login::{ASKED_AGAIN, Login},
+    login::{ASKED_AGAIN, Dialer, Login},
     script::Script,
 };
 use crate::{
@@ -26,21 +25,16 @@ use crate::{
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
 ///
-/// Made from a [`RedisConfig`]; with the feature `deadpool` also from a `deadpool_redis::Pool` that
-/// the service has already.
-///
-/// A call waits at most the command timeout for a connection. A connection that failed or timed out
-/// is closed, and one that ended while it was idle is replaced before it is used.
-///
-/// Its connections live on the tokio runtime in which the pool was made, even when another tokio
-/// runtime uses them.
+/// Made from a [`RedisConfig`]; with the feature `deadpool` also from a `deadpool_redis::Pool` of the
+/// service. A call waits at most the command timeout for a connection. One that failed or timed out is
+/// closed, and one that ended while it was idle is replaced before it is used. Connections live on
+/// the tokio runtime in which the pool was made, even when another one uses them.
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Pool,
     /// `None` for a pool of the service, which logs in as it was set up to.
     login: Option<Arc<Login>>,
-    /// `None` for a pool that was made outside of a tokio runtime; then a connection lives on that
-    /// of the call which needed it.
+    /// `None` if it was made outside of one; then a connection lives where the call was made.
     runtime: Option<Handle>,
     endpoint: Arc<str>,
     timeout: Duration,
@@ -89,8 +83,7 @@ impl RedisPool {
         let setting_up = Hook::async_fn(move |connection, _| {
             let login = login.clone();
             Box::pin(async move {
-                // The pool sets no limit here: a set-up that hangs would keep its place in the pool
-                // for ever.
+                // The pool sets no limit here: a set-up that hangs would keep its place for ever.
                 let asked = login.ask(&SystemClock, SystemClock.now() + limit).await;
                 let credentials =
                     asked.map_err(|error| HookError::message(error.what().to_owned()))?;
@@ -144,9 +137,7 @@ impl RedisPool {
         Box::pin(self.exchange(call, &SystemClock, deadline)).await
     }
 
-    /// Waits for a connection and for the answer, both until the deadline.
-    ///
-    /// A call that got no connection has not run.
+    /// Waits for a connection and the answer until the deadline; without a connection nothing has run.
     pub(super) async fn exchange(
         &self,
         call: Call<'_>,
@@ -166,8 +157,7 @@ impl RedisPool {
             }
             answer.map_err(|error| classify(&error))
         });
-        // Timers and the client library need a tokio runtime. The caller may poll this future outside
-        // of one.
+        // Timers and the client library need a tokio runtime, also if the caller polls outside of one.
         let at_home = poll_fn(|cx| {
             let _inside = self.runtime.as_ref().map(Handle::enter);
             answer.as_mut().poll(cx)
@@ -201,17 +191,16 @@ impl RedisPool {
                 StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
             }
             PoolError::Timeout(_) => none_in_time(),
-            other => StoreError::new(
-                StoreErrorKind::Definite,
-                format!("no pooled connection: {other}"),
-                "check that the server runs and the address is right",
-            ),
+            other => {
+                let what = format!("no pooled connection: {other}");
+                StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+            }
         }
     }
 }
 
-/// A connection out of the pool, closed unless it is given back. So a connection with an unanswered
-/// command, left by a deadline or a dropped future, is not used again.
+/// A connection out of the pool, closed unless it is given back: one with an unanswered command, left
+/// by a deadline or a dropped future, is not used again.
 struct Borrowed(Option<Connection>);
 
 impl Borrowed {

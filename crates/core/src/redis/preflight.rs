@@ -1,17 +1,39 @@
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_redis_value};
+use redis::{Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_redis_value};
+use tokio::{runtime::Handle, sync::Mutex};
 
-use super::{classify::NotDialed, decode::text};
-use crate::store::{StoreError, StoreErrorKind};
-
-use StoreErrorKind::{Config, Definite};
+use super::{
+    classify::{NotDialed, no_runtime, not_in_time},
+    command::{Command, Preamble},
+    decode::text,
+    lane::{Call, Lane},
+    login::Dialer,
+    scripts,
+    subscriber::subscribe,
+};
+use crate::{
+    clock::{Clock, Instant, within},
+    store::{
+        StoreError,
+        StoreErrorKind::{self, Config, Definite},
+    },
+    types::LockName,
+};
 
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Checks that a server is a master and new enough. A node of a Cluster is refused unless allowed,
-/// because one command could not renew leases of several slots.
+/// Checks that a server is a master and new enough, and no node of a Cluster unless allowed: there,
+/// one command could not renew leases of several slots.
 pub(super) async fn check_server(
     connection: &mut MultiplexedConnection,
     cluster_node: bool,
@@ -97,8 +119,7 @@ fn tells_not(what: &str) -> StoreError {
     )
 }
 
-/// The failure of a first command, `HELLO`: 5 and older do not know it, 6.0 wants an argument for
-/// it.
+/// The failure of the first command, `HELLO`: 5 does not know it, 6.0 wants an argument for it.
 pub(super) fn not_greeted(error: &RedisError) -> NotDialed {
     let words = error.to_string();
     let is_too_old = error.kind() == ErrorKind::RESP3NotSupported
@@ -109,4 +130,91 @@ pub(super) fn not_greeted(error: &RedisError) -> NotDialed {
 
 fn too_old(version: &str) -> StoreError {
     refusal(Config, format!("the server's version is {version}"), "use Redis 6.2 or newer")
+}
+
+/// The check of a server before the first command of a store: it runs every kind of command once.
+///
+/// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of its
+/// own, which goes on when a command gives up. Once it has passed, it is never made again.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) lane: Lane,
+    pub(super) preamble: Arc<Preamble>,
+    /// The lock whose keys are used.
+    pub(super) probe: LockName,
+    pub(super) channel: String,
+    /// How long the connection and the scripts of an attempt may take.
+    pub(super) limit: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Handle,
+    pub(super) passed: AtomicBool,
+    pub(super) failed: Failed,
+}
+
+/// When the last attempt failed, and why. It is locked during an attempt.
+type Failed = Arc<Mutex<Option<(Instant, StoreError)>>>;
+
+/// For how long the error of a failed attempt is returned to all callers.
+fn stands(failed: &StoreError) -> Duration {
+    // An outage may be over at any moment; a refusal lasts until an operator lifts it.
+    Duration::from_millis(if failed.kind().is_transient() { 50 } else { 1000 })
+}
+
+impl Readiness {
+    /// Returns when the check has passed, or with the error of the last attempt: before the command was
+    /// sent. Dropping the future does not end the attempt: other commands wait for it.
+    pub(super) async fn by(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
+        let attempt = within(&*self.clock, deadline, self.attempt()).await;
+        attempt.unwrap_or_else(|| {
+            not_in_time().map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
+        })
+    }
+
+    /// Makes an attempt, even right after a failure.
+    pub(super) async fn now(&self) -> Result<(), StoreError> {
+        self.run(&mut *self.failed.lock().await).await
+    }
+
+    async fn attempt(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut failed = Arc::clone(&self.failed).lock_owned().await;
+        if self.passed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if let Some((at, error)) = &*failed
+            && self.clock.now().saturating_since(*at) < stands(error)
+        {
+            return Err(error.clone());
+        }
+        let readiness = Arc::clone(self);
+        let attempt = self.runtime.spawn(async move { readiness.run(&mut failed).await });
+        attempt.await.unwrap_or_else(|died| Err(no_runtime(&died)))
+    }
+
+    async fn run(&self, failed: &mut Option<(Instant, StoreError)>) -> Result<(), StoreError> {
+        let outcome = self.send().await;
+        *failed = outcome.as_ref().err().map(|error| {
+            tracing::debug!(%error, "the check of the server failed");
+            (self.clock.now(), error.clone())
+        });
+        self.passed.fetch_or(outcome.is_ok(), Ordering::AcqRel);
+        outcome
+    }
+
+    async fn send(&self) -> Result<(), StoreError> {
+        let deadline = self.clock.now() + self.limit;
+        let write = |to: &mut Cmd| {
+            self.preamble.write_keys(to, &self.probe);
+            to.arg(&self.channel);
+        };
+        let call = Call::new(&scripts::PREFLIGHT, Command::KEYS, &write);
+        // Both EVAL and EVALSHA: the user may lack the right to one of them.
+        let sent = async {
+            self.lane.call(call.with_body(), deadline).await?;
+            self.lane.call(call, deadline).await
+        };
+        sent.await.map_err(StoreError::not_sent)?;
+        // It disconnects at once; a missing right shows before a task waits.
+        subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())).await.map(drop)
+    }
 }

@@ -7,9 +7,9 @@ use crate::clock::Instant;
 
 /// When something was read on a connection last, and how long its round trips are.
 ///
-/// A server answers the commands of a connection in their order. So a command without an answer at
-/// its deadline says that the connection is dead, or that the network takes longer than the
-/// deadline. What was read meanwhile, and the round trip, tell these apart.
+/// A server answers the commands of a connection in their order. So a command without an answer says
+/// that the connection is dead, or that the network takes longer than the deadline; what was read
+/// meanwhile, and the round trip, tell these apart.
 #[derive(Debug)]
 pub(super) struct Pulse {
     /// Nanoseconds since the clock's origin.
@@ -20,8 +20,7 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    /// A silence that is shorter than this does not end the connection, if something was read after
-    /// the command was sent.
+    /// A shorter silence ends no connection, if something was read after the command was sent.
     const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
 
     /// The pulse of a connection that was made just now.
@@ -64,13 +63,11 @@ impl Pulse {
         (self.round_trip() * 2).max(Self::SHORTEST_SILENCE)
     }
 
-    /// Whether the caller may send a `PING`, one at a time. It calls [`done`](Self::done) after the
-    /// answer.
+    /// Whether the caller may send a `PING`, one at a time, until [`done`](Self::done).
     pub(super) fn begin_asking(&self) -> bool {
         !self.is_asked.swap(true, Ordering::AcqRel)
     }
 
-    /// The `PING` was answered.
     pub(super) fn done(&self) {
         self.is_asked.store(false, Ordering::Release);
     }

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -7,18 +8,20 @@ use std::{
 };
 
 use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
-use tokio::{select, sync::Notify};
+use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
-    classify::{classify_dial, spoils_connection},
-    dial::Dialer,
-    message,
+    classify::{NOT_THERE, classify_dial, spoils_connection},
+    decode,
+    login::Dialer,
 };
 use crate::{
     backoff::backoff,
     clock::{Clock, within},
     entropy::{Entropy, SystemEntropy},
+    mutex::Mutex,
     store::{Listener, Push, StoreError, StoreErrorKind},
+    types::RuntimeId,
 };
 
 /// How often a `PING` is sent, and the listener checked to be alive.
@@ -30,8 +33,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// A subscription that ends sooner has failed: something may cut each one that is made.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// The longest pause before the first attempt that may fail; it doubles with every failure in a
-/// row.
+/// The longest pause before the first attempt; it doubles with every failure in a row.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// The longest pause after any number of failures.
@@ -42,8 +44,8 @@ const REFUSED: Duration = Duration::from_secs(30);
 
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
-/// The end of a connection is noticed at once. A half-open connection is noticed within five
-/// seconds, by a `PING` without an answer, or earlier by the timeouts of its socket.
+/// The end of a connection is noticed at once, and a half-open one within five seconds: by a `PING`
+/// without an answer, or by the timeouts of its socket.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber {
     pub(super) dialer: Arc<Dialer>,
@@ -53,11 +55,7 @@ pub(super) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Runs for as long as the listener lives.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the connection.
+    /// Runs for as long as the listener lives; dropping the future closes the connection.
     pub(super) async fn run(self) {
         let mut failures: u32 = 0;
         while self.is_wanted() {
@@ -131,8 +129,7 @@ impl Subscriber {
     }
 }
 
-/// The pause after an attempt that failed as others did before it. The first failure is logged,
-/// and every refusal, which is rarely tried again.
+/// The pause after a failure. The first is logged, and every refusal, which is rarely tried again.
 fn pause_after(error: &StoreError, failures: u32) -> Duration {
     const WHAT: &str =
         "the runtime receives no messages from the server; waiting goes on by heartbeat";
@@ -163,11 +160,8 @@ pub(super) async fn subscribe(
         Ok(connection)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {
-        Err(StoreError::new(
-            StoreErrorKind::Definite,
-            "cannot subscribe: the server did not answer in time",
-            "check that the server runs and the address is right",
-        ))
+        let what = "cannot subscribe: the server did not answer in time";
+        Err(StoreError::new(StoreErrorKind::Definite, what, NOT_THERE))
     });
     subscribed.map_err(|error| error.from_endpoint(&*dialer.endpoint))
 }
@@ -186,7 +180,7 @@ impl Receiver {
     fn on_push(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Message => match push.data.as_slice() {
-                [_channel, Value::BulkString(payload)] => match message::parse(payload) {
+                [_channel, Value::BulkString(payload)] => match decode::push(payload) {
                     Some(push) => self.pass_on(push),
                     // That of the check before the first command, see `preflight.lua`.
                     None if payload == b"preflight" => {}
@@ -217,5 +211,33 @@ impl Receiver {
         } else {
             tracing::warn!(bytes, "{WHAT}");
         }
+    }
+}
+
+/// The subscriptions of a store: at most one for a runtime, each a task with a connection.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    dialer: Arc<Dialer>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    /// One task for each, which ends when its set is dropped.
+    tasks: Mutex<BTreeMap<RuntimeId, JoinSet<()>>>,
+}
+
+impl Subscriptions {
+    /// None yet; tasks and connections will live on the given tokio runtime.
+    pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
+        Self { dialer, clock, runtime, tasks: Mutex::default() }
+    }
+
+    /// Passes the messages on the channel of a runtime to a listener, from now on.
+    pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
+        let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
+        let subscriber = Subscriber { dialer, clock, channel, listener };
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|_, task| task.try_join_next().is_none());
+        // The old subscription ends first.
+        tasks.remove(&runtime);
+        tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
     }
 }

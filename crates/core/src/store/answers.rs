@@ -1,8 +1,9 @@
-//! Answers are exhaustive enums: a new one must break the build of code that matches them.
+//! What a store tells a runtime. Answers are exhaustive enums: a new one must break the build of code
+//! that matches them.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use crate::types::FenceToken;
+use crate::types::{AcquisitionId, FenceToken, LockName};
 
 /// The answer to [`Acquire`](super::Acquire).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +14,7 @@ pub enum AcquireAnswer {
     Busy {
         /// How long the present lease has left.
         remaining: Duration,
-        /// Whether its runtime may keep the lock idle: it then passes the lock on when another one
-        /// queues.
+        /// Whether its runtime may keep the lock idle: it then passes it on when another one queues.
         keeps: bool,
     },
     /// Another acquisition holds the lock, and the asker stands in the queue.
@@ -69,11 +69,9 @@ pub enum ReleaseAnswer {
         /// How long it stays closed.
         remaining: Duration,
     },
-    /// The [`next`](super::Release::next) acquisition has the lock: the lease has ended, now or
-    /// before, and nobody else waited.
+    /// The lease has ended, now or before, and the next acquisition has the lock: nobody waited.
     NextGranted(Granted),
-    /// The [`next`](super::Release::next) acquisition stands in the queue: the lease has ended, now
-    /// or before.
+    /// The lease has ended, now or before, and the next acquisition stands in the queue.
     NextQueued(Place),
     /// No such lease: it ended before, and the next acquisition, if there is one, has nothing.
     Gone,
@@ -105,10 +103,100 @@ pub struct WithdrawAnswer {
 pub enum ForceReleaseAnswer {
     /// The inspected lease has ended.
     Ended {
-        /// A token above that of the ended lease, with which gates can be closed to it; `None`
-        /// when the fence counter cannot count any further.
+        /// A token above that of the ended lease, to close gates to it; `None` if none is left.
         fence: Option<FenceToken>,
     },
     /// The inspected lease had ended before; nothing was changed.
     Changed,
+}
+
+/// What a look at a lock shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inspection {
+    /// Nobody holds it.
+    Free {
+        /// The last token that was granted, if the counter is still known.
+        last_fence: Option<FenceToken>,
+    },
+    /// Somebody holds it.
+    Held(LeaseRecord),
+}
+
+/// A runtime that waits for a lock, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaiterRecord {
+    /// The acquisition that waits.
+    pub id: AcquisitionId,
+    /// The label of its runtime.
+    pub label: String,
+    /// How long ago it was last heard, by the server's clock.
+    pub silent_for: Duration,
+}
+
+/// A lease as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The acquisition that holds the lock.
+    pub id: AcquisitionId,
+    /// The first token of its grant; that of the present holder's lease may be greater.
+    pub fence: FenceToken,
+    /// The nested holds; 0 when the lease is only kept closed.
+    pub holds: u32,
+    /// How long the lease has left without renewal.
+    pub remaining: Duration,
+    /// The label of the holder's runtime.
+    pub label: String,
+    /// How long ago the lease was granted, by the server's clock.
+    pub held_for: Duration,
+    /// Whether the lease was released and is only kept closed for a while.
+    pub kept: bool,
+    /// Whether the holder's runtime may keep the lock idle, and passes it on when another one queues.
+    /// False when the lease is only kept closed.
+    pub keeps: bool,
+    /// Whether no task holds the lock. Only the runtime that keeps it knows; in others it is false.
+    pub idle: bool,
+    /// The runtimes that wait, the next one first; at most the first 128.
+    pub waiters: Vec<WaiterRecord>,
+}
+
+/// A message that a store sends to a runtime unasked. It may come late, twice, or never.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Push {
+    /// A waiter of the runtime was granted the lock.
+    Granted {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that was granted it.
+        id: AcquisitionId,
+        /// The grant. Its remaining time counts from the grant, at a time unknown to the runtime.
+        granted: Granted,
+        /// The number of the last heartbeat of the waiter that the store had received.
+        heartbeat: u64,
+    },
+    /// An operator ended a lease of the runtime.
+    ForceReleased {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that held it.
+        id: AcquisitionId,
+        /// The first token of its grant.
+        fence: FenceToken,
+    },
+    /// Another runtime waits for a lock that this runtime keeps; repeated with its heartbeats.
+    Wanted {
+        /// The lock.
+        name: LockName,
+        /// The acquisition that holds it.
+        id: AcquisitionId,
+        /// The first token of its grant.
+        fence: FenceToken,
+    },
+    /// Pushes arrive from now on. Earlier ones may be lost, so ask again.
+    Listening,
+}
+
+/// Receives the pushes of a store for a runtime, on a task of the store: it must not block.
+pub trait Listener: fmt::Debug + Send + Sync + 'static {
+    /// A push has arrived.
+    fn on_push(&self, push: Push);
 }

@@ -68,8 +68,8 @@ impl StoreError {
         what: impl Into<Cow<'static, str>>,
         remedy: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let (what, remedy) = (what.into(), remedy.into());
-        let (lock, endpoint, is_answer, others_were_answered) = (None, None, false, false);
+        let (what, remedy, lock, endpoint) = (what.into(), remedy.into(), None, None);
+        let (is_answer, others_were_answered) = (false, false);
         let inner = Inner { kind, what, remedy, lock, endpoint, is_answer, others_were_answered };
         Self(Box::new(inner))
     }
@@ -134,16 +134,14 @@ impl StoreError {
         self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
 
-    /// The same error of a command that was not answered while others on its connection were: the
-    /// server can be reached, and is slow.
+    /// The same error of a command while others on its connection were answered: the server is slow.
     #[must_use]
     pub(crate) fn while_others_were_answered(mut self) -> Self {
         self.0.others_were_answered = true;
         self
     }
 
-    /// Whether the server has shown that it works: by this error, or by answers to other commands
-    /// after this one was sent.
+    /// Whether the server works: it has answered this command, or others that were sent later.
     pub(crate) fn is_sign_of_life(&self) -> bool {
         self.is_answer() || self.0.others_were_answered
     }

@@ -39,8 +39,7 @@ impl KeyScheme {
         to.push_str(LEASE);
     }
 
-    /// Passes on the four keys of a lock, in the order in which scripts take them; `text` is room
-    /// for one.
+    /// Passes on the four keys of a lock, in the order of the scripts; `text` is room for one.
     pub(crate) fn each(&self, name: &LockName, text: &mut String, mut key: impl FnMut(&str)) {
         text.clear();
         self.write_tag(text, name);
@@ -78,7 +77,9 @@ impl KeyScheme {
     }
 
     fn tagged(&self, name: &LockName, what: &str) -> String {
-        format!("{}:{{{name}}}:{what}", self.namespace)
+        let mut key = String::new();
+        self.write_tag(&mut key, name);
+        key + what
     }
 
     fn write_tag(&self, to: &mut String, name: &LockName) {

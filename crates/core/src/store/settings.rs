@@ -11,10 +11,8 @@ pub struct FenceSettings {
 }
 
 impl FenceSettings {
-    /// The shortest retention.
-    ///
-    /// It outlasts what a runtime remembers of the tokens it has seen. Otherwise a counter that
-    /// expired would look like a loss of data.
+    /// The shortest retention: longer than a runtime remembers tokens. Otherwise a counter that expired
+    /// would look like a loss of data.
     pub const MIN_RETENTION: Duration = Duration::from_secs(60 * 60);
     /// The longest retention, in whole milliseconds far below what a server accepts.
     pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
@@ -27,9 +25,8 @@ impl FenceSettings {
 
     /// Sets how long a counter outlives the last grant of its name at least. Default: 7 days.
     ///
-    /// It lives up to an eighth longer, so that most grants need not refresh it.
-    ///
-    /// It has no effect under [`FencePolicy::Counter`], whose counters never expire.
+    /// It lives up to an eighth longer, so that most grants need not refresh it. Counters of
+    /// [`FencePolicy::Counter`] never expire.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use super::{Class, Namespace, text::shown_as_text};
+use super::{Class, Namespace, words::shown_as_text};
 
 /// The name of a lock: 1 to 512 bytes of text, the same in every process that competes for it.
 ///
@@ -26,8 +26,7 @@ pub type NameMap<T> = HashMap<LockName, T, BuildHasherDefault<KnownHash>>;
 #[derive(Debug, Default)]
 pub struct KnownHash(u64);
 
-/// The key of the hashes of this process: names may come from outside, and are not to collide on
-/// purpose.
+/// The key of the hashes of this process: names from outside must not collide on purpose.
 static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl LockName {

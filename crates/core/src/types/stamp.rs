@@ -1,6 +1,6 @@
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroU64, str::FromStr};
 
-use super::{AcquisitionId, FenceToken};
+use uuid::{Uuid, fmt::Hyphenated};
 
 /// What a writer presents to a gate: the fence of its lease, and the lease's id.
 ///
@@ -61,6 +61,185 @@ pub struct StampError {
     text: String,
 }
 
+/// A number that grows with every grant of a name; the storage refuses lower ones.
+///
+/// Between 1 and 2^53 − 1, so that it survives Lua numbers, JSON, JavaScript and `BIGINT`
+/// unharmed. By default it is derived from the server's clock in microseconds, hence its 16
+/// digits (see `docs/guarantees.md`). Re-entering a lease keeps its token.
+///
+/// # Examples
+///
+/// ```
+/// use leasehold::FenceToken;
+///
+/// let older = FenceToken::try_from(41_i64)?;
+/// let newer: FenceToken = "42".parse()?;
+/// assert!(older < newer);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "u64", into = "u64"))]
+pub struct FenceToken(NonZeroU64);
+
+impl FenceToken {
+    /// The greatest token, 2^53 − 1.
+    pub const MAX: u64 = (1 << 53) - 1;
+
+    /// The token as a number.
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl TryFrom<u64> for FenceToken {
+    type Error = FenceTokenError;
+
+    fn try_from(value: u64) -> Result<Self, Self::Error> {
+        match NonZeroU64::new(value) {
+            Some(token) if value <= Self::MAX => Ok(Self(token)),
+            _ => Err(FenceTokenError { value: value.to_string() }),
+        }
+    }
+}
+
+impl TryFrom<i64> for FenceToken {
+    type Error = FenceTokenError;
+
+    fn try_from(value: i64) -> Result<Self, Self::Error> {
+        let error = |_| FenceTokenError { value: value.to_string() };
+        u64::try_from(value).map_err(error).and_then(Self::try_from)
+    }
+}
+
+impl FromStr for FenceToken {
+    type Err = FenceTokenError;
+
+    /// Reads what [`Display`](fmt::Display) writes: digits without a sign or leading zeros.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || FenceTokenError { value: text.into() };
+        if !text.starts_with(|first| matches!(first, '1'..='9')) {
+            return Err(error());
+        }
+        text.parse::<u64>().map_err(|_| error()).and_then(Self::try_from)
+    }
+}
+
+impl From<FenceToken> for u64 {
+    fn from(token: FenceToken) -> Self {
+        token.get()
+    }
+}
+
+impl From<FenceToken> for i64 {
+    fn from(token: FenceToken) -> Self {
+        // Never out of range: a token is at most 2^53 - 1.
+        token.get().cast_signed()
+    }
+}
+
+impl fmt::Display for FenceToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A value that is not a fence token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{value} is not a fence token; tokens lie between 1 and {}", FenceToken::MAX)]
+pub struct FenceTokenError {
+    value: String,
+}
+
+/// The identity of one runtime in one process, never shared and never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuntimeId(Uuid);
+
+impl RuntimeId {
+    /// Makes an identity of a random UUID; [`Entropy`](crate::Entropy) draws it.
+    pub fn new(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// The UUID beneath.
+    pub fn uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl fmt::Display for RuntimeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The identity of one acquisition, `<runtime-uuid>:<number>`, never used again.
+///
+/// Redis scripts match a lease by this id *and* its fence, so that a late command of one
+/// acquisition cannot touch another, even of the same owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AcquisitionId {
+    runtime: RuntimeId,
+    number: u64,
+}
+
+impl AcquisitionId {
+    /// Joins a runtime's identity with a number that this runtime has not used before.
+    pub fn new(runtime: RuntimeId, number: u64) -> Self {
+        Self { runtime, number }
+    }
+
+    /// The runtime that made this acquisition.
+    pub fn runtime(&self) -> RuntimeId {
+        self.runtime
+    }
+
+    /// Appends the id as text; faster than by a formatter.
+    pub(crate) fn write_text(self, to: &mut String) {
+        to.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+        to.push(':');
+        to.push_str(&self.number.to_string());
+    }
+
+    /// The number within the runtime.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Display for AcquisitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.runtime, self.number)
+    }
+}
+
+impl FromStr for AcquisitionId {
+    type Err = AcquisitionIdError;
+
+    /// Reads what [`Display`](fmt::Display) writes and nothing else: lower case, with hyphens, and
+    /// a number without a sign or leading zeros. Two texts are never one id.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || AcquisitionIdError { text: text.into() };
+        let (runtime, number) = text.split_once(':').ok_or_else(error)?;
+        let is_plain = runtime.len() == Hyphenated::LENGTH
+            && !runtime.bytes().any(|byte| byte.is_ascii_uppercase())
+            && (number == "0" || number.starts_with(|first| matches!(first, '1'..='9')));
+        if !is_plain {
+            return Err(error());
+        }
+        let runtime = Uuid::try_parse(runtime).map_err(|_| error())?;
+        let number = number.parse().map_err(|_| error())?;
+        Ok(Self::new(RuntimeId(runtime), number))
+    }
+}
+
+/// A text that is not `<runtime-uuid>:<number>`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an acquisition id; expected <runtime-uuid>:<number>")]
+pub struct AcquisitionIdError {
+    text: String,
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -82,5 +261,38 @@ mod tests {
         for text in ["", "41", "41 x:1", "0 00000000-0000-0000-0000-000000000007:3"] {
             assert!(text.parse::<Stamp>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn tokens_stay_within_what_storages_can_hold() {
+        assert!(FenceToken::try_from(0_u64).is_err());
+        assert!(FenceToken::try_from(-1_i64).is_err());
+        assert!(FenceToken::try_from(FenceToken::MAX + 1).is_err());
+        assert!("12a".parse::<FenceToken>().is_err());
+        let greatest = FenceToken::try_from(FenceToken::MAX).unwrap();
+        assert_eq!(i64::from(greatest), 9_007_199_254_740_991);
+        assert_eq!(greatest.to_string(), "9007199254740991");
+        assert_eq!(greatest.to_string().parse(), Ok(greatest));
+    }
+
+    #[test]
+    fn an_id_reads_back_what_it_writes() {
+        let id = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), 42);
+        assert_eq!(id.to_string(), "00000000-0000-0000-0000-000000000007:42");
+        assert_eq!(id.to_string().parse(), Ok(id));
+        let mut text = String::new();
+        id.write_text(&mut text);
+        assert_eq!(text, id.to_string());
+        let runtime = "abcdef00-0000-0000-0000-000000000007";
+        assert!(format!("{runtime}:0").parse::<AcquisitionId>().is_ok());
+        for number in ["+42", "042", "-1", "", " 42", "00"] {
+            assert!(format!("{runtime}:{number}").parse::<AcquisitionId>().is_err(), "{number}");
+        }
+        for runtime in [runtime.to_uppercase(), runtime.replace('-', ""), format!("{{{runtime}}}")]
+        {
+            assert!(format!("{runtime}:42").parse::<AcquisitionId>().is_err(), "{runtime}");
+        }
+        assert!("7:42".parse::<AcquisitionId>().is_err());
+        assert!("00000000-0000-0000-0000-000000000007".parse::<AcquisitionId>().is_err());
     }
 }

@@ -9,7 +9,7 @@ use tokio::{
     sync::{self, watch},
 };
 
-use crate::rule::{Verdict, judge};
+use crate::gate::{Verdict, judge};
 
 /// One lane per resource; the requests in a lane run one after another, in the order of arrival.
 ///
@@ -29,15 +29,13 @@ struct Lane {
 struct Turns {
     /// Locked by the request that has its turn.
     turn: sync::Mutex<()>,
-    /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with
-    /// the lane, and refused requests do not enter the lane. So if an operator sets the watermark
-    /// back, that takes effect as soon as the requests in the lane have left it.
+    /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with the
+    /// lane, which no refused request enters: so a watermark that an operator sets back takes effect.
     highest: watch::Sender<Option<Stamp>>,
 }
 
 impl Lanes {
-    /// Enters the lane of a resource; fails with a stamp that the gate has admitted already, if it
-    /// is newer.
+    /// Enters the lane of a resource; fails with a newer stamp that the gate has admitted already.
     pub(super) fn enter(
         self: &Arc<Self>,
         resource: &str,
@@ -75,8 +73,8 @@ pub(super) struct Place {
     /// How many requests in the lane had this fence or a newer one when this request entered.
     /// Older ones do not count, so a former holder cannot fill the lane of the new one.
     pub(super) ahead: usize,
-    /// Whether the stamp was newer than all others in the lane when the request entered, and than
-    /// the highest stamp that the gate has reported. So its lease has taken over from theirs.
+    /// Whether the stamp was newer than all others in the lane when the request entered, and than the
+    /// reported one: its lease has taken over from theirs.
     pub(super) outranks: bool,
 }
 
@@ -84,12 +82,8 @@ pub(super) struct Place {
 pub(super) type Turn<'a> = sync::MutexGuard<'a, ()>;
 
 impl Place {
-    /// Waits for the turn of the request; fails with a newer stamp that the gate has admitted
-    /// meanwhile. Turns go by the order in which requests begin to wait.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future keeps the place in the lane, and gives up the turn.
+    /// Waits for the turn of the request, in the order in which requests began to wait; fails with a
+    /// newer stamp that the gate has admitted meanwhile. Dropping the future gives up the turn alone.
     pub(super) async fn turn(&self) -> Result<Turn<'_>, Stamp> {
         let mut told = self.turns.highest.subscribe();
         let newer = async {

@@ -1,7 +1,8 @@
 use std::{
+    error::Error,
     fmt,
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::Duration,
@@ -15,13 +16,10 @@ use super::{
     answer::Answer,
     headers::read_stamp,
     lanes::{Lanes, Place, Turn},
-    name::NameFuture,
 };
 use crate::{
     error::{GateError, StaleFence},
-    gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::Admitted,
+    gate::{Admitted, FenceGate, GateFuture, Refusals},
 };
 
 type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
@@ -29,27 +27,24 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// Refuses stale fences before an HTTP service, and holds each resource until the service has
 /// answered.
 ///
-/// Requests for one resource are handled one after another, in the order in which they were named.
-/// When the turn of a request has come, the layer asks the gate. If the fence of a new request is
-/// newer than those of all requests in the layer, the layer tells the gate before the request
-/// waits. While the layer has requests for a resource, it remembers the highest stamp that the
-/// gate has reported, and refuses older requests at once, even those that wait already. A refused
-/// request is answered with a [`Problem`](super::Problem): 412 for a stale fence, 428 for no
-/// fence, 400 for a malformed one. An admitted request carries [`Fenced`](super::Fenced) in its
-/// extensions.
+/// Requests for one resource are handled one after another, in the order in which they were named,
+/// each once its turn has come and the gate has admitted it. If the fence of a new request is newer
+/// than those of all requests in the layer, the layer tells the gate before the request waits. While
+/// it has requests for a resource, it remembers the highest stamp that the gate has reported, and
+/// refuses older ones at once, even those that wait already. A refused request is answered with a
+/// [`Problem`](super::Problem): 412 for a stale fence, 428 for no fence, 400 for a malformed one. An
+/// admitted request carries [`Fenced`](super::Fenced) in its extensions.
 ///
-/// The layer asks the service behind it whether it is ready only for an admitted request, so a
-/// request that waits for a resource takes no permit of a concurrency limit behind the layer. The
-/// layer itself is always ready: put limits and load shedding for all requests before it.
+/// Only for an admitted request the layer asks the service behind it whether it is ready: a request
+/// that waits takes no permit of a concurrency limit behind the layer. The layer itself is always
+/// ready: put limits and load shedding for all requests before it.
 ///
-/// The resource is free again when the service has answered, has panicked, or its future was
-/// dropped because the client went away. The layer does not guard work that goes on after that: a
-/// task that the handler spawned, a command that its storage has received, a body that it still
-/// streams.
+/// The resource is free again when the service has answered, has panicked, or its future was dropped
+/// because the client went away. Work that goes on after that is not guarded: a task of the handler, a
+/// command that its storage has received, a body that it still streams.
 ///
-/// Use one layer and its clones for all services that write to the same resources, and wrap each
-/// service once: a request that passes the layer twice would wait for itself. A layer knows only
-/// the requests of its own process. Cloning is cheap.
+/// Use one layer and its clones for all services of a process that write to the same resources, and
+/// wrap each service once: a request that passes twice would wait for itself. Cloning is cheap.
 ///
 /// ```
 /// use leasehold_fencing::{MemoryGate, http::{FenceLayer, Unnamed}};
@@ -70,12 +65,12 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 #[must_use = "a layer does nothing itself, wrap a service in it"]
 pub struct FenceLayer {
     gate: Arc<dyn FenceGate>,
-    name: Arc<Name>,
+    pub(super) name: Arc<Name>,
     lanes: Arc<Lanes>,
     refusals: Arc<Refusals>,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     max_waiting: usize,
-    max_wait: Duration,
+    pub(super) max_wait: Duration,
 }
 
 impl FenceLayer {
@@ -84,11 +79,11 @@ impl FenceLayer {
     /// The closure returns `None` for a request that needs no fence; such a request passes. If it
     /// returns an error, the answer is 400.
     ///
-    /// **Make the name from the value that the handler uses**: the value of its extractor, the
-    /// parsed value, or the original address if the handler writes to that address itself. One
-    /// resource can have many paths (`/articles/7`, `/articles/07` and `/articles/%37`), and
-    /// inside of a nested router many resources can have the same path. A late write under another
-    /// name would be admitted. Two texts in one name need a separator that neither can contain.
+    /// **Make the name from the value that the handler uses**, parsed or extracted, or from the original
+    /// address if the handler writes to that itself. One resource can have many paths (`/articles/7`,
+    /// `/articles/07` and `/articles/%37`), and inside of a nested router many resources can have the
+    /// same path: a late write under another name would be admitted. Two texts in one name need a
+    /// separator that neither can contain.
     ///
     /// Gates remember every resource that they have seen, so name only resources that exist, or
     /// that an authenticated client may create.
@@ -116,10 +111,9 @@ impl FenceLayer {
 
     /// How long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
     ///
-    /// This is the time for the earlier requests, for the gate, and for the service to be ready.
-    /// The time of the closure that names the resource does not count. After `max_wait` the answer
-    /// is 503, and the service behind has not seen the request. The time of the service itself is
-    /// not limited.
+    /// This is the time for the earlier requests, for the gate, and for the service to be ready; not that
+    /// of the closure which names the resource, nor of the service itself. After it the answer is 503, and
+    /// the service behind has not seen the request.
     ///
     /// # Errors
     ///
@@ -138,10 +132,9 @@ impl FenceLayer {
 
     /// Shuts out the former holder, after a lease is taken and before its first request.
     ///
-    /// Unlike [`FenceGate::advance`] of the gate itself, this method then waits until the request
-    /// that holds the resource has been answered. So no request of an older holder runs after it.
-    /// Waiting requests with an older fence are refused at once. `max_waiting` and `max_wait` do
-    /// not apply here: if a handler never ends, this method never returns.
+    /// Unlike [`FenceGate::advance`] of the gate itself, it then waits until the request that holds the
+    /// resource has been answered, so that no request of an older holder runs after it. `max_waiting` and
+    /// `max_wait` do not apply: if a handler never ends, this method never returns.
     ///
     /// # Errors
     ///
@@ -149,8 +142,7 @@ impl FenceLayer {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, it is unknown whether the watermark has moved. The call may be
-    /// repeated.
+    /// After a drop it is unknown whether the watermark has moved. The call may be repeated.
     pub async fn advance(&self, resource: &str, presented: Stamp) -> Result<Admitted, GateError> {
         let place = self.enter(resource, presented)?;
         let advanced = self.ask(&place, self.gate.advance(resource, presented)).await?;
@@ -163,11 +155,6 @@ impl FenceLayer {
         self.lanes.len()
     }
 
-    /// The resource that a request writes to.
-    pub(super) fn name<'a>(&self, request: &'a mut Parts) -> NameFuture<'a> {
-        (self.name)(request)
-    }
-
     /// Reads the stamp of a request, and enters the lane of its resource.
     pub(super) fn place(&self, resource: &str, headers: &HeaderMap) -> Result<Place, Answer> {
         let presented = read_stamp(headers)?;
@@ -177,11 +164,6 @@ impl FenceLayer {
             return Err(Answer::Crowded(resource.into()));
         }
         Ok(place)
-    }
-
-    /// The end of `max_wait` for a request that comes now.
-    pub(super) fn deadline(&self) -> Instant {
-        self.clock.now() + self.max_wait
     }
 
     /// Waits for the turn of a request, and asks the gate to admit it.
@@ -209,13 +191,13 @@ impl FenceLayer {
         };
         // Both at once: the next request of the same lease stays behind this one.
         let (advanced, turn) = try_join!(biased; advanced, turn)?;
-        // If a request hung, those that waited for it may get their turn only at their deadline:
-        // they must not ask the gate any more.
+        // Those that waited for a request that hung may get their turn only at their deadline, too
+        // late to ask the gate.
         if self.clock.now() >= deadline {
             return Err(Answer::Slow(resource.into()));
         }
-        // The gate is asked only now: while this request waited, a newer one may have been
-        // admitted. After an advance it answers `Again`; the first answer is the one to report.
+        // The gate is asked only now: a newer request may have been admitted meanwhile. After an
+        // advance it answers `Again`; the first answer is the one to report.
         let admitted = asked(self.gate.admit(resource, presented)).await?;
         Ok((turn, advanced.unwrap_or(admitted)))
     }
@@ -268,5 +250,37 @@ impl fmt::Debug for FenceLayer {
             .field("max_waiting", &self.max_waiting)
             .field("max_wait", &self.max_wait)
             .finish_non_exhaustive()
+    }
+}
+
+/// The future of the name of the resource that a request writes to; `None` if the request needs no
+/// fence.
+pub type NameFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
+
+/// Why the resource of a request has no name: the answer is 400, with this reason.
+///
+/// `?` converts every error to this type, such as that of an extractor. Its text is sent to the
+/// client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unnamed(Box<str>);
+
+impl Unnamed {
+    /// The longest reason that is sent to the client.
+    const MAX_CHARS: usize = 200;
+
+    /// A reason of your own; text after 200 characters is cut off.
+    pub fn because(reason: &str) -> Self {
+        Self(reason.chars().take(Self::MAX_CHARS).collect())
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<E: Error> From<E> for Unnamed {
+    fn from(error: E) -> Self {
+        Self::because(&error.to_string())
     }
 }

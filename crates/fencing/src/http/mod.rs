@@ -11,19 +11,14 @@
 //! as well, with the [`Fenced`] that the handler finds in the request's extensions.
 
 mod answer;
-mod body;
 mod headers;
 mod lanes;
 mod layer;
-mod name;
-mod problem;
 mod service;
 #[cfg(test)]
 mod tests;
 
-pub use body::FencedBody;
+pub use answer::Problem;
 pub use headers::{FENCE, HeaderError, LEASE, put_stamp, read_stamp};
-pub use layer::FenceLayer;
-pub use name::{NameFuture, Unnamed};
-pub use problem::Problem;
-pub use service::{FenceFuture, FenceService, Fenced};
+pub use layer::{FenceLayer, NameFuture, Unnamed};
+pub use service::{FenceFuture, FenceService, Fenced, FencedBody};

@@ -7,12 +7,13 @@ use std::{
 };
 
 use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
 use leasehold_core::Stamp;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{answer::Answer, body::FencedBody, layer::FenceLayer};
-use crate::rule::Admitted;
+use super::{answer::Answer, layer::FenceLayer};
+use crate::gate::Admitted;
 
 /// The future of the answer of a [`FenceService`].
 pub type FenceFuture<B, E> =
@@ -62,7 +63,7 @@ where
     S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
     A: Send + 'static,
-    B: http_body::Body + 'static,
+    B: Body + 'static,
     B::Data: From<String>,
 {
     type Response = Response<FencedBody<B>>;
@@ -70,8 +71,7 @@ where
     type Future = FenceFuture<B, S::Error>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        // The service behind is polled for readiness only when a request has its turn: a ready
-        // service may hold a permit, which requests for other resources need meanwhile.
+        // A ready service may hold a permit, so it is asked only when a request has its turn.
         Poll::Ready(Ok(()))
     }
 
@@ -88,11 +88,11 @@ async fn pass<S, A, B>(
 ) -> Result<Response<FencedBody<B>>, S::Error>
 where
     S: Service<Request<A>, Response = Response<B>>,
-    B: http_body::Body,
+    B: Body,
     B::Data: From<String>,
 {
     let (mut parts, body) = request.into_parts();
-    let resource = match layer.name(&mut parts).await {
+    let resource = match (layer.name)(&mut parts).await {
         Ok(Some(resource)) => resource,
         Ok(None) => {
             poll_fn(|cx| inner.poll_ready(cx)).await?;
@@ -105,20 +105,85 @@ where
         Ok(place) => place,
         Err(answer) => return Ok(answer.into_response()),
     };
-    let deadline = layer.deadline();
+    let deadline = layer.clock.now() + layer.max_wait;
     let (turn, admitted) = match layer.admit(&place, deadline).await {
         Ok(admitted) => admitted,
         Err(answer) => return Ok(answer.into_response()),
     };
-    match layer.before(deadline, poll_fn(|cx| inner.poll_ready(cx))).await {
-        Some(ready) => ready?,
-        None => return Ok(Answer::NotReady(resource.into()).into_response()),
-    }
+    let Some(ready) = layer.before(deadline, poll_fn(|cx| inner.poll_ready(cx))).await else {
+        return Ok(Answer::NotReady(resource.into()).into_response());
+    };
+    ready?;
     let stamp = place.presented;
     parts.extensions.insert(Fenced { resource: resource.into(), stamp, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
-    // The future of the service is dropped before the turn, here and when this future is dropped
-    // or unwinds: only then is the resource free.
+    // The future of the service is dropped before the turn, also when this future unwinds: only then
+    // is the resource free.
     drop(turn);
     answer.map(|response| response.map(FencedBody::of_service))
+}
+
+/// The body of an answer of a [`FenceService`](super::FenceService): that of the service behind it,
+/// or the reason of a refusal.
+pub struct FencedBody<B: Body>(Content<B>);
+
+enum Content<B: Body> {
+    /// Boxed, so that it can be polled without being pinned here.
+    Service(Pin<Box<B>>),
+    /// `None` when it was read.
+    Refusal(Option<B::Data>, u64),
+}
+
+// Nothing is pinned in it.
+impl<B: Body> Unpin for FencedBody<B> {}
+
+impl<B: Body> FencedBody<B> {
+    pub(super) fn of_service(body: B) -> Self {
+        Self(Content::Service(Box::pin(body)))
+    }
+
+    pub(super) fn of_refusal(text: String) -> Self
+    where
+        B::Data: From<String>,
+    {
+        let bytes = text.len() as u64;
+        Self(Content::Refusal(Some(B::Data::from(text)), bytes))
+    }
+}
+
+impl<B: Body> Body for FencedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        match &mut self.0 {
+            Content::Service(body) => body.as_mut().poll_frame(cx),
+            Content::Refusal(text, _) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Service(body) => body.is_end_stream(),
+            Content::Refusal(text, _) => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Service(body) => body.size_hint(),
+            Content::Refusal(text, bytes) => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |_| *bytes))
+            }
+        }
+    }
+}
+
+impl<B: Body> fmt::Debug for FencedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FencedBody").finish_non_exhaustive()
+    }
 }

@@ -15,15 +15,12 @@ pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
     of(error, path, StoreErrorKind::Indeterminate)
 }
 
-/// Whether another write came before a conditional write, which may be tried again after a new
-/// look.
-///
-/// `replaces` says whether there was an object at the look.
+/// Whether another write came before a conditional one, so that another look makes sense; `replaces`
+/// says whether there was an object at the look.
 pub(super) fn is_lost_race(error: &Error, replaces: bool) -> bool {
     match error {
         Error::Precondition { .. } | Error::AlreadyExists { .. } => true,
-        // The object was deleted after the look. If the look found no object, the bucket is
-        // missing.
+        // The object was deleted after the look; if there was none, the bucket is missing.
         Error::NotFound { .. } => replaces,
         _ => false,
     }

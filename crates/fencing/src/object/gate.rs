@@ -3,33 +3,31 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::{Clock, Entropy, SettingError, Stamp, SystemClock, SystemEntropy};
 use object_store::{Attributes, ObjectStore, PutOptions, PutPayload, path::Path};
 
-use super::{failure, look::Seen, metadata};
+use super::{
+    failure,
+    metadata::{self, Seen},
+};
 use crate::{
     error::{GateError, NotShutOut, ResourceError},
-    gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::{Admitted, judge},
+    gate::{Admitted, FenceGate, GateFuture, Refusals, judge},
 };
 
 /// A gate that keeps watermarks in the metadata of the objects that they guard.
 ///
 /// A resource is the path of an object. Its watermark is the metadata `leasehold`, with the value
-/// `<fence> <lease>`; an object without it was never fenced. The gate reads the metadata of the
-/// object (a *look*), compares the stamps, and writes on the condition that the object has not
-/// changed since the look. If it has changed, the gate looks again.
+/// `<fence> <lease>`; an object without it was never fenced. The gate reads the metadata (a *look*),
+/// compares the stamps, and writes on the condition that the object has not changed since; if it
+/// has, the gate looks again.
 ///
-/// The condition is the object's ETag or version. It protects only if the ETag or the version
-/// changes with every write. **S3 without SSE-KMS, and most stores that are compatible with it,
-/// make ETags from the bytes alone.** On such a store, a holder that was paused between its look
-/// and its write can replace an object that others have written meanwhile, if the object has the
-/// old bytes again. Let the bytes differ with every lease, for instance by its stamp, and set
-/// [`bytes_differ`](Self::bytes_differ). [`check`](Self::check) finds out which kind of store it
-/// is.
+/// The condition is the object's ETag or version, which has to change with every write. **S3 without
+/// SSE-KMS, and most stores that are compatible with it, make ETags from the bytes alone.** There, a
+/// holder that was paused between its look and its write can replace what others have written, if the
+/// object has the old bytes again. Let the bytes differ with every lease, for instance by its stamp,
+/// and set [`bytes_differ`](Self::bytes_differ). [`check`](Self::check) tells which kind of store it is.
 ///
-/// Use the same [`Path`] of an object in [`put`](Self::put) and in [`advance`](Self::advance):
-/// `Path::from` encodes a text and `Path::parse` does not, so one text can name two objects.
-///
-/// A gate guards only writes that go through it. Cloning is cheap.
+/// Use the same [`Path`] in [`put`](Self::put) and in [`advance`](Self::advance): `Path::from` encodes
+/// a text and `Path::parse` does not, so one text can name two objects. A gate guards only writes that
+/// go through it. Cloning is cheap.
 #[derive(Debug, Clone)]
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct ObjectGate {
@@ -80,9 +78,9 @@ impl ObjectGate {
 
     /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
     ///
-    /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), and
-    /// [`check`](Self::check) accepts them. A `put` that leaves the ETag unchanged is still an
-    /// error. They are not enough for [`advance`](Self::advance), which writes the same bytes.
+    /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), which still fails
+    /// if the ETag is unchanged, and pass [`check`](Self::check). They are not enough for
+    /// [`advance`](Self::advance), which writes the same bytes.
     pub fn bytes_differ(mut self, differ: bool) -> Self {
         self.bytes_differ = differ;
         self
@@ -109,19 +107,17 @@ impl ObjectGate {
     /// Writes an object if the stamp is admitted, in one step with the comparison.
     ///
     /// The write replaces the object and its attributes. You may repeat it with the same stamp: it
-    /// writes again or is refused, and undoes no write of another holder.
-    ///
-    /// Of two writes of one lease the later one wins. If the first write had no answer and arrives
-    /// late, its condition is no longer true. The exception: if ETags are made from the bytes, the
-    /// condition is true again when the object has the old bytes again.
+    /// writes again or is refused, and undoes no write of another holder. Of two writes of one lease the
+    /// later one wins, also if the first had no answer and arrives late; unless ETags are made from the
+    /// bytes, and the object has the old bytes again.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
-    /// - [`GateError::Store`] when the store failed. The kind is `Definite` when nothing was
-    ///   written, also because others changed the object during each attempt; `Indeterminate` when
-    ///   the write may have happened; `Corrupt` when the watermark is not a valid stamp; `Config`
-    ///   when the store cannot do conditional writes, or the ETag stayed the same.
+    /// - [`GateError::Store`] when the store failed: `Definite` when nothing was written, also because
+    ///   others changed the object during each attempt; `Indeterminate` when the write may have
+    ///   happened; `Corrupt` when the watermark is not a valid stamp; `Config` when the store cannot do
+    ///   conditional writes, or the ETag stayed the same.
     /// - [`GateError::Resource`] when the path is empty or too long; nothing was sent.
     ///
     /// # Cancel safety
@@ -138,9 +134,8 @@ impl ObjectGate {
 
     /// Writes an object with attributes, such as its content type, if the stamp is admitted.
     ///
-    /// The gate uses the metadata `leasehold` and `leaseholdplaceholder` itself, and removes them
-    /// from the attributes, in upper or lower case: stores keep metadata in headers, whose names
-    /// ignore case.
+    /// The gate uses the metadata `leasehold` and `leaseholdplaceholder` itself, and removes them from
+    /// the attributes, in upper or lower case, as headers ignore case.
     ///
     /// # Errors
     ///
@@ -162,26 +157,21 @@ impl ObjectGate {
 
     /// Shuts out the former holder, after a lease is taken and before its first write.
     ///
-    /// Use the same path as for [`put`](Self::put). The object keeps its bytes and attributes, and
-    /// gets a new watermark. A store can change metadata only by a write, so the object is read
-    /// and written once: it loses its tags, and its time is new. If there is no object, an empty
-    /// one is made, which [`is_placeholder`](Self::is_placeholder) recognises. A repeat with the
-    /// same stamp writes nothing.
+    /// Use the same path as for [`put`](Self::put). A store can change metadata only by a write, so the
+    /// object is read and written once: it keeps its bytes and attributes, loses its tags, and its time
+    /// is new. If there is none, an empty one is made, see [`is_placeholder`](Self::is_placeholder). A
+    /// repeat with the same stamp writes nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`put`](Self::put). [`GateError::Store`] of kind `Config` also when the object is
-    /// larger than [`max_rewritten`](Self::max_rewritten).
-    ///
-    /// [`GateError::NotShutOut`] when the ETag stayed the same, because the store makes it from
-    /// the bytes alone: the watermark has moved, but a holder that had looked already can still
-    /// replace the object. On such a store use `put` only, for data that does not depend on
-    /// earlier reads.
+    /// Those of [`put`](Self::put), of kind `Config` also when the object is larger than
+    /// [`max_rewritten`](Self::max_rewritten). [`GateError::NotShutOut`] when the store makes ETags
+    /// from the bytes alone: a holder that had looked already can still replace the object. On such a
+    /// store use `put` only, for data that does not depend on earlier reads.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, it is unknown whether the watermark has moved. The call may be
-    /// repeated.
+    /// After a drop it is unknown whether the watermark has moved. The call may be repeated.
     pub async fn advance(&self, path: &Path, presented: Stamp) -> Result<Admitted, GateError> {
         self.pass(path, &Write::Advance, presented).await
     }
@@ -199,7 +189,7 @@ impl ObjectGate {
         write: &Write,
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
-        check_path(path)?;
+        ResourceError::check_length(path.as_ref(), Self::MAX_PATH_BYTES)?;
         for attempt in 0..self.max_attempts {
             if attempt > 0 {
                 self.pause(attempt - 1).await;
@@ -211,8 +201,7 @@ impl ObjectGate {
         Err(failure::contended(path, self.max_attempts).into())
     }
 
-    /// Looks, compares, and writes if nothing has changed since the look; `None` if another write
-    /// came between.
+    /// Looks, compares, and writes if nothing has changed since; `None` if another write came between.
     async fn attempt(
         &self,
         path: &Path,
@@ -239,8 +228,7 @@ impl ObjectGate {
             {
                 Err(match write {
                     Write::Put(..) => failure::same_etag(path).into(),
-                    // Another look would show that the watermark has moved, but not that earlier
-                    // holders are shut out: their condition is the ETag.
+                    // Another look would not show that earlier holders are shut out: they compare ETags.
                     Write::Advance => {
                         NotShutOut { presented, resource: path.as_ref().into() }.into()
                     }
@@ -280,10 +268,9 @@ impl ObjectGate {
 }
 
 /// A resource is the text of a path, spelled so that `Path::from` does not change it: ASCII
-/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the
-/// like. Any other text is refused with [`ResourceError::NotAPath`]: it could name one object
-/// here, and another one in the code that writes. [`ObjectGate::advance`] takes the path itself.
-/// `admit` and `advance` of this trait both do the same as `ObjectGate::advance`.
+/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the like.
+/// Any other text is refused with [`ResourceError::NotAPath`]: it could name another object in the
+/// code that writes. `admit` and `advance` both do the same as [`ObjectGate::advance`].
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
@@ -295,14 +282,5 @@ impl FenceGate for ObjectGate {
             let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
             self.pass(&path, &Write::Advance, presented).await
         })
-    }
-}
-
-fn check_path(path: &Path) -> Result<(), ResourceError> {
-    let (bytes, limit) = (path.as_ref().len(), ObjectGate::MAX_PATH_BYTES);
-    match bytes {
-        0 => Err(ResourceError::Empty),
-        _ if bytes > limit => Err(ResourceError::TooLong { bytes, limit }),
-        _ => Ok(()),
     }
 }

@@ -1,10 +1,67 @@
 use std::borrow::Cow;
 
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
-use object_store::{Attribute, AttributeValue, Attributes};
+use object_store::{
+    Attribute, AttributeValue, Attributes, Error, GetOptions, GetResult, ObjectStore, PutMode,
+    UpdateVersion, path::Path,
+};
 
-/// The key of the watermark. It has letters only: every store accepts them, and every proxy passes
-/// them on.
+use super::failure;
+
+/// The state of a path when the gate looked.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// The highest stamp that the object has seen.
+    pub(super) watermark: Option<Stamp>,
+    /// The version that a write may replace; `None` if there was no object.
+    version: Option<UpdateVersion>,
+    /// The object, with its body still to be read; `None` if only the metadata was asked for.
+    pub(super) object: Option<GetResult>,
+}
+
+impl Seen {
+    /// Whether there was an object.
+    pub(super) fn is_there(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// Reads the metadata of an object, and also opens its body if `with_body` is set.
+    pub(super) async fn at(
+        store: &dyn ObjectStore,
+        path: &Path,
+        with_body: bool,
+    ) -> Result<Self, StoreError> {
+        let options = GetOptions::new().with_head(!with_body);
+        let found = match store.get_opts(path, options).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => {
+                return Ok(Self { watermark: None, version: None, object: None });
+            }
+            Err(error) => return Err(failure::of_look(&error, path)),
+        };
+        let watermark =
+            watermark(&found.attributes).map_err(|error| error.for_resource(path.as_ref()))?;
+        let version =
+            UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+        if version.e_tag.is_none() && version.version.is_none() {
+            return Err(failure::unversioned(path));
+        }
+        Ok(Self { watermark, version: Some(version), object: with_body.then_some(found) })
+    }
+
+    /// The mode of a write that takes effect only if nothing has changed since the look.
+    pub(super) fn mode(&self) -> PutMode {
+        self.version.clone().map_or(PutMode::Create, PutMode::Update)
+    }
+
+    /// Whether an ETag is the same as at the look.
+    pub(super) fn has_etag(&self, e_tag: Option<&str>) -> bool {
+        let seen = self.version.as_ref().and_then(|version| version.e_tag.as_deref());
+        seen.is_some() && seen == e_tag
+    }
+}
+
+/// The key of the watermark: letters only, which every store accepts, and every proxy passes on.
 pub(super) const WATERMARK: &str = "leasehold";
 
 /// The key that marks an object which `advance` made only for its watermark.
@@ -53,8 +110,7 @@ pub(super) fn is_placeholder(attributes: &Attributes) -> bool {
     of(attributes, PLACEHOLDER).next().is_some()
 }
 
-/// The metadata with a name, in upper or lower case: S3 and others keep metadata in headers, whose
-/// names ignore case.
+/// The metadata with a name, in upper or lower case: S3 and others keep it in headers.
 fn of<'a>(
     attributes: &'a Attributes,
     name: &'static str,

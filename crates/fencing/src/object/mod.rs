@@ -3,7 +3,6 @@
 mod check;
 mod failure;
 mod gate;
-mod look;
 mod metadata;
 
 pub use gate::ObjectGate;

@@ -4,23 +4,19 @@ use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use sqlx::{Connection, PgConnection, PgPool, Row};
 
 use super::{
-    failure::{Scope, failed, stamp_of},
     table::FenceTable,
+    unwritten::{Scope, failed, stamp_of},
 };
 use crate::{
     error::{GateError, ResourceError},
-    gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::Admitted,
+    gate::{Admitted, FenceGate, GateFuture, Refusals},
 };
 
 /// Watermarks in a table of PostgreSQL, compared and written in the caller's own transaction.
 ///
 /// [`admit_in`](Self::admit_in) is the gate of a write. As a [`FenceGate`] it uses a connection of
-/// its pool and commits at once: [`advance`](FenceGate::advance) shuts the holder before out when a
-/// lease is taken, and `admit` followed by a write is two steps. Both wait as long as the server
-/// and the pool let them: set `lock_timeout`, `statement_timeout` and the pool's `acquire_timeout`.
-/// Cloning is cheap.
+/// its pool and commits at once. Both wait as long as the server and the pool let them: set
+/// `lock_timeout`, `statement_timeout` and the pool's `acquire_timeout`. Cloning is cheap.
 ///
 /// ```no_run
 /// # use leasehold_fencing::{FenceGate, GateError, Stamp, postgres::PostgresGate};
@@ -63,8 +59,7 @@ impl PostgresGate {
         self
     }
 
-    /// Creates the table, if it is not there: for tests and small services, which have no
-    /// migrations.
+    /// Creates the table, if it is not there: for tests, and services without migrations.
     ///
     /// # Errors
     ///
@@ -76,8 +71,7 @@ impl PostgresGate {
     pub async fn create_table(&self) -> Result<(), GateError> {
         let create = || sqlx::query(self.table.create()).execute(&self.pool);
         let created = match create().await {
-            // Two that create the table at once can conflict in the catalog. The other one is
-            // committed by then.
+            // Two at once can conflict in the catalog; the other one is committed by then.
             Err(error) if is_any(&error, &["42P07", "42710", "23505"]) => create().await,
             created => created,
         };
@@ -86,14 +80,14 @@ impl PostgresGate {
 
     /// Admits a newer fence, or an equal one of the same lease, within the caller's transaction.
     ///
-    /// The admission and whatever the transaction writes are committed together, or not at all.
-    /// Until it ends, others that present a stamp for this resource wait. Admit before reading what
+    /// The admission is committed with whatever the transaction writes, or not at all. Until it ends,
+    /// others that present a stamp for this resource wait. Admit before reading what
     /// the write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
-    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can
-    /// only be rolled back, as a whole or to a savepoint from before the call. So a refusal that is
-    /// overlooked writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps
-    /// nothing, though `commit()` itself reports no error.
+    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
+    /// rolled back, as a whole or to a savepoint from before the call. So a refusal that is overlooked
+    /// writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps nothing, though
+    /// `commit()` itself reports no error.
     ///
     /// What the admission does not see stands among the [traps](crate::postgres#traps).
     ///
@@ -109,8 +103,7 @@ impl PostgresGate {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves open whether the transaction has admitted the stamp: roll it
-    /// back.
+    /// After a drop it is open whether the transaction has admitted the stamp: roll it back.
     pub async fn admit_in(
         &self,
         conn: &mut PgConnection,
@@ -123,8 +116,7 @@ impl PostgresGate {
         }
         let admitted = self.admit_within(conn, resource, presented).await;
         if admitted.is_err() {
-            // This statement fails, and so the transaction. If it cannot be sent, there is no
-            // connection left to commit on.
+            // This statement fails, and so the transaction; if it cannot be sent, nothing can commit.
             let _ = sqlx::query(SPOIL).persistent(false).execute(conn).await;
         }
         admitted
@@ -161,8 +153,8 @@ impl PostgresGate {
         Err(met)
     }
 
-    /// `None` when the stamp was not admitted, and the watermark cannot be seen. Within a
-    /// transaction it can: the refusal has locked its row.
+    /// `None` when the stamp was not admitted, and the watermark cannot be seen. In a transaction it
+    /// can: the refusal has locked its row.
     async fn attempt(
         &self,
         conn: &mut PgConnection,
@@ -199,13 +191,10 @@ const SPOIL: &str =
     "SELECT CAST('Leasehold refused this transaction, which cannot be committed' AS INT)";
 
 fn check(resource: &str) -> Result<(), ResourceError> {
-    let limit = PostgresGate::MAX_RESOURCE_BYTES;
-    match resource {
-        "" => Err(ResourceError::Empty),
-        _ if resource.contains('\0') => Err(ResourceError::ContainsNul(resource.into())),
-        _ if resource.len() > limit => Err(ResourceError::TooLong { bytes: resource.len(), limit }),
-        _ => Ok(()),
+    if resource.contains('\0') {
+        return Err(ResourceError::ContainsNul(resource.into()));
     }
+    ResourceError::check_length(resource, PostgresGate::MAX_RESOURCE_BYTES)
 }
 
 fn is_any(error: &sqlx::Error, codes: &[&str]) -> bool {

@@ -14,13 +14,12 @@
 //! # How a write is guarded
 //!
 //! 1. Take the lease.
-//! 2. `advance`, before the first read: it is committed at once, and from then on the holder
-//!    before is shut out. A holder that only writes does not need it.
+//! 2. `advance`, before the first read: committed at once, it shuts out the holder before. A holder
+//!    that only writes does not need it.
 //! 3. `BEGIN`, admit, read, write, `COMMIT`. The admission locks the row of the resource, so a
 //!    newer holder waits until this transaction has ended, and an older one is refused after it.
 //! 4. When the fence is stale, roll back and stop: somebody else has the lock. When the transaction
-//!    met another one (SQLSTATE 40001 or 40P01), roll back and repeat all of it: that says nothing
-//!    about the lease.
+//!    met another one (SQLSTATE 40001 or 40P01), roll back and repeat all of it.
 //!
 //! # Traps
 //!
@@ -46,9 +45,8 @@
 //! - *An earlier write of the same lease* that was not answered and arrives after a later one: both
 //!   have the same stamp. Await each write or commit; where one was not answered, number the writes
 //!   of a lease in a column of yours, and add `AND step < $5` to the statement.
-//! - *Asking the lock for its current fence* when writing. The answer is the fence of the present
-//!   holder; a holder that was paused would present the fence of its successor. Present the one
-//!   that came with your lease.
+//! - *Asking the lock for its current fence* when writing. A paused holder would present that of its
+//!   successor. Present the one that came with your lease.
 //! - *Taking an `UPDATE` of no row for a stale fence.* The row may be missing.
 //! - *Looking at what the same statement saw.* `WITH written AS (UPDATE …) SELECT fence …` shows
 //!   the row as it was before the statement waited for the holder that refused it.
@@ -61,10 +59,7 @@
 //!   Here the watermark is as durable as the data, because it is committed with it.
 
 #[cfg(feature = "postgres")]
-mod failure;
-#[cfg(feature = "postgres")]
 mod gate;
-mod identifier;
 mod rows;
 mod table;
 #[cfg(feature = "postgres")]
@@ -72,8 +67,7 @@ mod unwritten;
 
 #[cfg(feature = "postgres")]
 pub use gate::PostgresGate;
-pub use identifier::IdentifierError;
 pub use rows::FencedRows;
-pub use table::FenceTable;
+pub use table::{FenceTable, IdentifierError};
 #[cfg(feature = "postgres")]
 pub use unwritten::Unwritten;

@@ -1,4 +1,4 @@
-use super::identifier::{Identifier, IdentifierError};
+use super::table::{Identifier, IdentifierError};
 
 /// A table of yours that keeps a fence and a lease in each row, as statements for any driver.
 ///
@@ -32,7 +32,7 @@ pub struct FencedRows {
     #[cfg(feature = "postgres")]
     pub(super) name: Box<str>,
     #[cfg(feature = "postgres")]
-    pub(super) refusals: std::sync::Arc<crate::refusal::Refusals>,
+    pub(super) refusals: std::sync::Arc<crate::gate::Refusals>,
 }
 
 impl FencedRows {
@@ -40,8 +40,7 @@ impl FencedRows {
     /// columns `fence` and `lease` keep the stamp. Names are taken as written: case matters.
     ///
     /// The key column has to be unique: a `PRIMARY KEY` or a `UNIQUE` index of this one column.
-    /// Rows with one key would each be judged by their own fence, and a late write would change
-    /// some of them.
+    /// Otherwise each row of a key is judged by its own fence.
     ///
     /// # Errors
     ///
@@ -55,7 +54,7 @@ impl FencedRows {
             #[cfg(feature = "postgres")]
             name: table.into(),
             #[cfg(feature = "postgres")]
-            refusals: std::sync::Arc::new(crate::refusal::Refusals::new("postgres")),
+            refusals: std::sync::Arc::new(crate::gate::Refusals::new("postgres")),
         })
     }
 
@@ -82,20 +81,22 @@ impl FencedRows {
 
     /// The statement that writes a row if it admits the stamp.
     ///
-    /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are
-    /// yours and use `$4` and on. They become part of the statement as they are, so nothing that a
-    /// user typed belongs into them. A comment may stand at their end. When no row was written, the
-    /// fence is stale or the row is missing: `why_unwritten` tells, or [`highest`](Self::highest).
+    /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are yours
+    /// and use `$4` and on. They are taken as they are, so nothing that a user typed belongs into them; a
+    /// comment may stand at their end. When no row was written, the fence is stale or the row is missing:
+    /// `why_unwritten` tells, or [`highest`](Self::highest).
     ///
-    /// What the condition does not see stands among the [traps](crate::postgres#traps). When the row was not
-    /// written, roll back the rest of the transaction.
+    /// See also the [traps](crate::postgres#traps). When no row was written, roll back the rest.
     #[must_use]
     pub fn update(&self, assignments: &str) -> String {
-        let Self { table, key, fence, lease, .. } = self;
-        let condition = self.condition();
         // The line ends where the caller's text does: a comment there ends with it.
+        self.write(&format!("{assignments}\n, "))
+    }
+
+    fn write(&self, assignments: &str) -> String {
+        let (Self { table, key, fence, lease, .. }, condition) = (self, self.condition());
         format!(
-            "UPDATE {table} SET {assignments}\n, {fence} = $2, {lease} = $3 \
+            "UPDATE {table} SET {assignments}{fence} = $2, {lease} = $3 \
              WHERE {key} = $1 AND {condition}"
         )
     }
@@ -106,9 +107,7 @@ impl FencedRows {
     /// Within a transaction it counts from the commit on, and a rollback undoes it.
     #[must_use]
     pub fn advance(&self) -> String {
-        let Self { table, key, fence, lease, .. } = self;
-        let condition = self.condition();
-        format!("UPDATE {table} SET {fence} = $2, {lease} = $3 WHERE {key} = $1 AND {condition}")
+        self.write("")
     }
 
     /// What a statement of your own has to ask for: `$2` is the fence, `$3` the lease.
@@ -122,9 +121,9 @@ impl FencedRows {
 
     /// The statement that reads the fence and the lease of the row `$1`.
     ///
-    /// Send it after a write of no row, as a statement of its own. No row: it is missing. A
-    /// fence above yours, or an equal one of another lease: yours is stale. Otherwise the row would
-    /// take your fence, and another condition of your statement did not hold.
+    /// Send it after a write of no row, as a statement of its own. No row: it is missing. A fence above
+    /// yours, or an equal one of another lease: yours is stale. Otherwise another condition of your
+    /// statement did not hold.
     #[must_use]
     pub fn highest(&self) -> String {
         let Self { table, key, fence, lease, .. } = self;

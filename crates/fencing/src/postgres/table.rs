@@ -1,4 +1,4 @@
-use super::identifier::{Identifier, IdentifierError};
+use std::fmt;
 
 /// A table with the watermark of each resource, as statements for any driver.
 ///
@@ -46,13 +46,14 @@ impl FenceTable {
     ///
     /// [`IdentifierError`] when it cannot be the name of a table.
     pub fn new(name: &str) -> Result<Self, IdentifierError> {
-        let name = Identifier::table(name)?.to_string();
-        let for_this = |text: &str| text.replace(Self::DEFAULT_NAME, &name).into();
-        Ok(Self {
-            create: for_this(Self::CREATE),
-            admit: for_this(Self::ADMIT),
-            highest: for_this(Self::HIGHEST),
-        })
+        Ok(Self::named(&Identifier::table(name)?.to_string()))
+    }
+
+    /// The table with a name as it stands in statements.
+    fn named(name: &str) -> Self {
+        let [create, admit, highest] = [Self::CREATE, Self::ADMIT, Self::HIGHEST]
+            .map(|text| text.replace(Self::DEFAULT_NAME, name).into());
+        Self { create, admit, highest }
     }
 
     /// [`CREATE`](Self::CREATE) for this table. Its schema must exist.
@@ -73,10 +74,60 @@ impl FenceTable {
 
 impl Default for FenceTable {
     fn default() -> Self {
-        let [create, admit, highest] =
-            [Self::CREATE, Self::ADMIT, Self::HIGHEST].map(Box::<str>::from);
-        Self { create, admit, highest }
+        Self::named(Self::DEFAULT_NAME)
     }
+}
+
+/// The longest name that PostgreSQL does not cut off.
+const MAX_BYTES: usize = 63;
+
+/// A name of a table or column as it stands in a statement: checked, and in double quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identifier(Box<str>);
+
+impl Identifier {
+    pub(super) fn column(name: &str) -> Result<Self, IdentifierError> {
+        check(name, name)?;
+        Ok(Self(format!("\"{name}\"").into()))
+    }
+
+    /// The name of a table, `table` or `schema.table`.
+    pub(super) fn table(name: &str) -> Result<Self, IdentifierError> {
+        match name.split_once('.') {
+            None => Self::column(name),
+            Some((schema, table)) => {
+                check(schema, name)?;
+                check(table, name)?;
+                Ok(Self(format!("\"{schema}\".\"{table}\"").into()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn check(part: &str, name: &str) -> Result<(), IdentifierError> {
+    let starts = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let goes_on = part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if starts && goes_on && part.len() <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(IdentifierError { name: name.into() })
+}
+
+/// A name that cannot be that of a table or column.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} cannot be the name of a table or column; use up to {MAX_BYTES} ASCII letters, digits \
+     and underscores, not a digit first, and for a table at most one schema before a dot"
+)]
+pub struct IdentifierError {
+    /// The name that was refused.
+    pub name: Box<str>,
 }
 
 #[cfg(test)]
@@ -97,5 +148,25 @@ mod tests {
     fn the_limit_of_the_table_is_that_of_fences() {
         let greatest = leasehold_core::FenceToken::MAX;
         assert!(FenceTable::CREATE.contains(&format!("BETWEEN 1 AND {greatest})")));
+    }
+
+    #[test]
+    fn names_are_quoted_as_written() {
+        assert_eq!(Identifier::table("fences").unwrap().to_string(), r#""fences""#);
+        assert_eq!(Identifier::table("Locks.f_2").unwrap().to_string(), r#""Locks"."f_2""#);
+        assert_eq!(Identifier::column("order").unwrap().to_string(), r#""order""#);
+        assert!(Identifier::table(&"a".repeat(MAX_BYTES)).is_ok());
+    }
+
+    #[test]
+    fn what_could_mean_something_else_is_refused() {
+        let long = "a".repeat(MAX_BYTES + 1);
+        for name in
+            ["", ".", "a.", ".a", "a.b.c", "1a", "a b", "a\"b", "a;--", "ä", "a\0", "a-b", &long]
+        {
+            let refused = IdentifierError { name: name.into() };
+            assert_eq!(Identifier::table(name), Err(refused), "{name:?}");
+        }
+        assert!(Identifier::column("a.b").is_err());
     }
 }

@@ -6,12 +6,13 @@ use std::{
 use leasehold_core::{RedisPool, Script, SettingError, Stamp};
 use redis::Value;
 
-use super::{reply, resource::watermark_key};
+use super::{
+    reply,
+    resource::{check_keys, watermark_key},
+};
 use crate::{
     error::GateError,
-    gate::{FenceGate, GateFuture},
-    refusal::Refusals,
-    rule::Admitted,
+    gate::{Admitted, FenceGate, GateFuture, Refusals},
 };
 
 static ADMIT: LazyLock<Script> = LazyLock::new(|| {
@@ -29,14 +30,13 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 /// refused as the key of a value.
 ///
 /// A trap: **give one key one resource.** A script may write `orders:{42}:log` as a part of the
-/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its
-/// own. Then there are two watermarks, and neither sees the writes under the other. In every
-/// process, write a part only through the resource that contains it.
+/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its own:
+/// two watermarks, and neither sees the writes under the other. Write a part only through the
+/// resource that contains it, in every process.
 ///
-/// A gate guards only writes that go through it. Its watermarks are as durable as the server: a
-/// server that loses writes in a failover, or evicts keys, also loses watermarks. Set
-/// `maxmemory-policy` to `noeviction`, or to a `volatile-*` policy if no watermark has a time to
-/// live. Cloning is cheap.
+/// A gate guards only writes that go through it. Its watermarks are as durable as the server, which
+/// may lose them in a failover or evict them. Set `maxmemory-policy` to `noeviction`, or to a
+/// `volatile-*` policy if no watermark has a time to live. Cloning is cheap.
 ///
 /// # Examples
 ///
@@ -68,12 +68,9 @@ impl RedisGate {
 
     /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
     ///
-    /// A trap: once a watermark has expired, the gate accepts the next writer, however old its
-    /// fence. Choose a time that is longer than the longest pause of a writer, or do not set one.
-    ///
-    /// A second trap: a server with one of the `volatile-*` policies may evict any key that has a
-    /// time to live, so it may lose such a watermark at any moment. Use this setting with
-    /// `noeviction` only.
+    /// Two traps: once a watermark has expired, the gate accepts the next writer, however old its fence,
+    /// so choose more than the longest pause of a writer. And a `volatile-*` policy of the server may
+    /// evict it at any moment: use `noeviction`.
     ///
     /// # Errors
     ///
@@ -90,18 +87,16 @@ impl RedisGate {
     /// may repeat it with the same stamp: it writes again or is refused, and undoes no write of
     /// another lease.
     ///
-    /// The gate does not order the writes of one lease. After an `Indeterminate` error, or a
-    /// dropped future, the write may still be on its way, and may replace the next write of the
-    /// same lease. If that matters, acquire the lock again and go on with the new stamp: after the
-    /// first write with it, the late write is refused.
+    /// The gate does not order the writes of one lease. After an `Indeterminate` error or a dropped
+    /// future, the write may still replace the next one of the same lease. If that matters, acquire the
+    /// lock again: after the first write with the new stamp, the late one is refused.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
     ///   a valid stamp.
-    /// - [`GateError::Resource`] when the key cannot have a watermark, or is the key of a
-    ///   watermark.
+    /// - [`GateError::Resource`] when the key cannot have a watermark, or is one.
     ///
     /// # Cancel safety
     ///
@@ -144,5 +139,106 @@ impl FenceGate for RedisGate {
             let passed = self.pass(&ADMIT, resource, Vec::new(), Vec::new(), presented);
             passed.await.map(|(admitted, _)| admitted)
         })
+    }
+}
+
+/// A Lua script that runs only behind a gate, in one step with its comparison.
+///
+/// Besides its `KEYS` and `ARGV` the script has the variables `FENCE` and `LEASE`, the admitted
+/// stamp as texts. [`RedisGate::wrap`] makes it. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct FencedScript {
+    gate: RedisGate,
+    script: Arc<Script>,
+}
+
+impl RedisGate {
+    /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
+    ///
+    /// The script sees its own `KEYS` and `ARGV`. All its keys have to belong to the
+    /// resource, see [`FencedScript::call`]. It must not begin with a shebang (`#!lua`).
+    ///
+    /// ```no_run
+    /// # use leasehold_fencing::{GateError, RedisGate, Stamp};
+    /// # async fn example(gate: RedisGate, stamp: Stamp) -> Result<(), GateError> {
+    /// let take = gate.wrap("return redis.call('HINCRBY', KEYS[1], 'stock', -ARGV[1])");
+    /// let left = take.call("article:7", ["article:7"], ["2"], stamp).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wrap(&self, script: &str) -> FencedScript {
+        // The script's first line stays the first, so that the lines in its errors are its own.
+        let (head, tail) = ("local body = function(KEYS, ARGV, FENCE, LEASE) ", "\nend\n");
+        let (check, run) = (include_str!("../lua/gate.lua"), include_str!("../lua/wrap.lua"));
+        let script = Script::new([head, script, tail, check, run].concat());
+        FencedScript { gate: self.clone(), script: Arc::new(script) }
+    }
+}
+
+impl FencedScript {
+    /// Runs the script if the resource's gate admits the stamp, and returns what it answers.
+    ///
+    /// The keys have to belong to the resource: each is the resource itself, or begins with it and `:`,
+    /// as `orders:{42}:log` does with `orders:{42}`. Pass others, which the gate does not guard, to
+    /// [`call_with_others`](Self::call_with_others). The gate sees neither a key that the script itself
+    /// makes, nor that a part of the resource is [used as one of its own](RedisGate). On a Cluster all
+    /// keys have to be in the slot of the resource.
+    ///
+    /// A repeat with the same stamp runs the script again. A call that failed as `Indeterminate` may
+    /// still run later, see [`RedisGate::set`]. An error *within* the answer of the script is a part of
+    /// the answer, as `redis::Value::ServerError`.
+    ///
+    /// # Errors
+    ///
+    /// - [`GateError::Stale`] when another holder has been admitted; the script has not run.
+    /// - [`GateError::Body`] when the script failed by itself, or its answer is an error.
+    /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
+    ///   a valid stamp.
+    /// - [`GateError::Resource`] when the resource cannot have a watermark, or a key is a watermark
+    ///   or does not belong to the resource; nothing was sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the call back: it may or may not run.
+    pub async fn call(
+        &self,
+        resource: &str,
+        keys: impl IntoIterator<Item = impl Into<String>>,
+        args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
+        presented: Stamp,
+    ) -> Result<Value, GateError> {
+        self.call_with_others(resource, keys, [""; 0], args, presented).await
+    }
+
+    /// Runs the script as [`call`](Self::call) does, with additional keys that the gate does not
+    /// guard.
+    ///
+    /// In `KEYS` the others come last. An older holder can still write to them through another resource:
+    /// only read them, or write data for which the order does not matter.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`call`](Self::call). The others need not belong to the resource, but none may be a
+    /// watermark.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the call back: it may or may not run.
+    pub async fn call_with_others(
+        &self,
+        resource: &str,
+        keys: impl IntoIterator<Item = impl Into<String>>,
+        others: impl IntoIterator<Item = impl Into<String>>,
+        args: impl IntoIterator<Item = impl Into<Vec<u8>>>,
+        presented: Stamp,
+    ) -> Result<Value, GateError> {
+        let mut keys: Vec<String> = keys.into_iter().map(Into::into).collect();
+        let others: Vec<String> = others.into_iter().map(Into::into).collect();
+        check_keys(resource, &keys, &others)?;
+        keys.extend(others);
+        let args = args.into_iter().map(Into::into).collect();
+        let passed = self.gate.pass(&self.script, resource, keys, args, presented).await;
+        passed.map(|(_, answer)| answer)
     }
 }

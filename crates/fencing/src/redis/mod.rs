@@ -3,7 +3,5 @@
 mod gate;
 mod reply;
 mod resource;
-mod script;
 
-pub use gate::RedisGate;
-pub use script::FencedScript;
+pub use gate::{FencedScript, RedisGate};

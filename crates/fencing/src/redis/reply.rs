@@ -2,9 +2,8 @@ use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use redis::Value;
 
 use crate::{
-    error::{BodyError, GateError},
-    refusal::Refusals,
-    rule::Admitted,
+    error::{BodyError, GateError, not_a_stamp},
+    gate::{Admitted, Refusals},
 };
 
 /// Reads the answer of a gate's script: the verdict, and the answer of a wrapped script.
@@ -46,12 +45,7 @@ fn failed(resource: &str, message: &str) -> BodyError {
 }
 
 fn corrupt(resource: &str, watermark: &Value) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Corrupt,
-        format!("the watermark holds {:?}, which is not the stamp of a lease", text(watermark)),
-        "find out who wrote it, then set it to the stamp of the last holder, or delete it while nobody writes",
-    )
-    .for_resource(resource)
+    not_a_stamp(&format!("{:?}", text(watermark)), resource)
 }
 
 fn not_understood(resource: &str, reply: &Value) -> StoreError {

@@ -1,14 +1,8 @@
 use crate::error::ResourceError;
 
-/// The key of the watermark that guards a value, in the same cluster slot as the value's key.
+/// The key of the watermark that guards a value, in the same cluster slot; see `RedisGate`.
 ///
-/// | key of the value | key of its watermark |
-/// |---|---|
-/// | `orders:{42}` | `orders:{42}:watermark` |
-/// | `orders:42` | `watermark:{orders:42}` |
-///
-/// No two values share a watermark. No watermark has the name of a lock's key. The key of a
-/// watermark cannot be the key of a value.
+/// No two values share one, none has the name of a lock's key, and none can be the key of a value.
 pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     let refuse = |error: fn(Box<str>) -> ResourceError| Err(error(key.into()));
     if key.is_empty() {
@@ -29,8 +23,7 @@ pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     Ok(format!("watermark:{{{key}}}"))
 }
 
-/// Refuses `keys` of a script that its resource does not guard. `others` may be such keys, but not
-/// watermarks.
+/// Refuses `keys` that the resource does not guard, and watermarks also among the `others`.
 pub(super) fn check_keys(
     resource: &str,
     keys: &[String],

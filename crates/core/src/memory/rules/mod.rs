@@ -2,13 +2,9 @@
 //!
 //! A [`Step`] is one execution: its state, and the messages that it sends.
 
-mod acquire;
-mod extend;
-mod grant;
-mod inspect;
+mod lease;
 mod queue;
-mod release;
 mod step;
 
 pub(super) use queue::Asker;
-pub(super) use step::{Mail, Step};
+pub(super) use step::Step;

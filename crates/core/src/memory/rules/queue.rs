@@ -1,20 +1,16 @@
 use std::time::Duration;
 
-use super::{super::queue::PlaceRow, Step, grant::Grantee};
+use super::{super::row::PlaceRow, Step};
 use crate::{
-    store::{Acquire, Granted, Heartbeat, Next, Place, Push, StoreError, Waiter},
-    types::{AcquisitionId, FenceToken, RuntimeLabel, Ttl},
+    store::{Acquire, AcquireAnswer, Granted, Heartbeat, Next, Place, Push, StoreError, Waiter},
+    types::{AcquisitionId, RuntimeLabel, Ttl},
 };
 
 /// An acquisition that asks for a lock and may wait.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
-    pub(super) id: AcquisitionId,
     pub(super) ttl: Ttl,
-    watermark: Option<FenceToken>,
-    label: RuntimeLabel,
-    keeps: bool,
-    heartbeat: Heartbeat,
+    pub(super) place: PlaceRow,
 }
 
 /// The result of asking for a free lock.
@@ -29,31 +25,27 @@ pub(super) enum Contest {
 impl Asker {
     /// The asker of an acquire that waits.
     pub(super) fn of_acquire(command: &Acquire<'_>, heartbeat: Heartbeat) -> Self {
-        let Acquire { id, ttl, watermark, keeps, .. } = *command;
-        Self { id, ttl, watermark, label: command.label.clone(), keeps, heartbeat }
+        let Acquire { id, ttl, watermark, label, keeps, .. } = *command;
+        Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
     }
 
     pub(crate) fn of_waiter(waiter: &Waiter, label: &RuntimeLabel) -> Self {
         let Waiter { id, ttl, watermark, keeps, heartbeat, .. } = *waiter;
-        Self { id, ttl, watermark, label: label.clone(), keeps, heartbeat }
+        Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
     }
 
     /// The acquisition with which a runtime queues anew.
     pub(super) fn of_next(next: &Next<'_>) -> Self {
-        let Next { id, ttl, watermark, keeps, heartbeat, .. } = *next;
-        Self { id, ttl, watermark, label: next.label.clone(), keeps, heartbeat }
-    }
-
-    /// How long a grant out of the queue lives, and how long a place lives without a heartbeat.
-    pub(super) fn window(&self) -> Duration {
-        self.heartbeat.window(self.ttl)
+        let Next { id, ttl, watermark, label, keeps, heartbeat } = *next;
+        Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
     }
 }
 
 impl Step<'_> {
     /// Queues the asker once, as heard now, and returns its place.
     pub(super) fn enqueue(&mut self, asker: &Asker) -> Place {
-        self.stand(asker);
+        let now = self.now;
+        self.queue().stand(now, &asker.place);
         self.keep(asker)
     }
 
@@ -64,24 +56,10 @@ impl Step<'_> {
         self.send(id, Push::Wanted { name: self.name.clone(), id, fence });
     }
 
-    fn stand(&mut self, asker: &Asker) {
-        let now = self.now;
-        let place = PlaceRow {
-            id: asker.id,
-            heartbeat: asker.heartbeat.number,
-            heard: now,
-            window: asker.window(),
-            watermark: asker.watermark,
-            label: asker.label.clone(),
-            keeps: asker.keeps,
-        };
-        self.queue().stand(now, place);
-    }
-
     fn keep(&mut self, asker: &Asker) -> Place {
         let now = self.now;
-        self.queue().keep(now, asker.window());
-        self.place(asker.id)
+        self.queue().keep(now, asker.place.window);
+        self.place(asker.place.id)
     }
 
     pub(super) fn place(&mut self, id: AcquisitionId) -> Place {
@@ -96,21 +74,97 @@ impl Step<'_> {
         asker: &Asker,
         lifetime: Duration,
     ) -> Result<Contest, StoreError> {
-        let now = self.now;
-        self.stand(asker);
-        if self.queue().head(now).is_some_and(|head| head.id != asker.id) {
+        let (now, id) = (self.now, asker.place.id);
+        self.queue().stand(now, &asker.place);
+        if self.queue().head(now).is_some_and(|head| head.id != id) {
             let granted = self.grant_next();
             let place = self.keep(asker);
             return granted.map(|_| Contest::Queued(place));
         }
         // An earlier watermark of this place counts, too.
-        let watermark = self.queue().place(asker.id).and_then(|place| place.watermark);
-        let (id, label, keeps) = (asker.id, asker.label.clone(), asker.keeps);
-        let winner = Grantee { id, watermark, label, keeps };
-        let granted = self.grant(winner, lifetime);
+        let watermark = self.queue().place(id).and_then(|place| place.watermark);
+        let granted = self.grant(PlaceRow { watermark, ..asker.place.clone() }, lifetime);
         if granted.is_err() {
             self.keep(asker);
         }
         granted.map(Contest::Won)
+    }
+
+    pub(crate) fn acquire(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
+        match command.wait {
+            Some(heartbeat) => self.wait(&Asker::of_acquire(command, heartbeat)),
+            None => self.try_once(command),
+        }
+    }
+
+    /// An acquire that waits, or a heartbeat: the two are the same.
+    pub(crate) fn wait(&mut self, asker: &Asker) -> Result<AcquireAnswer, StoreError> {
+        let id = asker.place.id;
+        if let Some(answer) = self.settled(id) {
+            return Ok(answer);
+        }
+        if self.lease().is_some() {
+            let place = self.enqueue(asker);
+            if place.ahead == 0 {
+                self.recall();
+            }
+            return Ok(AcquireAnswer::Queued(place));
+        }
+        let had_place = self.queue().place(id).is_some();
+        let lifetime = if had_place { asker.place.window } else { asker.ttl.get() };
+        self.or_nothing(|step| match step.contest(asker, lifetime)? {
+            Contest::Won(granted) => Ok(AcquireAnswer::Granted(granted)),
+            Contest::Queued(place) => Ok(AcquireAnswer::Queued(place)),
+        })
+    }
+
+    /// An acquire that does not wait: it passes no live waiter, not even of its own runtime.
+    fn try_once(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
+        let (id, now) = (command.id, self.now);
+        if let Some(answer) = self.settled(id) {
+            return Ok(answer);
+        }
+        if let Some(lease) = self.lease() {
+            let (ends, keeps) = (lease.ends, lease.keeps());
+            return Ok(AcquireAnswer::Busy { remaining: self.left(ends), keeps });
+        }
+        let lifetime = match self.queue().head(now) {
+            None => command.ttl.get(),
+            Some(own) if own.id == id => own.window,
+            Some(_) => {
+                let granted = self.or_nothing(Self::grant_next)?;
+                let (remaining, keeps) = granted.unwrap_or_default();
+                return Ok(AcquireAnswer::Busy { remaining, keeps });
+            }
+        };
+        let Acquire { ttl, watermark, label, keeps, .. } = *command;
+        let heartbeat = Heartbeat { number: 0, claim_window: lifetime };
+        let grantee = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);
+        Ok(AcquireAnswer::Granted(self.grant(grantee, lifetime)?))
+    }
+
+    /// Asks for the free lock; if it cannot be granted, the queue stays as it was.
+    fn or_nothing<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let before = self.queue().clone();
+        let answer = ask(self);
+        if answer.is_err() {
+            *self.queue() = before;
+        }
+        answer
+    }
+
+    /// The answer to an acquisition that has the lease already, or can never get it.
+    fn settled(&mut self, id: AcquisitionId) -> Option<AcquireAnswer> {
+        if let Some(granted) = self.own_grant(id) {
+            self.queue().remove(|place| {
+                place.id.runtime() == id.runtime() && place.id.number() <= id.number()
+            });
+            return Some(AcquireAnswer::Granted(granted));
+        }
+        (self.row.is_withdrawn(self.now, id) || self.is_outrun(id))
+            .then_some(AcquireAnswer::Withdrawn)
     }
 }

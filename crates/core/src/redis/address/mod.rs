@@ -1,8 +1,6 @@
 //! Where a server is: what users may give as its address, and what is wrong with one.
 
-mod error;
 mod redis_address;
 mod spelling;
 
-pub use error::{AddressError, AddressPart};
-pub use redis_address::RedisAddress;
+pub use redis_address::{AddressError, AddressPart, RedisAddress};

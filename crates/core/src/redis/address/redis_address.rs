@@ -1,11 +1,8 @@
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, convert::Infallible, fmt, str::FromStr};
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use super::{
-    error::{AddressError, AddressPart},
-    spelling,
-};
+use super::spelling;
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -17,9 +14,9 @@ use super::{
 /// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
 ///
 /// with `valkey` in place of `redis` where you like. Any other parameter is refused, except
-/// `protocol`, which changes nothing: connections speak RESP3. Characters of user and password that
-/// have a meaning in addresses are percent-encoded. Of a client, its address, login, database and
-/// TLS certificates are used; the protocol and the settings of TCP are Leasehold's own.
+/// `protocol`, which changes nothing. Characters of user and password that have a meaning in addresses
+/// are percent-encoded. Of a client, its address, login, database and TLS certificates are used; the
+/// protocol (RESP3) and the settings of TCP are Leasehold's own.
 #[derive(Clone)]
 pub struct RedisAddress {
     info: ConnectionInfo,
@@ -128,6 +125,66 @@ impl fmt::Display for RedisAddress {
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Something that is not the address of a Redis server: which part is wrong, and what to write.
+///
+/// Never holds a user or a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the Redis address {shown:?} cannot be used: {what}; {remedy}")]
+pub struct AddressError {
+    part: AddressPart,
+    shown: String,
+    what: Cow<'static, str>,
+    remedy: Cow<'static, str>,
+}
+
+/// A part of the address of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AddressPart {
+    /// What stands before `://`.
+    Scheme,
+    /// The name or the IP address of the server.
+    Host,
+    /// The number after the host.
+    Port,
+    /// The number of the database.
+    Database,
+    /// The user and the password.
+    Login,
+    /// The path of a unix socket.
+    Socket,
+    /// Whether and how TLS is used.
+    Tls,
+    /// What stands behind `?`.
+    Parameter,
+    /// Anything else.
+    Other,
+}
+
+impl AddressError {
+    /// `shown` has nothing that might be a user or password.
+    pub(super) fn new(
+        part: AddressPart,
+        shown: impl Into<String>,
+        what: impl Into<Cow<'static, str>>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { part, shown: shown.into(), what: what.into(), remedy: remedy.into() }
+    }
+
+    /// The part that is wrong.
+    pub fn part(&self) -> AddressPart {
+        self.part
+    }
+}
+
+/// An address that was read already is never refused.
+impl From<Infallible> for AddressError {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

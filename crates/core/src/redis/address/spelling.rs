@@ -1,6 +1,6 @@
 //! Looks at the text of an address before the client library does, whose errors name no part.
 
-use super::error::{
+use super::redis_address::{
     AddressError,
     AddressPart::{Database, Host, Login, Other, Parameter, Port, Scheme, Socket, Tls},
 };
@@ -42,28 +42,23 @@ fn no_scheme(text: &str) -> AddressError {
 
 fn unknown_scheme(scheme: &str, rest: &str) -> AddressError {
     let shown = format!("{scheme}://{}", host_alone(rest));
-    if scheme.contains("sentinel") {
-        return AddressError::new(
-            Scheme,
-            shown,
-            "the scheme is that of Redis Sentinel, which is not supported in this version",
+    let (what, remedy) = if scheme.contains("sentinel") {
+        (
+            "the scheme is that of Redis Sentinel, which is not supported in this version".into(),
             "give the address of the master, or of a name or proxy that follows it, as redis://host:port",
-        );
-    }
-    if scheme.contains("cluster") {
-        return AddressError::new(
-            Scheme,
-            shown,
-            "the scheme is that of Redis Cluster, which is not supported in this version",
+        )
+    } else if scheme.contains("cluster") {
+        (
+            "the scheme is that of Redis Cluster, which is not supported in this version".into(),
             "give the address of one server that is not part of it, as redis://host:port",
-        );
-    }
-    AddressError::new(
-        Scheme,
-        shown,
-        format!("the scheme `{scheme}` is not one of Redis"),
-        "write redis://host:port, rediss:// for TLS, or redis+unix:///path for a socket",
-    )
+        )
+    } else {
+        (
+            format!("the scheme `{scheme}` is not one of Redis"),
+            "write redis://host:port, rediss:// for TLS, or redis+unix:///path for a socket",
+        )
+    };
+    AddressError::new(Scheme, shown, what, remedy)
 }
 
 fn over_tcp(scheme: &str, rest: &str) -> Result<String, AddressError> {
@@ -72,10 +67,7 @@ fn over_tcp(scheme: &str, rest: &str) -> Result<String, AddressError> {
     if let Some(mark) = after.chars().next().filter(|_| after.contains('@')) {
         return Err(unencoded(format!("{scheme}://…"), mark));
     }
-    let (login, server) = match authority.rsplit_once('@') {
-        Some((login, server)) => (login, server),
-        None => ("", authority),
-    };
+    let (login, server) = authority.rsplit_once('@').unwrap_or(("", authority));
     let shown = format!("{scheme}://{server}");
     if let Some(mark) = login.chars().find(char::is_ascii_control) {
         return Err(unencoded(shown, mark));
@@ -273,8 +265,7 @@ fn is_bare_ipv6(server: &str) -> bool {
     server.matches(':').count() > 1 && server.chars().all(is_part)
 }
 
-/// The host of a text that is not understood: nothing that may be a login, and no port that is
-/// none.
+/// The host of a text that is not understood: nothing that may be a login, no port that is none.
 fn host_alone(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let text = text.rsplit_once('@').map_or(text, |(_, host)| host);

@@ -1,23 +1,25 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    mem,
+    sync::{
+        Arc, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use leasehold_core::Stamp;
+use leasehold_core::{Mutex, Stamp};
+use tokio::sync::oneshot;
 
-use super::watermark::Watermark;
 use crate::{
     error::StaleFence,
-    gate::{FenceGate, GateFuture},
-    refusal::Refusals,
+    gate::{FenceGate, GateFuture, Refusals, Verdict, judge},
 };
 
 /// Watermarks in the memory of this process, for data that lives there too.
 ///
-/// It keeps one watermark for every resource that it has ever seen, and forgets none. Only the
-/// number of resources bounds its memory, so a resource should be something that recurs, not a
-/// request. It knows only writers of this process; if several processes share a storage, that
-/// storage needs its own gate.
+/// It forgets no watermark, so its memory grows with the resources: name something that recurs, not a
+/// request. It knows only writers of this process; a storage that several processes share needs its
+/// own gate.
 ///
 /// [`write`](Self::write) blocks its thread while another write to the resource runs. An admission
 /// also waits for that write, but without blocking: other tasks go on.
@@ -57,9 +59,9 @@ impl MemoryGate {
 
     /// Runs a write if the stamp is admitted, in one step with the comparison.
     ///
-    /// Writes to one resource run one after another, writes to different ones at the same time.
-    /// The watermark moves before the write runs, so even if the write panics, older writes are
-    /// refused. A write that calls this method for the same resource waits for itself forever.
+    /// Writes to one resource run one after another, to others at the same time. The watermark moves
+    /// before the write runs, so older writes are refused even if it panics. A write that calls this
+    /// method for the same resource waits for itself forever.
     ///
     /// # Errors
     ///
@@ -107,6 +109,108 @@ impl FenceGate for MemoryGate {
     }
 }
 
+/// The watermark of one resource. A running write holds it, and admissions wait for it.
+#[derive(Debug, Default)]
+struct Watermark {
+    /// Consistent also if a caller's write panics, because it moves before the write.
+    highest: Mutex<Option<Stamp>>,
+    /// The admissions that wait, in the order in which they came.
+    waiting: Mutex<Vec<(Stamp, oneshot::Sender<Verdict>)>>,
+    /// Whether there are any; changed only under the mutex of `waiting`.
+    some_wait: AtomicBool,
+}
+
+impl Watermark {
+    /// Holds the watermark; blocks the thread until the watermark is free.
+    fn hold(&self) -> Held<'_> {
+        Held { watermark: self, highest: Some(self.highest.lock()) }
+    }
+
+    /// Judges a stamp when no write runs. Dropping the future withdraws the stamp, unless it was judged.
+    async fn admit(&self, presented: Stamp) -> Verdict {
+        loop {
+            if let Some(highest) = self.highest.try_lock() {
+                return Held { watermark: self, highest: Some(highest) }.judge(presented);
+            }
+            let told = self.wait(presented);
+            // The write may have ended before this admission was queued: then this call judges it.
+            drop(Held { watermark: self, highest: self.highest.try_lock() });
+            // Without a verdict only if another admission's waker panicked.
+            if let Ok(verdict) = told.await {
+                return verdict;
+            }
+        }
+    }
+
+    fn wait(&self, presented: Stamp) -> oneshot::Receiver<Verdict> {
+        let (tell, told) = oneshot::channel();
+        let mut waiting = self.waiting.lock();
+        if waiting.len() == waiting.capacity() {
+            // Withdrawn admissions must not pile up during a long write.
+            waiting.retain(|(_, tell)| !tell.is_closed());
+        }
+        waiting.push((presented, tell));
+        // A swap, not a store: either the `fetch_or` of a later `drop` sees the flag, or this swap
+        // sees all that an earlier `drop` did, so that the watermark is free.
+        self.some_wait.swap(true, Ordering::AcqRel);
+        told
+    }
+
+    /// Judges the waiting admissions. Their own futures cannot: their executor may run on the thread that
+    /// waits for the next write, and among writes without a pause they would never find it free.
+    fn judge_waiting(&self, highest: &mut Option<Stamp>) {
+        let mut waiting = self.waiting.lock();
+        let admissions = mem::take(&mut *waiting);
+        self.some_wait.store(false, Ordering::Relaxed);
+        drop(waiting);
+        for (presented, tell) in admissions {
+            if !tell.is_closed() {
+                // If its future is dropped meanwhile, it is admitted all the same.
+                let _ = tell.send(raise(highest, presented));
+            }
+        }
+    }
+}
+
+/// A watermark that is held. Dropping it, even in a panic, judges the waiting admissions.
+#[derive(Debug)]
+struct Held<'a> {
+    watermark: &'a Watermark,
+    /// `None` when it is not held, or no longer.
+    highest: Option<MutexGuard<'a, Option<Stamp>>>,
+}
+
+impl Held<'_> {
+    fn judge(&mut self, presented: Stamp) -> Verdict {
+        raise(self.highest.as_deref_mut().unwrap_or(&mut None), presented)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Watermark { highest, some_wait, .. } = self.watermark;
+        while let Some(held) = &mut self.highest {
+            if some_wait.load(Ordering::Relaxed) {
+                self.watermark.judge_waiting(held);
+            }
+            self.highest = None;
+            // A `fetch_or`, not a load, as in `wait`: an admission may have found the watermark held.
+            if some_wait.fetch_or(false, Ordering::AcqRel) {
+                self.highest = highest.try_lock();
+            }
+        }
+    }
+}
+
+/// Judges a stamp, and raises the highest if the stamp is admitted.
+fn raise(highest: &mut Option<Stamp>, presented: Stamp) -> Verdict {
+    let verdict = judge(*highest, presented);
+    if let Verdict::Admit(_) = verdict {
+        *highest = Some(presented);
+    }
+    verdict
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -123,7 +227,7 @@ mod tests {
     use leasehold_testing::stamp;
 
     use super::*;
-    use crate::{error::GateError, rule::Admitted};
+    use crate::{error::GateError, gate::Admitted};
 
     #[tokio::test]
     async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {

@@ -1,0 +1,163 @@
+use std::time::Duration;
+
+use super::{super::row::PlaceRow, Asker, Step, queue::Contest};
+use crate::{
+    lease::HoldUpdate,
+    store::{
+        ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection, LeaseRecord, Next, Push,
+        Release, ReleaseAnswer, RenewAnswer, Renewal, WITHDRAWAL_MARK, WaiterRecord, Withdraw,
+        WithdrawAnswer, whole_millis,
+    },
+    types::{AcquisitionId, FenceToken, Ttl},
+};
+
+/// How many waiters a look shows at most.
+const SHOWN: usize = 128;
+
+impl Step<'_> {
+    /// Sets the absolute number of holds and extends; never grants.
+    pub(crate) fn hold(&mut self, command: &Hold<'_>) -> HoldAnswer {
+        let Hold { id, fence, ttl, update, .. } = *command;
+        let extended = self.extend(id, fence, ttl, Some(update));
+        extended.map_or(HoldAnswer::Gone, |remaining| HoldAnswer::Held { remaining })
+    }
+
+    /// Extends a lease; never re-creates one.
+    pub(crate) fn renew(&mut self, renewal: &Renewal) -> RenewAnswer {
+        let Renewal { id, fence, ttl, .. } = *renewal;
+        let extended = self.extend(id, fence, ttl, None);
+        extended.map_or(RenewAnswer::Gone, |remaining| RenewAnswer::Renewed { remaining })
+    }
+
+    /// Extends a lease that is not only kept closed, unless a later change of its holds was seen;
+    /// returns how long it has left.
+    fn extend(
+        &mut self,
+        id: AcquisitionId,
+        fence: FenceToken,
+        ttl: Ttl,
+        update: Option<HoldUpdate>,
+    ) -> Option<Duration> {
+        let now = self.now;
+        let lease = self.lease().filter(|lease| lease.is(id, fence) && !lease.kept)?;
+        if let Some(HoldUpdate { count, number }) = update {
+            if number <= lease.hold_number {
+                return self.lease_left();
+            }
+            (lease.holds, lease.hold_number) = (count.get(), number);
+        }
+        lease.ends = lease.ends.max(now.after(ttl.get()));
+        let left = self.lease_left()?;
+        self.outlive(left);
+        Some(left)
+    }
+
+    /// Returns who holds the lock, and who waits for it.
+    pub(crate) fn inspect(&mut self) -> Inspection {
+        let now = self.now;
+        let last_fence = FenceToken::try_from(self.row.counted(now)).ok();
+        let waiters = self.waiters();
+        let Some(lease) = self.row.lease(now) else { return Inspection::Free { last_fence } };
+        Inspection::Held(LeaseRecord {
+            id: lease.id,
+            fence: lease.fence,
+            holds: lease.holds,
+            remaining: whole_millis(now.until(lease.ends)),
+            label: lease.label.to_string(),
+            held_for: lease.since.until(now),
+            kept: lease.kept,
+            idle: false,
+            keeps: lease.keeps(),
+            waiters,
+        })
+    }
+
+    /// The first live waiters, in order.
+    fn waiters(&mut self) -> Vec<WaiterRecord> {
+        let now = self.now;
+        let record = |place: &PlaceRow| WaiterRecord {
+            id: place.id,
+            label: place.label.to_string(),
+            silent_for: place.heard.until(now),
+        };
+        self.queue().live(now).take(SHOWN).map(record).collect()
+    }
+
+    /// Ends a lease and grants the lock to the next waiter, or keeps it closed for a given time.
+    pub(crate) fn release(&mut self, command: &Release<'_>) -> ReleaseAnswer {
+        let now = self.now;
+        let next = command.next.filter(|_| command.keep.is_none());
+        let Some(lease) = self.lease().filter(|lease| lease.is(command.id, command.fence)) else {
+            return self.report(next.as_ref());
+        };
+        if lease.kept {
+            let ends = lease.ends;
+            return ReleaseAnswer::Kept { remaining: self.left(ends) };
+        }
+        if let Some(keep) = command.keep_in_range() {
+            lease.kept = true;
+            lease.holds = 0;
+            lease.ends = now.after(keep);
+            self.outlive(keep);
+            return ReleaseAnswer::Kept { remaining: keep };
+        }
+        match next {
+            Some(next) if !self.row.is_withdrawn(self.now, next.id) && !self.is_outrun(next.id) => {
+                self.end_and_queue(&Asker::of_next(&next))
+            }
+            _ => {
+                self.end_and_grant_next();
+                ReleaseAnswer::Released
+            }
+        }
+    }
+
+    /// Ends the lease and queues the next acquisition, or grants it the lock when nobody waits.
+    fn end_and_queue(&mut self, next: &Asker) -> ReleaseAnswer {
+        self.row.lease = None;
+        match self.contest(next, next.place.window) {
+            Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
+            Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
+            // No token is left: the lease has ended, and the next heartbeat hears why.
+            Err(_) => ReleaseAnswer::NextQueued(self.place(next.place.id)),
+        }
+    }
+
+    /// Reports what the next acquisition has when the lease is gone; changes nothing.
+    fn report(&mut self, next: Option<&Next<'_>>) -> ReleaseAnswer {
+        let Some(next) = next else { return ReleaseAnswer::Gone };
+        match self.own_grant(next.id) {
+            Some(granted) => ReleaseAnswer::NextGranted(granted),
+            None if self.queue().place(next.id).is_none() => ReleaseAnswer::Gone,
+            None => ReleaseAnswer::NextQueued(self.place(next.id)),
+        }
+    }
+
+    /// Takes an acquisition back: its place, or its grant, which the next waiter gets.
+    pub(crate) fn withdraw(&mut self, command: &Withdraw<'_>) -> WithdrawAnswer {
+        let id = command.id;
+        self.queue().remove(|place| place.id == id);
+        let ended_grant = self.lease().is_some_and(|lease| lease.id == id && !lease.kept);
+        if ended_grant {
+            self.end_and_grant_next();
+        }
+        self.row.mark_withdrawn(self.now, id, self.now.after(WITHDRAWAL_MARK));
+        WithdrawAnswer { ended_grant }
+    }
+
+    /// Ends the lease that was inspected, moves the fence on, tells its runtime, and grants the lock.
+    pub(crate) fn force_release(&mut self, command: &ForceRelease<'_>) -> ForceReleaseAnswer {
+        let ForceRelease { id, fence, .. } = *command;
+        let Some(lease) = self.lease().filter(|lease| lease.is(id, fence)) else {
+            return ForceReleaseAnswer::Changed;
+        };
+        let ended = lease.last.get();
+        let above = self.token_after(self.row.counted(self.now).max(ended));
+        if let Some(above) = above {
+            self.count(above, Duration::ZERO);
+        }
+        self.send(id, Push::ForceReleased { name: self.name.clone(), id, fence });
+        self.end_and_grant_next();
+        ForceReleaseAnswer::Ended { fence: above }
+    }
+}
