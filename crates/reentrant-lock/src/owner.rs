@@ -115,18 +115,12 @@ impl Engine {
 }
 
 /// Who asks for a lock: in which task, and with which owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caller {
-    task: Task,
-    owned: Owned,
-}
-
-/// Where a call is polled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Task {
-    Spawned(task::Id),
+// One type: very many names are held, and two would take more memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Caller {
+    Spawned(task::Id, Owned),
     /// What `block_on` runs has no id, and stays on its thread.
-    Blocks(ThreadId),
+    Blocks(ThreadId, Owned),
 }
 
 /// Where the owner of a call comes from.
@@ -143,9 +137,23 @@ pub(crate) enum Owned {
 impl Caller {
     /// The task that runs now.
     pub(crate) fn here(owned: Owned) -> Self {
-        let task =
-            task::try_id().map_or_else(|| Task::Blocks(thread::current().id()), Task::Spawned);
-        Self { task, owned }
+        match task::try_id() {
+            Some(task) => Self::Spawned(task, owned),
+            None => Self::Blocks(thread::current().id(), owned),
+        }
+    }
+
+    fn owned(self) -> Owned {
+        let (Self::Spawned(_, owned) | Self::Blocks(_, owned)) = self;
+        owned
+    }
+
+    fn is_same_task(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Spawned(one, _), Self::Spawned(other, _)) => one == other,
+            (Self::Blocks(one, _), Self::Blocks(other, _)) => one == other,
+            _ => false,
+        }
     }
 
     /// How this call may wait for itself, if `holder` acquired the lock for which it waits.
@@ -153,11 +161,9 @@ impl Caller {
     /// Tasks of one process contend for a lock in the usual way, too. What is suspicious: the very
     /// task that acquired it waits, or a call outside of every scope waits for one inside.
     pub(crate) fn waits_for_itself(self, holder: Self) -> Option<SelfWait> {
-        match (self.owned, holder.owned) {
-            (Owned::Fresh, _) if self.task == holder.task => Some(SelfWait::WithoutOwner),
-            (Owned::Given | Owned::Scoped, _) if self.task == holder.task => {
-                Some(SelfWait::OtherOwner)
-            }
+        match (self.owned(), holder.owned()) {
+            (Owned::Fresh, _) if self.is_same_task(holder) => Some(SelfWait::WithoutOwner),
+            _ if self.is_same_task(holder) => Some(SelfWait::OtherOwner),
             (Owned::Fresh, Owned::Scoped) => Some(SelfWait::OutsideScope),
             _ => None,
         }

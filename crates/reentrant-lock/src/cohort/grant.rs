@@ -76,7 +76,7 @@ impl Cohort {
     ) {
         let found = match &self.phase {
             Phase::Place(place) if place.id == id => Some((place.ttl, place.sent_at(number))),
-            Phase::Asking(asking) if asking.id == id => {
+            Phase::Asking(asking) if asking.id(env) == id => {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
                 Some((asking.ttl, sent_at))
             }
@@ -213,7 +213,7 @@ impl Cohort {
         let known = match &self.phase {
             // A grant that is no longer live is ignored, and costs no task its place.
             Phase::Place(place) => place.id == id,
-            Phase::Asking(asking) => asking.id == id,
+            Phase::Asking(asking) => asking.id(env) == id,
             Phase::Turn(turn) => turn.grant.id() == id,
             Phase::Releasing(releasing) => {
                 releasing.turn.grant.id() == id || releasing.next.is_some_and(|next| next.id == id)

@@ -65,6 +65,7 @@ pub(crate) struct Lead {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) turn: Arc<Grant>,
+    pub(crate) token: FenceToken,
     pub(crate) offer: Offer,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,
@@ -119,9 +120,8 @@ impl Cohort {
         let claim_window = env.timing.claim_window(ttl);
         let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
         self.phase = Phase::Asking(Asking {
-            id,
-            ttl,
             lead,
+            ttl,
             heartbeat: heartbeat.map(|heartbeat| heartbeat.number),
             keeps,
             sent_at,
@@ -228,7 +228,7 @@ impl Cohort {
         }
         match &mut self.phase {
             Phase::Asking(asking) if asking.lead == ticket && self.queue.is_empty() => {
-                env.effects.withdraw.push((asking.id, asking.ttl));
+                env.effects.withdraw.push((asking.id(env), asking.ttl));
                 self.phase = Phase::Idle;
             }
             // Its command may still be executed.

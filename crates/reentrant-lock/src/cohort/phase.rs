@@ -36,9 +36,9 @@ pub(crate) enum Phase {
 /// A first command. The task that sent it awaits its answer.
 #[derive(Debug)]
 pub(crate) struct Asking {
-    pub(super) id: AcquisitionId,
-    pub(super) ttl: Ttl,
+    /// The task that sent it; its ticket is the number of the acquisition.
     pub(super) lead: Ticket,
+    pub(super) ttl: Ttl,
     pub(super) heartbeat: Option<u64>,
     /// Whether the lease says that the runtime keeps it.
     pub(super) keeps: bool,
@@ -85,6 +85,10 @@ impl Phase {
 }
 
 impl Asking {
+    pub(super) fn id(&self, env: &Env<'_>) -> AcquisitionId {
+        env.numbers.known(self.lead)
+    }
+
     /// When to look next: to call its task, or to go on without it.
     pub(super) fn look_at(&self, env: &Env<'_>) -> Instant {
         let unattended_at = self.unattended_at(env);
@@ -127,8 +131,8 @@ impl Releasing {
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(super) grant: Arc<Grant>,
-    /// The next token of its block; each goes to one task, in order.
-    next: u64,
+    /// The present token of its block; each goes to one task, in order.
+    token: FenceToken,
     /// Until when the turn may be believed in, as the last holder left it.
     pub(super) until: Instant,
     /// Whether its lease says that the runtime keeps it: those who queue behind it have it recalled.
@@ -155,12 +159,9 @@ pub(crate) enum Hands {
     /// A task that may take it.
     Offered(Offer),
     /// A task that has taken it.
-    Held(FenceToken),
-    /// No task: the turn is kept until then, for the next task that comes.
-    Idle {
-        /// When it ends by itself.
-        until: Instant,
-    },
+    Held,
+    /// No task: the turn is kept for the next task that comes, until then at most.
+    Idle { until: Instant },
 }
 
 /// What begins a turn.
@@ -177,11 +178,10 @@ pub(super) struct Beginning {
     pub(super) keeps: bool,
 }
 
-/// A token on offer to one task.
+/// The present token is on offer to one task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer {
     pub(crate) ticket: Ticket,
-    pub(crate) token: FenceToken,
     pub(crate) at: Instant,
     /// What wakes the task; nothing where it asked by itself.
     pub(crate) source: Option<WakeSource>,
@@ -197,9 +197,8 @@ impl Turn {
     /// A turn that begins with the offer of its first token.
     pub(super) fn new(grant: Grant, beginning: Beginning) -> Self {
         let Beginning { ticket, at, source, waiting, contended, keeps } = beginning;
-        let offer = Offer { ticket, token: grant.first(), at, source };
         Self {
-            next: grant.first().get() + 1,
+            token: grant.first(),
             until: grant.believed_until(),
             grant: Arc::new(grant),
             keeps,
@@ -208,7 +207,7 @@ impl Turn {
             to_serve: u16::try_from(waiting).unwrap_or(u16::MAX),
             began_at: None,
             leases: 0,
-            hands: Hands::Offered(offer),
+            hands: Hands::Offered(Offer { ticket, at, source }),
             watch: None,
             unanswered: Unanswered::default(),
         }
@@ -246,18 +245,17 @@ impl Turn {
         ticket: Ticket,
         source: Option<WakeSource>,
     ) -> bool {
-        let Some(token) = FenceToken::try_from(self.next).ok().filter(|_| !self.is_spent()) else {
-            return false;
-        };
-        self.next += 1;
+        let next = FenceToken::try_from(self.token.get() + 1).ok();
+        let Some(token) = next.filter(|_| !self.is_spent()) else { return false };
+        self.token = token;
         self.to_serve = self.to_serve.saturating_sub(1);
-        self.hands = Hands::Offered(Offer { ticket, token, at: env.now, source });
+        self.hands = Hands::Offered(Offer { ticket, at: env.now, source });
         true
     }
 
     /// Whether its tokens are used up.
     fn is_spent(&self) -> bool {
-        self.next > self.grant.last().get()
+        self.token >= self.grant.last()
     }
 
     /// The task takes its offer, if there is one.
@@ -266,19 +264,20 @@ impl Turn {
         let (first, until, watch) = (self.leases == 0, self.until, self.watch);
         self.began_at.get_or_insert(env.now);
         self.leases += 1;
-        self.hands = Hands::Held(offer.token);
-        Some(Taken { turn: Arc::clone(&self.grant), offer, until, watch, first })
+        self.hands = Hands::Held;
+        let (turn, token) = (Arc::clone(&self.grant), self.token);
+        Some(Taken { turn, token, offer, until, watch, first })
     }
 
     /// Whether a task has taken `token`, and holds it.
     pub(super) fn has_lease(&self, token: FenceToken) -> bool {
-        matches!(self.hands, Hands::Held(held) if held == token)
+        matches!(self.hands, Hands::Held) && self.token == token
     }
 
     pub(super) fn open_offer(&self) -> Option<Offer> {
         match self.hands {
             Hands::Offered(offer) => Some(offer),
-            Hands::Held(_) | Hands::Idle { .. } => None,
+            Hands::Held | Hands::Idle { .. } => None,
         }
     }
 
@@ -304,7 +303,7 @@ impl Turn {
     pub(super) fn idle_ends_at(&self) -> Option<Instant> {
         match self.hands {
             Hands::Idle { until } => Some(until),
-            Hands::Offered(_) | Hands::Held(_) => None,
+            Hands::Offered(_) | Hands::Held => None,
         }
     }
 

@@ -64,7 +64,7 @@ impl Place {
 
     /// The place of a first command, which the runtime keeps from now on.
     pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(env, asking.id, asking.ttl, asking.keeps);
+        let mut place = Self::wanted(env, asking.id(env), asking.ttl, asking.keeps);
         if let Some(number) = asking.heartbeat {
             place.remember(number, asking.sent_at);
         }

@@ -108,7 +108,7 @@ impl Cohort {
         env.effects.wake.extend(self.queue.dismiss());
         match &self.phase {
             Phase::Asking(asking) => {
-                env.effects.withdraw.push((asking.id, asking.ttl));
+                env.effects.withdraw.push((asking.id(env), asking.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Place(place) => {

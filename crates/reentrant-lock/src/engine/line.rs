@@ -120,11 +120,10 @@ impl Engine {
         taken: Taken,
         request: &Request,
     ) -> NewLease {
-        let Taken { turn, offer, until, watch, first } = taken;
+        let Taken { turn, token: fence, offer, until, watch, first } = taken;
         let number = if first { turn.id().number() } else { ticket };
         let renewing = renewing(request.renews, until.saturating_since(env.now), turn.ttl());
         let (max_hold, min_hold) = (request.max_hold, request.min_hold);
-        let fence = offer.token;
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         let metrics = Arc::clone(&request.metrics);
         member.holder = request.caller;

@@ -16,7 +16,7 @@ fn reuses(scene: &mut Scene) -> u64 {
         (Ok(Joined::Taken(_, taken)), effects) => {
             assert_eq!(effects.kept, Some(KeptOutcome::Reused));
             assert!(effects.send.is_none() && !taken.first);
-            taken.offer.token.get()
+            taken.token.get()
         }
         (other, _) => panic!("the turn is idle, and yet {other:?}"),
     }
