@@ -8,18 +8,16 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreError, StoreErrorKind,
+    Instant, StoreError, StoreErrorKind,
     lease::{HoldUpdate, LeaseState, LossReason},
     metric::{HoldEnd, ReleaseVia},
 };
-use leasehold_watchdog::Lost;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     cohort::AfterLease,
     engine::Cleanup,
     error::{LeaseLost, ReenterError, ReleaseError},
-    lease::Lease,
+    lease::{Lease, tells_of_lease},
     owner::Held,
     release::{Outcome, rest},
 };
@@ -91,51 +89,13 @@ pub struct Guard {
     pub(crate) lease: Lease,
 }
 
+tells_of_lease!(Guard, lease);
+
 impl Guard {
     /// A guard for a hold that was counted already.
     pub(crate) fn new(held: Arc<Held>) -> Self {
         let lease = Lease(Arc::clone(&held.lease));
         Self { held: Some(held), lease }
-    }
-
-    /// The lock.
-    pub fn name(&self) -> &LockName {
-        self.lease.name()
-    }
-
-    /// The id of the lease, never used for another.
-    pub fn id(&self) -> AcquisitionId {
-        self.lease.id()
-    }
-
-    /// The fence token: hand it to the storage with every write.
-    pub fn fence(&self) -> FenceToken {
-        self.lease.fence()
-    }
-
-    /// What a storage's gate asks for: the fence, and the id of the lease.
-    pub fn stamp(&self) -> Stamp {
-        self.lease.stamp()
-    }
-
-    /// Whether the lease is held; looks at the clock first.
-    pub fn is_held(&self) -> bool {
-        self.lease.is_held()
-    }
-
-    /// For how long the lease may be believed without another renewal; zero when it is over.
-    pub fn remaining(&self) -> Duration {
-        self.lease.remaining()
-    }
-
-    /// A future, borrowing nothing, that resolves when the lease is over, and how it ended.
-    pub fn lost(&self) -> Lost {
-        self.lease.lost()
-    }
-
-    /// A token that is cancelled when the lease is over.
-    pub fn cancellation(&self) -> CancellationToken {
-        self.lease.cancellation()
     }
 
     /// A view of the lease for others to watch.

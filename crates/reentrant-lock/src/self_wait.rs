@@ -49,7 +49,7 @@ impl Suspicion {
     /// A timeout says so, if the call has waited for that one lease all the time.
     pub(crate) fn explain(&self, error: &mut AcquireError) {
         if let (Some(suspect), AcquireError::Timeout(timeout)) = (&self.0, error)
-            && suspect.lease.state().is_held()
+            && suspect.lease.is_held()
         {
             timeout.self_wait = Some(suspect.how);
         }
@@ -62,7 +62,7 @@ impl Suspect {
 
     fn warn(&self, engine: &Engine) {
         let Self { lease, how, .. } = self;
-        if !lease.state().is_held() {
+        if !lease.is_held() {
             return;
         }
         let now = engine.clock.now();

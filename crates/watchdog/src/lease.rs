@@ -148,6 +148,11 @@ impl HeldLease {
         self.state_at(self.clock().now())
     }
 
+    /// Whether the holder may believe that it has the lease now.
+    pub fn is_held(&self) -> bool {
+        self.state().is_held()
+    }
+
     /// What the holder may believe at `now`, which is the present.
     pub(crate) fn state_at(&self, now: Instant) -> LeaseState {
         self.change(now, |rules| rules.observe(now))
@@ -207,7 +212,7 @@ impl HeldLease {
     pub fn cancellation(&self) -> CancellationToken {
         let token = self.life.lock().ended.get_or_insert_default().clone();
         // The lease may have ended before there was a token to cancel.
-        if !self.state().is_held() {
+        if !self.is_held() {
             token.cancel();
         }
         token

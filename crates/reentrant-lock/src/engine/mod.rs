@@ -11,7 +11,6 @@ mod line;
 mod listener;
 mod outgoing;
 mod pending;
-mod releasing;
 mod sending;
 mod shutdown;
 mod table;

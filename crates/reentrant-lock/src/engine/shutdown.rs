@@ -60,7 +60,7 @@ impl Engine {
         self.refuse();
         let mut held = 0;
         for lease in self.watches.leases() {
-            if !lease.state().is_held()
+            if !lease.is_held()
                 || lease.lose(LossReason::Shutdown) != LeaseState::Lost(LossReason::Shutdown)
             {
                 continue;
@@ -137,7 +137,7 @@ impl Engine {
     async fn until_given_back(&self, until: Instant) {
         loop {
             let mut leases = self.watches.leases();
-            leases.retain(|lease| lease.state().is_held());
+            leases.retain(|lease| lease.is_held());
             if leases.is_empty() {
                 return;
             }

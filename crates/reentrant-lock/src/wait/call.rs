@@ -119,7 +119,7 @@ impl Wait {
                 let mut held = self.held();
                 if closed {
                     // A drain refuses new leases; one that is still held may be entered.
-                    held = held.filter(|held| held.lease.state().is_held());
+                    held = held.filter(|held| held.lease.is_held());
                     if held.is_none() {
                         return Err(self.closed());
                     }
