@@ -4,7 +4,7 @@ use leasehold_core::{Ttl, metric::KeptOutcome};
 
 use super::{
     join::Taken,
-    phase::{Hands, Phase},
+    phase::{Hands, Phase, Turn},
     queue::Ticket,
     state::{Cohort, Env, TurnId},
 };
@@ -27,10 +27,7 @@ impl Keep {
 
 impl Cohort {
     pub(crate) fn idle_turn(&self) -> Option<TurnId> {
-        match &self.phase {
-            Phase::Turn(turn) if self.is_idle() => Some(turn.id()),
-            _ => None,
-        }
+        self.turn().filter(|turn| turn.idle_ends_at().is_some()).map(Turn::id)
     }
 
     /// Makes the turn idle if it may be; returns whether it did.
@@ -60,8 +57,8 @@ impl Cohort {
         None
     }
 
-    /// Another runtime wants the lock of a turn. A message about another turn than the present one
-    /// is remembered: the grant of that turn may still be on its way.
+    /// Another runtime wants the lock. If that is about another turn than the present one, it is
+    /// remembered: the grant of that turn may be on its way.
     pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
         let waiting = self.queue.len();
         match &mut self.phase {

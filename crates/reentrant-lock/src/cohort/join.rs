@@ -78,7 +78,7 @@ pub(crate) struct Taken {
 pub(crate) enum Joined {
     /// It stands in line; the first of all has a command to send.
     InLine(Ticket, Option<Lead>),
-    /// It has taken the next token of an idle turn.
+    /// It goes on with an idle turn.
     Taken(Ticket, Taken),
 }
 
@@ -132,8 +132,7 @@ impl Cohort {
         Lead { id, heartbeat, keeps, sent_at, begun: self.begun }
     }
 
-    /// Whether no task waits here, and what the runtime has of the lock is just being given back or
-    /// withdrawn.
+    /// Whether no task waits here, and a release or withdrawal is on its way.
     fn opens_soon(&self, env: &Env<'_>) -> bool {
         let is_ending = match &self.phase {
             Phase::Releasing(releasing) => !releasing.stays_closed(env),
@@ -164,8 +163,8 @@ impl Cohort {
         Poll::Pending
     }
 
-    /// The first task is polled before its command was answered. When the answer takes longer than
-    /// from one heartbeat to the next, the runtime keeps the place meanwhile.
+    /// The first task is polled before its answer. If that takes longer than the pause between two
+    /// heartbeats, the runtime keeps the place.
     fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
         let Phase::Asking(asking) = &mut self.phase else { return };
         if asking.lead != ticket {
@@ -196,8 +195,7 @@ impl Cohort {
         }
     }
 
-    /// A task takes the token that it was offered, if it was. An offer that comes too late ends the
-    /// turn.
+    /// A task takes the token that it was offered, if it was. Too late, it ends the turn.
     fn take(&mut self, env: &mut Env<'_>, ticket: Ticket) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
         let is_its = |offer: Offer| (env.rules.may_take)(offer.ticket, ticket);
@@ -248,8 +246,8 @@ impl Cohort {
         }
     }
 
-    /// The command of the first task was answered. A push may have come before, or the runtime may
-    /// keep the place by now: then that is the answer to a heartbeat.
+    /// The command of the first task was answered. After a push, or if the runtime keeps the place
+    /// by now, that is the answer to a heartbeat.
     pub(crate) fn on_first_reply(
         &mut self,
         env: &mut Env<'_>,

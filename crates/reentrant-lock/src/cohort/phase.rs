@@ -62,15 +62,13 @@ pub(crate) struct Releasing {
     pub(super) sent_at: Option<Instant>,
     /// Whether more than one copy was sent, or a copy failed.
     pub(super) is_repeated: bool,
-    /// Until when the lock stays closed after the release (`min_hold`).
     pub(super) closed_until: Option<Instant>,
     /// Since when its holder waits for the answer; `None` where the runtime does.
     pub(super) attended_since: Option<Instant>,
     /// Messages may have been lost: when another copy is due, whose answer shows them.
     pub(super) asks_soon: Option<Instant>,
-    /// Whether that copy is due.
+    /// Whether that copy is due now.
     pub(super) asks_now: bool,
-    /// What wakes the task that sends it.
     pub(super) sender_waker: Option<Waker>,
 }
 
@@ -102,21 +100,18 @@ impl Asking {
 }
 
 impl Releasing {
-    /// When tasks that came after the release was sent wait for its answer no longer: the release
-    /// queues no place for them.
+    /// When tasks wait no longer for the answer to a release that queues no place for them.
     pub(super) fn overdue_at(&self, env: &Env<'_>) -> Option<Instant> {
         let sent_at = self.sent_at.filter(|_| self.next.is_none())?;
         let at = sent_at + env.timing.heartbeat_pause(self.turn.grant.ttl());
         Some(self.closed_until.map_or(at, |closed_until| closed_until.max(at)))
     }
 
-    /// When the runtime sends a copy of its own: one claim window after the release began, if the
-    /// holder still waits.
+    /// When the runtime sends a copy of its own, if the holder still waits.
     pub(super) fn unattended_at(&self, env: &Env<'_>) -> Option<Instant> {
         self.attended_since.map(|since| since + env.timing.claim_window(self.turn.grant.ttl()))
     }
 
-    /// Whether the lock is to stay closed after the release (`min_hold`).
     pub(super) fn stays_closed(&self, env: &Env<'_>) -> bool {
         rest(self.closed_until, env.now).is_some()
     }
@@ -132,20 +127,20 @@ impl Releasing {
 pub(crate) struct Turn {
     pub(super) grant: Arc<Grant>,
     /// The present token of its block; each goes to one task, in order.
-    token: FenceToken,
+    pub(super) token: FenceToken,
     /// Until when the turn may be believed in, as the last holder left it.
     pub(super) until: Instant,
     /// Whether its lease says that the runtime keeps it: those who queue behind it have it recalled.
     pub(super) keeps: bool,
     /// Whether other runtimes wait, as far as is known.
-    contended: bool,
+    pub(super) contended: bool,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(super) was_wanted: bool,
     /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens
     /// than this can count.
-    to_serve: u16,
+    pub(super) to_serve: u16,
     /// When the first lease was taken.
-    began_at: Option<Instant>,
+    pub(super) began_at: Option<Instant>,
     pub(super) leases: u32,
     pub(super) hands: Hands,
     pub(super) watch: Option<Watch>,
@@ -164,20 +159,6 @@ pub(crate) enum Hands {
     Idle { until: Instant },
 }
 
-/// What begins a turn.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Beginning {
-    /// The task that is offered the first token.
-    pub(super) ticket: Ticket,
-    pub(super) at: Instant,
-    /// What wakes it; nothing where it asked by itself.
-    pub(super) source: Option<WakeSource>,
-    /// How many more tasks wait.
-    pub(super) waiting: usize,
-    pub(super) contended: bool,
-    pub(super) keeps: bool,
-}
-
 /// The present token is on offer to one task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer {
@@ -194,26 +175,6 @@ impl Turn {
     /// that come later: a shorter limit lets them wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
-    /// A turn that begins with the offer of its first token.
-    pub(super) fn new(grant: Grant, beginning: Beginning) -> Self {
-        let Beginning { ticket, at, source, waiting, contended, keeps } = beginning;
-        Self {
-            token: grant.first(),
-            until: grant.believed_until(),
-            grant: Arc::new(grant),
-            keeps,
-            contended,
-            was_wanted: contended || source == Some(WakeSource::Push),
-            to_serve: u16::try_from(waiting).unwrap_or(u16::MAX),
-            began_at: None,
-            leases: 0,
-            hands: Hands::Offered(Offer { ticket, at, source }),
-            watch: None,
-            unanswered: Unanswered::default(),
-        }
-    }
-
-    /// The turn, as commands name it.
     pub(super) fn id(&self) -> TurnId {
         TurnId::of(&self.grant)
     }
@@ -232,8 +193,7 @@ impl Turn {
         served || time_is_up || self.is_spent() || ttl != self.grant.ttl() || !self.can_enter(env)
     }
 
-    /// Whether enough belief is left that the next task can enter: a kept turn may be old, and its
-    /// last lease may not have been renewed.
+    /// Whether enough belief is left for the next task: the last lease may not have been renewed.
     fn can_enter(&self, env: &Env<'_>) -> bool {
         env.now < self.until - env.timing.enough(self.grant.ttl())
     }
@@ -253,7 +213,6 @@ impl Turn {
         true
     }
 
-    /// Whether its tokens are used up.
     fn is_spent(&self) -> bool {
         self.token >= self.grant.last()
     }
@@ -269,7 +228,6 @@ impl Turn {
         Some(Taken { turn, token, offer, until, watch, first })
     }
 
-    /// Whether a task has taken `token`, and holds it.
     pub(super) fn has_lease(&self, token: FenceToken) -> bool {
         matches!(self.hands, Hands::Held) && self.token == token
     }
@@ -289,8 +247,7 @@ impl Turn {
         }
     }
 
-    /// Until when the turn stays idle, if no other runtime is known to want the lock or to have had
-    /// it before.
+    /// Until when the turn stays idle, if no other runtime is known to want the lock.
     pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
         let ttl = self.grant.ttl();
         let enter_until = self.until - env.timing.enough(ttl);
@@ -314,15 +271,12 @@ impl Turn {
     }
 }
 
-/// How many commands about an acquisition were not answered: they may have been executed, or will
-/// be.
-///
-/// While there are any, a copy may still come: the acquisition is withdrawn when its turn ends.
+/// How many commands about an acquisition were not answered, and may still be executed: then it is
+/// withdrawn when its turn ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unanswered(u16);
 
 impl Unanswered {
-    /// A command is sent.
     pub(super) fn on_send(&mut self) {
         self.0 = self.0.saturating_add(1);
     }
@@ -335,7 +289,6 @@ impl Unanswered {
         }
     }
 
-    /// Whether there are any.
     pub(super) fn is_any(self) -> bool {
         self.0 > 0
     }

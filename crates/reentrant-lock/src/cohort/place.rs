@@ -22,10 +22,8 @@ pub(crate) struct Place {
     pub(super) keeps: bool,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
-    /// Commands about it that may still be executed.
     pub(super) unanswered: Unanswered,
-    /// When the next heartbeat is due. It does not wait for answers: one that is lost must not
-    /// cost the place.
+    /// When the next heartbeat is due, answered or not: a lost one must not cost the place.
     pub(super) next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
@@ -34,7 +32,6 @@ pub(crate) struct Place {
     pub(super) ahead: Option<u64>,
     /// The commands that failed since the last answer.
     failing: Option<Failing>,
-    /// How long the last answer took.
     pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
@@ -82,7 +79,6 @@ impl Place {
         self.sent.len() > 1 || self.unanswered.is_any()
     }
 
-    /// Whether the next heartbeat may be sent.
     pub(super) fn is_due(&self, env: &Env<'_>) -> bool {
         self.early_at <= env.now
     }
@@ -100,8 +96,7 @@ impl Place {
         self.ask_at(self.next_at);
     }
 
-    /// Why it is not known whether others hold the lock, for a call that began at `started`: the
-    /// last command about this place failed, or none was answered so far.
+    /// The last command failed, or none was answered since `started`.
     pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
         let unheard = || self.ahead.is_none().then(|| Failing::unheard(started));
         self.failing.clone().or_else(unheard)
@@ -155,7 +150,7 @@ impl Place {
         self.failing = Some(Failing { since, failed: failed.saturating_add(1), error });
     }
 
-    /// When a heartbeat was sent; `None` for one that is forgotten, or none of this place.
+    /// When a heartbeat of this place was sent; `None` if it is forgotten.
     pub(super) fn sent_at(&self, number: u64) -> Option<Instant> {
         self.sent.iter().find(|(known, _)| *known == number).map(|(_, at)| *at)
     }
@@ -189,7 +184,6 @@ impl Failing {
 /// Redis rounds times to live to whole milliseconds.
 const A_TICK: Duration = Duration::from_millis(1);
 
-/// A heartbeat to be sent.
 #[derive(Debug)]
 pub(crate) struct Beat {
     pub(crate) waiter: Waiter,

@@ -72,11 +72,10 @@ impl Cohort {
 
     /// Whether a task holds the lease with `token`, as far as this runtime knows.
     pub(crate) fn has_lease(&self, token: FenceToken) -> bool {
-        matches!(&self.phase, Phase::Turn(turn) if turn.has_lease(token))
+        self.turn().is_some_and(|turn| turn.has_lease(token))
     }
 
-    /// A copy of a release is about to be sent; returns the place that it queues. Nothing is queued
-    /// once another copy of the release was answered.
+    /// A copy of a release is about to be sent; returns the place that it queues.
     ///
     /// # Errors
     ///
@@ -119,8 +118,8 @@ impl Cohort {
         answer: Answer<ReleaseAnswer>,
     ) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else {
-            // The next turn has begun, by a push that came before the answer; or another copy was
-            // answered, which says nothing to the task that waits for this one.
+            // A push has begun the next turn; or another copy was answered, which says nothing to
+            // the task that waits for this one.
             return self.begun <= Some(turn.first);
         };
         if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
@@ -169,8 +168,8 @@ impl Cohort {
         std::mem::take(&mut releasing.asks_now)
     }
 
-    /// Whether neither a release nor a withdrawal is on its way any more. Otherwise `waker` is woken
-    /// when one is over, and at `until` at the latest.
+    /// Whether no release or withdrawal is on its way. Otherwise `waker` is woken when one is over,
+    /// and at `until` at the latest.
     ///
     /// # Errors
     ///
@@ -224,8 +223,7 @@ impl Cohort {
     ) {
         let Some(next) = releasing.next else { return self.ask_at_once(env) };
         if self.queue.is_empty() {
-            // All tasks left while the release was on its way. `Released` says that it queued no
-            // place.
+            // All tasks left meanwhile. `Released` says that no place was queued.
             if answer != ReleaseAnswer::Released {
                 env.effects.withdraw.push((next.id, next.ttl));
             }
@@ -246,8 +244,7 @@ impl Cohort {
             ReleaseAnswer::NextQueued(position) => {
                 place.on_not_yet(env, sent_at, position);
                 if releasing.is_repeated {
-                    // A repeat answers with the place, and does not keep it alive: a heartbeat
-                    // does.
+                    // A repeat answers with the place, but only a heartbeat keeps it alive.
                     place.ask_at(env.now);
                 }
                 self.phase = Phase::Place(Box::new(place));
@@ -257,8 +254,8 @@ impl Cohort {
         }
     }
 
-    /// No task has the present token any more: the next task is offered the next one, the turn is
-    /// kept for tasks to come, or it ends.
+    /// No task has the present token: the next task is offered the next one, or the turn is kept, or
+    /// it ends.
     pub(super) fn pass_on(&mut self, env: &mut Env<'_>) {
         let Phase::Turn(turn) = &mut self.phase else { return };
         let local = Some(WakeSource::Local);
@@ -303,8 +300,7 @@ impl Cohort {
             env.effects.lost = Some(LossReason::Gone);
             self.lose(env, None);
         }
-        // The force-release may come before the answer with the grant: that grant is not to begin a
-        // turn.
+        // The grant may come after its force-release, and is not to begin a turn then.
         self.begun = self.begun.max(Some(turn.first));
     }
 
@@ -325,8 +321,7 @@ impl Cohort {
         }
         env.effects.lost = Some(reason);
         if reason == LossReason::Expired && !self.queue.is_empty() {
-            // The server may still have it, if its answers did not come through: the tasks that
-            // wait here are not to wait for that.
+            // The server may still have it; the tasks that wait here are not to wait for that.
             self.release(env, closed_until, None);
         } else {
             self.lose(env, closed_until);
@@ -334,7 +329,7 @@ impl Cohort {
     }
 
     fn has_turn(&self, id: TurnId) -> bool {
-        matches!(&self.phase, Phase::Turn(turn) if turn.id() == id)
+        self.turn().is_some_and(|turn| turn.id() == id)
     }
 
     /// The turn is over here, and no watchdog watches it.

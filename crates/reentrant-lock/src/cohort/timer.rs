@@ -8,8 +8,8 @@ use super::{
     state::{Cohort, Env, Outgoing, wake_tries},
 };
 
-/// Within which time a place is asked for again after messages may have been lost. The pause
-/// between two rounds of heartbeats comes on top of it; 50 ms in all are promised.
+/// How soon a place is asked for again after messages may have been lost. With the pause between two
+/// rounds of heartbeats, these are the 50 ms that are promised.
 const SOON: Duration = Duration::from_millis(30);
 
 impl Cohort {
@@ -76,8 +76,8 @@ impl Cohort {
         None
     }
 
-    /// Messages may have been lost: a place is asked for again soon. A command in flight does not
-    /// count: its answer may be older than what was lost, or never come.
+    /// Messages may have been lost: a place is asked for again soon, whatever is in flight. That
+    /// answer may be older than what was lost, or never come.
     pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
         let soon = env.now + SOON.mul_f64(env.jitter);
         match &mut self.phase {
