@@ -31,8 +31,8 @@ pub struct Share {
 
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
 ///
-/// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
-/// before it does anything else. Lost never turns back into held.
+/// Every method looks at the clock first: after a pause of the process, a lost lease shows as lost.
+/// Lost never turns back into held.
 // A process may have very many: it holds only what is common and found nowhere else.
 pub struct HeldLease {
     turn: Arc<Grant>,
@@ -100,8 +100,7 @@ impl HeldLease {
         life.closed_until = life.closed_until.max(Some(at));
     }
 
-    /// Keeps the lock closed until `at` at least, however the lease ends, if the state that is
-    /// returned is held.
+    /// The same, if the state that is returned is held.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
         let _ = self.state();
         let mut life = self.life.lock();
@@ -195,9 +194,7 @@ impl HeldLease {
         self.change(now, |rules| rules.lose(now, reason))
     }
 
-    /// Releases the lease in memory at `now`, without waking those who wait for it.
-    ///
-    /// For callers inside of a lock; call [`ReleasedLease::notify`] outside of it.
+    /// Releases the lease in memory at `now`; call [`ReleasedLease::notify`] outside of every lock.
     pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
         let mut life = self.life.lock();
         let (before, state) = (life.rules.present(), life.rules.release(now));
@@ -218,7 +215,7 @@ impl HeldLease {
         token
     }
 
-    /// Reads a part of what commands and their answers change, to bring it into the cache.
+    /// Brings a part of what answers change into the cache.
     pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
         black_box(Arc::strong_count(self));
         self.life.fetch();

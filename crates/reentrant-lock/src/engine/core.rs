@@ -63,9 +63,7 @@ pub struct Engine {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) watches: Arc<Watches>,
-    /// The commands that the server has not confirmed.
     pub(crate) pending: Pending,
-    /// The withdrawals among them that the server has not answered within a ttl.
     pub(super) backlog: Backlog,
     pub(crate) watermarks: Watermarks,
     pub(super) kept: KeptTurns,
@@ -95,7 +93,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// How many locks the names are spread over.
     pub(super) const SHARDS: usize = 16;
     /// How many commands that no task waits for are sent at a time.
     pub(super) const BACKGROUND: usize = 64;
@@ -168,8 +165,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the store does not confirm it; `Indeterminate` means that the lease may
-    /// have ended.
+    /// [`StoreError`]; `Indeterminate` means that the lease may have ended.
     ///
     /// # Cancel safety
     ///
@@ -196,7 +192,6 @@ impl Engine {
         self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
     }
 
-    /// Where background tasks run.
     pub(crate) fn handle(&self) -> &Handle {
         self.executor.handle()
     }
@@ -206,12 +201,10 @@ impl Engine {
         self.watches.have_stopped() || self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Whether the runtime was told to give no new leases.
     pub(crate) fn refuses(&self) -> bool {
         self.refuses.load(Ordering::SeqCst)
     }
 
-    /// What is known of the server's outages.
     pub(crate) fn outages(&self) -> &OutageWatch {
         self.watches.outages()
     }

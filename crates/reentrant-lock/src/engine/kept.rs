@@ -19,7 +19,6 @@ struct State {
     last: IdleSince,
 }
 
-/// Since when a turn is idle, more or less.
 pub(super) type IdleSince = Instant;
 
 impl KeptTurns {
@@ -47,7 +46,6 @@ impl KeptTurns {
         is_too_many.then(|| state.names.pop_first()).flatten()
     }
 
-    /// A turn is over.
     pub(super) fn on_end(&self, stamp: IdleSince) {
         let name = self.0.lock().names.remove(&stamp);
         drop(name);
@@ -88,7 +86,6 @@ impl Engine {
         });
     }
 
-    /// How many turns are idle.
     pub(super) fn idle(&self) -> usize {
         let idle_of = |shard: &super::table::Shard| {
             let shard = shard.lock();

@@ -46,11 +46,9 @@ pub(crate) struct InLine<'a> {
     left: bool,
 }
 
-/// How a task comes in.
+/// As [`Joined`].
 pub(crate) enum Entry<'a> {
-    /// It stands in line; the first of all has a command to send.
     InLine(InLine<'a>, Option<Lead>),
-    /// It has its lease, for the runtime has kept the lock.
     Lease(NewLease),
 }
 
@@ -62,8 +60,7 @@ pub(crate) struct NewLease {
 }
 
 impl Engine {
-    /// A task comes in, which is woken by `waker` when there is something for it. It has the lease
-    /// at once if this runtime has kept the lock.
+    /// A task comes in, which is woken by `waker` when there is something for it.
     ///
     /// # Errors
     ///
@@ -110,8 +107,7 @@ impl Engine {
         released.unwrap_or(Poll::Ready(Ok(true)))
     }
 
-    /// Turns a taken token into a watched lease. No await lies between: it cannot leak. The caller
-    /// counts it outside of the lock.
+    /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
     fn lease(
         &self,
         member: &mut Member,
@@ -123,7 +119,7 @@ impl Engine {
         let Taken { turn, token: fence, offer, until, watch, first } = taken;
         let number = if first { turn.id().number() } else { ticket };
         let renewing = renewing(request.renews, until.saturating_since(env.now), turn.ttl());
-        let (max_hold, min_hold) = (request.max_hold, request.min_hold);
+        let Request { max_hold, min_hold, .. } = *request;
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         let metrics = Arc::clone(&request.metrics);
         member.holder = request.caller;
@@ -187,7 +183,6 @@ impl InLine<'_> {
         progress.unwrap_or(Poll::Pending)
     }
 
-    /// Where the task stands, which is woken by `waker` when that changes.
     pub(crate) fn poll(&mut self, request: &Request, waker: &Waker) -> Progress<NewLease> {
         let progress = self.engine.with(self.name, |member, env| {
             let progress = member.cohort.poll(env, self.ticket, waker);

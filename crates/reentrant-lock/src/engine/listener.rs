@@ -53,7 +53,7 @@ impl TurnKeeper for Keeper {
 }
 
 impl Engine {
-    /// A turn is lost; its lease is marked as lost already.
+    /// A turn is lost, whose lease is marked as lost already.
     pub(crate) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
         self.with(turn.name(), |member, env| {
             member.cohort.on_lost(env, TurnId::of(turn), reason, closed_until);

@@ -14,8 +14,7 @@ use crate::{
 
 use super::{core::Engine, kept::IdleSince};
 
-/// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is
-/// done.
+/// Cohorts by name. Boxed, so that empty slots of the map stay small.
 pub(super) type Shard = Mutex<Cohorts>;
 
 type Cohorts = NameMap<Box<Member>>;
@@ -25,7 +24,7 @@ type Cohorts = NameMap<Box<Member>>;
 pub(super) struct Member {
     pub(super) cohort: Cohort,
     /// When the heartbeats' task looks at it.
-    scheduled: Option<Scheduled>,
+    pub(super) scheduled: Option<Scheduled>,
     pub(super) metrics: Arc<ClassMetrics>,
     /// Where its idle turn stands among those of the runtime.
     pub(super) kept: Option<IdleSince>,
@@ -58,7 +57,7 @@ impl Engine {
         self.shard(name).get(name).map(|member| look(&member.cohort))
     }
 
-    /// The lease of a name that a task of this runtime holds, and who took it, if one does.
+    /// The lease that a task of this runtime holds, and who took it.
     pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
         let shard = self.shard(name);
         let member = shard.get(name)?;
@@ -127,8 +126,8 @@ impl Engine {
         } else if let Some(at) = member.cohort.look_at(&env) {
             self.agenda.set(&mut member.scheduled, at, name);
         }
-        // Else an entry stays that is there: a turn may end before it is due, and then needs it
-        // again. If not, one look too many costs less than to take it out and put it in.
+        // Else an entry stays that is there: one look too many costs less than to take it out and put
+        // it in again for the end of the turn.
         drop(shard);
         let Effects { mut wake, discarded, send, forget, lost, .. } = env.effects;
         drop(discarded);
@@ -191,13 +190,6 @@ impl Engine {
     }
 }
 
-impl Member {
-    /// The heartbeats' task looks at it, because the agenda's entry `key` was due.
-    pub(super) fn on_look(&mut self, key: Key) {
-        self.scheduled = self.scheduled.filter(|present| present.key != key);
-    }
-}
-
 /// When to look at which name.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
@@ -208,14 +200,12 @@ pub(super) struct Agenda {
 #[derive(Debug, Default)]
 struct Entries {
     names: DueQueue<LockName>,
-    sleeps_until: Instant,
     stopped: bool,
 }
 
-/// An entry of the agenda: its key, and when it is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scheduled {
-    key: Key,
+    pub(super) key: Key,
     at: Instant,
 }
 
@@ -232,13 +222,11 @@ impl Agenda {
         } else {
             *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
         }
-        if at < state.sleeps_until {
-            state.sleeps_until = at;
+        if state.names.oversleeps(at) {
             self.changed.notify_one();
         }
     }
 
-    /// No look at a name is needed.
     pub(super) fn cancel(&self, present: Option<Scheduled>) {
         if let Some(Scheduled { key, .. }) = present {
             let removed = self.state.lock().names.remove(key);
@@ -261,23 +249,14 @@ impl Agenda {
         Some(keys.into_iter().filter_map(take).collect())
     }
 
-    /// When the task is to look again after `now`, at `latest` in any case.
     pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        let mut state = self.state.lock();
-        // A time that it was woken for stays, also when its entry is gone: the next entry is a
-        // little later as a rule, and then need not wake the task again.
-        let known = Some(state.sleeps_until).filter(|at| *at > now);
-        let until = state.names.earliest().into_iter().chain(known).fold(latest, Instant::min);
-        state.sleeps_until = until;
-        until
+        self.state.lock().names.sleep_until(now, latest)
     }
 
-    /// Whether the task is to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.state.lock().stopped
     }
 
-    /// Tells the task to end.
     pub(super) fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_one();

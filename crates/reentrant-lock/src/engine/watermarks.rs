@@ -8,8 +8,9 @@ use super::core::Engine;
 /// runtimes want the lock.
 ///
 /// Every acquire sends the token along, which heals a counter that the server has lost. Two
-/// generations bound the memory: a name that gets no grant for two of them, 20 minutes, is forgotten,
-/// also one that is held. (The cohort of a held name knows the fence of its turn.) That is long before the server's counter may expire, so a counter below a watermark has lost data.
+/// generations bound the memory: a name without a grant for two of them, 20 minutes, is forgotten.
+/// (The cohort of a held name knows the fence of its turn.) The server's counter lives for longer, so
+/// a counter below a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 
@@ -20,7 +21,6 @@ struct Generations {
     turned_at: Instant,
 }
 
-/// What is remembered of a name.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     last: FenceToken,
@@ -88,12 +88,10 @@ impl Watermarks {
         self.seen(now, name).is_some_and(Seen::is_worth_keeping)
     }
 
-    /// Another runtime wanted a lock, of which this one had so many leases in a turn.
     pub(super) fn on_wanted(&self, name: &LockName, leases: u32) {
         self.change(name, |seen| seen.on_wanted(leases));
     }
 
-    /// No other runtime wanted a lock while this one had so many leases.
     pub(super) fn on_unwanted(&self, name: &LockName, leases: u32) {
         self.change(name, |seen| seen.on_unwanted(leases));
     }
@@ -106,7 +104,6 @@ impl Watermarks {
         }
     }
 
-    /// How many names are remembered.
     pub(crate) fn len(&self) -> usize {
         let generations = self.0.lock();
         generations.recent.len() + generations.older.len()
