@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId,
+    AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
 use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
@@ -35,7 +35,7 @@ use super::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct LockRuntime {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
 }
 
 /// The result of a force-release.
@@ -96,10 +96,6 @@ impl LockRuntime {
     /// A builder, for settings that differ from the defaults.
     pub fn builder() -> LockRuntimeBuilder {
         LockRuntimeBuilder::new()
-    }
-
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine }
     }
 
     /// A lock by name.
@@ -174,19 +170,10 @@ impl LockRuntime {
         name: impl AsRef<str>,
     ) -> Result<ForceReleased, InspectError> {
         let name = LockName::new(name)?;
-        match self.engine.inspect(&name).await? {
-            Inspection::Held(lease) => self.end(&name, lease).await,
-            Inspection::Free { .. } => Ok(ForceReleased::NotHeld),
-        }
-    }
-
-    async fn end(
-        &self,
-        name: &LockName,
-        lease: LeaseRecord,
-    ) -> Result<ForceReleased, InspectError> {
-        let (id, fence): (AcquisitionId, FenceToken) = (lease.id, lease.fence);
-        Ok(match self.engine.force_release(name, id, fence).await? {
+        let Inspection::Held(lease) = self.engine.inspect(&name).await? else {
+            return Ok(ForceReleased::NotHeld);
+        };
+        Ok(match self.engine.force_release(&name, lease.id, lease.fence).await? {
             ForceReleaseAnswer::Ended { fence } => {
                 ForceReleased::Ended { lease: Box::new(lease), fence }
             }

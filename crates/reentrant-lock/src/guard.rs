@@ -123,8 +123,8 @@ impl Guard {
         Self::enter(held, None).await?.ok_or_else(|| self.ended())
     }
 
-    /// Enters a lease that has guards, and waits for the server until some time at most; `None`
-    /// when the last of them was just released.
+    /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when the
+    /// last guard was just released.
     pub(crate) async fn enter(
         held: &Arc<Held>,
         until: Option<Instant>,
@@ -163,8 +163,7 @@ impl Guard {
     ) -> impl Future<Output = Result<Released, ReleaseError>> + Send + use<> {
         async move {
             let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-            // Boxed, for a task that waits for a lock keeps room all the while for what it will do
-            // with it.
+            // Boxed: a task that waits for a lock keeps room for what it will do with it.
             match held.leave() {
                 Some(update) => Box::pin(leave(held, update)).await,
                 None => match end(&held) {

@@ -21,8 +21,7 @@ use crate::{
 /// An identity within this process that may re-enter the locks it holds.
 ///
 /// Every acquire has a fresh owner of its own unless one is given: two tasks never share a lock
-/// by accident. Clones are the same owner. It is not a thread and not a task, so it travels
-/// wherever it is passed.
+/// by accident. Clones are the same owner, in whatever thread or task.
 ///
 /// # Examples
 ///
@@ -69,7 +68,6 @@ impl Owner {
         SCOPE.scope(self.clone(), future).await
     }
 
-    /// The owner of the scope that runs at present, if it belongs to this runtime.
     pub(crate) fn of_scope(runtime_id: RuntimeId) -> Option<Self> {
         SCOPE.try_with(Clone::clone).ok().filter(|owner| owner.belongs_to(runtime_id))
     }
@@ -89,7 +87,6 @@ impl Owner {
         self.0.gained.notify_waiters();
     }
 
-    /// A lease of the owner is over.
     pub(crate) fn forget(&self, lease: &HeldLease) {
         let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
@@ -135,7 +132,6 @@ pub(crate) enum Owned {
 }
 
 impl Caller {
-    /// The task that runs now.
     pub(crate) fn here(owned: Owned) -> Self {
         match task::try_id() {
             Some(task) => Self::Spawned(task, owned),
@@ -158,8 +154,8 @@ impl Caller {
 
     /// How this call may wait for itself, if `holder` acquired the lock for which it waits.
     ///
-    /// Tasks of one process contend for a lock in the usual way, too. What is suspicious: the very
-    /// task that acquired it waits, or a call outside of every scope waits for one inside.
+    /// Suspicious: the very task that acquired it waits, or a call outside of every scope waits for
+    /// one inside. Other tasks of a process contend for a lock in the usual way.
     pub(crate) fn waits_for_itself(self, holder: Self) -> Option<SelfWait> {
         match (self.owned(), holder.owned()) {
             (Owned::Fresh, _) if self.is_same_task(holder) => Some(SelfWait::WithoutOwner),
@@ -180,7 +176,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Counts another hold, the caller's to take off again; `None` when the last one is off.
+    /// Counts another hold; `None` when the last one is off.
     pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
         match self.holds.lock().enter(self.engine.numbers.change()) {
             Ok(update) => Ok(Some(update)),
@@ -231,8 +227,7 @@ impl Held {
         self.holds.lock().leave(self.engine.numbers.change())
     }
 
-    /// Releases the lease in memory; yields the state that it had until then, who ends its turn,
-    /// and the release that is still to be sent.
+    /// As [`Engine::release`], for the owner as well.
     pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease, Option<Cleanup>) {
         let ended = self.engine.release(&self.lease, end);
         if let Some(owner) = &self.owner {

@@ -20,9 +20,8 @@ pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Durati
 
 /// A release, from its first copy to its end.
 ///
-/// Copies of its command are sent until one is answered, the server refuses it, or the lease has
-/// expired on the server. One copy is in flight at a time, unless a place in the queue depends on
-/// the release: then another copy follows in the time of a heartbeat, answered or not.
+/// One copy of its command is in flight at a time, unless a place in the queue depends on the
+/// release: then another copy follows in the time of a heartbeat, answered or not.
 ///
 /// | event | then |
 /// |---|---|
@@ -47,14 +46,12 @@ pub(crate) struct Release {
     outcome: Option<Outcome>,
 }
 
-/// What is to be done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Send a copy.
     Send,
     /// Wait for an answer, and until this time at most.
     Wait(Option<Instant>),
-    /// Nothing more.
     Done(Outcome),
 }
 
@@ -63,11 +60,8 @@ pub(crate) enum Step {
 pub(crate) enum Outcome {
     /// The server has ended the lease.
     Released,
-    /// The server has ended the lease, and keeps the lock closed.
-    Kept {
-        /// For how long, from the answer on.
-        remaining: Duration,
-    },
+    /// The server has ended the lease, and keeps the lock closed for so long from the answer on.
+    Kept { remaining: Duration },
     /// The lease was lost before it was released, or its lock was not kept closed.
     Lost,
     /// The server does not have the lease; by a copy of the release, or since its time was over.
@@ -98,9 +92,8 @@ pub(crate) struct Belief {
 }
 
 impl Release {
-    /// The shortest pause after a failure.
+    /// The pauses after failures.
     const SHORTEST: Duration = Duration::from_millis(2);
-    /// The longest pause.
     const LONGEST: Duration = Duration::from_millis(250);
 
     /// A release whose first copy is due at `now`.
@@ -117,7 +110,6 @@ impl Release {
         }
     }
 
-    /// What is to be done at `now`.
     pub(crate) fn next(&self, now: Instant) -> Step {
         match (self.outcome, self.send_at) {
             (Some(outcome), _) => Step::Done(outcome),
@@ -131,7 +123,6 @@ impl Release {
         }
     }
 
-    /// Whether no copy was sent so far.
     pub(crate) fn is_unsent(&self) -> bool {
         self.in_flight == 0 && self.failures == 0
     }
@@ -144,7 +135,6 @@ impl Release {
         self.first_keep = self.first_keep.or_else(|| Some((now, keep?)));
     }
 
-    /// A copy was answered, or failed.
     pub(crate) fn on_reply(
         &mut self,
         now: Instant,

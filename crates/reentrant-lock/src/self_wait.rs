@@ -1,6 +1,3 @@
-//! Whether a call waits for its own process: for a lease of its own task, or of a scope it is not
-//! in.
-
 use std::{sync::Arc, task::Context, time::Duration};
 
 use leasehold_core::{LockName, Sleep};
@@ -11,8 +8,8 @@ use crate::{
     error::{AcquireError, SelfWait},
 };
 
-/// Whether a call waits for its own process, as it looked when it began to wait: for a lease that may
-/// never end while it waits.
+/// Whether a call waits for its own process, as it looked when it began to wait: for a lease of its
+/// own task or of a scope it is not in, which may never end while it waits.
 pub(crate) struct Suspicion(Option<Box<Suspect>>);
 
 /// A lease of this process that a call may wait for in vain.
@@ -24,7 +21,6 @@ struct Suspect {
 }
 
 impl Suspicion {
-    /// How long a call waits for one lease before it is suspicious.
     const PATIENCE: Duration = Duration::from_secs(1);
 
     /// The call is about to wait. Only a suspicious one sets a timer: most calls that wait are none.
@@ -37,7 +33,6 @@ impl Suspicion {
         }))
     }
 
-    /// The call waits on.
     pub(crate) fn look(&mut self, engine: &Engine, cx: &mut Context<'_>) {
         let Some(suspect) = &mut self.0 else { return };
         if suspect.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {

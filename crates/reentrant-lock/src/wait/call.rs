@@ -54,7 +54,7 @@ pub(crate) struct Wait {
     pub(crate) recall_ends: Option<Instant>,
 }
 
-/// For how long a try waits for that.
+/// For how long.
 const RECALL: Duration = Duration::from_millis(50);
 
 impl Wait {
@@ -224,14 +224,12 @@ impl Wait {
         Ok(guard)
     }
 
-    /// The runtime gives no new leases.
     fn shut_down(&self) -> AcquireError {
         AcquireError::ShutDown { lock: self.name.clone(), draining: self.engine.is_draining() }
     }
 }
 
-/// Until when a try that began at `started` waits for another runtime to give the lock up; `None` if
-/// its process was away for so long that this is over.
+/// See [`Wait::recall_ends`]; `None` if the process was away for so long that this is over.
 fn recall_ends(engine: &Engine, ttl: Ttl, started: Instant) -> Option<Instant> {
     let (now, latest) = (engine.clock.now(), started + engine.timing.command_deadline(ttl));
     let ends = now.min(latest) + RECALL;
@@ -271,15 +269,14 @@ enum Found {
 /// Counts how a call went, also when its future is dropped.
 pub(super) struct Tally<'a> {
     metrics: &'a ClassMetrics,
-    /// As what a wait counts that is over.
-    over: AcquireOutcome,
+    tries: bool,
     started: Instant,
     found: Found,
     waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
     reentered: bool,
-    /// Whether it waits for its own process; known once it waits.
+    /// Known once it waits.
     pub(super) suspicion: Option<Suspicion>,
     outcome: AcquireOutcome,
 }
@@ -288,7 +285,7 @@ impl<'a> Tally<'a> {
     pub(super) fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
         Self {
             metrics,
-            over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
+            tries,
             started,
             found: Found::Free,
             waiting: false,
@@ -299,8 +296,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Another has the lock, by what the server said or by what this runtime knows: a command that
-    /// failed says nothing of it.
+    /// Another has the lock, by what the server said or this runtime knows.
     pub(super) fn finds_held(&mut self) {
         if std::mem::replace(&mut self.found, Found::Held) == Found::Free
             && let Some(behind) = self.behind
@@ -309,7 +305,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The call stands in line.
     pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
         if std::mem::replace(&mut self.waiting, true) {
             return;
@@ -327,7 +322,8 @@ impl<'a> Tally<'a> {
         self.outcome = match outcome {
             Ok(_) if self.reentered => AcquireOutcome::Reentered,
             Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) => self.over,
+            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
+            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
             Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
             Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
             Err(_) => AcquireOutcome::Error,

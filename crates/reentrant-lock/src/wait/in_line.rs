@@ -23,7 +23,6 @@ use crate::{
 
 use super::call::{Tally, Wait};
 
-/// Where a task stands in line.
 pub(super) struct Line<'a> {
     pub(super) place: InLine<'a>,
     /// The command of the first task. Boxed, as most who wait have none.
@@ -35,14 +34,12 @@ struct Own<'a> {
     sent_at: Instant,
     deadline: Instant,
     answer: Watched<'a, AcquireAnswer>,
-    /// Whether it was polled before.
     is_sent: bool,
 }
 
 impl Wait {
-    /// Joins, and waits in line until it is this task's turn or something else comes first. The
-    /// first task also waits for the answer to its own command. The caller keeps `line`, and with
-    /// it the command in flight: a command that is dropped counts as failed.
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The caller
+    /// keeps `line`, and with it the command in flight: a command that is dropped counts as failed.
     pub(super) fn in_line<'a, 'b>(
         &'a self,
         line: &'b mut Option<Line<'a>>,
@@ -109,8 +106,7 @@ impl Wait {
                     let over = if is_silent { NoLease::Unavailable } else { NoLease::TimedOut };
                     return Poll::Ready(Err(over));
                 }
-                // A lease of this very process goes on without the server: it is no outage for
-                // those who wait for it.
+                // For those who wait for a lease of this very process it is no outage.
                 let silent_since =
                     || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, looks_from, silent_since) {
@@ -147,7 +143,6 @@ impl Wait {
         Own { sent_at, deadline, answer, is_sent: false }
     }
 
-    /// Polls the first task's own command, if there is one.
     fn poll_own(
         &self,
         in_line: &mut InLine<'_>,
@@ -162,7 +157,6 @@ impl Wait {
         in_line.on_first_reply(&self.request, sent_at, answer)
     }
 
-    /// When to report a wait that lasts.
     pub(super) fn next_report(&self, started: Instant) -> Instant {
         let Engine { clock, timing, .. } = &*self.engine;
         next_report(started, clock.now(), timing.blocked_after)
