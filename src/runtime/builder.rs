@@ -1,13 +1,13 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AddressError, Clock, CredentialsProvider, Entropy, FenceSettings, LockStore, MemoryStore,
-    Namespace, RedisAddress, RedisConfig, RedisStore, RuntimeId, RuntimeLabel, SystemClock,
-    SystemEntropy, Ttl,
+    NameError, Namespace, RedisAddress, RedisConfig, RedisStore, RuntimeId, RuntimeLabel,
+    SettingError, StoreError, SystemClock, SystemEntropy, Ttl,
 };
-use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
+use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, TimingError, seam::Rules};
 
-use super::{error::ConnectError, handle::LockRuntime};
+use super::handle::LockRuntime;
 
 /// Settings of a [`LockRuntime`], checked when it is made.
 #[derive(Debug, Clone)]
@@ -362,6 +362,45 @@ impl LockRuntimeBuilder {
         config.check()?;
         Ok(config)
     }
+}
+
+/// Why a lock runtime was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address is not understood.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The namespace cannot prefix keys.
+    #[error(transparent)]
+    Namespace(#[from] NameError),
+    /// A setting is out of range.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A default time is out of range.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// The server is out of reach, refuses the login, denies a command, is too old, or is a node
+    /// of a Cluster.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no tokio runtime to run on, and `own_thread()` was not set.
+    #[error("there is no tokio runtime here; call this inside of one, or ask for own_thread()")]
+    NoTokio,
+    /// The tokio runtime was built without timers, so nothing could be renewed on it.
+    #[error(
+        "this tokio runtime has no timers; build it with enable_all(), or ask for own_thread()"
+    )]
+    NoTimers,
+    /// The tokio runtime ended while the connection was being made.
+    #[error(
+        "the tokio runtime ended while a connection was being made; connect on one that lives as \
+         long as the locks, or ask for own_thread()"
+    )]
+    TokioEnded,
+    /// The system refused a new thread for the lock runtime.
+    #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
+    Thread(io::Error),
 }
 
 /// The name of the running program, or `service`.

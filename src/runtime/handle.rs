@@ -1,15 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId,
+    AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId, StoreError,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
 use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
 
-use super::{
-    builder::LockRuntimeBuilder,
-    error::{ConnectError, InspectError},
-};
+use super::builder::{ConnectError, LockRuntimeBuilder};
 
 /// The locks of this process. Make one runtime for a process; clones share it.
 ///
@@ -52,6 +49,18 @@ pub enum ForceReleased {
     },
     /// Nobody held the lock, or the lease that was found ended by itself meanwhile.
     NotHeld,
+}
+
+/// Why a lock could not be inspected or released by force.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The name is not the name of a lock.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The store gave no usable answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl LockRuntime {

@@ -9,7 +9,6 @@ use crate::error::{HolderInfo, QueuePosition};
 /// The target of the event; part of the documented interface.
 const TARGET: &str = "leasehold::blocked";
 
-/// A call that has waited for long.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) lock: LockName,
@@ -60,11 +59,9 @@ pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duratio
     started + next
 }
 
-/// Which waits are reported: one of each name, and only so many names, within a time. A report says
-/// how many were left out.
+/// Which waits are reported: one of each name, and only so many names, within a time.
 #[derive(Debug, Default)]
 pub(crate) struct Ration {
-    /// What was reported, and when.
     reported: BTreeMap<LockName, Instant>,
     left_out: u64,
 }

@@ -208,7 +208,6 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Tells the server that a lease has fewer holds.
 async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
     match held.send_holds(update, None).await {
         Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
@@ -236,8 +235,7 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
-///
-/// Not an `async fn`, which would keep its arguments twice, in every task that waits for a lock.
+// Not an `async fn`, which would keep its arguments twice, in every task that waits for a lock.
 fn end_turn(
     held: Arc<Held>,
     rest: Cleanup,

@@ -320,7 +320,6 @@ impl Acquire {
         Ok(Wait { engine, name, request, patience, outage_patience, owner, recall_ends: None })
     }
 
-    /// The ttl, if all options are in their ranges.
     fn checked_ttl(&self) -> Result<Ttl, OptionsError> {
         let ttl = self.ttl.map_or(Ok(self.lock.engine.timing.ttl), Ttl::new)?;
         let patience = self.outage_patience;
@@ -369,8 +368,7 @@ impl IntoFuture for Acquire {
     }
 }
 
-/// Polls a body only while its lease is held; the error says that the lease was lost before the
-/// body ended with a value.
+/// Polls a body only while its lease is held, or until it has ended with a value.
 pub(crate) async fn run_while_held<T, E>(
     guard: &Guard,
     body: impl Future<Output = Result<T, E>>,

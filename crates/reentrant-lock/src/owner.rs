@@ -97,7 +97,6 @@ impl Owner {
         }
     }
 
-    /// Resolves when the owner gets its next lease.
     pub(crate) fn gained(&self) -> impl Future<Output = ()> {
         self.0.gained.notified()
     }
@@ -125,7 +124,6 @@ pub(crate) enum Caller {
 pub(crate) enum Owned {
     /// It is a fresh one, which nothing else can have.
     Fresh,
-    /// It was given to the acquire.
     Given,
     /// It is the owner of the scope that the call is in.
     Scoped,
@@ -166,7 +164,6 @@ impl Caller {
     }
 }
 
-/// A lease with its holds; what all guards of the lease share.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) engine: Arc<Engine>,

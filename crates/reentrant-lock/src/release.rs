@@ -32,7 +32,6 @@ pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Durati
 /// | the lease has expired | done: `Unconfirmed` |
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// When the lease has expired on the server.
     expires: Instant,
     belief: Option<Belief>,
     /// When the next copy is due; `None` while an answer is awaited.
@@ -55,13 +54,13 @@ pub(crate) enum Step {
     Done(Outcome),
 }
 
-/// How a release ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The server has ended the lease.
     Released,
     /// The server has ended the lease, and keeps the lock closed for so long from the answer on.
-    Kept { remaining: Duration },
+    Kept {
+        remaining: Duration,
+    },
     /// The lease was lost before it was released, or its lock was not kept closed.
     Lost,
     /// The server does not have the lease; by a copy of the release, or since its time was over.
@@ -71,7 +70,6 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// As what the release counts.
     pub(crate) fn metric(self) -> ReleaseOutcome {
         match self {
             Self::Released => ReleaseOutcome::Released,
@@ -171,8 +169,7 @@ impl Release {
     /// What the answer "gone" at `now` means.
     fn gone(&self, now: Instant) -> Outcome {
         let Some(Belief { until, overdue_at }) = self.belief else { return Outcome::Gone };
-        // A lock that was kept would still be there before its time is over. The margin is for
-        // clocks whose rates differ.
+        // A lock that was kept would still be there, with a margin for clocks whose rates differ.
         if self.first_keep.is_some_and(|(sent_at, keep)| now < believed_until(sent_at, keep)) {
             return Outcome::Lost;
         }

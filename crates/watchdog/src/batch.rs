@@ -7,7 +7,6 @@ use crate::slots::Key;
 /// How a renewal ended, for a turn that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// The turn was extended.
     Confirmed,
     /// Whether it was extended is unknown: try again soon, until the deadline.
     Unconfirmed,
@@ -21,11 +20,9 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The greatest number of turns in one command.
     pub(crate) const MAX: usize = 256;
 }
 
-/// Turns to be renewed, in commands.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     full: Vec<Batch>,

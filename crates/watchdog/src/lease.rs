@@ -1,4 +1,12 @@
-use std::{fmt, hint::black_box, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    hint::black_box,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
@@ -6,6 +14,7 @@ use leasehold_core::{
     metric::{ClassMetrics, HoldEnd},
     outage::{LostLease, OutageWatch},
 };
+use tokio::select;
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::Renewing;
@@ -44,10 +53,8 @@ pub struct HeldLease {
     life: Mutex<Life>,
 }
 
-/// What changes of a lease.
 struct Life {
     rules: LeaseRules,
-    /// Until when the lock stays closed, however the lease ends.
     closed_until: Option<Instant>,
     /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
@@ -215,6 +222,11 @@ impl HeldLease {
         token
     }
 
+    /// A future that resolves when the lease is over.
+    pub fn lost(self: &Arc<Self>) -> Lost {
+        Lost(Box::pin(end_of(Arc::clone(self))))
+    }
+
     /// Brings a part of what answers change into the cache.
     pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
         black_box(Arc::strong_count(self));
@@ -298,5 +310,84 @@ impl fmt::Debug for HeldLease {
             .field("fence", &self.fence())
             .field("state", &self.life.lock().rules.present())
             .finish_non_exhaustive()
+    }
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// It was lost.
+    Lost(LossReason),
+    /// Its holder released it.
+    Released,
+}
+
+impl fmt::Display for LeaseEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
+            Self::Released => f.write_str("released by its holder"),
+        }
+    }
+}
+
+/// A future that resolves when a lease is over; it borrows nothing.
+///
+/// It also watches the deadline of the lease by itself. Every poll reads the clock, because a timer
+/// may come late after a pause of the process.
+///
+/// # Cancel safety
+///
+/// Dropping it forgets the watch and nothing else.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{LeaseEnd, LockRuntime, LossReason};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// let lost = guard.lost(); // borrows nothing: a task of its own may await it
+///
+/// locks.force_release("orders/42").await?; // as an operator may do
+/// assert_eq!(lost.await, LeaseEnd::Lost(LossReason::Gone));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Lost(Pin<Box<dyn Future<Output = LeaseEnd> + Send>>);
+
+async fn end_of(lease: Arc<HeldLease>) -> LeaseEnd {
+    let token = lease.cancellation();
+    loop {
+        let deadline = lease.deadline();
+        // Polled first, so that every poll reads the clock.
+        let ended = poll_fn(|_| match lease.state() {
+            LeaseState::Held { .. } => Poll::Pending,
+            LeaseState::Lost(reason) => Poll::Ready(LeaseEnd::Lost(reason)),
+            LeaseState::Released => Poll::Ready(LeaseEnd::Released),
+        });
+        select! {
+            biased;
+            end = ended => return end,
+            () = token.cancelled() => {}
+            () = lease.clock().sleep_until(deadline) => {}
+        }
+    }
+}
+
+impl Future for Lost {
+    type Output = LeaseEnd;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lost")
     }
 }

@@ -79,9 +79,9 @@ impl RenewalPlan {
 
     /// For how long the answer to a renewal is awaited, with this much of the turn left.
     ///
-    /// A sixth of the ttl. When less than three times that is left, half of what is left, so that
-    /// there is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command
-    /// that times out may cost its connection, and a slow answer should not.
+    /// A sixth of the ttl; half of what is left when that is less than half of the ttl, so that there
+    /// is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command that times
+    /// out may cost its connection, and a slow answer should not.
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };

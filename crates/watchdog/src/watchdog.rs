@@ -64,7 +64,6 @@ impl Drop for Watchdog {
     }
 }
 
-/// The watchdog's task: sleeps until something is due, sends it, and applies the answers.
 #[derive(Debug)]
 struct Driver {
     watches: Arc<Watches>,

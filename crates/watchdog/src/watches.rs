@@ -235,7 +235,6 @@ impl Watches {
         keys.map(|key| state.queue.get(key).and_then(|watched| watched.lease.clone())).collect()
     }
 
-    /// Notes how renewals ended, and when to look at their turns again.
     pub(crate) fn answered(&self, now: Instant, attempts: impl Iterator<Item = (Key, Attempt)>) {
         let mut state = self.state.lock();
         for (key, attempt) in attempts {
@@ -266,7 +265,6 @@ impl Watches {
 }
 
 impl Watched {
-    /// Reports the lease that is held as lost, and returns the turn.
     pub(crate) fn lose(self, reason: LossReason) -> Arc<Grant> {
         if let Some(lease) = self.lease {
             let _ = lease.lose(reason);
@@ -274,12 +272,10 @@ impl Watched {
         self.turn
     }
 
-    /// When the lease that is held ends if nothing happens.
     fn deadline(&self) -> Option<Instant> {
         self.lease.as_deref().map(HeldLease::deadline)
     }
 
-    /// When to look at it again, if its lease ends at `deadline` otherwise.
     fn wake_at(&self, now: Instant, deadline: Option<Instant>) -> Instant {
         deadline.map_or(now + LATER, |deadline| self.plan.wake_at(now, deadline))
     }

@@ -14,7 +14,6 @@ use super::{
 };
 
 impl Cohort {
-    /// A heartbeat was answered.
     pub(crate) fn on_reply(
         &mut self,
         env: &mut Env<'_>,
@@ -117,7 +116,6 @@ impl Cohort {
         }
     }
 
-    /// A renewal that was to confirm a grant was answered.
     pub(crate) fn on_confirmation(
         &mut self,
         env: &mut Env<'_>,
@@ -190,8 +188,7 @@ impl Cohort {
         self.begun = Some(grant.first());
         // The message may have come before the grant.
         let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
-        // If more is left than its task's ttl, the lease would outlive that ttl: the turn ends at
-        // once.
+        // Else the lease would outlive its task's ttl: the turn ends at once.
         let fits = grant.remaining(env.now) <= ttl.get();
         let grant = if fits { grant.for_ttl(ttl) } else { grant };
         let is_for_it = grant.ttl() == ttl;

@@ -40,8 +40,7 @@ impl Cohort {
         until.is_some()
     }
 
-    /// A task takes the next token of an idle turn. The turn ends if it is too late, has no token
-    /// left, has another ttl, or if the task is not to have a kept lock.
+    /// A task takes the next token of an idle turn, which ends if it does not serve the task.
     pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<(Ticket, Taken)> {
         let until = self.idle_ends_at()?;
         let Phase::Turn(turn) = &mut self.phase else { return None };

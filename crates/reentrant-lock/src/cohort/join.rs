@@ -30,20 +30,14 @@ pub(crate) enum NoLease {
     Busy,
     /// As `Busy`; but the other may keep the lock idle, and give it up when somebody waits for it.
     Kept,
-    /// The runtime is just giving back or withdrawing what it has of the lock, and the task does not
-    /// wait in line.
+    /// As `Busy`; but the runtime is just giving back or withdrawing what it has of the lock.
     Releasing,
     /// It did not take an offer in time: it may join anew.
     Dismissed,
-    /// Waiting does not help.
     Failed(StoreError),
-    /// The runtime gives no new leases.
     Closed,
-    /// Its owner holds the lock by now.
     HeldByOwner,
-    /// The time of the call is over.
     TimedOut,
-    /// The server has been silent for too long.
     Unavailable,
 }
 
@@ -55,7 +49,6 @@ pub(crate) struct Lead {
     pub(crate) heartbeat: Option<Heartbeat>,
     /// Whether the lease is to say that the runtime keeps it.
     pub(crate) keeps: bool,
-    /// When it is sent, at once.
     pub(crate) sent_at: Instant,
     /// The first token of the last turn begun: the watermark may be forgotten by now.
     pub(crate) begun: Option<FenceToken>,
@@ -69,11 +62,9 @@ pub(crate) struct Taken {
     pub(crate) offer: Offer,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,
-    /// Whether it is the first lease of the turn.
     pub(crate) first: bool,
 }
 
-/// How a task comes in.
 #[derive(Debug)]
 pub(crate) enum Joined {
     /// It stands in line; the first of all has a command to send.
@@ -83,11 +74,8 @@ pub(crate) enum Joined {
 }
 
 impl Cohort {
-    /// A task comes for a lease of `ttl`.
-    ///
-    /// # Errors
-    ///
-    /// `Busy` or `Releasing` for a task that only tries, and would have to wait.
+    /// A task comes for a lease of `ttl`. One that only tries, and would have to wait, gets `Busy` or
+    /// `Releasing`.
     pub(crate) fn join(
         &mut self,
         env: &mut Env<'_>,
@@ -212,7 +200,6 @@ impl Cohort {
         taken
     }
 
-    /// The watchdog watches the turn from its first lease on.
     pub(crate) fn on_watch(&mut self, watch: Watch) {
         if let Phase::Turn(turn) = &mut self.phase {
             turn.watch = Some(watch);

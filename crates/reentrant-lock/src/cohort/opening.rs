@@ -29,7 +29,6 @@ impl Opening {
         !self.withdrawals.is_empty()
     }
 
-    /// Whether the withdrawal of `id` was not answered yet.
     pub(super) fn withdraws(&self, id: AcquisitionId) -> bool {
         self.withdrawals.iter().any(|one| one.id == id)
     }
@@ -60,13 +59,11 @@ impl Opening {
 }
 
 impl Cohort {
-    /// An acquisition is withdrawn from now on.
     pub(crate) fn on_withdrawal(&mut self, id: AcquisitionId) {
         let withdrawal = Withdrawal { id, is_wanted: false, sender_waker: None };
         self.opening.get_or_insert_default().withdrawals.push(withdrawal);
     }
 
-    /// A withdrawal was answered, or given up.
     pub(crate) fn on_withdrawn(&mut self, env: &mut Env<'_>, id: AcquisitionId) {
         if let Some(opening) = &mut self.opening
             && let Some(at) = opening.withdrawals.iter().position(|one| one.id == id)

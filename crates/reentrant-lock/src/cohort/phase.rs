@@ -20,7 +20,6 @@ use super::{
 // Very many names have a quiet turn: what is larger is boxed.
 #[derive(Debug, Default)]
 pub(crate) enum Phase {
-    /// Nothing.
     #[default]
     Idle,
     /// The first task asks by itself, and awaits the answer.
@@ -43,7 +42,6 @@ pub(crate) struct Asking {
     /// Whether the lease says that the runtime keeps it.
     pub(super) keeps: bool,
     pub(super) sent_at: Instant,
-    /// When its task was polled last.
     pub(super) polled_at: Instant,
     /// When its task is to be woken, to show that it is there; `None` once woken.
     pub(super) calls_at: Option<Instant>,
@@ -51,7 +49,6 @@ pub(crate) struct Asking {
     pub(super) asks_soon: Option<Instant>,
 }
 
-/// A turn that is being given back.
 #[derive(Debug)]
 pub(crate) struct Releasing {
     pub(super) turn: Turn,
@@ -73,7 +70,6 @@ pub(crate) struct Releasing {
 }
 
 impl Phase {
-    /// The turn that is being given back, if it is this one.
     pub(super) fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
         match self {
             Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
@@ -132,12 +128,10 @@ pub(crate) struct Turn {
     pub(super) until: Instant,
     /// Whether its lease says that the runtime keeps it: those who queue behind it have it recalled.
     pub(super) keeps: bool,
-    /// Whether other runtimes wait, as far as is known.
     pub(super) contended: bool,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(super) was_wanted: bool,
-    /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens
-    /// than this can count.
+    /// How many tasks are still to be served while other runtimes wait; never more than a block has.
     pub(super) to_serve: u16,
     /// When the first lease was taken.
     pub(super) began_at: Option<Instant>,
@@ -217,7 +211,6 @@ impl Turn {
         self.token >= self.grant.last()
     }
 
-    /// The task takes its offer, if there is one.
     pub(super) fn hand_over(&mut self, env: &Env<'_>) -> Option<Taken> {
         let offer = self.open_offer()?;
         let (first, until, watch) = (self.leases == 0, self.until, self.watch);

@@ -18,7 +18,6 @@ use super::{
 pub(crate) struct Place {
     pub(super) id: AcquisitionId,
     pub(super) ttl: Ttl,
-    /// Whether a grant of it says that the runtime keeps the lock.
     pub(super) keeps: bool,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
@@ -30,7 +29,6 @@ pub(crate) struct Place {
     /// The first token of a grant that is being confirmed before a task believes in it.
     pub(super) confirming: Option<FenceToken>,
     pub(super) ahead: Option<u64>,
-    /// The commands that failed since the last answer.
     failing: Option<Failing>,
     pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
@@ -41,7 +39,6 @@ impl Place {
     /// How many heartbeats are remembered; as a rule, more than are sent within a claim window.
     const REMEMBERED: usize = 16;
 
-    /// A place to be asked for at once.
     pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, ttl: Ttl, keeps: bool) -> Self {
         Self {
             id,
@@ -83,7 +80,6 @@ impl Place {
         self.early_at <= env.now
     }
 
-    /// The next heartbeat is to be sent then.
     pub(super) fn ask_at(&mut self, at: Instant) {
         let at = self.asks_soon.map_or(at, |soon| soon.min(at));
         self.next_at = at;
@@ -102,7 +98,7 @@ impl Place {
         self.failing.clone().or_else(unheard)
     }
 
-    /// Sends the next heartbeat; `begun` is the first token of the last turn begun.
+    /// Sends the next heartbeat; `begun` as [`Cohort::begun`](super::Cohort::begun).
     pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<FenceToken>) -> Beat {
         let number = env.numbers.change();
         self.remember(number, env.now);
@@ -155,7 +151,6 @@ impl Place {
         self.sent.iter().find(|(known, _)| *known == number).map(|(_, at)| *at)
     }
 
-    /// A heartbeat was sent, by itself or with another command.
     pub(super) fn remember(&mut self, number: u64, at: Instant) {
         if self.sent.len() == Self::REMEMBERED {
             self.sent.pop_front();
@@ -167,11 +162,9 @@ impl Place {
 /// Commands about a lock that were not answered, or refused: whether others hold it is unknown.
 #[derive(Debug, Clone)]
 pub(crate) struct Failing {
-    /// When the first of them was sent.
     pub(crate) since: Instant,
     /// How many have failed one after the other; zero when none was answered so far.
     pub(crate) failed: u32,
-    /// Why the last of them failed.
     pub(crate) error: StoreError,
 }
 

@@ -21,7 +21,6 @@ struct Tasks {
     failed: BTreeMap<Ticket, StoreError>,
 }
 
-/// Tasks in the order of their tickets.
 #[derive(Debug, Default)]
 struct Line {
     /// Its own field, for as a rule there is no other: a tree would cost an allocation for it.
@@ -133,7 +132,6 @@ impl LocalQueue {
         self.change(|tasks| tasks.waiting.take().filter_map(|(_, one)| one.waker).collect())
     }
 
-    /// The failure that a task has to hear of.
     pub(super) fn failure(&mut self, ticket: Ticket) -> Option<StoreError> {
         self.change(|tasks| tasks.failed.remove(&ticket))
     }

@@ -25,7 +25,6 @@ pub(crate) enum AfterLease {
     Dropped,
     /// No other task wants it: its holder ends it on the server.
     Ends(TurnRelease),
-    /// It had been over before.
     WasOver,
 }
 
@@ -75,11 +74,8 @@ impl Cohort {
         self.turn().is_some_and(|turn| turn.has_lease(token))
     }
 
-    /// A copy of a release is about to be sent; returns the place that it queues.
-    ///
-    /// # Errors
-    ///
-    /// [`NextTurn`] when the next turn has begun.
+    /// A copy of a release is about to be sent, unless the next turn has begun; returns the place that
+    /// it queues.
     pub(crate) fn on_release_send(
         &mut self,
         env: &Env<'_>,
@@ -168,12 +164,8 @@ impl Cohort {
         std::mem::take(&mut releasing.asks_now)
     }
 
-    /// Whether no release or withdrawal is on its way. Otherwise `waker` is woken when one is over,
-    /// and at `until` at the latest.
-    ///
-    /// # Errors
-    ///
-    /// With what the server has refused a withdrawal that is on its way.
+    /// Whether no release or withdrawal is on its way; an error if the server has refused one.
+    /// Otherwise `waker` is woken when one is over, and at `until` at the latest.
     pub(crate) fn is_released(
         &mut self,
         waker: &Waker,
@@ -195,8 +187,7 @@ impl Cohort {
         Ok(!is_awaited)
     }
 
-    /// Nothing waits for the answer to a release any longer: the lease has expired on the server, the
-    /// sender was dropped, or tasks that came after it was sent have waited too long.
+    /// Nothing waits for the answer to a release any longer.
     pub(crate) fn on_release_given_up(&mut self, env: &mut Env<'_>, turn: TurnId) {
         if self.phase.releasing(turn).is_none() {
             return;
@@ -213,7 +204,6 @@ impl Cohort {
         }
     }
 
-    /// Goes on after the end of a turn.
     fn follow(
         &mut self,
         env: &mut Env<'_>,
@@ -332,7 +322,7 @@ impl Cohort {
         self.turn().is_some_and(|turn| turn.id() == id)
     }
 
-    /// The turn is over here, and no watchdog watches it.
+    /// The turn is over here, and not watched any more.
     fn end_turn(&mut self, env: &mut Env<'_>) -> Option<Turn> {
         let was_idle = self.is_idle();
         let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return None };

@@ -93,8 +93,7 @@ pub(crate) struct Cohort {
     pub(super) begun: Option<FenceToken>,
     /// Whether turns are kept when no task holds them, as the latest task asked.
     pub(super) keep: Option<Keep>,
-    /// The last turn that another runtime wanted and that was not the present one: it may be still
-    /// to begin.
+    /// The last turn that another runtime wanted and that was not the present one.
     pub(super) wanted: Option<Box<TurnId>>,
 }
 
@@ -160,12 +159,10 @@ impl Cohort {
         self.opening.as_ref().is_some_and(|opening| opening.is_withdrawing())
     }
 
-    /// When the first try that waits for the lock to open gives up.
     pub(super) fn watched_until(&self) -> Option<Instant> {
         self.opening.as_ref()?.watched_until
     }
 
-    /// What watches the present turn.
     pub(crate) fn watch(&self) -> Option<Watch> {
         self.turn()?.watch
     }
@@ -222,13 +219,11 @@ impl Cohort {
         }
     }
 
-    /// How long the server took for its last answer about the lock, as far as is known.
     pub(crate) fn round_trip(&self) -> Duration {
         self.place().map_or(Duration::ZERO, |place| place.round_trip)
     }
 }
 
-/// The tasks that try the lock are to look again.
 pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) {
     if opening.as_mut().is_some_and(|opening| opening.wake(wake)) {
         *opening = None;
@@ -249,8 +244,7 @@ pub(crate) struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// When the heartbeat after one that was sent at `sent_at` is due: within a quarter of the
-    /// claim window, so that three may be lost.
+    /// When the heartbeat after one of `sent_at` is due: three may be lost in a claim window.
     pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
         let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter / 4.0);
         sent_at + pause.max(Timing::SHORTEST_PAUSE)
@@ -298,7 +292,7 @@ pub(crate) struct Effects {
     pub(crate) send: Option<Outgoing>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
-    /// A turn that the watchdog need not watch any more.
+    /// What watched a turn that is over.
     pub(crate) forget: Option<Watch>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
@@ -346,14 +340,12 @@ impl Extend<Waker> for Wakers {
     }
 }
 
-/// A command that the runtime sends.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     /// End the turn on the server that is being given back.
     Release(TurnRelease),
     /// Confirm a grant by a renewal, before any task believes in it.
     Confirm(Box<Grant>),
-    /// Ask for a lock.
     Heartbeat(Box<Beat>),
 }
 

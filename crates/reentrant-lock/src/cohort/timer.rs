@@ -13,13 +13,8 @@ use super::{
 const SOON: Duration = Duration::from_millis(30);
 
 impl Cohort {
-    /// Something is due:
-    ///
-    /// - a heartbeat, an offer that no task takes, or the end of an idle turn;
-    /// - a first command that no task attends, or whose task is to be woken;
-    /// - the end of a wait for a release or a withdrawal;
-    /// - a copy of a release, after lost messages or because its holder waits too long;
-    /// - a heartbeat in place of a release for whose answer tasks have waited too long.
+    /// Something is due, as the row `timer` of the [states and events](Cohort) says; or a task that
+    /// asks or tries is to be woken.
     pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
         if self.watched_until().is_some_and(|at| at <= env.now) {
             wake_tries(&mut self.opening, &mut env.effects.wake);
@@ -118,8 +113,7 @@ impl Cohort {
             Phase::Turn(turn) if turn.open_offer().is_some() || turn.idle_ends_at().is_some() => {
                 self.release(env, None, None);
             }
-            // The holder of a lease goes on; what follows a release is withdrawn when that is
-            // answered.
+            // A holder goes on; what follows a release is withdrawn when that is answered.
             Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
         }
     }

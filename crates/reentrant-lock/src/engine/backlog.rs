@@ -26,7 +26,6 @@ pub(super) struct Backlog(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     late: VecDeque<Late>,
-    /// Whether a task sends them.
     has_task: bool,
 }
 
@@ -39,7 +38,6 @@ pub(super) struct Late {
 }
 
 impl Backlog {
-    /// For how long a withdrawal is repeated.
     pub(super) const LONGEST: Duration = Duration::from_secs(3600);
     /// How many wait at most. The oldest stay: later acquires of an outage mostly were not sent.
     const MAX: usize = 16 * 1024;
@@ -64,7 +62,6 @@ impl Backlog {
         next.map(|late| InHand { backlog: self, late: Some(late) })
     }
 
-    /// Others, after one was answered.
     fn take(&self) -> VecDeque<Late> {
         let mut waiting = self.0.lock();
         let rest = waiting.late.len().min(Self::AT_ONCE);

@@ -75,13 +75,11 @@ pub struct Engine {
     pub(crate) background: Semaphore,
     /// The waits that were reported.
     pub(crate) reports: Mutex<Ration>,
-    /// The calls that may wait for their own process, and were warned of.
+    /// The waits for this very process, and the unconfirmed runs, that were warned of.
     pub(crate) suspects: Mutex<Ration>,
-    /// The runs that succeeded without a confirmation, and were warned of.
     pub(crate) unconfirmed: Mutex<Ration>,
     pub(super) shards: Vec<Shard>,
     pub(super) agenda: Arc<Agenda>,
-    /// The runtime gives no new leases.
     pub(super) refuses: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) drain: Drain,
@@ -94,7 +92,6 @@ pub struct Engine {
 
 impl Engine {
     pub(super) const SHARDS: usize = 16;
-    /// How many commands that no task waits for are sent at a time.
     pub(super) const BACKGROUND: usize = 64;
 
     /// Starts the background tasks.

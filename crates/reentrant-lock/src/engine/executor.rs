@@ -93,7 +93,6 @@ impl Executor {
     }
 }
 
-/// A task that ends when it is dropped.
 struct Running<T>(JoinHandle<T>);
 
 impl<T> Drop for Running<T> {

@@ -15,27 +15,24 @@ use crate::cohort::{Answer, Beat};
 
 use super::{core::Engine, table::Agenda};
 
-/// The task that looks at a name when something is due for it; `Cohort::on_timer` lists what.
+/// The task that looks at a name when something is due for it.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     // The task does not keep the engine alive.
     engine: Weak<Engine>,
     agenda: Arc<Agenda>,
     clock: Arc<dyn Clock>,
-    /// When heartbeats were sent last.
     sent_at: Instant,
     // Aborted with the task: nothing outlives it.
     in_flight: JoinSet<()>,
 }
 
 impl Heartbeats {
-    /// The most waiters of one command.
     const BATCH: usize = 2048;
     /// The shortest time from one round of heartbeats to the next, so that many names share one.
     const PAUSE: Duration = Duration::from_millis(20);
     /// How far ahead of its time a name is looked at when heartbeats are sent.
     const AHEAD: Duration = Duration::from_millis(200);
-    /// The longest time without a look.
     const NAP: Duration = Duration::from_secs(5);
 
     pub(super) fn start(engine: &Arc<Engine>) {

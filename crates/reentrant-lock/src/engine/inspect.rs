@@ -32,7 +32,6 @@ impl Engine {
         Ok(seen)
     }
 
-    /// The same at `now`, with an answer at `deadline` at the latest.
     pub(crate) async fn inspect_until(
         &self,
         name: &LockName,

@@ -22,7 +22,6 @@ struct State {
 pub(super) type IdleSince = Instant;
 
 impl KeptTurns {
-    /// How many turns are kept at most.
     const MAX: usize = 16 * 1024;
     /// How much older a stamp may be than the last use of its turn: most uses change nothing here.
     const COARSE: Duration = Duration::from_secs(1);
@@ -75,7 +74,6 @@ impl Engine {
         }
     }
 
-    /// There are too many idle turns: this one ends.
     pub(super) fn evict(&self, stamp: IdleSince, name: &LockName) {
         self.with(name, |member, env| {
             // Unless it became idle again more than `COARSE` later: then it has another stamp.

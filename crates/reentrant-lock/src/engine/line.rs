@@ -19,7 +19,6 @@ use crate::{
 
 use super::{core::Engine, table::Member};
 
-/// What a task asks of a lock.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) ttl: Ttl,
@@ -60,11 +59,7 @@ pub(crate) struct NewLease {
 }
 
 impl Engine {
-    /// A task comes in, which is woken by `waker` when there is something for it.
-    ///
-    /// # Errors
-    ///
-    /// `Closed`; or `Busy` or `Releasing` for a task that only tries.
+    /// See [`Cohort::join`]; `Closed` after the end.
     pub(crate) fn join<'a>(
         &'a self,
         name: &'a LockName,
@@ -87,12 +82,7 @@ impl Engine {
         entry.unwrap_or(Err(NoLease::Closed))
     }
 
-    /// Ready with `true` when no release is on its way any more, and with `false` when it is
-    /// `until`. `waker` is woken by then.
-    ///
-    /// # Errors
-    ///
-    /// With what the server has refused a withdrawal.
+    /// See [`Cohort::is_released`]; ready with `false` when it is `until`.
     pub(crate) fn poll_released(
         &self,
         name: &LockName,
@@ -133,13 +123,11 @@ impl Engine {
 }
 
 impl NewLease {
-    /// Whether another had the lock before: a task of this runtime, or a process that passed it on.
-    /// Unknown if the grant came as an answer.
+    /// Whether another had the lock before; unknown if the grant came as an answer.
     pub(crate) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
     }
 
-    /// Counts the lease, outside of every lock.
     pub(crate) fn count(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
         let Self { lease, is_watched, woken } = self;
         lease.count();
@@ -163,7 +151,6 @@ fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
 }
 
 impl InLine<'_> {
-    /// The answer to the first task's own command.
     pub(crate) fn on_first_reply(
         &mut self,
         request: &Request,

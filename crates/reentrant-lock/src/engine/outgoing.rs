@@ -24,9 +24,8 @@ use super::{
 
 impl Engine {
     /// A lease is released. Returns its state until then, who ends the turn on the server, and the
-    /// release that its holder sends. That release is pending before the lease shows as over. If
-    /// the cohort does not have the turn any more, the lease is lost, even if it is not marked as
-    /// lost yet.
+    /// release that its holder sends, which is pending before the lease shows as over. If the cohort
+    /// does not have the turn any more, the lease is lost.
     pub(crate) fn release(
         &self,
         lease: &Arc<HeldLease>,
@@ -92,8 +91,7 @@ impl Engine {
         drop(self.arm(Job::release(now, lease.name(), lease.metrics(), &release, None), None));
     }
 
-    /// Sends the count of holds while the lease is believed. It extends the lease, so never after a
-    /// loss.
+    /// Sends the count of holds. It extends the lease, so never after a loss.
     pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
         let LeaseState::Held { until } = lease.state() else { return None };
         let job = Job {
@@ -108,8 +106,7 @@ impl Engine {
         self.arm(job, None)
     }
 
-    /// Makes the releases and withdrawals of an event ready, which count as pending from then on.
-    /// Not to be dropped inside of a lock.
+    /// Makes the releases and withdrawals of an event ready. Not to be dropped inside of a lock.
     pub(super) fn prepare(&self, env: &mut Env<'_>, member: &mut Member) -> Vec<Cleanup> {
         let (mut jobs, effects) = (Vec::new(), &mut env.effects);
         let metrics = effects.metrics.as_ref().unwrap_or(&member.metrics);

@@ -41,7 +41,6 @@ pub(crate) struct Job {
     pub(crate) metrics: Arc<ClassMetrics>,
 }
 
-/// What a job sends.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// End a lease.
@@ -67,7 +66,6 @@ pub(crate) enum Sender {
 }
 
 impl Job {
-    /// The turn that the job ends.
     fn turn(&self) -> Option<TurnId> {
         match &self.command {
             Command::Release { fence, sender: Some(_), .. } => {
@@ -159,7 +157,6 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// What a wait ended with.
 enum Event {
     Reply(Answer<ReleaseAnswer>),
     /// A call waits for the withdrawal, or the queued place may have lost a message.
@@ -196,15 +193,7 @@ impl Sending {
         Self { engine, job, key, outcome, is_late, until }
     }
 
-    /// Sends until the job is done.
-    ///
-    /// # Errors
-    ///
-    /// Why the server has not confirmed it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future gives the job up.
+    /// Sends until the job is done; dropping the future gives the job up.
     pub(super) async fn run(mut self) -> Result<Outcome, StoreError> {
         let (outcome, failure) = self.send().await;
         self.outcome = outcome;

@@ -124,7 +124,6 @@ impl Engine {
         report
     }
 
-    /// Waits until no lease is held, at most until `until`.
     async fn until_given_back(&self, until: Instant) {
         loop {
             let mut leases = self.watches.leases();

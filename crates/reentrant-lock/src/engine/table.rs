@@ -19,7 +19,6 @@ pub(super) type Shard = Mutex<Cohorts>;
 
 type Cohorts = NameMap<Box<Member>>;
 
-/// A cohort, and what is kept beside it.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) cohort: Cohort,
@@ -28,7 +27,6 @@ pub(super) struct Member {
     pub(super) metrics: Arc<ClassMetrics>,
     /// Where its idle turn stands among those of the runtime.
     pub(super) kept: Option<IdleSince>,
-    /// Who took the last lease.
     pub(super) holder: Option<Caller>,
 }
 
@@ -65,7 +63,6 @@ impl Engine {
         Some((lease, member.holder?))
     }
 
-    /// Applies an event to a cohort, if there is one.
     pub(super) fn with<T>(
         &self,
         name: &LockName,

@@ -39,10 +39,6 @@ impl Seen {
     /// A turn with so many leases shows that one process uses the lock.
     const MANY: u32 = 16;
 
-    fn new(last: FenceToken) -> Self {
-        Self { last, unwanted: 0, needed: 0 }
-    }
-
     fn is_worth_keeping(self) -> bool {
         self.unwanted >= self.needed
     }
@@ -82,8 +78,7 @@ impl Watermarks {
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
     }
 
-    /// Whether it is worth keeping a lock idle: this runtime has used it before, and others did not
-    /// want it of late. Most names are used once.
+    /// Whether it is worth keeping a lock idle: most names are used once, or others want them.
     pub(super) fn is_worth_keeping(&self, now: Instant, name: &LockName) -> bool {
         self.seen(now, name).is_some_and(Seen::is_worth_keeping)
     }
@@ -116,7 +111,8 @@ impl Watermarks {
             seen.last = fence.max(seen.last);
             return;
         }
-        let mut seen = generations.older.remove(name).unwrap_or_else(|| Seen::new(fence));
+        let new = Seen { last: fence, unwanted: 0, needed: 0 };
+        let mut seen = generations.older.remove(name).unwrap_or(new);
         seen.last = fence.max(seen.last);
         generations.recent.insert(name.clone(), seen);
     }

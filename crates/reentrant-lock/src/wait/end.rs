@@ -52,7 +52,6 @@ impl Wait {
         self.engine.look(&self.name, look).unwrap_or(false)
     }
 
-    /// A call that only tries was not answered in time.
     pub(super) fn unheard(&self, started: Instant) -> AcquireError {
         self.engine.failed(&self.name, started, unheard_by_a_try())
     }
@@ -176,7 +175,6 @@ impl Engine {
         }))
     }
 
-    /// What a call that sends one command ends with when that failed.
     pub(crate) fn failed(
         &self,
         lock: &LockName,
@@ -190,7 +188,6 @@ impl Engine {
     }
 }
 
-/// The answer to a try did not come within its time.
 fn unheard_by_a_try() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,

@@ -29,7 +29,6 @@ pub(super) struct Line<'a> {
     own: Option<Box<Own<'a>>>,
 }
 
-/// The first task's own command, in flight.
 struct Own<'a> {
     sent_at: Instant,
     deadline: Instant,
@@ -200,8 +199,7 @@ impl Wait {
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One timer for all that a wait is woken for, as many tasks may wait; set anew when the time
-/// changes.
+/// One timer for all that a wait is woken for, as many tasks may wait.
 #[derive(Default)]
 struct Timer(Option<(Instant, Sleep)>);
 
