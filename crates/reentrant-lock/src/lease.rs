@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use leasehold_core::lease::LeaseState;
 use leasehold_watchdog::HeldLease;
 
 /// A view of a lease: it can be watched and shown to others, but neither prolongs nor ends it.
@@ -26,7 +25,7 @@ pub struct Lease(pub(crate) Arc<HeldLease>);
 
 /// What a lease, a guard and a run tell of the lease: each passes it on from what it has inside.
 macro_rules! tells_of_lease {
-    ($name:ident, $inner:tt) => {
+    ($name:ident, $inner:tt $(, $($more:tt)*)?) => {
         impl $name {
             /// The lock.
             pub fn name(&self) -> &leasehold_core::LockName {
@@ -53,6 +52,8 @@ macro_rules! tells_of_lease {
                 self.$inner.is_held()
             }
 
+            $($($more)*)?
+
             /// For how long the lease may be believed without another renewal; zero when it is over.
             pub fn remaining(&self) -> std::time::Duration {
                 self.$inner.remaining()
@@ -72,11 +73,10 @@ macro_rules! tells_of_lease {
 }
 pub(crate) use tells_of_lease;
 
-tells_of_lease!(Lease, 0);
-
-impl Lease {
+tells_of_lease! {
+    Lease, 0,
     /// What may be believed of the lease; looks at the clock first.
-    pub fn state(&self) -> LeaseState {
+    pub fn state(&self) -> leasehold_core::lease::LeaseState {
         self.0.state()
     }
 }

@@ -274,11 +274,9 @@ impl Acquire {
     /// Before every poll of the future the clock is checked; when the lease is lost the future is
     /// dropped where it stands. A panic of the future releases the lock and goes on.
     ///
-    /// Work that ended while its lease was believed is finished: its value is returned, however the
-    /// release goes. This waits for the release for one command timeout at most; what the server
-    /// has not confirmed by then, the runtime goes on telling it until the lease's ttl is over.
-    /// Whether the lease was still there on the server is for the fence check of the storage to
-    /// say.
+    /// Work that ended while its lease was believed is finished: its value is returned, however
+    /// [`Guard::release`] goes. Whether the lease was still there on the server is for the fence
+    /// check of the storage to say.
     ///
     /// # Errors
     ///

@@ -6,9 +6,8 @@ use crate::slots::{Key, Slots, shrink};
 
 /// Things that fall due, each at its own instant, which may change.
 ///
-/// Most things are taken out long before they are due. So a new one is put in order only with the
-/// next [`sort`](Self::sort): until then it costs the same few steps however many there are. The
-/// others cost O(log n).
+/// Most things are taken out long before they are due. So a new one is put in order, in O(log n),
+/// only with the next [`sort`](Self::sort).
 #[derive(Debug)]
 pub struct DueQueue<T> {
     things: Slots<Entry<T>>,

@@ -90,9 +90,8 @@ impl RenewalPlan {
 
     /// A renewal goes out at `now`.
     ///
-    /// The next one follows after a third of the ttl, less up to a twentieth of that. It is planned
-    /// before the answer: nearly every answer confirms, and then changes nothing in the order of
-    /// turns.
+    /// The next one follows after a third of the ttl, less up to a twentieth of that, and is planned
+    /// now: nearly every answer confirms, and then changes nothing in the order of turns.
     pub fn sent(&mut self, now: Instant, fraction: f64) {
         self.in_flight = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
     }

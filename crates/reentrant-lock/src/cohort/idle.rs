@@ -5,7 +5,6 @@ use leasehold_core::{Ttl, metric::KeptOutcome};
 use super::{
     join::Taken,
     phase::{Hands, Phase, Turn},
-    queue::Ticket,
     state::{Cohort, Env, TurnId},
 };
 
@@ -41,16 +40,15 @@ impl Cohort {
     }
 
     /// A task takes the next token of an idle turn, which ends if it does not serve the task.
-    pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<(Ticket, Taken)> {
+    pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<Taken> {
         let until = self.idle_ends_at()?;
         let Phase::Turn(turn) = &mut self.phase else { return None };
         // The timer may be late: the clock decides.
         let is_in_time = (env.rules.is_believed)(env.now, until);
         let serves = self.keep.is_some() && is_in_time && ttl == turn.grant.ttl();
-        let ticket = env.numbers.id().number();
-        if serves && turn.offer(env, ticket, None) {
+        if serves && turn.offer(env, env.numbers.id().number(), None) {
             env.effects.kept = Some(KeptOutcome::Reused);
-            return Some((ticket, turn.hand_over(env)?));
+            return turn.hand_over(env);
         }
         self.end_idle(env, KeptOutcome::Lapsed);
         None

@@ -66,11 +66,11 @@ pub(crate) struct Taken {
 }
 
 #[derive(Debug)]
-pub(crate) enum Joined {
+pub(crate) enum Joined<Line = Ticket, Lease = Taken> {
     /// It stands in line; the first of all has a command to send.
-    InLine(Ticket, Option<Lead>),
+    InLine(Line, Option<Lead>),
     /// It goes on with an idle turn.
-    Taken(Ticket, Taken),
+    Taken(Lease),
 }
 
 impl Cohort {
@@ -86,9 +86,9 @@ impl Cohort {
     ) -> Result<Joined, NoLease> {
         self.keep = keep;
         if self.is_idle()
-            && let Some((ticket, taken)) = self.reuse(env, ttl)
+            && let Some(taken) = self.reuse(env, ttl)
         {
-            return Ok(Joined::Taken(ticket, taken));
+            return Ok(Joined::Taken(taken));
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if let (true, Some(opening)) = (leads, &mut self.opening) {
@@ -281,8 +281,7 @@ impl Cohort {
         }
         if let Some(taken) = self.take(env, lead) {
             // It was woken for this, and nothing else was.
-            let woken = env.effects.wake.take();
-            env.effects.discarded.extend(woken);
+            env.effects.discarded.extend(env.effects.wake.take());
             return Poll::Ready(Ok(taken));
         }
         if tries {

@@ -55,8 +55,8 @@ pub struct EngineParts {
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
 ///
-/// An event is applied to a cohort under the lock of the name's shard; what follows from it is done
-/// afterwards, outside of the lock. Inside it, no lock is taken that calls back.
+/// An event is applied to a cohort under the lock of the name's shard, where no lock is taken that
+/// calls back; what follows from it is done afterwards.
 pub struct Engine {
     pub(crate) store: Arc<WatchedStore>,
     pub(crate) clock: Arc<dyn Clock>,

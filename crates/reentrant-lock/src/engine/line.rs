@@ -13,7 +13,7 @@ use leasehold_core::{
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
-    cohort::{Answer, Cohort, Env, Joined, Lead, NoLease, Progress, Taken, Ticket},
+    cohort::{Answer, Cohort, Env, Joined, NoLease, Progress, Taken, Ticket},
     owner::Caller,
 };
 
@@ -45,12 +45,6 @@ pub(crate) struct InLine<'a> {
     left: bool,
 }
 
-/// As [`Joined`].
-pub(crate) enum Entry<'a> {
-    InLine(InLine<'a>, Option<Lead>),
-    Lease(NewLease),
-}
-
 /// A lease that a task has taken under the shard's mutex, and that is not counted yet.
 pub(crate) struct NewLease {
     lease: Arc<HeldLease>,
@@ -65,17 +59,18 @@ impl Engine {
         name: &'a LockName,
         request: &Request,
         waker: &Waker,
-    ) -> Result<Entry<'a>, NoLease> {
+    ) -> Result<Joined<InLine<'a>, NewLease>, NoLease> {
         self.listen();
         let entry = self.with_new(name, &request.metrics, |member, env| {
             let keeps = !request.keep_idle.is_zero();
             let keep = keeps.then(|| self.keep(&member.cohort, env.now, name, request.keep_idle));
             Ok(match member.cohort.join(env, request.ttl, request.tries, keep, waker)? {
                 Joined::InLine(ticket, lead) => {
-                    Entry::InLine(InLine { engine: self, name, ticket, left: false }, lead)
+                    Joined::InLine(InLine { engine: self, name, ticket, left: false }, lead)
                 }
-                Joined::Taken(ticket, taken) => {
-                    Entry::Lease(self.lease(member, env, ticket, taken, request))
+                Joined::Taken(taken) => {
+                    let ticket = taken.offer.ticket;
+                    Joined::Taken(self.lease(member, env, ticket, taken, request))
                 }
             })
         });

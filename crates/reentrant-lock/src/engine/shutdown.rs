@@ -96,13 +96,10 @@ impl Engine {
     /// Dropping the future leaves the drain under way.
     pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
         let mut report = self.drain.report.get_or_init(|| self.begin_drain(time)).clone();
-        let drained = match report.wait_for(Option::is_some).await {
-            Ok(report) => report.clone(),
-            // The tokio runtime that the drain lived on has stopped.
-            Err(_) => None,
-        };
+        let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
         match drained {
             Some(report) => report,
+            // The tokio runtime that the drain lived on has stopped.
             None => self.shutdown(Duration::ZERO).await,
         }
     }

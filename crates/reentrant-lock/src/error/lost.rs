@@ -48,9 +48,9 @@ pub enum ReleaseError {
     #[error("{0}; it was lost before its release: rely on the fence check of your storage")]
     Lost(LeaseLost),
     /// The lease was held to the end, but the server has not confirmed its release. The runtime
-    /// goes on telling it, unless the server refuses for good; the lock is free once it hears, or
-    /// when the ttl ends. With [`min_hold`](crate::Acquire::min_hold) it stays closed for the
-    /// rest of that time once the server hears; if it never does, only until the ttl ends.
+    /// repeats it, unless the server refuses for good. Once the server hears, the lock is free, or
+    /// stays closed for its [`min_hold`](crate::Acquire::min_hold); if it never does, the lock is
+    /// free when the ttl ends.
     #[error(
         "lock {lock:?}: the server has not confirmed the release of fence {fence}; nothing needs to be done: {}: {error}",
         what_follows(*keeps)
@@ -84,8 +84,8 @@ pub enum SucceedError {
         "{0}; the work is done, but another run may have begun: rely on the fence check of your storage"
     )]
     Lost(LeaseLost),
-    /// The server has not answered in time. The runtime repeats the command: the lock is closed for
-    /// the window; if no command reaches the server, it opens with the ttl.
+    /// The server has not answered in time. The runtime repeats the command; if none reaches the
+    /// server, the lock opens with the ttl.
     #[error(
         "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {error}"
     )]

@@ -5,8 +5,7 @@ use leasehold_watchdog::HeldLease;
 
 /// A wait that ended before the lock was free: the last word about the lock was that it is taken.
 ///
-/// The server said so, and no later command of the wait has failed; or a task of this process holds
-/// it. Otherwise the wait ends as [`Unavailable`](super::Unavailable).
+/// Otherwise the wait ends as [`Unavailable`](super::Unavailable).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WaitTimeout {

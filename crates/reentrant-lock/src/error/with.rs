@@ -2,9 +2,7 @@ use super::{AcquireError, LeaseLost};
 
 /// Why a closure under a lock did not run to a clean end.
 ///
-/// Work that ended while its lease was believed is no error, however its release went. The
-/// closure's error is passed on as it is, whatever its type; [`into_body`](Self::into_body) takes
-/// it out again.
+/// Work that ended while its lease was believed is no error, however its release went.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithError<E> {

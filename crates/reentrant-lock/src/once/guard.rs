@@ -38,9 +38,7 @@ impl OnceGuard {
 
     /// The work is done: the lock stays closed for the window, counted from this call.
     ///
-    /// `Ok` means that the server has confirmed it. This answers within one command timeout; what
-    /// the server has not confirmed by then, the runtime goes on telling it until the lease's ttl
-    /// is over.
+    /// `Ok` means that the server has confirmed it. This answers as [`Guard::release`] does.
     ///
     /// # Errors
     ///

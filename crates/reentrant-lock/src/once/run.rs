@@ -24,10 +24,9 @@ use super::guard::OnceGuard;
 /// run fails, is dropped or loses its lease, the lock opens again; if its process dies, the lock
 /// opens after the ttl.
 ///
-/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease,
-/// after the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the
-/// storage, or write under the key of the request, so that a second run finds the result of the
-/// first.
+/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, after
+/// the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the storage, or
+/// write under the key of the request, so that a second run finds the result of the first.
 ///
 /// # Examples
 ///
@@ -165,10 +164,9 @@ impl Once {
     /// dropped where it stands. An error or a panic of the future opens the lock.
     ///
     /// Work that ended while its lease was believed is done: its value is returned, also when the
-    /// server has not confirmed within one command timeout that the lock is closed. The runtime
-    /// goes on telling it until the lease's ttl is over; if no command reaches the server, the lock
-    /// opens then. A warning in the log names the run: within 10 s one warning for each name, and
-    /// for at most eight names. If your code must know, use [`begin`](Self::begin) and
+    /// server has not confirmed in time that the lock is closed, and it may open with the ttl. A
+    /// warning in the log names the run: within 10 s one warning for each name, and for at most
+    /// eight names. If your code must know, use [`begin`](Self::begin) and
     /// [`succeed`](OnceGuard::succeed).
     ///
     /// # Errors

@@ -13,9 +13,9 @@ use leasehold_core::{
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Cohort, Lead, NoLease, Progress},
+    cohort::{Cohort, Joined, Lead, NoLease, Progress},
     endurance::Endurance,
-    engine::{Engine, Entry, InLine, NewLease},
+    engine::{Engine, InLine, NewLease},
     error::HolderInfo,
     owner::Owner,
     self_wait::Suspicion,
@@ -57,8 +57,8 @@ impl Wait {
             // task that waits.
             if line.is_none() {
                 match engine.join(&self.name, &self.request, cx.waker())? {
-                    Entry::Lease(lease) => return Poll::Ready(Ok(lease)),
-                    Entry::InLine(place, lead) => {
+                    Joined::Taken(lease) => return Poll::Ready(Ok(lease)),
+                    Joined::InLine(place, lead) => {
                         let own = lead.map(|lead| Box::new(self.ask(lead)));
                         *line = Some(Line { place, own });
                     }
