@@ -4,10 +4,8 @@ use leasehold_core::Instant;
 
 use crate::error::OptionsError;
 
-/// For how long one wait puts up with a server that does not answer.
-///
-/// It looks from time to time, as seldom as the answer allows: nothing has to wake all who wait
-/// when an outage begins.
+/// For how long one wait puts up with a server that does not answer. It looks from time to time:
+/// nothing has to wake all who wait when an outage begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endurance {
     patience: Duration,

@@ -118,8 +118,7 @@ impl ReentrantLock {
         }
     }
 
-    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
-    /// for it.
+    /// Acquires the lock if it is free; see [`Acquire::try_acquire`].
     ///
     /// # Errors
     ///
@@ -255,8 +254,8 @@ impl Acquire {
     ///
     /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. If the
     /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up. A
-    /// command that could not be sent, was refused, or was not answered within its command timeout,
-    /// is [`AcquireError::Unavailable`], and its effect is withdrawn.
+    /// command that failed or was not answered within its command timeout is
+    /// [`AcquireError::Unavailable`], and its effect is withdrawn.
     ///
     /// # Cancel safety
     ///
@@ -345,9 +344,8 @@ impl IntoFuture for Acquire {
     ///
     /// - [`AcquireError::Timeout`] when the wait was over, and the last word about the lock was that
     ///   it is taken.
-    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; and
-    ///   at the end of the wait, when the last command for the lock failed, was refused, or was not
-    ///   answered.
+    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; or
+    ///   when the last command for the lock had failed or was not answered at the end of the wait.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
     /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
     /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.
@@ -356,8 +354,7 @@ impl IntoFuture for Acquire {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future at any point takes its effect back; a waiter that comes
-    /// back queues anew.
+    /// Dropping the future at any point takes its effect back; a waiter that comes back queues anew.
     fn into_future(self) -> Self::IntoFuture {
         match self.validated() {
             Ok(wait) => Box::pin(wait.run()),

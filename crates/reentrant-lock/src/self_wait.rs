@@ -61,9 +61,8 @@ impl Suspect {
             return;
         }
         let now = engine.clock.now();
-        let mut suspects = engine.suspects.lock();
-        let Some(left_out) = suspects.take(lease.name(), now, Self::PAUSE) else { return };
-        drop(suspects);
+        let left_out = engine.suspects.lock().take(lease.name(), now, Self::PAUSE);
+        let Some(left_out) = left_out else { return };
         let held_for = now.saturating_since(lease.since());
         tracing::warn!(
             lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), ?held_for, left_out,

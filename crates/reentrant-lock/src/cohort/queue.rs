@@ -9,8 +9,7 @@ use super::state::Wakers;
 pub(crate) type Ticket = u64;
 
 /// The tasks of one runtime that wait for one name, in the order of their arrival.
-///
-/// It takes no room while no task waits: very many names are held, and few are waited for.
+// Boxed: very many names are held, and few are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueue(Option<Box<Tasks>>);
 

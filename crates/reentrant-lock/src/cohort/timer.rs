@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::metric::KeptOutcome;
+use leasehold_core::{Instant, metric::KeptOutcome};
 
 use super::{
     phase::Phase,
@@ -16,7 +16,9 @@ impl Cohort {
     /// Something is due, as the row `timer` of the [states and events](Cohort) says; or a task that
     /// asks or tries is to be woken.
     pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
-        if self.watched_until().is_some_and(|at| at <= env.now) {
+        let now = env.now;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.watched_until()) {
             wake_tries(&mut self.opening, &mut env.effects.wake);
         }
         match &mut self.phase {
@@ -25,15 +27,15 @@ impl Cohort {
                 place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
                 return Some(place.beat(env, self.begun));
             }
-            Phase::Asking(asking) if asking.unattended_at(env) <= env.now => {
+            Phase::Asking(asking) if asking.unattended_at(env) <= now => {
                 let lead = asking.lead;
                 self.leave(env, lead);
             }
-            Phase::Asking(asking) if asking.calls_at.is_some_and(|at| at <= env.now) => {
+            Phase::Asking(asking) if is_due(asking.calls_at) => {
                 asking.calls_at = None;
                 env.effects.wake.extend(self.queue.waker(asking.lead));
             }
-            Phase::Turn(turn) if turn.stale_at(env).is_some_and(|at| at <= env.now) => {
+            Phase::Turn(turn) if is_due(turn.stale_at(env)) => {
                 // Its task is sent away, and the turn ends.
                 if let Some(offer) = turn.open_offer() {
                     env.effects.wake.extend(self.queue.waker(offer.ticket));
@@ -41,16 +43,15 @@ impl Cohort {
                     self.release(env, None, None);
                 }
             }
-            Phase::Turn(turn) if turn.idle_ends_at().is_some_and(|at| at <= env.now) => {
+            Phase::Turn(turn) if is_due(turn.idle_ends_at()) => {
                 self.end_idle(env, KeptOutcome::Lapsed);
             }
-            Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
+            Phase::Releasing(releasing) if is_due(releasing.asks_soon) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);
                 env.effects.wake.extend(releasing.sender_waker.take());
             }
             Phase::Releasing(releasing)
-                if !self.queue.is_empty()
-                    && releasing.overdue_at(env).is_some_and(|at| at <= env.now) =>
+                if !self.queue.is_empty() && is_due(releasing.overdue_at(env)) =>
             {
                 // Whether it was executed or not, its turn is withdrawn, and the runtime asks anew.
                 let turn = releasing.turn.id();
@@ -59,9 +60,7 @@ impl Cohort {
                     return Some(place.beat(env, self.begun));
                 }
             }
-            Phase::Releasing(releasing)
-                if releasing.unattended_at(env).is_some_and(|at| at <= env.now) =>
-            {
+            Phase::Releasing(releasing) if is_due(releasing.unattended_at(env)) => {
                 // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
                 env.effects.send = Some(Outgoing::Release(releasing.command(None)));

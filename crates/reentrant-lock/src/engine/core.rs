@@ -148,7 +148,7 @@ impl Engine {
 
     /// Counts what is kept.
     pub fn footprint(&self) -> Footprint {
-        let (names, waiting) = self.count();
+        let (names, waiting, _) = self.count();
         Footprint {
             watched: self.watches.watched(),
             names,

@@ -79,8 +79,7 @@ impl Engine {
         if !self.outages().silence().unreachable_for(now).is_zero() {
             return None;
         }
-        let mut ration = self.reports.lock();
-        ration.take(name, now, self.timing.blocked_after)
+        self.reports.lock().take(name, now, self.timing.blocked_after)
     }
 
     /// Finds out who holds the lock, and logs the report; [`Ration`](crate::blocked::Ration) bounds

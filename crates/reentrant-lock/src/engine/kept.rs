@@ -84,14 +84,6 @@ impl Engine {
         });
     }
 
-    pub(super) fn idle(&self) -> usize {
-        let idle_of = |shard: &super::table::Shard| {
-            let shard = shard.lock();
-            shard.values().filter(|member| member.cohort.is_idle()).count()
-        };
-        self.shards.iter().map(idle_of).sum()
-    }
-
     /// Ends the idle turns of a runtime that is dropped, and does not wait for it.
     pub(super) fn release_idle(&mut self) {
         let mut idle = Vec::<(LockName, TurnId)>::new();

@@ -48,7 +48,7 @@ impl TurnKeeper for Keeper {
     }
 
     fn idle(&self) -> usize {
-        self.0.upgrade().map_or(0, |engine| engine.idle())
+        self.0.upgrade().map_or(0, |engine| engine.count().2)
     }
 }
 

@@ -22,14 +22,6 @@ pub(super) struct Drain {
     report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
 }
 
-impl Drain {
-    /// Whether it has begun, and its report is not there yet.
-    fn is_under_way(&self) -> bool {
-        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
-        self.begun.load(Ordering::SeqCst) && !is_over()
-    }
-}
-
 /// What a shutdown or a drain could do in its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -82,8 +74,11 @@ impl Engine {
         self.close();
     }
 
+    /// Whether a drain has begun, and its report is not there yet.
     pub(crate) fn is_draining(&self) -> bool {
-        self.drain.is_under_way()
+        let Drain { begun, report } = &self.drain;
+        let is_over = || report.get().is_some_and(|report| report.borrow().is_some());
+        begun.load(Ordering::SeqCst) && !is_over()
     }
 
     /// Refuses new leases, lets guards end for at most `time`, then shuts down. `LockRuntime::drain`

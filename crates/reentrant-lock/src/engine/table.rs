@@ -39,16 +39,18 @@ impl Engine {
         }
     }
 
-    /// How many names are known, and how many tasks wait for them.
-    pub(super) fn count(&self) -> (usize, usize) {
-        let (mut names, mut waiting) = (0, 0);
+    /// How many names are known, how many tasks wait for them, and how many turns are idle.
+    pub(super) fn count(&self) -> (usize, usize, usize) {
+        let (mut names, mut waiting, mut idle) = (0, 0, 0);
         for shard in &self.shards {
-            let shard = shard.lock();
-            names += shard.len();
-            // A sum: the order of a hash map does not show in it.
-            waiting += shard.values().map(|member| member.cohort.waiting()).sum::<usize>();
+            // Sums: the order of a hash map does not show in them.
+            for Member { cohort, .. } in shard.lock().values().map(|member| &**member) {
+                names += 1;
+                waiting += cohort.waiting();
+                idle += usize::from(cohort.is_idle());
+            }
         }
-        (names, waiting)
+        (names, waiting, idle)
     }
 
     pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {

@@ -249,9 +249,8 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
         SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
-    let mut ration = engine.unconfirmed.lock();
-    let Some(left_out) = ration.take(lock, now, PAUSE) else { return };
-    drop(ration);
+    let left_out = engine.unconfirmed.lock().take(lock, now, PAUSE);
+    let Some(left_out) = left_out else { return };
     tracing::warn!(
         %lock, %lease, %fence, left_out,
         cause = cause.map(tracing::field::display),

@@ -194,7 +194,8 @@ impl Wait {
     /// The runtime gives no new leases.
     fn closed(&self) -> AcquireError {
         if self.engine.refuses() {
-            return self.shut_down();
+            let (lock, draining) = (self.name.clone(), self.engine.is_draining());
+            return AcquireError::ShutDown { lock, draining };
         }
         runtime_stopped().for_lock(&self.name).into()
     }
@@ -219,13 +220,9 @@ impl Wait {
         let guard = Guard::new(held);
         // After the lease is watched: a shutdown from now on finds it there.
         if engine.refuses() {
-            return Err(self.shut_down());
+            return Err(self.closed());
         }
         Ok(guard)
-    }
-
-    fn shut_down(&self) -> AcquireError {
-        AcquireError::ShutDown { lock: self.name.clone(), draining: self.engine.is_draining() }
     }
 }
 
