@@ -54,7 +54,7 @@ pub(crate) struct Wait {
     pub(crate) recall_ends: Option<Instant>,
 }
 
-/// For how long.
+/// For how long a try waits for that.
 const RECALL: Duration = Duration::from_millis(50);
 
 impl Wait {
