@@ -1,13 +1,13 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AddressError, Clock, CredentialsProvider, Entropy, FenceSettings, LockStore, MemoryStore,
-    Namespace, RedisAddress, RedisConfig, RedisStore, RuntimeId, RuntimeLabel, SystemClock,
-    SystemEntropy, Ttl,
+    NameError, Namespace, RedisAddress, RedisConfig, RedisStore, RuntimeId, RuntimeLabel,
+    SettingError, StoreError, SystemClock, SystemEntropy, Ttl,
 };
-use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
+use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, TimingError, seam::Rules};
 
-use super::{error::ConnectError, handle::LockRuntime};
+use super::handle::LockRuntime;
 
 /// Settings of a [`LockRuntime`], checked when it is made.
 #[derive(Debug, Clone)]
@@ -25,30 +25,14 @@ pub struct LockRuntimeBuilder {
     rules: Rules,
 }
 
-/// A setting for Redis only, kept until the address is known.
+/// A setting for Redis only, applied once the address is known.
 #[derive(Clone)]
-enum RedisSetting {
-    Connections(usize),
-    ConnectTimeout(Duration),
-    Credentials(Arc<dyn CredentialsProvider>),
-    #[cfg(feature = "tls")]
-    RootCa(Vec<u8>),
-    #[cfg(feature = "tls")]
-    ClientCertificate(Vec<u8>, Vec<u8>),
-}
+struct RedisSetting(Arc<dyn Fn(RedisConfig) -> RedisConfig + Send + Sync>);
 
-/// Shows nothing of keys, certificates and credentials providers.
+/// Shows nothing: it may have a key or a password inside.
 impl fmt::Debug for RedisSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connections(connections) => write!(f, "Connections({connections})"),
-            Self::ConnectTimeout(timeout) => write!(f, "ConnectTimeout({timeout:?})"),
-            Self::Credentials(_) => f.write_str("Credentials"),
-            #[cfg(feature = "tls")]
-            Self::RootCa(_) => f.write_str("RootCa"),
-            #[cfg(feature = "tls")]
-            Self::ClientCertificate(..) => f.write_str("ClientCertificate"),
-        }
+        f.write_str("RedisSetting")
     }
 }
 
@@ -138,12 +122,10 @@ impl LockRuntimeBuilder {
     /// nobody else wants it. At most the ttl less half a second, or less a quarter of the claim
     /// window if that is shorter. Default: zero, not at all.
     ///
-    /// The next acquire of this process then takes the lock without a command to the server, with
-    /// the next fence. When another process queues, an idle lock is passed to it at once. A name is
-    /// kept from its second use on, and not while other processes want it; a `once` is never kept.
-    /// If the process dies, its idle locks stay taken for up to one ttl. The guide
-    /// [kept turns](crate::guide::kept_turns) says when it helps, and when it harms;
-    /// [`ReentrantLock::keep_idle`](crate::ReentrantLock::keep_idle) sets it for one lock.
+    /// [`ReentrantLock::keep_idle`](crate::ReentrantLock::keep_idle) sets it for one lock, and says
+    /// how an idle lock is taken again or passed on; a `once` is never kept. If the process dies, its
+    /// idle locks stay taken for up to one ttl. The guide [kept turns](crate::guide::kept_turns)
+    /// says when it helps, and when it harms.
     pub fn keep_idle(mut self, time: Duration) -> Self {
         self.timing.keep_idle = time;
         self
@@ -162,12 +144,12 @@ impl LockRuntimeBuilder {
 
     /// How many connections carry acquires and releases, 1 to 16. Default: 1.
     pub fn connections(self, connections: usize) -> Self {
-        self.with(RedisSetting::Connections(connections))
+        self.with(move |config| config.connections(connections))
     }
 
     /// How long making a connection may take, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        self.with(RedisSetting::ConnectTimeout(timeout))
+        self.with(move |config| config.connect_timeout(timeout))
     }
 
     /// The provider of user and password, which is asked for each new connection: for passwords
@@ -186,13 +168,15 @@ impl LockRuntimeBuilder {
     /// });
     /// ```
     pub fn credentials(self, provider: impl CredentialsProvider) -> Self {
-        self.with(RedisSetting::Credentials(Arc::new(provider)))
+        let provider: Arc<dyn CredentialsProvider> = Arc::new(provider);
+        self.with(move |config| config.shared_credentials(Arc::clone(&provider)))
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
     #[cfg(feature = "tls")]
     pub fn tls_root_ca(self, pem: impl Into<Vec<u8>>) -> Self {
-        self.with(RedisSetting::RootCa(pem.into()))
+        let pem = pem.into();
+        self.with(move |config| config.tls_root_ca(pem.clone()))
     }
 
     /// The certificate and key to show to the server, in PEM. Default: none.
@@ -202,7 +186,8 @@ impl LockRuntimeBuilder {
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Self {
-        self.with(RedisSetting::ClientCertificate(certificate.into(), key.into()))
+        let (certificate, key) = (certificate.into(), key.into());
+        self.with(move |config| config.tls_client_certificate(certificate.clone(), key.clone()))
     }
 
     /// Replaces the clock, for tests in virtual time. Default: the machine's.
@@ -277,12 +262,9 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
-    ///   [`ConnectError::Timing`] for bad settings.
-    /// - [`ConnectError::Store`] for settings that cannot work with any server, such as a
-    ///   certificate that is not readable.
-    /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`] and [`ConnectError::Thread`] when
-    ///   there is nothing to run on.
+    /// As [`connect`](Self::connect), without [`ConnectError::TokioEnded`];
+    /// [`ConnectError::Store`] only for settings that cannot work with any server, such as a
+    /// certificate that is not readable.
     pub fn connect_lazy<A>(self, address: A) -> Result<LockRuntime, ConnectError>
     where
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
@@ -334,11 +316,14 @@ impl LockRuntimeBuilder {
         let clock = executor.clock(clock);
         let parts =
             EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules };
-        LockRuntime::new(Engine::start(parts))
+        LockRuntime { engine: Engine::start(parts) }
     }
 
-    fn with(mut self, setting: RedisSetting) -> Self {
-        self.redis.push(setting);
+    fn with(
+        mut self,
+        setting: impl Fn(RedisConfig) -> RedisConfig + Send + Sync + 'static,
+    ) -> Self {
+        self.redis.push(RedisSetting(Arc::new(setting)));
         self
     }
 
@@ -373,20 +358,49 @@ impl LockRuntimeBuilder {
         if let Some(namespace) = self.checked_namespace()? {
             config = config.namespace(namespace);
         }
-        let config = self.redis.iter().fold(config, |config, setting| match setting {
-            RedisSetting::Connections(connections) => config.connections(*connections),
-            RedisSetting::ConnectTimeout(timeout) => config.connect_timeout(*timeout),
-            RedisSetting::Credentials(provider) => config.shared_credentials(Arc::clone(provider)),
-            #[cfg(feature = "tls")]
-            RedisSetting::RootCa(pem) => config.tls_root_ca(pem.clone()),
-            #[cfg(feature = "tls")]
-            RedisSetting::ClientCertificate(certificate, key) => {
-                config.tls_client_certificate(certificate.clone(), key.clone())
-            }
-        });
+        let config = self.redis.iter().fold(config, |config, setting| (setting.0)(config));
         config.check()?;
         Ok(config)
     }
+}
+
+/// Why a lock runtime was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The address is not understood.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The namespace cannot prefix keys.
+    #[error(transparent)]
+    Namespace(#[from] NameError),
+    /// A setting is out of range.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A default time is out of range.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// The server is out of reach, refuses the login, denies a command, is too old, or is a node
+    /// of a Cluster.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no tokio runtime to run on, and `own_thread()` was not set.
+    #[error("there is no tokio runtime here; call this inside of one, or ask for own_thread()")]
+    NoTokio,
+    /// The tokio runtime was built without timers, so nothing could be renewed on it.
+    #[error(
+        "this tokio runtime has no timers; build it with enable_all(), or ask for own_thread()"
+    )]
+    NoTimers,
+    /// The tokio runtime ended while the connection was being made.
+    #[error(
+        "the tokio runtime ended while a connection was being made; connect on one that lives as \
+         long as the locks, or ask for own_thread()"
+    )]
+    TokioEnded,
+    /// The system refused a new thread for the lock runtime.
+    #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
+    Thread(io::Error),
 }
 
 /// The name of the running program, or `service`.

@@ -1,15 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId,
+    AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId, StoreError,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
 use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
 
-use super::{
-    builder::LockRuntimeBuilder,
-    error::{ConnectError, InspectError},
-};
+use super::builder::{ConnectError, LockRuntimeBuilder};
 
 /// The locks of this process. Make one runtime for a process; clones share it.
 ///
@@ -35,7 +32,7 @@ use super::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct LockRuntime {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
 }
 
 /// The result of a force-release.
@@ -52,6 +49,18 @@ pub enum ForceReleased {
     },
     /// Nobody held the lock, or the lease that was found ended by itself meanwhile.
     NotHeld,
+}
+
+/// Why a lock could not be inspected or released by force.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The name is not the name of a lock.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The store gave no usable answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl LockRuntime {
@@ -96,10 +105,6 @@ impl LockRuntime {
     /// A builder, for settings that differ from the defaults.
     pub fn builder() -> LockRuntimeBuilder {
         LockRuntimeBuilder::new()
-    }
-
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine }
     }
 
     /// A lock by name.
@@ -174,19 +179,10 @@ impl LockRuntime {
         name: impl AsRef<str>,
     ) -> Result<ForceReleased, InspectError> {
         let name = LockName::new(name)?;
-        match self.engine.inspect(&name).await? {
-            Inspection::Held(lease) => self.end(&name, lease).await,
-            Inspection::Free { .. } => Ok(ForceReleased::NotHeld),
-        }
-    }
-
-    async fn end(
-        &self,
-        name: &LockName,
-        lease: LeaseRecord,
-    ) -> Result<ForceReleased, InspectError> {
-        let (id, fence): (AcquisitionId, FenceToken) = (lease.id, lease.fence);
-        Ok(match self.engine.force_release(name, id, fence).await? {
+        let Inspection::Held(lease) = self.engine.inspect(&name).await? else {
+            return Ok(ForceReleased::NotHeld);
+        };
+        Ok(match self.engine.force_release(&name, lease.id, lease.fence).await? {
             ForceReleaseAnswer::Ended { fence } => {
                 ForceReleased::Ended { lease: Box::new(lease), fence }
             }
@@ -198,7 +194,8 @@ impl LockRuntime {
     ///
     /// For a service that has to stop. From the first poll on, new and waiting acquires fail with
     /// `ShutDown`. Held leases go on: they are renewed, and the same owner or guard can re-enter
-    /// them. When all guards have ended, or `time` is over, the remaining leases are ended as by
+    /// them. Their holders do not see the drain: if one should end early, tell it yourself. When all
+    /// guards have ended, or `time` is over, the remaining leases are ended as by
     /// [`shutdown`](Self::shutdown), and the report counts them. Takes at most `time`, plus one
     /// command timeout for the leases that had to be ended.
     ///

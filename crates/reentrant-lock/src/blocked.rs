@@ -9,14 +9,12 @@ use crate::error::{HolderInfo, QueuePosition};
 /// The target of the event; part of the documented interface.
 const TARGET: &str = "leasehold::blocked";
 
-/// A call that has waited for long.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) lock: LockName,
     pub(crate) class: Class,
     pub(crate) waited: Duration,
     pub(crate) position: QueuePosition,
-    /// How many waits for other locks were not reported since the last report.
     pub(crate) left_out: u64,
 }
 
@@ -50,9 +48,8 @@ impl Report {
     }
 }
 
-/// When a call that began to wait at `started` is to be reported next, seen at `now`.
-///
-/// First after `blocked_after`, then whenever the time it has waited has doubled.
+/// When a call that waits since `started` is to be reported next: after `blocked_after`, then
+/// whenever its wait has doubled.
 pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duration) -> Instant {
     let waited = now.saturating_since(started);
     let mut next = blocked_after.max(Duration::from_millis(1));
@@ -63,23 +60,17 @@ pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duratio
 }
 
 /// Which waits are reported: one of each name, and only so many names, within a time.
-///
-/// A thousand calls that wait for one lock have one report, and a thousand locks that are stuck
-/// have a few, one of which says how many were left out.
 #[derive(Debug, Default)]
 pub(crate) struct Ration {
-    /// What was reported, and when.
     reported: BTreeMap<LockName, Instant>,
     left_out: u64,
 }
 
 impl Ration {
-    /// The greatest number of names that are reported within the time.
     const MOST: usize = 8;
 
-    /// Asks whether a wait for `name` may be reported at `now`; `within` is the time.
-    ///
-    /// Yields how many waits for other names were not reported since the last report.
+    /// Asks whether a wait for `name` may be reported at `now`, with `within` as the time; yields how
+    /// many waits for other names were left out since the last report.
     pub(crate) fn take(&mut self, name: &LockName, now: Instant, within: Duration) -> Option<u64> {
         self.reported.retain(|_, at| now.saturating_since(*at) < within);
         if self.reported.contains_key(name) {

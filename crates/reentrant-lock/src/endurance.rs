@@ -4,17 +4,13 @@ use leasehold_core::Instant;
 
 use crate::error::OptionsError;
 
-/// For how long one wait puts up with a server that does not answer: a pure function of time and of
-/// what is known of the server.
-///
-/// It looks from time to time, as seldom as the answer allows: nothing has to wake all who wait
-/// when an outage begins.
+/// For how long one wait puts up with a server that does not answer. It looks from time to time:
+/// nothing has to wake all who wait when an outage begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endurance {
     patience: Duration,
     /// Silence before this does not count.
     counts_from: Instant,
-    /// When to look next.
     look_at: Instant,
     /// A silence during which this process stood still for a part.
     excused: Option<Instant>,
@@ -34,8 +30,8 @@ impl Endurance {
         self.look_at
     }
 
-    /// Looks at `now`, when the server has been silent since `silent_since`; whether it is enough.
-    /// It is asked only when it is time to look. The wait looks in time from `looks_from` on.
+    /// Whether the silence is enough at `now`. `silent_since` is asked only when it is time to look;
+    /// the wait looks in time from `looks_from` on.
     pub(crate) fn is_over(
         &mut self,
         now: Instant,

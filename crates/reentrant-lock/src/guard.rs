@@ -8,18 +8,16 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, Stamp, StoreError, StoreErrorKind,
+    Instant, StoreError, StoreErrorKind,
     lease::{HoldUpdate, LeaseState, LossReason},
     metric::{HoldEnd, ReleaseVia},
 };
-use leasehold_watchdog::Lost;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     cohort::AfterLease,
     engine::Cleanup,
     error::{LeaseLost, ReenterError, ReleaseError},
-    lease::Lease,
+    lease::{Lease, tells_of_lease},
     owner::Held,
     release::{Outcome, rest},
 };
@@ -91,51 +89,13 @@ pub struct Guard {
     pub(crate) lease: Lease,
 }
 
+tells_of_lease!(Guard, lease);
+
 impl Guard {
     /// A guard for a hold that was counted already.
     pub(crate) fn new(held: Arc<Held>) -> Self {
         let lease = Lease(Arc::clone(&held.lease));
         Self { held: Some(held), lease }
-    }
-
-    /// The lock.
-    pub fn name(&self) -> &LockName {
-        self.lease.name()
-    }
-
-    /// The id of the lease, never used for another.
-    pub fn id(&self) -> AcquisitionId {
-        self.lease.id()
-    }
-
-    /// The fence token: hand it to the storage with every write.
-    pub fn fence(&self) -> FenceToken {
-        self.lease.fence()
-    }
-
-    /// What a storage's gate asks for: the fence, and the id of the lease.
-    pub fn stamp(&self) -> Stamp {
-        self.lease.stamp()
-    }
-
-    /// Whether the lease is held; looks at the clock first.
-    pub fn is_held(&self) -> bool {
-        self.lease.is_held()
-    }
-
-    /// For how long the lease may be believed without another renewal; zero when it is over.
-    pub fn remaining(&self) -> Duration {
-        self.lease.remaining()
-    }
-
-    /// A future, borrowing nothing, that resolves when the lease is over, and how it ended.
-    pub fn lost(&self) -> Lost {
-        self.lease.lost()
-    }
-
-    /// A token that is cancelled when the lease is over.
-    pub fn cancellation(&self) -> CancellationToken {
-        self.lease.cancellation()
     }
 
     /// A view of the lease for others to watch.
@@ -163,8 +123,8 @@ impl Guard {
         Self::enter(held, None).await?.ok_or_else(|| self.ended())
     }
 
-    /// Enters a lease that has guards, and waits for the server until some time at most; `None`
-    /// when the last of them was just released.
+    /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when the
+    /// last guard was just released.
     pub(crate) async fn enter(
         held: &Arc<Held>,
         until: Option<Instant>,
@@ -203,8 +163,7 @@ impl Guard {
     ) -> impl Future<Output = Result<Released, ReleaseError>> + Send + use<> {
         async move {
             let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-            // Boxed, for a task that waits for a lock keeps room all the while for what it will do
-            // with it.
+            // Boxed: a task that waits for a lock keeps room for what it will do with it.
             match held.leave() {
                 Some(update) => Box::pin(leave(held, update)).await,
                 None => match end(&held) {
@@ -249,7 +208,6 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Tells the server that a lease has fewer holds.
 async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
     match held.send_holds(update, None).await {
         Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
@@ -277,8 +235,7 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
-///
-/// Not an `async fn`, which would keep its arguments twice, in every task that waits for a lock.
+// Not an `async fn`, which would keep its arguments twice, in every task that waits for a lock.
 fn end_turn(
     held: Arc<Held>,
     rest: Cleanup,

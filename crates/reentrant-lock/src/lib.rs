@@ -23,7 +23,6 @@ pub mod seam;
 mod self_wait;
 mod timing;
 mod wait;
-mod with;
 
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{

@@ -1,15 +1,21 @@
 use std::{
-    future::{Future, IntoFuture},
-    pin::Pin,
+    future::{Future, IntoFuture, poll_fn},
+    pin::{Pin, pin},
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
-use leasehold_core::{Class, LockName, NameError, RuntimeLabel, Ttl, metric::ClassMetrics};
+use leasehold_core::{
+    Class, LockName, NameError, RuntimeLabel, Ttl,
+    lease::{LeaseState, LossReason},
+    metric::ClassMetrics,
+};
+use leasehold_watchdog::LeaseEnd;
 
 use crate::{
     engine::{Engine, Request},
-    error::{AcquireError, OptionsError, WithError},
+    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     guard::Guard,
     lease::Lease,
     owner::Owner,
@@ -112,8 +118,7 @@ impl ReentrantLock {
         }
     }
 
-    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
-    /// for it.
+    /// Acquires the lock if it is free; see [`Acquire::try_acquire`].
     ///
     /// # Errors
     ///
@@ -249,8 +254,8 @@ impl Acquire {
     ///
     /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. If the
     /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up. A
-    /// command that could not be sent, was refused, or was not answered within its command timeout,
-    /// is [`AcquireError::Unavailable`], and its effect is withdrawn.
+    /// command that failed or was not answered within its command timeout is
+    /// [`AcquireError::Unavailable`], and its effect is withdrawn.
     ///
     /// # Cancel safety
     ///
@@ -261,6 +266,35 @@ impl Acquire {
             Err(AcquireError::Timeout(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Acquires the lock, runs a closure's future under it, and releases it.
+    ///
+    /// Before every poll of the future the clock is checked; when the lease is lost the future is
+    /// dropped where it stands. A panic of the future releases the lock and goes on.
+    ///
+    /// Work that ended while its lease was believed is finished: its value is returned, however
+    /// [`Guard::release`] goes. Whether the lease was still there on the server is for the fence
+    /// check of the storage to say.
+    ///
+    /// # Errors
+    ///
+    /// - [`WithError::Acquire`] when the lock was not acquired; the closure was not called.
+    /// - [`WithError::Lost`] when the lease was lost before the future ended with a value.
+    /// - [`WithError::Body`] with the closure's own error, however the release went.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the closure's and leaves the release to the runtime.
+    pub async fn with<T, E, F>(self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let guard = self.await?;
+        let ended = run_while_held(&guard, body(guard.lease())).await.map_err(WithError::Lost)?;
+        // What was done under the lease is done, whatever the server says.
+        let _: Result<_, ReleaseError> = guard.release().await;
+        ended.map_err(WithError::Body)
     }
 
     fn validated(self) -> Result<Wait, AcquireError> {
@@ -283,7 +317,6 @@ impl Acquire {
         Ok(Wait { engine, name, request, patience, outage_patience, owner, recall_ends: None })
     }
 
-    /// The ttl, if all options are in their ranges.
     fn checked_ttl(&self) -> Result<Ttl, OptionsError> {
         let ttl = self.ttl.map_or(Ok(self.lock.engine.timing.ttl), Ttl::new)?;
         let patience = self.outage_patience;
@@ -311,9 +344,8 @@ impl IntoFuture for Acquire {
     ///
     /// - [`AcquireError::Timeout`] when the wait was over, and the last word about the lock was that
     ///   it is taken.
-    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; and
-    ///   at the end of the wait, when the last command for the lock failed, was refused, or was not
-    ///   answered.
+    /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; or
+    ///   when the last command for the lock had failed or was not answered at the end of the wait.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
     /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
     /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.
@@ -322,12 +354,31 @@ impl IntoFuture for Acquire {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future at any point takes its effect back; a waiter that comes
-    /// back queues anew.
+    /// Dropping the future at any point takes its effect back; a waiter that comes back queues anew.
     fn into_future(self) -> Self::IntoFuture {
         match self.validated() {
             Ok(wait) => Box::pin(wait.run()),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
+}
+
+/// Polls a body only while its lease is held, or until it has ended with a value.
+pub(crate) async fn run_while_held<T, E>(
+    guard: &Guard,
+    body: impl Future<Output = Result<T, E>>,
+) -> Result<Result<T, E>, LeaseLost> {
+    let mut lost = pin!(guard.lost());
+    let mut body = pin!(body);
+    let ended = poll_fn(|cx| match lost.as_mut().poll(cx) {
+        Poll::Ready(LeaseEnd::Lost(reason)) => Poll::Ready(Err(reason)),
+        // Cannot be: the guard is here, so its hold still stands.
+        Poll::Ready(LeaseEnd::Released) => Poll::Ready(Err(LossReason::Gone)),
+        Poll::Pending => body.as_mut().poll(cx).map(|ended| match guard.lease.state() {
+            // The last poll may have taken longer than the lease was believed.
+            LeaseState::Lost(reason) if ended.is_ok() => Err(reason),
+            _ => Ok(ended),
+        }),
+    });
+    ended.await.map_err(|reason| LeaseLost::new(&guard.lease.0, reason))
 }

@@ -21,8 +21,7 @@ use crate::{
 /// An identity within this process that may re-enter the locks it holds.
 ///
 /// Every acquire has a fresh owner of its own unless one is given: two tasks never share a lock
-/// by accident. Clones are the same owner. It is not a thread and not a task, so it travels
-/// wherever it is passed.
+/// by accident. Clones are the same owner, in whatever thread or task.
 ///
 /// # Examples
 ///
@@ -69,7 +68,6 @@ impl Owner {
         SCOPE.scope(self.clone(), future).await
     }
 
-    /// The owner of the scope that runs at present, if it belongs to this runtime.
     pub(crate) fn of_scope(runtime_id: RuntimeId) -> Option<Self> {
         SCOPE.try_with(Clone::clone).ok().filter(|owner| owner.belongs_to(runtime_id))
     }
@@ -89,7 +87,6 @@ impl Owner {
         self.0.gained.notify_waiters();
     }
 
-    /// A lease of the owner is over.
     pub(crate) fn forget(&self, lease: &HeldLease) {
         let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
@@ -100,7 +97,6 @@ impl Owner {
         }
     }
 
-    /// Resolves when the owner gets its next lease.
     pub(crate) fn gained(&self) -> impl Future<Output = ()> {
         self.0.gained.notified()
     }
@@ -115,18 +111,12 @@ impl Engine {
 }
 
 /// Who asks for a lock: in which task, and with which owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caller {
-    task: Task,
-    owned: Owned,
-}
-
-/// Where a call is polled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Task {
-    Spawned(task::Id),
+// One type: very many names are held, and two would take more memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Caller {
+    Spawned(task::Id, Owned),
     /// What `block_on` runs has no id, and stays on its thread.
-    Blocks(ThreadId),
+    Blocks(ThreadId, Owned),
 }
 
 /// Where the owner of a call comes from.
@@ -134,37 +124,46 @@ enum Task {
 pub(crate) enum Owned {
     /// It is a fresh one, which nothing else can have.
     Fresh,
-    /// It was given to the acquire.
     Given,
     /// It is the owner of the scope that the call is in.
     Scoped,
 }
 
 impl Caller {
-    /// The task that runs now.
     pub(crate) fn here(owned: Owned) -> Self {
-        let task =
-            task::try_id().map_or_else(|| Task::Blocks(thread::current().id()), Task::Spawned);
-        Self { task, owned }
+        match task::try_id() {
+            Some(task) => Self::Spawned(task, owned),
+            None => Self::Blocks(thread::current().id(), owned),
+        }
+    }
+
+    fn owned(self) -> Owned {
+        let (Self::Spawned(_, owned) | Self::Blocks(_, owned)) = self;
+        owned
+    }
+
+    fn is_same_task(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Spawned(one, _), Self::Spawned(other, _)) => one == other,
+            (Self::Blocks(one, _), Self::Blocks(other, _)) => one == other,
+            _ => false,
+        }
     }
 
     /// How this call may wait for itself, if `holder` acquired the lock for which it waits.
     ///
-    /// Tasks of one process contend for a lock in the usual way, too. What is suspicious: the very
-    /// task that acquired it waits, or a call outside of every scope waits for one inside.
+    /// Suspicious: the very task that acquired it waits, or a call outside of every scope waits for
+    /// one inside. Other tasks of a process contend for a lock in the usual way.
     pub(crate) fn waits_for_itself(self, holder: Self) -> Option<SelfWait> {
-        match (self.owned, holder.owned) {
-            (Owned::Fresh, _) if self.task == holder.task => Some(SelfWait::WithoutOwner),
-            (Owned::Given | Owned::Scoped, _) if self.task == holder.task => {
-                Some(SelfWait::OtherOwner)
-            }
+        match (self.owned(), holder.owned()) {
+            (Owned::Fresh, _) if self.is_same_task(holder) => Some(SelfWait::WithoutOwner),
+            _ if self.is_same_task(holder) => Some(SelfWait::OtherOwner),
             (Owned::Fresh, Owned::Scoped) => Some(SelfWait::OutsideScope),
             _ => None,
         }
     }
 }
 
-/// A lease with its holds; what all guards of the lease share.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) engine: Arc<Engine>,
@@ -174,7 +173,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Counts another hold, the caller's to take off again; `None` when the last one is off.
+    /// Counts another hold; `None` when the last one is off.
     pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
         match self.holds.lock().enter(self.engine.numbers.change()) {
             Ok(update) => Ok(Some(update)),
@@ -187,8 +186,8 @@ impl Held {
 
     /// Sends the count of holds, and waits for the answer, until `until` at most.
     ///
-    /// An answer that does not come refuses nothing: the lease is believed until its deadline with
-    /// or without this hold, and the runtime goes on telling the absolute count.
+    /// An answer that does not come refuses nothing: the lease is believed until its deadline anyway,
+    /// and the runtime goes on telling the absolute count.
     pub(crate) async fn send_holds(
         &self,
         update: HoldUpdate,
@@ -225,8 +224,7 @@ impl Held {
         self.holds.lock().leave(self.engine.numbers.change())
     }
 
-    /// Releases the lease in memory; yields the state that it had until then, who ends its turn,
-    /// and the release that is still to be sent.
+    /// As [`Engine::release`], for the owner as well.
     pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease, Option<Cleanup>) {
         let ended = self.engine.release(&self.lease, end);
         if let Some(owner) = &self.owner {

@@ -20,9 +20,8 @@ pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Durati
 
 /// A release, from its first copy to its end.
 ///
-/// Copies of its command are sent until one is answered, the server refuses it, or the lease has
-/// expired on the server. One copy is in flight at a time, unless a place in the queue depends on
-/// the release: then another copy follows in the time of a heartbeat, answered or not.
+/// One copy of its command is in flight at a time, unless a place in the queue depends on the
+/// release: then another copy follows in the time of a heartbeat, answered or not.
 ///
 /// | event | then |
 /// |---|---|
@@ -33,7 +32,6 @@ pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Durati
 /// | the lease has expired | done: `Unconfirmed` |
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// When the lease has expired on the server.
     expires: Instant,
     belief: Option<Belief>,
     /// When the next copy is due; `None` while an answer is awaited.
@@ -47,25 +45,20 @@ pub(crate) struct Release {
     outcome: Option<Outcome>,
 }
 
-/// What is to be done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Send a copy.
     Send,
     /// Wait for an answer, and until this time at most.
     Wait(Option<Instant>),
-    /// Nothing more.
     Done(Outcome),
 }
 
-/// How a release ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The server has ended the lease.
     Released,
-    /// The server has ended the lease, and keeps the lock closed.
+    /// The server has ended the lease, and keeps the lock closed for so long from the answer on.
     Kept {
-        /// For how long, from the answer on.
         remaining: Duration,
     },
     /// The lease was lost before it was released, or its lock was not kept closed.
@@ -77,7 +70,6 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// As what the release counts.
     pub(crate) fn metric(self) -> ReleaseOutcome {
         match self {
             Self::Released => ReleaseOutcome::Released,
@@ -98,9 +90,8 @@ pub(crate) struct Belief {
 }
 
 impl Release {
-    /// The shortest pause after a failure.
+    /// The pauses after failures.
     const SHORTEST: Duration = Duration::from_millis(2);
-    /// The longest pause.
     const LONGEST: Duration = Duration::from_millis(250);
 
     /// A release whose first copy is due at `now`.
@@ -117,7 +108,6 @@ impl Release {
         }
     }
 
-    /// What is to be done at `now`.
     pub(crate) fn next(&self, now: Instant) -> Step {
         match (self.outcome, self.send_at) {
             (Some(outcome), _) => Step::Done(outcome),
@@ -131,7 +121,6 @@ impl Release {
         }
     }
 
-    /// Whether no copy was sent so far.
     pub(crate) fn is_unsent(&self) -> bool {
         self.in_flight == 0 && self.failures == 0
     }
@@ -144,7 +133,6 @@ impl Release {
         self.first_keep = self.first_keep.or_else(|| Some((now, keep?)));
     }
 
-    /// A copy was answered, or failed.
     pub(crate) fn on_reply(
         &mut self,
         now: Instant,
@@ -181,8 +169,7 @@ impl Release {
     /// What the answer "gone" at `now` means.
     fn gone(&self, now: Instant) -> Outcome {
         let Some(Belief { until, overdue_at }) = self.belief else { return Outcome::Gone };
-        // A lock that was kept would still be there before its time is over. The margin is for
-        // clocks whose rates differ.
+        // A lock that was kept would still be there, with a margin for clocks whose rates differ.
         if self.first_keep.is_some_and(|(sent_at, keep)| now < believed_until(sent_at, keep)) {
             return Outcome::Lost;
         }

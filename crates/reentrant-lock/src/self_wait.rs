@@ -1,6 +1,3 @@
-//! Whether a call waits for its own process: for a lease of its own task, or of a scope it is not
-//! in.
-
 use std::{sync::Arc, task::Context, time::Duration};
 
 use leasehold_core::{LockName, Sleep};
@@ -11,8 +8,8 @@ use crate::{
     error::{AcquireError, SelfWait},
 };
 
-/// Whether a call waits for its own process, as it looked when it began to wait: for a lease that may
-/// never end while it waits.
+/// Whether a call waits for its own process, as it looked when it began to wait: for a lease of its
+/// own task or of a scope it is not in, which may never end while it waits.
 pub(crate) struct Suspicion(Option<Box<Suspect>>);
 
 /// A lease of this process that a call may wait for in vain.
@@ -24,7 +21,6 @@ struct Suspect {
 }
 
 impl Suspicion {
-    /// How long a call waits for one lease before it is suspicious.
     const PATIENCE: Duration = Duration::from_secs(1);
 
     /// The call is about to wait. Only a suspicious one sets a timer: most calls that wait are none.
@@ -37,7 +33,6 @@ impl Suspicion {
         }))
     }
 
-    /// The call waits on.
     pub(crate) fn look(&mut self, engine: &Engine, cx: &mut Context<'_>) {
         let Some(suspect) = &mut self.0 else { return };
         if suspect.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
@@ -49,7 +44,7 @@ impl Suspicion {
     /// A timeout says so, if the call has waited for that one lease all the time.
     pub(crate) fn explain(&self, error: &mut AcquireError) {
         if let (Some(suspect), AcquireError::Timeout(timeout)) = (&self.0, error)
-            && suspect.lease.state().is_held()
+            && suspect.lease.is_held()
         {
             timeout.self_wait = Some(suspect.how);
         }
@@ -62,13 +57,12 @@ impl Suspect {
 
     fn warn(&self, engine: &Engine) {
         let Self { lease, how, .. } = self;
-        if !lease.state().is_held() {
+        if !lease.is_held() {
             return;
         }
         let now = engine.clock.now();
-        let mut suspects = engine.suspects.lock();
-        let Some(left_out) = suspects.take(lease.name(), now, Self::PAUSE) else { return };
-        drop(suspects);
+        let left_out = engine.suspects.lock().take(lease.name(), now, Self::PAUSE);
+        let Some(left_out) = left_out else { return };
         let held_for = now.saturating_since(lease.since());
         tracing::warn!(
             lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), ?held_for, left_out,

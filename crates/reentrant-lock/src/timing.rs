@@ -88,7 +88,7 @@ impl Timing {
         (self.claim_window(ttl) / 3).max(Self::SHORTEST_HEARTBEAT)
     }
 
-    /// How long after one command about a place the next one is sent, so that three may be lost.
+    /// The pause between two commands about a place: three may be lost in a claim window.
     pub(crate) fn heartbeat_pause(&self, ttl: Ttl) -> Duration {
         (self.claim_window(ttl) / 4).max(Self::SHORTEST_PAUSE)
     }

@@ -7,7 +7,6 @@ use crate::slots::Key;
 /// How a renewal ended, for a turn that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// The turn was extended.
     Confirmed,
     /// Whether it was extended is unknown: try again soon, until the deadline.
     Unconfirmed,
@@ -16,17 +15,14 @@ pub(crate) enum Attempt {
 /// Turns of one ttl that one command renews.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// How long to wait for the answer.
     pub(crate) patience: Duration,
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
 }
 
 impl Batch {
-    /// The greatest number of turns in one command.
     pub(crate) const MAX: usize = 256;
 }
 
-/// Turns to be renewed, in commands.
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     full: Vec<Batch>,
@@ -50,13 +46,12 @@ impl Batches {
     }
 }
 
-/// How many turns of each ttl still fit into a command that is sent anyway; turns that are due soon
-/// fill it. A ttl without room is left out.
+/// How many turns of each ttl still fit into a command that is sent anyway. A ttl without room is
+/// left out.
 #[derive(Debug, Default)]
 pub(crate) struct SpareRoom(BTreeMap<Ttl, usize>);
 
 impl SpareRoom {
-    /// A turn of this ttl is renewed.
     pub(crate) fn add(&mut self, ttl: Ttl) {
         let room = self.0.entry(ttl).or_insert(Batch::MAX);
         *room -= 1;
@@ -70,7 +65,6 @@ impl SpareRoom {
         self.0.contains_key(&ttl)
     }
 
-    /// Whether every command is full.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,9 +6,8 @@ use crate::slots::{Key, Slots, shrink};
 
 /// Things that fall due, each at its own instant, which may change.
 ///
-/// Most things are taken out long before they are due. So a new one is put in order only with the
-/// next [`sort`](Self::sort): until then it costs the same few steps however many there are. The
-/// others cost O(log n).
+/// Most things are taken out long before they are due. So a new one is put in order, in O(log n),
+/// only with the next [`sort`](Self::sort).
 #[derive(Debug)]
 pub struct DueQueue<T> {
     things: Slots<Entry<T>>,
@@ -17,6 +16,8 @@ pub struct DueQueue<T> {
     fresh: Vec<Key>,
     /// None of them falls due before.
     fresh_from: Instant,
+    /// Until when the task sleeps that waits for what is due.
+    sleeps_until: Instant,
 }
 
 #[derive(Debug)]
@@ -30,13 +31,12 @@ struct Entry<T> {
 /// A place among the fresh things, one more than its index.
 type Place = NonZeroU32;
 
-/// When a thing falls due that never does.
 const NEVER: Instant = Instant::at(Duration::MAX);
 
 impl<T> Default for DueQueue<T> {
     fn default() -> Self {
         let (things, order, fresh) = (Slots::default(), BTreeSet::new(), Vec::new());
-        Self { things, order, fresh, fresh_from: NEVER }
+        Self { things, order, fresh, fresh_from: NEVER, sleeps_until: Instant::default() }
     }
 }
 
@@ -102,11 +102,28 @@ impl<T> DueQueue<T> {
         self.order.range(..=(until, Key::LAST)).copied()
     }
 
-    /// No thing falls due before; once they are all [in order](Self::sort), the first one then.
+    /// Before this no thing falls due; once they are all [in order](Self::sort), the first one then.
     pub fn earliest(&self) -> Option<Instant> {
         let first = self.order.first().map(|(at, _)| *at);
         let fresh = (!self.fresh.is_empty()).then_some(self.fresh_from);
         first.into_iter().chain(fresh).min()
+    }
+
+    /// When the task that waits for what is due is to look again after `now`, at `latest` in any
+    /// case.
+    pub fn sleep_until(&mut self, now: Instant, latest: Instant) -> Instant {
+        // A time that it was woken for stays, also when its thing is gone: the next thing is due a
+        // little later as a rule, and then need not wake the task again.
+        let known = Some(self.sleeps_until).filter(|at| *at > now);
+        self.sleeps_until = self.earliest().into_iter().chain(known).fold(latest, Instant::min);
+        self.sleeps_until
+    }
+
+    /// Whether that task sleeps for longer than until `at`, and so has to be woken.
+    pub fn oversleeps(&mut self, at: Instant) -> bool {
+        let oversleeps = at < self.sleeps_until;
+        self.sleeps_until = self.sleeps_until.min(at);
+        oversleeps
     }
 
     /// When a thing falls due.

@@ -1,4 +1,12 @@
-use std::{fmt, hint::black_box, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    hint::black_box,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
@@ -6,6 +14,7 @@ use leasehold_core::{
     metric::{ClassMetrics, HoldEnd},
     outage::{LostLease, OutageWatch},
 };
+use tokio::select;
 use tokio_util::sync::CancellationToken;
 
 use crate::plan::Renewing;
@@ -31,8 +40,8 @@ pub struct Share {
 
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
 ///
-/// Every method looks at the clock first, so a process that was paused sees a lost lease as lost
-/// before it does anything else. Lost never turns back into held.
+/// Every method looks at the clock first: after a pause of the process, a lost lease shows as lost.
+/// Lost never turns back into held.
 // A process may have very many: it holds only what is common and found nowhere else.
 pub struct HeldLease {
     turn: Arc<Grant>,
@@ -44,10 +53,8 @@ pub struct HeldLease {
     life: Mutex<Life>,
 }
 
-/// What changes of a lease.
 struct Life {
     rules: LeaseRules,
-    /// Until when the lock stays closed, however the lease ends.
     closed_until: Option<Instant>,
     /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
@@ -100,8 +107,7 @@ impl HeldLease {
         life.closed_until = life.closed_until.max(Some(at));
     }
 
-    /// Keeps the lock closed until `at` at least, however the lease ends, if the state that is
-    /// returned is held.
+    /// The same, if the state that is returned is held.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
         let _ = self.state();
         let mut life = self.life.lock();
@@ -148,6 +154,11 @@ impl HeldLease {
         self.state_at(self.clock().now())
     }
 
+    /// Whether the holder may believe that it has the lease now.
+    pub fn is_held(&self) -> bool {
+        self.state().is_held()
+    }
+
     /// What the holder may believe at `now`, which is the present.
     pub(crate) fn state_at(&self, now: Instant) -> LeaseState {
         self.change(now, |rules| rules.observe(now))
@@ -190,9 +201,7 @@ impl HeldLease {
         self.change(now, |rules| rules.lose(now, reason))
     }
 
-    /// Releases the lease in memory at `now`, without waking those who wait for it.
-    ///
-    /// For callers inside of a lock; call [`ReleasedLease::notify`] outside of it.
+    /// Releases the lease in memory at `now`; call [`ReleasedLease::notify`] outside of every lock.
     pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
         let mut life = self.life.lock();
         let (before, state) = (life.rules.present(), life.rules.release(now));
@@ -207,13 +216,18 @@ impl HeldLease {
     pub fn cancellation(&self) -> CancellationToken {
         let token = self.life.lock().ended.get_or_insert_default().clone();
         // The lease may have ended before there was a token to cancel.
-        if !self.state().is_held() {
+        if !self.is_held() {
             token.cancel();
         }
         token
     }
 
-    /// Reads a part of what commands and their answers change, to bring it into the cache.
+    /// A future that resolves when the lease is over.
+    pub fn lost(self: &Arc<Self>) -> Lost {
+        Lost(Box::pin(end_of(Arc::clone(self))))
+    }
+
+    /// Brings a part of what answers change into the cache.
     pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
         black_box(Arc::strong_count(self));
         self.life.fetch();
@@ -296,5 +310,84 @@ impl fmt::Debug for HeldLease {
             .field("fence", &self.fence())
             .field("state", &self.life.lock().rules.present())
             .finish_non_exhaustive()
+    }
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// It was lost.
+    Lost(LossReason),
+    /// Its holder released it.
+    Released,
+}
+
+impl fmt::Display for LeaseEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
+            Self::Released => f.write_str("released by its holder"),
+        }
+    }
+}
+
+/// A future that resolves when a lease is over; it borrows nothing.
+///
+/// It also watches the deadline of the lease by itself. Every poll reads the clock, because a timer
+/// may come late after a pause of the process.
+///
+/// # Cancel safety
+///
+/// Dropping it forgets the watch and nothing else.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::{LeaseEnd, LockRuntime, LossReason};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let guard = locks.lock("orders/42")?.acquire().await?;
+/// let lost = guard.lost(); // borrows nothing: a task of its own may await it
+///
+/// locks.force_release("orders/42").await?; // as an operator may do
+/// assert_eq!(lost.await, LeaseEnd::Lost(LossReason::Gone));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Lost(Pin<Box<dyn Future<Output = LeaseEnd> + Send>>);
+
+async fn end_of(lease: Arc<HeldLease>) -> LeaseEnd {
+    let token = lease.cancellation();
+    loop {
+        let deadline = lease.deadline();
+        // Polled first, so that every poll reads the clock.
+        let ended = poll_fn(|_| match lease.state() {
+            LeaseState::Held { .. } => Poll::Pending,
+            LeaseState::Lost(reason) => Poll::Ready(LeaseEnd::Lost(reason)),
+            LeaseState::Released => Poll::Ready(LeaseEnd::Released),
+        });
+        select! {
+            biased;
+            end = ended => return end,
+            () = token.cancelled() => {}
+            () = lease.clock().sleep_until(deadline) => {}
+        }
+    }
+}
+
+impl Future for Lost {
+    type Output = LeaseEnd;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lost")
     }
 }

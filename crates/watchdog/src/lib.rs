@@ -11,7 +11,6 @@ mod due;
 mod lease;
 mod plan;
 mod renewal;
-mod signal;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -19,9 +18,8 @@ mod watchdog;
 mod watches;
 
 pub use due::DueQueue;
-pub use lease::{HeldLease, ReleasedLease, Share};
+pub use lease::{HeldLease, LeaseEnd, Lost, ReleasedLease, Share};
 pub use plan::{RenewalPlan, Renewing};
-pub use signal::{LeaseEnd, Lost};
 pub use slots::{Key, Slots};
 pub use watchdog::{TurnKeeper, Watchdog};
 pub use watches::{Watch, Watches};

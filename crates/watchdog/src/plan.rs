@@ -11,9 +11,9 @@ use leasehold_core::{Instant, Ttl};
 pub struct RenewalPlan {
     ttl: Ttl,
     renewing: Renewing,
+    /// When a renewal is due; while one is in flight, the next, if that one is confirmed.
     next: Option<Instant>,
-    /// While a renewal is in flight: when the next is due, if this one is confirmed.
-    in_flight: Option<Instant>,
+    is_in_flight: bool,
 }
 
 /// Whether a turn is renewed for a lease.
@@ -33,7 +33,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 impl RenewalPlan {
     /// A plan for a turn that no task holds yet.
     pub fn new(ttl: Ttl) -> Self {
-        Self { ttl, renewing: Renewing::Never, next: None, in_flight: None }
+        Self { ttl, renewing: Renewing::Never, next: None, is_in_flight: false }
     }
 
     /// The ttl of the turn.
@@ -48,6 +48,9 @@ impl RenewalPlan {
     /// acquired together.
     pub fn occupied(&mut self, renewing: Renewing, now: Instant, until: Instant, fraction: f64) {
         self.renewing = renewing;
+        if self.is_in_flight {
+            return;
+        }
         let latest = (self.ttl.get() / 3).min(until.saturating_since(now) / 2);
         self.next = match renewing {
             Renewing::Never => None,
@@ -62,26 +65,23 @@ impl RenewalPlan {
 
     /// When to look at the turn again after `now`, if it ends at `deadline` otherwise.
     pub fn wake_at(&self, now: Instant, deadline: Instant) -> Instant {
-        match (self.in_flight, self.next) {
-            (Some(next), _) if next > now => next.min(deadline),
-            (None, Some(next)) => next.min(deadline),
-            _ => deadline,
-        }
+        let next = self.next.filter(|next| !self.is_in_flight || *next > now);
+        next.map_or(deadline, |next| next.min(deadline))
     }
 
     /// How long ago a renewal was due, if one is due or nearly so.
     ///
     /// A hundredth of the ttl ahead counts as due, so that neighbours share a command.
     pub fn due_for(&self, now: Instant) -> Option<Duration> {
-        let next = self.next.filter(|_| self.in_flight.is_none())?;
+        let next = self.next.filter(|_| !self.is_in_flight)?;
         (next <= now + self.ttl.get() / 100).then(|| now.saturating_since(next))
     }
 
     /// For how long the answer to a renewal is awaited, with this much of the turn left.
     ///
-    /// A sixth of the ttl. When less than three times that is left, half of what is left, so that
-    /// there is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command
-    /// that times out may cost its connection, and a slow answer should not.
+    /// A sixth of the ttl; half of what is left when that is less than half of the ttl, so that there
+    /// is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command that times
+    /// out may cost its connection, and a slow answer should not.
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
@@ -90,17 +90,17 @@ impl RenewalPlan {
 
     /// A renewal goes out at `now`.
     ///
-    /// The next one follows after a third of the ttl, less up to a twentieth of that. It is planned
-    /// before the answer: nearly every answer confirms, and then changes nothing in the order of
-    /// turns.
+    /// The next one follows after a third of the ttl, less up to a twentieth of that, and is planned
+    /// now: nearly every answer confirms, and then changes nothing in the order of turns.
     pub fn sent(&mut self, now: Instant, fraction: f64) {
-        self.in_flight = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
+        self.next = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
+        self.is_in_flight = true;
     }
 
     /// The turn was extended.
     pub fn confirmed(&mut self) {
-        let next = self.in_flight.take().or(self.next);
-        self.next = next.filter(|_| self.renewing == Renewing::Always);
+        self.next = self.next.filter(|_| self.renewing == Renewing::Always);
+        self.is_in_flight = false;
     }
 
     /// At `now` it is unknown whether the turn was extended.
@@ -112,7 +112,7 @@ impl RenewalPlan {
         // A least pause, so that the last attempts before a deadline are not too many.
         let latest = (ttl / 12).min(until.saturating_since(now) / 2).max(ttl / 100);
         let next = now + latest.mul_f64(1.0 - fraction / 2.0);
-        self.in_flight = None;
+        self.is_in_flight = false;
         self.next = (self.renewing != Renewing::Never).then_some(next);
     }
 }

@@ -16,7 +16,6 @@ use crate::{
 };
 
 impl Batch {
-    /// Sends the command that renews the turns.
     pub(crate) async fn renew(self, store: Arc<WatchedStore>, watches: Arc<Watches>) -> Renewed {
         let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
         let sent_at = watches.clock().now();
@@ -50,7 +49,6 @@ impl Drop for Unanswered {
     }
 }
 
-/// A batch and its answers.
 #[derive(Debug)]
 pub(crate) struct Renewed {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,

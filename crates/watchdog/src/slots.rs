@@ -1,8 +1,6 @@
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU32};
 
-/// The key of a thing in [`Slots`].
-///
-/// A key is used again only after four billion others.
+/// The key of a thing in [`Slots`]; used again only after four billion others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     serial: NonZeroU32,
@@ -11,8 +9,7 @@ pub struct Key {
 
 /// Things in numbered slots; slots are used again, the lowest first.
 ///
-/// It needs less memory than a tree or a hash map, finds a thing in one step, and shrinks with the
-/// highest slot in use.
+/// It needs less memory than a tree or a hash map, and shrinks with the highest slot in use.
 #[derive(Debug)]
 pub struct Slots<T> {
     all: Vec<Option<Slot<T>>>,

@@ -22,7 +22,7 @@ pub trait TurnKeeper: fmt::Debug + Send + Sync + 'static {
     /// How many tasks wait for a lock.
     fn waiting(&self) -> usize;
 
-    /// How many turns are kept although no task holds them.
+    /// How many turns are kept idle.
     fn idle(&self) -> usize;
 }
 
@@ -64,7 +64,6 @@ impl Drop for Watchdog {
     }
 }
 
-/// The watchdog's task: sleeps until something is due, sends it, and applies the answers.
 #[derive(Debug)]
 struct Driver {
     watches: Arc<Watches>,
@@ -78,9 +77,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// How often metrics are shown and outages are logged.
     const TICK: Duration = Duration::from_secs(5);
-    /// How long a probe waits for its answer.
     const PROBE: Duration = Duration::from_secs(2);
 
     async fn run(mut self) {

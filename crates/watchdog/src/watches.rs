@@ -43,7 +43,6 @@ pub struct Watch(pub(crate) Key);
 /// What is to be done at one instant.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Renewals to send.
     pub(crate) batches: Batches,
     /// How late the renewals are.
     pub(crate) lags: Vec<Duration>,
@@ -54,7 +53,6 @@ pub(crate) struct Work {
 #[derive(Debug)]
 struct State {
     queue: DueQueue<Watched>,
-    sleeps_until: Instant,
     renews: fn(bool) -> bool,
 }
 
@@ -66,7 +64,7 @@ pub(crate) struct Watched {
     plan: RenewalPlan,
 }
 
-/// A turn that is due, or may be renewed along with one that is: when, its key, and its held lease.
+/// A turn that is due or may be renewed along: when, its key, and its held lease.
 type Due = (Instant, Key, Option<Arc<HeldLease>>);
 
 /// How far ahead of its time a renewal may be sent in a command that is sent anyway.
@@ -85,8 +83,7 @@ impl Watches {
         entropy: Arc<dyn Entropy>,
         renews: fn(is_held: bool) -> bool,
     ) -> Arc<Self> {
-        let (queue, sleeps_until) = (DueQueue::default(), Instant::default());
-        let state = Mutex::new(State { queue, sleeps_until, renews });
+        let state = Mutex::new(State { queue: DueQueue::default(), renews });
         let (stopped, wake) = (AtomicBool::new(false), Notify::new());
         Arc::new(Self { state, stopped, wake, outages, entropy })
     }
@@ -120,8 +117,7 @@ impl Watches {
         let known = watch.filter(|watch| state.queue.get(watch.0).is_some());
         let Watch(key) = known.unwrap_or_else(|| state.insert(&lease));
         let at = state.occupy(key, &lease, share.renewing, now, fraction);
-        if at < state.sleeps_until {
-            state.sleeps_until = at;
+        if state.queue.oversleeps(at) {
             self.wake.notify_one();
         }
         (lease, Some(Watch(key)))
@@ -139,8 +135,7 @@ impl Watches {
         drop(self.remove(watch.0));
     }
 
-    /// Stops watching a turn. Drop it outside of every lock: the last reference to a lease runs its
-    /// destructor.
+    /// The same. Drop it outside of every lock: the last reference to a lease runs its destructor.
     pub(crate) fn remove(&self, key: Key) -> Option<Watched> {
         self.state.lock().queue.remove(key)
     }
@@ -151,7 +146,6 @@ impl Watches {
         state.queue.iter().filter_map(|watched| watched.lease.clone()).collect()
     }
 
-    /// How many leases are held.
     pub(crate) fn held(&self) -> usize {
         self.state.lock().queue.iter().filter(|watched| watched.lease.is_some()).count()
     }
@@ -166,7 +160,6 @@ impl Watches {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Tells the task to end.
     pub(crate) fn stop(&self) {
         let state = self.state.lock();
         self.stopped.store(true, Ordering::SeqCst);
@@ -224,15 +217,8 @@ impl Watches {
         Some(due)
     }
 
-    /// When the task is to look again after `now`, at `latest` in any case.
     pub(crate) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        let mut state = self.state.lock();
-        // A time that it was woken for stays, also when its lease is over: the next lease is due a
-        // little later as a rule, and then need not wake the task again.
-        let known = Some(state.sleeps_until).filter(|at| *at > now);
-        let until = state.queue.earliest().into_iter().chain(known).fold(latest, Instant::min);
-        state.sleeps_until = until;
-        until
+        self.state.lock().queue.sleep_until(now, latest)
     }
 
     /// The lease of a turn that is held now.
@@ -240,7 +226,6 @@ impl Watches {
         self.state.lock().queue.get(watch.0).and_then(|watched| watched.lease.clone())
     }
 
-    /// The leases of turns that are held now.
     pub(crate) fn holders(
         &self,
         keys: impl Iterator<Item = Key> + Clone,
@@ -250,7 +235,6 @@ impl Watches {
         keys.map(|key| state.queue.get(key).and_then(|watched| watched.lease.clone())).collect()
     }
 
-    /// Notes how renewals ended, and when to look at their turns again.
     pub(crate) fn answered(&self, now: Instant, attempts: impl Iterator<Item = (Key, Attempt)>) {
         let mut state = self.state.lock();
         for (key, attempt) in attempts {
@@ -281,7 +265,6 @@ impl Watches {
 }
 
 impl Watched {
-    /// Reports the lease that is held as lost, and returns the turn.
     pub(crate) fn lose(self, reason: LossReason) -> Arc<Grant> {
         if let Some(lease) = self.lease {
             let _ = lease.lose(reason);
@@ -289,22 +272,20 @@ impl Watched {
         self.turn
     }
 
-    /// When the lease that is held ends if nothing happens.
     fn deadline(&self) -> Option<Instant> {
         self.lease.as_deref().map(HeldLease::deadline)
     }
 
-    /// When to look at it again, if its lease ends at `deadline` otherwise.
     fn wake_at(&self, now: Instant, deadline: Option<Instant>) -> Instant {
         deadline.map_or(now + LATER, |deadline| self.plan.wake_at(now, deadline))
     }
 }
 
 impl State {
-    /// Reads a part of every lease that is worked on next, to bring it into the processor's cache.
+    /// Brings what is worked on next into the processor's cache.
     ///
     /// Each step reads the same part of all leases, so that the reads overlap. One lease after
-    /// another, behind locks and reference counts, each read would wait for the one before.
+    /// another, each read would wait for the one before.
     fn fetch_ahead(&self, keys: impl Iterator<Item = Key>) {
         let lease = |key| self.queue.get(key).and_then(|watched| watched.lease.as_ref());
         let leases: Vec<&Arc<HeldLease>> = keys.filter_map(lease).collect();

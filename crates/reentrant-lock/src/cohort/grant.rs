@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use leasehold_core::{
     AcquisitionId, StoreError,
     lease::Grant,
@@ -7,12 +9,11 @@ use leasehold_core::{
 
 use super::{
     Answer,
-    phase::{Beginning, Phase, Turn, Unanswered},
+    phase::{Hands, Offer, Phase, Turn, Unanswered},
     state::{Cohort, Env, Outgoing, TurnId, wake_tries},
 };
 
 impl Cohort {
-    /// A heartbeat was answered.
     pub(crate) fn on_reply(
         &mut self,
         env: &mut Env<'_>,
@@ -23,9 +24,8 @@ impl Cohort {
             Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
                 turn.unanswered.on_reply(&answer.result);
-                // A late copy got this id a second grant after data loss. An id has one lease only:
-                // the second grant is withdrawn. An older grant ran out before, and the present one
-                // came by a push.
+                // After data loss a late copy may get a second grant for this id, which has one lease
+                // only. An older grant ran out before, and the present one came by a push.
                 if let Ok(AcquireAnswer::Granted(granted)) = &answer.result
                     && granted.first > turn.grant.first()
                 {
@@ -76,7 +76,7 @@ impl Cohort {
     ) {
         let found = match &self.phase {
             Phase::Place(place) if place.id == id => Some((place.ttl, place.sent_at(number))),
-            Phase::Asking(asking) if asking.id == id => {
+            Phase::Asking(asking) if asking.id(env) == id => {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
                 Some((asking.ttl, sent_at))
             }
@@ -116,7 +116,6 @@ impl Cohort {
         }
     }
 
-    /// A renewal that was to confirm a grant was answered.
     pub(crate) fn on_confirmation(
         &mut self,
         env: &mut Env<'_>,
@@ -189,31 +188,38 @@ impl Cohort {
         self.begun = Some(grant.first());
         // The message may have come before the grant.
         let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
-        // If more is left than its task's ttl, the lease would outlive that ttl: the turn ends at
-        // once.
+        // Else the lease would outlive its task's ttl: the turn ends at once.
         let fits = grant.remaining(env.now) <= ttl.get();
         let grant = if fits { grant.for_ttl(ttl) } else { grant };
-        let (at, waiting) = (env.now, self.queue.len() - 1);
-        let beginning = Beginning { ticket, at, source, waiting, contended, keeps };
-        let mut turn = Turn::new(grant, beginning);
-        turn.unanswered = unanswered;
-        let wants_another = turn.grant.ttl() != ttl;
-        self.phase = Phase::Turn(turn);
-        if wants_another {
+        let is_for_it = grant.ttl() == ttl;
+        self.phase = Phase::Turn(Turn {
+            token: grant.first(),
+            until: grant.believed_until(),
+            grant: Arc::new(grant),
+            keeps,
+            contended,
+            was_wanted: contended || source == Some(WakeSource::Push),
+            to_serve: u16::try_from(self.queue.len() - 1).unwrap_or(u16::MAX),
+            began_at: None,
+            leases: 0,
+            hands: Hands::Offered(Offer { ticket, at: env.now, source }),
+            watch: None,
+            unanswered,
+        });
+        if is_for_it {
+            env.effects.wake.extend(self.queue.waker(ticket));
+        } else {
             // The task for whose ttl it was asked is gone.
             self.release(env, None, None);
-        } else {
-            env.effects.wake.extend(self.queue.waker(ticket));
         }
     }
 
-    /// Withdraws the id of a grant, unless it is the present or the next one of this runtime, or is
-    /// being withdrawn.
+    /// Withdraws the id of a grant that is neither the present nor the next one of this runtime.
     pub(super) fn orphan(&mut self, env: &mut Env<'_>, id: AcquisitionId) {
         let known = match &self.phase {
             // A grant that is no longer live is ignored, and costs no task its place.
             Phase::Place(place) => place.id == id,
-            Phase::Asking(asking) => asking.id == id,
+            Phase::Asking(asking) => asking.id(env) == id,
             Phase::Turn(turn) => turn.grant.id() == id,
             Phase::Releasing(releasing) => {
                 releasing.turn.grant.id() == id || releasing.next.is_some_and(|next| next.id == id)

@@ -4,8 +4,7 @@ use leasehold_core::{Ttl, metric::KeptOutcome};
 
 use super::{
     join::Taken,
-    phase::{Hands, Phase},
-    queue::Ticket,
+    phase::{Hands, Phase, Turn},
     state::{Cohort, Env, TurnId},
 };
 
@@ -27,10 +26,7 @@ impl Keep {
 
 impl Cohort {
     pub(crate) fn idle_turn(&self) -> Option<TurnId> {
-        match &self.phase {
-            Phase::Turn(turn) if self.is_idle() => Some(turn.id()),
-            _ => None,
-        }
+        self.turn().filter(|turn| turn.idle_ends_at().is_some()).map(Turn::id)
     }
 
     /// Makes the turn idle if it may be; returns whether it did.
@@ -43,25 +39,23 @@ impl Cohort {
         until.is_some()
     }
 
-    /// A task takes the next token of an idle turn. The turn ends if it is too late, has no token
-    /// left, has another ttl, or if the task is not to have a kept lock.
-    pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<(Ticket, Taken)> {
+    /// A task takes the next token of an idle turn, which ends if it does not serve the task.
+    pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<Taken> {
         let until = self.idle_ends_at()?;
         let Phase::Turn(turn) = &mut self.phase else { return None };
         // The timer may be late: the clock decides.
         let is_in_time = (env.rules.is_believed)(env.now, until);
         let serves = self.keep.is_some() && is_in_time && ttl == turn.grant.ttl();
-        let ticket = env.numbers.id().number();
-        if serves && turn.offer(env, ticket, None) {
+        if serves && turn.offer(env, env.numbers.id().number(), None) {
             env.effects.kept = Some(KeptOutcome::Reused);
-            return Some((ticket, turn.hand_over(env)?));
+            return turn.hand_over(env);
         }
         self.end_idle(env, KeptOutcome::Lapsed);
         None
     }
 
-    /// Another runtime wants the lock of a turn. A message about another turn than the present one
-    /// is remembered: the grant of that turn may still be on its way.
+    /// Another runtime wants the lock. If that is about another turn than the present one, it is
+    /// remembered: the grant of that turn may be on its way.
     pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
         let waiting = self.queue.len();
         match &mut self.phase {

@@ -30,20 +30,14 @@ pub(crate) enum NoLease {
     Busy,
     /// As `Busy`; but the other may keep the lock idle, and give it up when somebody waits for it.
     Kept,
-    /// The runtime is just giving back or withdrawing what it has of the lock, and the task does not
-    /// wait in line.
+    /// As `Busy`; but the runtime is just giving back or withdrawing what it has of the lock.
     Releasing,
     /// It did not take an offer in time: it may join anew.
     Dismissed,
-    /// Waiting does not help.
     Failed(StoreError),
-    /// The runtime gives no new leases.
     Closed,
-    /// Its owner holds the lock by now.
     HeldByOwner,
-    /// The time of the call is over.
     TimedOut,
-    /// The server has been silent for too long.
     Unavailable,
 }
 
@@ -55,7 +49,6 @@ pub(crate) struct Lead {
     pub(crate) heartbeat: Option<Heartbeat>,
     /// Whether the lease is to say that the runtime keeps it.
     pub(crate) keeps: bool,
-    /// When it is sent, at once.
     pub(crate) sent_at: Instant,
     /// The first token of the last turn begun: the watermark may be forgotten by now.
     pub(crate) begun: Option<FenceToken>,
@@ -65,28 +58,24 @@ pub(crate) struct Lead {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) turn: Arc<Grant>,
+    pub(crate) token: FenceToken,
     pub(crate) offer: Offer,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,
-    /// Whether it is the first lease of the turn.
     pub(crate) first: bool,
 }
 
-/// How a task comes in.
 #[derive(Debug)]
-pub(crate) enum Joined {
+pub(crate) enum Joined<Line = Ticket, Lease = Taken> {
     /// It stands in line; the first of all has a command to send.
-    InLine(Ticket, Option<Lead>),
-    /// It has taken the next token of an idle turn.
-    Taken(Ticket, Taken),
+    InLine(Line, Option<Lead>),
+    /// It goes on with an idle turn.
+    Taken(Lease),
 }
 
 impl Cohort {
-    /// A task comes for a lease of `ttl`.
-    ///
-    /// # Errors
-    ///
-    /// `Busy` or `Releasing` for a task that only tries, and would have to wait.
+    /// A task comes for a lease of `ttl`. One that only tries, and would have to wait, gets `Busy` or
+    /// `Releasing`.
     pub(crate) fn join(
         &mut self,
         env: &mut Env<'_>,
@@ -97,9 +86,9 @@ impl Cohort {
     ) -> Result<Joined, NoLease> {
         self.keep = keep;
         if self.is_idle()
-            && let Some((ticket, taken)) = self.reuse(env, ttl)
+            && let Some(taken) = self.reuse(env, ttl)
         {
-            return Ok(Joined::Taken(ticket, taken));
+            return Ok(Joined::Taken(taken));
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if let (true, Some(opening)) = (leads, &mut self.opening) {
@@ -119,9 +108,8 @@ impl Cohort {
         let claim_window = env.timing.claim_window(ttl);
         let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
         self.phase = Phase::Asking(Asking {
-            id,
-            ttl,
             lead,
+            ttl,
             heartbeat: heartbeat.map(|heartbeat| heartbeat.number),
             keeps,
             sent_at,
@@ -132,8 +120,7 @@ impl Cohort {
         Lead { id, heartbeat, keeps, sent_at, begun: self.begun }
     }
 
-    /// Whether no task waits here, and what the runtime has of the lock is just being given back or
-    /// withdrawn.
+    /// Whether no task waits here, and a release or withdrawal is on its way.
     fn opens_soon(&self, env: &Env<'_>) -> bool {
         let is_ending = match &self.phase {
             Phase::Releasing(releasing) => !releasing.stays_closed(env),
@@ -164,8 +151,8 @@ impl Cohort {
         Poll::Pending
     }
 
-    /// The first task is polled before its command was answered. When the answer takes longer than
-    /// from one heartbeat to the next, the runtime keeps the place meanwhile.
+    /// The first task is polled before its answer. If that takes longer than the pause between two
+    /// heartbeats, the runtime keeps the place.
     fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
         let Phase::Asking(asking) = &mut self.phase else { return };
         if asking.lead != ticket {
@@ -196,8 +183,7 @@ impl Cohort {
         }
     }
 
-    /// A task takes the token that it was offered, if it was. An offer that comes too late ends the
-    /// turn.
+    /// A task takes the token that it was offered, if it was. Too late, it ends the turn.
     fn take(&mut self, env: &mut Env<'_>, ticket: Ticket) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
         let is_its = |offer: Offer| (env.rules.may_take)(offer.ticket, ticket);
@@ -214,7 +200,6 @@ impl Cohort {
         taken
     }
 
-    /// The watchdog watches the turn from its first lease on.
     pub(crate) fn on_watch(&mut self, watch: Watch) {
         if let Phase::Turn(turn) = &mut self.phase {
             turn.watch = Some(watch);
@@ -228,7 +213,7 @@ impl Cohort {
         }
         match &mut self.phase {
             Phase::Asking(asking) if asking.lead == ticket && self.queue.is_empty() => {
-                env.effects.withdraw.push((asking.id, asking.ttl));
+                env.effects.withdraw.push((asking.id(env), asking.ttl));
                 self.phase = Phase::Idle;
             }
             // Its command may still be executed.
@@ -248,8 +233,8 @@ impl Cohort {
         }
     }
 
-    /// The command of the first task was answered. A push may have come before, or the runtime may
-    /// keep the place by now: then that is the answer to a heartbeat.
+    /// The command of the first task was answered. After a push, or if the runtime keeps the place
+    /// by now, that is the answer to a heartbeat.
     pub(crate) fn on_first_reply(
         &mut self,
         env: &mut Env<'_>,
@@ -296,8 +281,7 @@ impl Cohort {
         }
         if let Some(taken) = self.take(env, lead) {
             // It was woken for this, and nothing else was.
-            let woken = env.effects.wake.take();
-            env.effects.discarded.extend(woken);
+            env.effects.discarded.extend(env.effects.wake.take());
             return Poll::Ready(Ok(taken));
         }
         if tries {

@@ -1,5 +1,4 @@
-//! The rules of turns, as pure functions of state, time and event. For one name: what this
-//! runtime's tasks wait for, and what the runtime sends for them.
+//! The rules of turns: what the tasks of this runtime wait for, and what it sends for them.
 
 mod grant;
 mod idle;
@@ -41,8 +40,7 @@ pub(crate) fn unheard() -> StoreError {
     )
 }
 
-/// The answer to a try is of no use: its grant came too late or was ended by force, or its id was
-/// withdrawn.
+/// A try has no use for its answer: the grant is over, or its id was withdrawn.
 fn too_late() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,

@@ -4,16 +4,14 @@ use leasehold_core::{AcquisitionId, Instant, StoreError};
 
 use super::state::{Cohort, Env, Wakers, wake_tries};
 
-/// What may still have the lock on the server although no task here wants it, and the tasks that
-/// try the lock once that is over.
+/// What may still have the lock on the server, and the tasks that try the lock once that is over.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     withdrawals: Vec<Withdrawal>,
     /// The last failure of a withdrawal since the last call came: a refusal, or it was not sent.
     pub(super) refusal: Option<StoreError>,
-    /// What wakes the tasks that try the lock afterwards.
     watchers: Vec<Waker>,
-    /// When the first of them gives up.
+    /// When the first of the tasks that try the lock gives up.
     pub(super) watched_until: Option<Instant>,
 }
 
@@ -23,17 +21,14 @@ struct Withdrawal {
     id: AcquisitionId,
     /// Whether a call waits for it, so that its next copy is to be sent at once.
     is_wanted: bool,
-    /// What wakes the task that sends it.
     sender_waker: Option<Waker>,
 }
 
 impl Opening {
-    /// Whether a withdrawal was not answered yet.
     pub(super) fn is_withdrawing(&self) -> bool {
         !self.withdrawals.is_empty()
     }
 
-    /// Whether the withdrawal of `id` was not answered yet.
     pub(super) fn withdraws(&self, id: AcquisitionId) -> bool {
         self.withdrawals.iter().any(|one| one.id == id)
     }
@@ -55,8 +50,7 @@ impl Opening {
         }
     }
 
-    /// The tasks that try the lock are to look again. Returns whether nothing is left to be
-    /// remembered.
+    /// The tasks that try the lock are to look again. Returns whether nothing else is remembered.
     pub(super) fn wake(&mut self, wake: &mut Wakers) -> bool {
         wake.extend(self.watchers.drain(..));
         self.watched_until = None;
@@ -65,13 +59,11 @@ impl Opening {
 }
 
 impl Cohort {
-    /// An acquisition is withdrawn from now on.
     pub(crate) fn on_withdrawal(&mut self, id: AcquisitionId) {
         let withdrawal = Withdrawal { id, is_wanted: false, sender_waker: None };
         self.opening.get_or_insert_default().withdrawals.push(withdrawal);
     }
 
-    /// A withdrawal was answered, or given up.
     pub(crate) fn on_withdrawn(&mut self, env: &mut Env<'_>, id: AcquisitionId) {
         if let Some(opening) = &mut self.opening
             && let Some(at) = opening.withdrawals.iter().position(|one| one.id == id)
@@ -81,8 +73,7 @@ impl Cohort {
         }
     }
 
-    /// A withdrawal was refused or could not be sent, and is repeated: the tasks that wait for it
-    /// hear of that.
+    /// A withdrawal was refused or not sent, and is repeated: the tasks that wait for it hear of it.
     pub(crate) fn on_withdrawal_refused(&mut self, env: &mut Env<'_>, error: &StoreError) {
         if let Some(opening) = &mut self.opening {
             opening.refusal = Some(error.clone());

@@ -20,7 +20,6 @@ use super::{
 // Very many names have a quiet turn: what is larger is boxed.
 #[derive(Debug, Default)]
 pub(crate) enum Phase {
-    /// Nothing.
     #[default]
     Idle,
     /// The first task asks by itself, and awaits the answer.
@@ -36,14 +35,13 @@ pub(crate) enum Phase {
 /// A first command. The task that sent it awaits its answer.
 #[derive(Debug)]
 pub(crate) struct Asking {
-    pub(super) id: AcquisitionId,
-    pub(super) ttl: Ttl,
+    /// The task that sent it; its ticket is the number of the acquisition.
     pub(super) lead: Ticket,
+    pub(super) ttl: Ttl,
     pub(super) heartbeat: Option<u64>,
     /// Whether the lease says that the runtime keeps it.
     pub(super) keeps: bool,
     pub(super) sent_at: Instant,
-    /// When its task was polled last.
     pub(super) polled_at: Instant,
     /// When its task is to be woken, to show that it is there; `None` once woken.
     pub(super) calls_at: Option<Instant>,
@@ -51,7 +49,6 @@ pub(crate) struct Asking {
     pub(super) asks_soon: Option<Instant>,
 }
 
-/// A turn that is being given back.
 #[derive(Debug)]
 pub(crate) struct Releasing {
     pub(super) turn: Turn,
@@ -62,20 +59,17 @@ pub(crate) struct Releasing {
     pub(super) sent_at: Option<Instant>,
     /// Whether more than one copy was sent, or a copy failed.
     pub(super) is_repeated: bool,
-    /// Until when the lock stays closed after the release (`min_hold`).
     pub(super) closed_until: Option<Instant>,
     /// Since when its holder waits for the answer; `None` where the runtime does.
     pub(super) attended_since: Option<Instant>,
     /// Messages may have been lost: when another copy is due, whose answer shows them.
     pub(super) asks_soon: Option<Instant>,
-    /// Whether that copy is due.
+    /// Whether that copy is due now.
     pub(super) asks_now: bool,
-    /// What wakes the task that sends it.
     pub(super) sender_waker: Option<Waker>,
 }
 
 impl Phase {
-    /// The turn that is being given back, if it is this one.
     pub(super) fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
         match self {
             Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
@@ -85,6 +79,10 @@ impl Phase {
 }
 
 impl Asking {
+    pub(super) fn id(&self, env: &Env<'_>) -> AcquisitionId {
+        env.numbers.known(self.lead)
+    }
+
     /// When to look next: to call its task, or to go on without it.
     pub(super) fn look_at(&self, env: &Env<'_>) -> Instant {
         let unattended_at = self.unattended_at(env);
@@ -98,21 +96,18 @@ impl Asking {
 }
 
 impl Releasing {
-    /// When tasks that came after the release was sent wait for its answer no longer: the release
-    /// queues no place for them.
+    /// When tasks wait no longer for the answer to a release that queues no place for them.
     pub(super) fn overdue_at(&self, env: &Env<'_>) -> Option<Instant> {
         let sent_at = self.sent_at.filter(|_| self.next.is_none())?;
         let at = sent_at + env.timing.heartbeat_pause(self.turn.grant.ttl());
         Some(self.closed_until.map_or(at, |closed_until| closed_until.max(at)))
     }
 
-    /// When the runtime sends a copy of its own: one claim window after the release began, if the
-    /// holder still waits.
+    /// When the runtime sends a copy of its own, if the holder still waits.
     pub(super) fn unattended_at(&self, env: &Env<'_>) -> Option<Instant> {
         self.attended_since.map(|since| since + env.timing.claim_window(self.turn.grant.ttl()))
     }
 
-    /// Whether the lock is to stay closed after the release (`min_hold`).
     pub(super) fn stays_closed(&self, env: &Env<'_>) -> bool {
         rest(self.closed_until, env.now).is_some()
     }
@@ -127,21 +122,19 @@ impl Releasing {
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(super) grant: Arc<Grant>,
-    /// The next token of its block; each goes to one task, in order.
-    next: u64,
+    /// The present token of its block; each goes to one task, in order.
+    pub(super) token: FenceToken,
     /// Until when the turn may be believed in, as the last holder left it.
     pub(super) until: Instant,
     /// Whether its lease says that the runtime keeps it: those who queue behind it have it recalled.
     pub(super) keeps: bool,
-    /// Whether other runtimes wait, as far as is known.
-    contended: bool,
+    pub(super) contended: bool,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(super) was_wanted: bool,
-    /// How many tasks are still to be served while other runtimes wait; blocks have fewer tokens
-    /// than this can count.
-    to_serve: u16,
+    /// How many tasks are still to be served while other runtimes wait; never more than a block has.
+    pub(super) to_serve: u16,
     /// When the first lease was taken.
-    began_at: Option<Instant>,
+    pub(super) began_at: Option<Instant>,
     pub(super) leases: u32,
     pub(super) hands: Hands,
     pub(super) watch: Option<Watch>,
@@ -155,33 +148,15 @@ pub(crate) enum Hands {
     /// A task that may take it.
     Offered(Offer),
     /// A task that has taken it.
-    Held(FenceToken),
-    /// No task: the turn is kept until then, for the next task that comes.
-    Idle {
-        /// When it ends by itself.
-        until: Instant,
-    },
+    Held,
+    /// No task: the turn is kept for the next task that comes, until then at most.
+    Idle { until: Instant },
 }
 
-/// What begins a turn.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Beginning {
-    /// The task that is offered the first token.
-    pub(super) ticket: Ticket,
-    pub(super) at: Instant,
-    /// What wakes it; nothing where it asked by itself.
-    pub(super) source: Option<WakeSource>,
-    /// How many more tasks wait.
-    pub(super) waiting: usize,
-    pub(super) contended: bool,
-    pub(super) keeps: bool,
-}
-
-/// A token on offer to one task.
+/// The present token is on offer to one task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer {
     pub(crate) ticket: Ticket,
-    pub(crate) token: FenceToken,
     pub(crate) at: Instant,
     /// What wakes the task; nothing where it asked by itself.
     pub(crate) source: Option<WakeSource>,
@@ -194,27 +169,6 @@ impl Turn {
     /// that come later: a shorter limit lets them wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
-    /// A turn that begins with the offer of its first token.
-    pub(super) fn new(grant: Grant, beginning: Beginning) -> Self {
-        let Beginning { ticket, at, source, waiting, contended, keeps } = beginning;
-        let offer = Offer { ticket, token: grant.first(), at, source };
-        Self {
-            next: grant.first().get() + 1,
-            until: grant.believed_until(),
-            grant: Arc::new(grant),
-            keeps,
-            contended,
-            was_wanted: contended || source == Some(WakeSource::Push),
-            to_serve: u16::try_from(waiting).unwrap_or(u16::MAX),
-            began_at: None,
-            leases: 0,
-            hands: Hands::Offered(offer),
-            watch: None,
-            unanswered: Unanswered::default(),
-        }
-    }
-
-    /// The turn, as commands name it.
     pub(super) fn id(&self) -> TurnId {
         TurnId::of(&self.grant)
     }
@@ -233,8 +187,7 @@ impl Turn {
         served || time_is_up || self.is_spent() || ttl != self.grant.ttl() || !self.can_enter(env)
     }
 
-    /// Whether enough belief is left that the next task can enter: a kept turn may be old, and its
-    /// last lease may not have been renewed.
+    /// Whether enough belief is left for the next task: the last lease may not have been renewed.
     fn can_enter(&self, env: &Env<'_>) -> bool {
         env.now < self.until - env.timing.enough(self.grant.ttl())
     }
@@ -246,39 +199,36 @@ impl Turn {
         ticket: Ticket,
         source: Option<WakeSource>,
     ) -> bool {
-        let Some(token) = FenceToken::try_from(self.next).ok().filter(|_| !self.is_spent()) else {
-            return false;
-        };
-        self.next += 1;
+        let next = FenceToken::try_from(self.token.get() + 1).ok();
+        let Some(token) = next.filter(|_| !self.is_spent()) else { return false };
+        self.token = token;
         self.to_serve = self.to_serve.saturating_sub(1);
-        self.hands = Hands::Offered(Offer { ticket, token, at: env.now, source });
+        self.hands = Hands::Offered(Offer { ticket, at: env.now, source });
         true
     }
 
-    /// Whether its tokens are used up.
     fn is_spent(&self) -> bool {
-        self.next > self.grant.last().get()
+        self.token >= self.grant.last()
     }
 
-    /// The task takes its offer, if there is one.
     pub(super) fn hand_over(&mut self, env: &Env<'_>) -> Option<Taken> {
         let offer = self.open_offer()?;
         let (first, until, watch) = (self.leases == 0, self.until, self.watch);
         self.began_at.get_or_insert(env.now);
         self.leases += 1;
-        self.hands = Hands::Held(offer.token);
-        Some(Taken { turn: Arc::clone(&self.grant), offer, until, watch, first })
+        self.hands = Hands::Held;
+        let (turn, token) = (Arc::clone(&self.grant), self.token);
+        Some(Taken { turn, token, offer, until, watch, first })
     }
 
-    /// Whether a task has taken `token`, and holds it.
     pub(super) fn has_lease(&self, token: FenceToken) -> bool {
-        matches!(self.hands, Hands::Held(held) if held == token)
+        matches!(self.hands, Hands::Held) && self.token == token
     }
 
     pub(super) fn open_offer(&self) -> Option<Offer> {
         match self.hands {
             Hands::Offered(offer) => Some(offer),
-            Hands::Held(_) | Hands::Idle { .. } => None,
+            Hands::Held | Hands::Idle { .. } => None,
         }
     }
 
@@ -290,8 +240,7 @@ impl Turn {
         }
     }
 
-    /// Until when the turn stays idle, if no other runtime is known to want the lock or to have had
-    /// it before.
+    /// Until when the turn stays idle, if no other runtime is known to want the lock.
     pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
         let ttl = self.grant.ttl();
         let enter_until = self.until - env.timing.enough(ttl);
@@ -304,7 +253,7 @@ impl Turn {
     pub(super) fn idle_ends_at(&self) -> Option<Instant> {
         match self.hands {
             Hands::Idle { until } => Some(until),
-            Hands::Offered(_) | Hands::Held(_) => None,
+            Hands::Offered(_) | Hands::Held => None,
         }
     }
 
@@ -315,15 +264,12 @@ impl Turn {
     }
 }
 
-/// How many commands about an acquisition were not answered: they may have been executed, or will
-/// be.
-///
-/// While there are any, a copy may still come: the acquisition is withdrawn when its turn ends.
+/// How many commands about an acquisition were not answered, and may still be executed: then it is
+/// withdrawn when its turn ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unanswered(u16);
 
 impl Unanswered {
-    /// A command is sent.
     pub(super) fn on_send(&mut self) {
         self.0 = self.0.saturating_add(1);
     }
@@ -336,7 +282,6 @@ impl Unanswered {
         }
     }
 
-    /// Whether there are any.
     pub(super) fn is_any(self) -> bool {
         self.0 > 0
     }

@@ -18,23 +18,18 @@ use super::{
 pub(crate) struct Place {
     pub(super) id: AcquisitionId,
     pub(super) ttl: Ttl,
-    /// Whether a grant of it says that the runtime keeps the lock.
     pub(super) keeps: bool,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
-    /// Commands about it that may still be executed.
     pub(super) unanswered: Unanswered,
-    /// When the next heartbeat is due. It does not wait for answers: one that is lost must not
-    /// cost the place.
+    /// When the next heartbeat is due, answered or not: a lost one must not cost the place.
     pub(super) next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
     /// The first token of a grant that is being confirmed before a task believes in it.
     pub(super) confirming: Option<FenceToken>,
     pub(super) ahead: Option<u64>,
-    /// The commands that failed since the last answer.
     failing: Option<Failing>,
-    /// How long the last answer took.
     pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
@@ -44,7 +39,6 @@ impl Place {
     /// How many heartbeats are remembered; as a rule, more than are sent within a claim window.
     const REMEMBERED: usize = 16;
 
-    /// A place to be asked for at once.
     pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, ttl: Ttl, keeps: bool) -> Self {
         Self {
             id,
@@ -64,7 +58,7 @@ impl Place {
 
     /// The place of a first command, which the runtime keeps from now on.
     pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(env, asking.id, asking.ttl, asking.keeps);
+        let mut place = Self::wanted(env, asking.id(env), asking.ttl, asking.keeps);
         if let Some(number) = asking.heartbeat {
             place.remember(number, asking.sent_at);
         }
@@ -82,12 +76,10 @@ impl Place {
         self.sent.len() > 1 || self.unanswered.is_any()
     }
 
-    /// Whether the next heartbeat may be sent.
     pub(super) fn is_due(&self, env: &Env<'_>) -> bool {
         self.early_at <= env.now
     }
 
-    /// The next heartbeat is to be sent then.
     pub(super) fn ask_at(&mut self, at: Instant) {
         let at = self.asks_soon.map_or(at, |soon| soon.min(at));
         self.next_at = at;
@@ -100,14 +92,13 @@ impl Place {
         self.ask_at(self.next_at);
     }
 
-    /// Why it is not known whether others hold the lock, for a call that began at `started`: the
-    /// last command about this place failed, or none was answered so far.
+    /// The last command failed, or none was answered since `started`.
     pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
         let unheard = || self.ahead.is_none().then(|| Failing::unheard(started));
         self.failing.clone().or_else(unheard)
     }
 
-    /// Sends the next heartbeat; `begun` is the first token of the last turn begun.
+    /// Sends the next heartbeat; `begun` as [`Cohort::begun`](super::Cohort::begun).
     pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<FenceToken>) -> Beat {
         let number = env.numbers.change();
         self.remember(number, env.now);
@@ -155,12 +146,11 @@ impl Place {
         self.failing = Some(Failing { since, failed: failed.saturating_add(1), error });
     }
 
-    /// When a heartbeat was sent; `None` for one that is forgotten, or none of this place.
+    /// When a heartbeat of this place was sent; `None` if it is forgotten.
     pub(super) fn sent_at(&self, number: u64) -> Option<Instant> {
         self.sent.iter().find(|(known, _)| *known == number).map(|(_, at)| *at)
     }
 
-    /// A heartbeat was sent, by itself or with another command.
     pub(super) fn remember(&mut self, number: u64, at: Instant) {
         if self.sent.len() == Self::REMEMBERED {
             self.sent.pop_front();
@@ -172,11 +162,9 @@ impl Place {
 /// Commands about a lock that were not answered, or refused: whether others hold it is unknown.
 #[derive(Debug, Clone)]
 pub(crate) struct Failing {
-    /// When the first of them was sent.
     pub(crate) since: Instant,
     /// How many have failed one after the other; zero when none was answered so far.
     pub(crate) failed: u32,
-    /// Why the last of them failed.
     pub(crate) error: StoreError,
 }
 
@@ -189,7 +177,6 @@ impl Failing {
 /// Redis rounds times to live to whole milliseconds.
 const A_TICK: Duration = Duration::from_millis(1);
 
-/// A heartbeat to be sent.
 #[derive(Debug)]
 pub(crate) struct Beat {
     pub(crate) waiter: Waiter,

@@ -9,8 +9,7 @@ use super::state::Wakers;
 pub(crate) type Ticket = u64;
 
 /// The tasks of one runtime that wait for one name, in the order of their arrival.
-///
-/// It takes no room while no task waits: very many names are held, and few are waited for.
+// Boxed: very many names are held, and few are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueue(Option<Box<Tasks>>);
 
@@ -21,7 +20,6 @@ struct Tasks {
     failed: BTreeMap<Ticket, StoreError>,
 }
 
-/// Tasks in the order of their tickets.
 #[derive(Debug, Default)]
 struct Line {
     /// Its own field, for as a rule there is no other: a tree would cost an allocation for it.
@@ -79,7 +77,6 @@ struct Waiting {
 }
 
 impl LocalQueue {
-    /// A task stands at the end.
     pub(super) fn join(&mut self, ticket: Ticket, ttl: Ttl, waker: &Waker) {
         let tasks = self.0.get_or_insert_default();
         tasks.waiting.push(ticket, Waiting { ttl, waker: Some(waker.clone()) });
@@ -101,12 +98,10 @@ impl LocalQueue {
         Some((*ticket, waiting.ttl))
     }
 
-    /// Whether a task stands in the queue.
     pub(super) fn has(&mut self, ticket: Ticket) -> bool {
         self.task(ticket).is_some()
     }
 
-    /// Remembers whom to wake for a task.
     pub(super) fn awaits(&mut self, ticket: Ticket, waker: &Waker, discarded: &mut Wakers) {
         if let Some(waiting) = self.task(ticket)
             && !waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker))
@@ -115,12 +110,11 @@ impl LocalQueue {
         }
     }
 
-    /// What wakes a task, if it can be woken.
     pub(super) fn waker(&mut self, ticket: Ticket) -> Option<Waker> {
         self.task(ticket)?.waker.take()
     }
 
-    /// No wait comes to anything; yields what wakes those who are to hear of it.
+    /// No wait comes to anything; yields the wakers of those who are to hear of it.
     pub(super) fn fail(&mut self, error: &StoreError) -> Vec<Waker> {
         self.change(|tasks| {
             let mut wakers = Vec::new();
@@ -132,27 +126,23 @@ impl LocalQueue {
         })
     }
 
-    /// Sends all tasks away; yields what wakes them.
+    /// Sends all tasks away; yields their wakers.
     pub(super) fn dismiss(&mut self) -> Vec<Waker> {
         self.change(|tasks| tasks.waiting.take().filter_map(|(_, one)| one.waker).collect())
     }
 
-    /// The failure that a task has to hear of.
     pub(super) fn failure(&mut self, ticket: Ticket) -> Option<StoreError> {
         self.change(|tasks| tasks.failed.remove(&ticket))
     }
 
-    /// How many tasks stand before one.
     pub(super) fn before(&self, ticket: Ticket) -> usize {
         self.0.as_ref().map_or(0, |tasks| tasks.waiting.before(ticket))
     }
 
-    /// How many tasks wait.
     pub(super) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |tasks| tasks.waiting.len())
     }
 
-    /// Whether no task waits.
     pub(super) fn is_empty(&self) -> bool {
         self.first().is_none()
     }

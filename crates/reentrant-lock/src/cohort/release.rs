@@ -25,7 +25,6 @@ pub(crate) enum AfterLease {
     Dropped,
     /// No other task wants it: its holder ends it on the server.
     Ends(TurnRelease),
-    /// It had been over before.
     WasOver,
 }
 
@@ -72,15 +71,11 @@ impl Cohort {
 
     /// Whether a task holds the lease with `token`, as far as this runtime knows.
     pub(crate) fn has_lease(&self, token: FenceToken) -> bool {
-        matches!(&self.phase, Phase::Turn(turn) if turn.has_lease(token))
+        self.turn().is_some_and(|turn| turn.has_lease(token))
     }
 
-    /// A copy of a release is about to be sent; returns the place that it queues. Nothing is queued
-    /// once another copy of the release was answered.
-    ///
-    /// # Errors
-    ///
-    /// [`NextTurn`] when the next turn has begun.
+    /// A copy of a release is about to be sent, unless the next turn has begun; returns the place that
+    /// it queues.
     pub(crate) fn on_release_send(
         &mut self,
         env: &Env<'_>,
@@ -119,8 +114,8 @@ impl Cohort {
         answer: Answer<ReleaseAnswer>,
     ) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else {
-            // The next turn has begun, by a push that came before the answer; or another copy was
-            // answered, which says nothing to the task that waits for this one.
+            // A push has begun the next turn; or another copy was answered, which says nothing to
+            // the task that waits for this one.
             return self.begun <= Some(turn.first);
         };
         if answer.result.as_ref().is_err_and(|error| error.kind().is_transient()) {
@@ -169,12 +164,8 @@ impl Cohort {
         std::mem::take(&mut releasing.asks_now)
     }
 
-    /// Whether neither a release nor a withdrawal is on its way any more. Otherwise `waker` is woken
-    /// when one is over, and at `until` at the latest.
-    ///
-    /// # Errors
-    ///
-    /// With what the server has refused a withdrawal that is on its way.
+    /// Whether no release or withdrawal is on its way; an error if the server has refused one.
+    /// Otherwise `waker` is woken when one is over, and at `until` at the latest.
     pub(crate) fn is_released(
         &mut self,
         waker: &Waker,
@@ -196,8 +187,7 @@ impl Cohort {
         Ok(!is_awaited)
     }
 
-    /// Nothing waits for the answer to a release any longer: the lease has expired on the server, the
-    /// sender was dropped, or tasks that came after it was sent have waited too long.
+    /// Nothing waits for the answer to a release any longer.
     pub(crate) fn on_release_given_up(&mut self, env: &mut Env<'_>, turn: TurnId) {
         if self.phase.releasing(turn).is_none() {
             return;
@@ -214,7 +204,6 @@ impl Cohort {
         }
     }
 
-    /// Goes on after the end of a turn.
     fn follow(
         &mut self,
         env: &mut Env<'_>,
@@ -224,8 +213,7 @@ impl Cohort {
     ) {
         let Some(next) = releasing.next else { return self.ask_at_once(env) };
         if self.queue.is_empty() {
-            // All tasks left while the release was on its way. `Released` says that it queued no
-            // place.
+            // All tasks left meanwhile. `Released` says that no place was queued.
             if answer != ReleaseAnswer::Released {
                 env.effects.withdraw.push((next.id, next.ttl));
             }
@@ -246,8 +234,7 @@ impl Cohort {
             ReleaseAnswer::NextQueued(position) => {
                 place.on_not_yet(env, sent_at, position);
                 if releasing.is_repeated {
-                    // A repeat answers with the place, and does not keep it alive: a heartbeat
-                    // does.
+                    // A repeat answers with the place, but only a heartbeat keeps it alive.
                     place.ask_at(env.now);
                 }
                 self.phase = Phase::Place(Box::new(place));
@@ -257,8 +244,8 @@ impl Cohort {
         }
     }
 
-    /// No task has the present token any more: the next task is offered the next one, the turn is
-    /// kept for tasks to come, or it ends.
+    /// No task has the present token: the next task is offered the next one, or the turn is kept, or
+    /// it ends.
     pub(super) fn pass_on(&mut self, env: &mut Env<'_>) {
         let Phase::Turn(turn) = &mut self.phase else { return };
         let local = Some(WakeSource::Local);
@@ -303,8 +290,7 @@ impl Cohort {
             env.effects.lost = Some(LossReason::Gone);
             self.lose(env, None);
         }
-        // The force-release may come before the answer with the grant: that grant is not to begin a
-        // turn.
+        // The grant may come after its force-release, and is not to begin a turn then.
         self.begun = self.begun.max(Some(turn.first));
     }
 
@@ -325,8 +311,7 @@ impl Cohort {
         }
         env.effects.lost = Some(reason);
         if reason == LossReason::Expired && !self.queue.is_empty() {
-            // The server may still have it, if its answers did not come through: the tasks that
-            // wait here are not to wait for that.
+            // The server may still have it; the tasks that wait here are not to wait for that.
             self.release(env, closed_until, None);
         } else {
             self.lose(env, closed_until);
@@ -334,10 +319,10 @@ impl Cohort {
     }
 
     fn has_turn(&self, id: TurnId) -> bool {
-        matches!(&self.phase, Phase::Turn(turn) if turn.id() == id)
+        self.turn().is_some_and(|turn| turn.id() == id)
     }
 
-    /// The turn is over here, and no watchdog watches it.
+    /// The turn is over here, and not watched any more.
     fn end_turn(&mut self, env: &mut Env<'_>) -> Option<Turn> {
         let was_idle = self.is_idle();
         let Phase::Turn(turn) = std::mem::take(&mut self.phase) else { return None };

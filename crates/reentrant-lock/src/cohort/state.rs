@@ -20,7 +20,7 @@ use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
 use super::{
     idle::Keep,
     opening::Opening,
-    phase::Phase,
+    phase::{Phase, Turn},
     place::{Beat, Failing, Place},
     queue::{LocalQueue, Ticket},
 };
@@ -87,24 +87,22 @@ use super::{
 pub(crate) struct Cohort {
     pub(super) queue: LocalQueue,
     pub(super) phase: Phase,
-    /// Boxed, and mostly nothing: very many names are held.
+    // Boxed, and mostly nothing: very many names are held.
     pub(super) opening: Option<Box<Opening>>,
     /// The first token of the last turn begun.
     pub(super) begun: Option<FenceToken>,
     /// Whether turns are kept when no task holds them, as the latest task asked.
     pub(super) keep: Option<Keep>,
-    /// The last turn that another runtime wanted and that was not the present one: it may be still
-    /// to begin.
+    /// The last turn that another runtime wanted and that was not the present one.
     pub(super) wanted: Option<Box<TurnId>>,
 }
 
 impl Cohort {
-    /// Whether nothing is left to be remembered.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_none()
     }
 
-    /// Whether the turn stays with this runtime although no task holds it or waits for it.
+    /// Whether the turn is kept although no task holds it or waits for it.
     pub(crate) fn is_idle(&self) -> bool {
         self.idle_ends_at().is_some()
     }
@@ -114,12 +112,16 @@ impl Cohort {
         self.keep.is_some()
     }
 
-    /// When an idle turn ends by itself.
-    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
+    pub(super) fn turn(&self) -> Option<&Turn> {
         match &self.phase {
-            Phase::Turn(turn) => turn.idle_ends_at(),
+            Phase::Turn(turn) => Some(turn),
             _ => None,
         }
+    }
+
+    /// When an idle turn ends by itself.
+    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
+        self.turn()?.idle_ends_at()
     }
 
     /// Whether the next acquisition says that its lease is kept.
@@ -127,12 +129,10 @@ impl Cohort {
         self.keep.is_some_and(|keep| keep.is_worth_it)
     }
 
-    /// How many tasks wait.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// When to look next, if nothing happens before.
     pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
         let due = match &self.phase {
             Phase::Place(place) => Some(place.next_at),
@@ -155,22 +155,16 @@ impl Cohort {
         is_releasing || self.opening.as_ref().is_some_and(|opening| opening.withdraws(turn.id))
     }
 
-    /// Whether a withdrawal was not answered yet.
     pub(super) fn is_withdrawing(&self) -> bool {
         self.opening.as_ref().is_some_and(|opening| opening.is_withdrawing())
     }
 
-    /// When the first try that waits for the lock to open gives up.
     pub(super) fn watched_until(&self) -> Option<Instant> {
         self.opening.as_ref()?.watched_until
     }
 
-    /// What watches the present turn, if there is one.
     pub(crate) fn watch(&self) -> Option<Watch> {
-        match &self.phase {
-            Phase::Turn(turn) => turn.watch,
-            _ => None,
-        }
+        self.turn()?.watch
     }
 
     fn place(&self) -> Option<&Place> {
@@ -190,7 +184,6 @@ impl Cohort {
         self.queue.len().saturating_sub(1) as u64 + self.ahead().unwrap_or(0)
     }
 
-    /// Where a task stands.
     pub(crate) fn position(&self, ticket: Ticket) -> QueuePosition {
         QueuePosition { runtimes: self.ahead(), tasks: self.queue.before(ticket) }
     }
@@ -201,8 +194,8 @@ impl Cohort {
         self.is_held_elsewhere() || is_here && !self.is_idle()
     }
 
-    /// Whether this runtime itself has the lock at `now`: a task holds it or is about to take it,
-    /// or it was given back to stay closed.
+    /// Whether a task of this runtime has the lock or is about to take it, or gave it back to stay
+    /// closed.
     pub(crate) fn is_held_here(&self, now: Instant) -> bool {
         match &self.phase {
             Phase::Turn(_) => !self.is_idle(),
@@ -216,8 +209,7 @@ impl Cohort {
         self.ahead().is_some()
     }
 
-    /// Why it is not known whether others hold the lock, for a call that began at `started`: the
-    /// last command about it failed, or none was answered.
+    /// Why a call that began at `started` does not know whether others hold the lock.
     pub(crate) fn failing(&self, started: Instant) -> Option<Failing> {
         match &self.phase {
             Phase::Place(place) => place.failing(started),
@@ -227,21 +219,18 @@ impl Cohort {
         }
     }
 
-    /// How long the server took for its last answer about the lock, as far as is known.
     pub(crate) fn round_trip(&self) -> Duration {
         self.place().map_or(Duration::ZERO, |place| place.round_trip)
     }
 }
 
-/// The tasks that try the lock are to look again.
 pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) {
     if opening.as_mut().is_some_and(|opening| opening.wake(wake)) {
         *opening = None;
     }
 }
 
-/// What surrounds a rule: the time and the settings that it may read, and the effects that it asks
-/// for.
+/// What a rule may read, and the effects that it asks for.
 #[derive(Debug)]
 pub(crate) struct Env<'a> {
     pub(crate) name: &'a LockName,
@@ -260,8 +249,7 @@ impl Env<'_> {
         self.entropy.fraction()
     }
 
-    /// When the heartbeat after one that was sent at `sent_at` is due: within a quarter of the
-    /// claim window, so that three may be lost.
+    /// When the heartbeat after one of `sent_at` is due: three may be lost in a claim window.
     pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
         let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter() / 4.0);
         sent_at + pause.max(Timing::SHORTEST_PAUSE)
@@ -281,7 +269,6 @@ impl Numbers {
         Self { runtime_id, acquisitions: AtomicU64::new(0), changes: AtomicU64::new(0) }
     }
 
-    /// The runtime whose numbers these are.
     pub(crate) fn runtime_id(&self) -> RuntimeId {
         self.runtime_id
     }
@@ -305,37 +292,30 @@ impl Numbers {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) wake: Wakers,
-    /// Wakers that are not needed any more: to drop one may drop a task, and whatever it has of
-    /// this very name.
+    /// To drop a waker may drop a task, and whatever it has of this very name.
     pub(crate) discarded: Wakers,
-    /// A command that the runtime sends.
     pub(crate) send: Option<Outgoing>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
-    /// A turn that the watchdog need not watch any more.
+    /// What watched a turn that is over.
     pub(crate) forget: Option<Watch>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
-    /// A turn that is over.
     pub(crate) ended: Option<Ended>,
-    /// How it went on with an idle turn.
     pub(crate) kept: Option<KeptOutcome>,
-    /// The class in whose series the commands and leases count; `None` for that of the task that
-    /// came first.
+    /// Where commands and leases count; `None` for the class of the task that came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
 }
 
 impl Effects {
-    /// Whether the runtime has commands to send.
     pub(crate) fn sends(&self) -> bool {
         self.send.is_some() || !self.withdraw.is_empty()
     }
 }
 
-/// What a turn was.
+/// A turn that is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
-    /// How many leases it had.
     pub(crate) leases: u32,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(crate) was_wanted: bool,
@@ -365,14 +345,12 @@ impl Extend<Waker> for Wakers {
     }
 }
 
-/// A command that the runtime sends.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     /// End the turn on the server that is being given back.
     Release(TurnRelease),
     /// Confirm a grant by a renewal, before any task believes in it.
     Confirm(Box<Grant>),
-    /// Ask for a lock.
     Heartbeat(Box<Beat>),
 }
 
@@ -384,7 +362,6 @@ pub(crate) struct TurnId {
 }
 
 impl TurnId {
-    /// The turn that a grant gives.
     pub(crate) fn of(grant: &Grant) -> Self {
         Self { id: grant.id(), first: grant.first() }
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::metric::KeptOutcome;
+use leasehold_core::{Instant, metric::KeptOutcome};
 
 use super::{
     phase::Phase,
@@ -8,20 +8,17 @@ use super::{
     state::{Cohort, Env, Outgoing, wake_tries},
 };
 
-/// Within which time a place is asked for again after messages may have been lost. The pause
-/// between two rounds of heartbeats comes on top of it; 50 ms in all are promised.
+/// How soon a place is asked for again after messages may have been lost. With the pause between two
+/// rounds of heartbeats, these are the 50 ms that are promised.
 const SOON: Duration = Duration::from_millis(30);
 
 impl Cohort {
-    /// Something is due:
-    ///
-    /// - a heartbeat, an offer that no task takes, or the end of an idle turn;
-    /// - a first command that no task attends, or whose task is to be woken;
-    /// - the end of a wait for a release or a withdrawal;
-    /// - a copy of a release, after lost messages or because its holder waits too long;
-    /// - a heartbeat in place of a release for whose answer tasks have waited too long.
+    /// Something is due, as the row `timer` of the [states and events](Cohort) says; or a task that
+    /// asks or tries is to be woken.
     pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
-        if self.watched_until().is_some_and(|at| at <= env.now) {
+        let now = env.now;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.watched_until()) {
             wake_tries(&mut self.opening, &mut env.effects.wake);
         }
         match &mut self.phase {
@@ -30,15 +27,15 @@ impl Cohort {
                 place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
                 return Some(place.beat(env, self.begun));
             }
-            Phase::Asking(asking) if asking.unattended_at(env) <= env.now => {
+            Phase::Asking(asking) if asking.unattended_at(env) <= now => {
                 let lead = asking.lead;
                 self.leave(env, lead);
             }
-            Phase::Asking(asking) if asking.calls_at.is_some_and(|at| at <= env.now) => {
+            Phase::Asking(asking) if is_due(asking.calls_at) => {
                 asking.calls_at = None;
                 env.effects.wake.extend(self.queue.waker(asking.lead));
             }
-            Phase::Turn(turn) if turn.stale_at(env).is_some_and(|at| at <= env.now) => {
+            Phase::Turn(turn) if is_due(turn.stale_at(env)) => {
                 // Its task is sent away, and the turn ends.
                 if let Some(offer) = turn.open_offer() {
                     env.effects.wake.extend(self.queue.waker(offer.ticket));
@@ -46,16 +43,15 @@ impl Cohort {
                     self.release(env, None, None);
                 }
             }
-            Phase::Turn(turn) if turn.idle_ends_at().is_some_and(|at| at <= env.now) => {
+            Phase::Turn(turn) if is_due(turn.idle_ends_at()) => {
                 self.end_idle(env, KeptOutcome::Lapsed);
             }
-            Phase::Releasing(releasing) if releasing.asks_soon.is_some_and(|at| at <= env.now) => {
+            Phase::Releasing(releasing) if is_due(releasing.asks_soon) => {
                 (releasing.asks_soon, releasing.asks_now) = (None, true);
                 env.effects.wake.extend(releasing.sender_waker.take());
             }
             Phase::Releasing(releasing)
-                if !self.queue.is_empty()
-                    && releasing.overdue_at(env).is_some_and(|at| at <= env.now) =>
+                if !self.queue.is_empty() && is_due(releasing.overdue_at(env)) =>
             {
                 // Whether it was executed or not, its turn is withdrawn, and the runtime asks anew.
                 let turn = releasing.turn.id();
@@ -64,9 +60,7 @@ impl Cohort {
                     return Some(place.beat(env, self.begun));
                 }
             }
-            Phase::Releasing(releasing)
-                if releasing.unattended_at(env).is_some_and(|at| at <= env.now) =>
-            {
+            Phase::Releasing(releasing) if is_due(releasing.unattended_at(env)) => {
                 // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
                 env.effects.send = Some(Outgoing::Release(releasing.command(None)));
@@ -76,8 +70,8 @@ impl Cohort {
         None
     }
 
-    /// Messages may have been lost: a place is asked for again soon. A command in flight does not
-    /// count: its answer may be older than what was lost, or never come.
+    /// Messages may have been lost: a place is asked for again soon, whatever is in flight. That
+    /// answer may be older than what was lost, or never come.
     pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
         let soon = env.now + SOON.mul_f64(env.jitter());
         match &mut self.phase {
@@ -108,7 +102,7 @@ impl Cohort {
         env.effects.wake.extend(self.queue.dismiss());
         match &self.phase {
             Phase::Asking(asking) => {
-                env.effects.withdraw.push((asking.id, asking.ttl));
+                env.effects.withdraw.push((asking.id(env), asking.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Place(place) => {
@@ -118,8 +112,7 @@ impl Cohort {
             Phase::Turn(turn) if turn.open_offer().is_some() || turn.idle_ends_at().is_some() => {
                 self.release(env, None, None);
             }
-            // The holder of a lease goes on; what follows a release is withdrawn when that is
-            // answered.
+            // A holder goes on; what follows a release is withdrawn when that is answered.
             Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
         }
     }

@@ -26,11 +26,9 @@ pub(super) struct Backlog(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     late: VecDeque<Late>,
-    /// Whether a task sends them.
     has_task: bool,
 }
 
-/// A withdrawal that waits for the server.
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) key: Key,
@@ -40,15 +38,13 @@ pub(super) struct Late {
 }
 
 impl Backlog {
-    /// For how long a withdrawal is repeated.
     pub(super) const LONGEST: Duration = Duration::from_secs(3600);
     /// How many wait at most. The oldest stay: later acquires of an outage mostly were not sent.
     const MAX: usize = 16 * 1024;
     /// How many are sent after one answer, before another has to show that the server is there.
     const AT_ONCE: usize = 1024;
 
-    /// Adds a withdrawal, and says whether a task has to be started for it; `None` when there are
-    /// too many.
+    /// Adds a withdrawal; whether a task has to be started for it, `None` when there are too many.
     fn add(&self, late: Late) -> Option<bool> {
         let mut waiting = self.0.lock();
         if waiting.late.len() >= Self::MAX {
@@ -66,7 +62,6 @@ impl Backlog {
         next.map(|late| InHand { backlog: self, late: Some(late) })
     }
 
-    /// Others, after one was answered.
     fn take(&self) -> VecDeque<Late> {
         let mut waiting = self.0.lock();
         let rest = waiting.late.len().min(Self::AT_ONCE);
@@ -74,8 +69,7 @@ impl Backlog {
     }
 }
 
-/// A withdrawal that is being sent. It goes back if the task that sends it dies, and another task
-/// will send it.
+/// A withdrawal that is being sent. If its task dies, it goes back, and another task will send it.
 struct InHand<'a> {
     backlog: &'a Backlog,
     late: Option<Late>,
@@ -104,8 +98,7 @@ impl Drop for InHand<'_> {
 }
 
 impl Engine {
-    /// Keeps a withdrawal that the server has not answered; `false` when there are too many, or its
-    /// time is over.
+    /// Keeps a withdrawal; `false` when there are too many, or its time is over.
     pub(super) fn postpone(&self, late: Late) -> bool {
         if self.clock.now() >= late.until {
             return false;

@@ -55,17 +55,15 @@ pub struct EngineParts {
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
 ///
-/// An event is applied to a cohort under the lock of the name's shard; what follows from it is done
-/// afterwards, outside of the lock. Inside it, no lock is taken that calls back.
+/// An event is applied to a cohort under the lock of the name's shard, where no lock is taken that
+/// calls back; what follows from it is done afterwards.
 pub struct Engine {
     pub(crate) store: Arc<WatchedStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) watches: Arc<Watches>,
-    /// The commands that the server has not confirmed.
     pub(crate) pending: Pending,
-    /// The withdrawals among them that the server has not answered within a ttl.
     pub(super) backlog: Backlog,
     pub(crate) watermarks: Watermarks,
     pub(super) kept: KeptTurns,
@@ -77,13 +75,11 @@ pub struct Engine {
     pub(crate) background: Semaphore,
     /// The waits that were reported.
     pub(crate) reports: Mutex<Ration>,
-    /// The calls that may wait for their own process, and were warned of.
+    /// The waits for this very process, and the unconfirmed runs, that were warned of.
     pub(crate) suspects: Mutex<Ration>,
-    /// The runs that succeeded without a confirmation, and were warned of.
     pub(crate) unconfirmed: Mutex<Ration>,
     pub(super) shards: Vec<Shard>,
     pub(super) agenda: Arc<Agenda>,
-    /// The runtime gives no new leases.
     pub(super) refuses: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) drain: Drain,
@@ -95,9 +91,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// How many locks the names are spread over.
     pub(super) const SHARDS: usize = 16;
-    /// How many commands that no task waits for are sent at a time.
     pub(super) const BACKGROUND: usize = 64;
 
     /// Starts the background tasks.
@@ -154,7 +148,7 @@ impl Engine {
 
     /// Counts what is kept.
     pub fn footprint(&self) -> Footprint {
-        let (names, waiting) = self.count();
+        let (names, waiting, _) = self.count();
         Footprint {
             watched: self.watches.watched(),
             names,
@@ -168,8 +162,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the store does not confirm it; `Indeterminate` means that the lease may
-    /// have ended.
+    /// [`StoreError`]; `Indeterminate` means that the lease may have ended.
     ///
     /// # Cancel safety
     ///
@@ -196,7 +189,6 @@ impl Engine {
         self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
     }
 
-    /// Where background tasks run.
     pub(crate) fn handle(&self) -> &Handle {
         self.executor.handle()
     }
@@ -206,12 +198,10 @@ impl Engine {
         self.watches.have_stopped() || self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Whether the runtime was told to give no new leases.
     pub(crate) fn refuses(&self) -> bool {
         self.refuses.load(Ordering::SeqCst)
     }
 
-    /// What is known of the server's outages.
     pub(crate) fn outages(&self) -> &OutageWatch {
         self.watches.outages()
     }

@@ -49,9 +49,8 @@ impl Executor {
         Ok(Self { handle, thread: Some(Arc::new(stop)) })
     }
 
-    /// Whether timers of a clock work here: a tokio runtime may have been built without them.
-    ///
-    /// Tokio panics if not; the panic is caught here.
+    /// Whether timers of a clock work here. In a tokio runtime without them tokio panics, which is
+    /// caught here.
     pub fn has_timers(&self, clock: &dyn Clock) -> bool {
         let _inside = self.handle.enter();
         let set = || {
@@ -61,8 +60,7 @@ impl Executor {
         catch_unwind(AssertUnwindSafe(set)).is_ok()
     }
 
-    /// Runs a future on the executor, whatever polls the one that is returned: also what is no
-    /// tokio runtime.
+    /// Runs a future on the executor, whatever polls the one that is returned.
     ///
     /// # Errors
     ///
@@ -95,7 +93,6 @@ impl Executor {
     }
 }
 
-/// A task that ends when it is dropped.
 struct Running<T>(JoinHandle<T>);
 
 impl<T> Drop for Running<T> {
@@ -107,9 +104,8 @@ impl<T> Drop for Running<T> {
 /// A clock whose timers live on an executor, whatever polls them.
 ///
 /// A tokio timer belongs to the runtime in which it is first polled: it panics outside of tokio,
-/// and when that runtime is gone. These timers belong to the executor, and keep its thread for as
-/// long as they live; tasks that hold this clock end with their owner, so they do not keep it for
-/// ever.
+/// and when that runtime is gone. These timers keep the thread of their executor for as long as they
+/// live; tasks that hold this clock end with their owner.
 #[derive(Debug)]
 struct HomeClock {
     clock: Arc<dyn Clock>,

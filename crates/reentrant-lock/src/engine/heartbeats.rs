@@ -15,27 +15,24 @@ use crate::cohort::{Answer, Beat};
 
 use super::{core::Engine, table::Agenda};
 
-/// The task that looks at a name when something is due for it; `Cohort::on_timer` lists what.
+/// The task that looks at a name when something is due for it.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     // The task does not keep the engine alive.
     engine: Weak<Engine>,
     agenda: Arc<Agenda>,
     clock: Arc<dyn Clock>,
-    /// When heartbeats were sent last.
     sent_at: Instant,
     // Aborted with the task: nothing outlives it.
     in_flight: JoinSet<()>,
 }
 
 impl Heartbeats {
-    /// The most waiters of one command; a store splits it as its scripts need.
     const BATCH: usize = 2048;
     /// The shortest time from one round of heartbeats to the next, so that many names share one.
     const PAUSE: Duration = Duration::from_millis(20);
     /// How far ahead of its time a name is looked at when heartbeats are sent.
     const AHEAD: Duration = Duration::from_millis(200);
-    /// The longest time without a look.
     const NAP: Duration = Duration::from_secs(5);
 
     pub(super) fn start(engine: &Arc<Engine>) {
@@ -104,15 +101,14 @@ impl Drop for Heartbeats {
 
 impl Engine {
     fn look_at(&self, names: Vec<(Key, LockName)>) -> Vec<Beat> {
-        names.into_iter().filter_map(|(key, name)| self.on_timer(key, &name)).collect()
-    }
-
-    fn on_timer(&self, key: Key, name: &LockName) -> Option<Beat> {
-        let beat = self.with(name, |member, env| {
-            member.on_look(key);
-            member.cohort.on_timer(env)
-        });
-        beat.flatten()
+        let look = |(key, name)| {
+            let beat = self.with(&name, |member, env| {
+                member.scheduled = member.scheduled.filter(|present| present.key != key);
+                member.cohort.on_timer(env)
+            });
+            beat.flatten()
+        };
+        names.into_iter().filter_map(look).collect()
     }
 
     fn on_reply(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
@@ -126,7 +122,6 @@ impl Engine {
         self.with_new(name, &metrics, |member, env| member.cohort.on_reply(env, *id, answer));
     }
 
-    /// Sends heartbeats, and passes the answers on.
     pub(super) async fn beat(self: Arc<Self>, mut beats: Vec<Beat>) {
         for Beat { waiter, sent_at } in &mut beats {
             waiter.watermark = waiter.watermark.max(self.watermarks.of(*sent_at, &waiter.name));

@@ -20,7 +20,7 @@ impl Engine {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed; dropping the future only forgets the answer.
+    /// Nothing is changed.
     pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
         let now = self.clock.now();
         let mut seen = self.inspect_until(name, now, now + self.timing.command_timeout).await?;
@@ -32,7 +32,6 @@ impl Engine {
         Ok(seen)
     }
 
-    /// The same at `now`, with an answer at `deadline` at the latest.
     pub(crate) async fn inspect_until(
         &self,
         name: &LockName,
@@ -51,8 +50,7 @@ impl Engine {
         let now = self.clock.now();
         select! {
             biased;
-            // With the time of any command: a server that takes longer than the patience is slow,
-            // and has not failed.
+            // A server that takes longer than the patience is slow, and has not failed.
             seen = self.inspect_until(name, now, now + self.timing.command_timeout) => {
                 Some(seen.map(|inspection| self.seen(inspection)))
             }
@@ -75,21 +73,17 @@ impl Engine {
         }
     }
 
-    /// Asks whether a wait for a lock may be reported now; yields how many waits for other locks
-    /// were left out since the last report.
-    ///
-    /// While the store does not answer there is no report: no holder is to blame.
+    /// Whether a wait for a lock may be reported now; yields how many others were left out. While the
+    /// store does not answer there is no report: no holder is to blame.
     pub(crate) fn take_report(&self, name: &LockName, now: Instant) -> Option<u64> {
         if !self.outages().silence().unreachable_for(now).is_zero() {
             return None;
         }
-        let mut ration = self.reports.lock();
-        ration.take(name, now, self.timing.blocked_after)
+        self.reports.lock().take(name, now, self.timing.blocked_after)
     }
 
-    /// Finds out who holds the lock, and logs the report.
-    ///
-    /// [`Ration`](crate::blocked::Ration) bounds how often.
+    /// Finds out who holds the lock, and logs the report; [`Ration`](crate::blocked::Ration) bounds
+    /// how often.
     pub(crate) fn report_after_a_look(self: &Arc<Self>, report: Report) {
         let engine = Arc::clone(self);
         let look = async move {

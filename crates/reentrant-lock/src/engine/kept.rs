@@ -19,11 +19,9 @@ struct State {
     last: IdleSince,
 }
 
-/// Since when a turn is idle, more or less.
 pub(super) type IdleSince = Instant;
 
 impl KeptTurns {
-    /// How many turns are kept at most.
     const MAX: usize = 16 * 1024;
     /// How much older a stamp may be than the last use of its turn: most uses change nothing here.
     const COARSE: Duration = Duration::from_secs(1);
@@ -47,7 +45,6 @@ impl KeptTurns {
         is_too_many.then(|| state.names.pop_first()).flatten()
     }
 
-    /// A turn is over.
     pub(super) fn on_end(&self, stamp: IdleSince) {
         let name = self.0.lock().names.remove(&stamp);
         drop(name);
@@ -77,7 +74,6 @@ impl Engine {
         }
     }
 
-    /// There are too many idle turns: this one ends.
     pub(super) fn evict(&self, stamp: IdleSince, name: &LockName) {
         self.with(name, |member, env| {
             // Unless it became idle again more than `COARSE` later: then it has another stamp.
@@ -86,15 +82,6 @@ impl Engine {
                 member.cohort.on_too_many_kept(env);
             }
         });
-    }
-
-    /// How many turns are idle.
-    pub(super) fn idle(&self) -> usize {
-        let idle_of = |shard: &super::table::Shard| {
-            let shard = shard.lock();
-            shard.values().filter(|member| member.cohort.is_idle()).count()
-        };
-        self.shards.iter().map(idle_of).sum()
     }
 
     /// Ends the idle turns of a runtime that is dropped, and does not wait for it.

@@ -13,13 +13,12 @@ use leasehold_core::{
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
-    cohort::{Answer, Cohort, Env, Joined, Lead, NoLease, Progress, Taken, Ticket},
+    cohort::{Answer, Cohort, Env, Joined, NoLease, Progress, Taken, Ticket},
     owner::Caller,
 };
 
 use super::{core::Engine, table::Member};
 
-/// What a task asks of a lock.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) ttl: Ttl,
@@ -46,14 +45,6 @@ pub(crate) struct InLine<'a> {
     left: bool,
 }
 
-/// How a task comes in.
-pub(crate) enum Entry<'a> {
-    /// It stands in line; the first of all has a command to send.
-    InLine(InLine<'a>, Option<Lead>),
-    /// It has its lease, for the runtime has kept the lock.
-    Lease(NewLease),
-}
-
 /// A lease that a task has taken under the shard's mutex, and that is not counted yet.
 pub(crate) struct NewLease {
     lease: Arc<HeldLease>,
@@ -62,40 +53,31 @@ pub(crate) struct NewLease {
 }
 
 impl Engine {
-    /// A task comes in, which is woken by `waker` when there is something for it. It has the lease
-    /// at once if this runtime has kept the lock.
-    ///
-    /// # Errors
-    ///
-    /// `Closed`; or `Busy` or `Releasing` for a task that only tries.
+    /// See [`Cohort::join`]; `Closed` after the end.
     pub(crate) fn join<'a>(
         &'a self,
         name: &'a LockName,
         request: &Request,
         waker: &Waker,
-    ) -> Result<Entry<'a>, NoLease> {
+    ) -> Result<Joined<InLine<'a>, NewLease>, NoLease> {
         self.listen();
         let entry = self.with_new(name, &request.metrics, |member, env| {
             let keeps = !request.keep_idle.is_zero();
             let keep = keeps.then(|| self.keep(&member.cohort, env.now, name, request.keep_idle));
             Ok(match member.cohort.join(env, request.ttl, request.tries, keep, waker)? {
                 Joined::InLine(ticket, lead) => {
-                    Entry::InLine(InLine { engine: self, name, ticket, left: false }, lead)
+                    Joined::InLine(InLine { engine: self, name, ticket, left: false }, lead)
                 }
-                Joined::Taken(ticket, taken) => {
-                    Entry::Lease(self.lease(member, env, ticket, taken, request))
+                Joined::Taken(taken) => {
+                    let ticket = taken.offer.ticket;
+                    Joined::Taken(self.lease(member, env, ticket, taken, request))
                 }
             })
         });
         entry.unwrap_or(Err(NoLease::Closed))
     }
 
-    /// Ready with `true` when no release is on its way any more, and with `false` when it is
-    /// `until`. `waker` is woken by then.
-    ///
-    /// # Errors
-    ///
-    /// With what the server has refused a withdrawal.
+    /// See [`Cohort::is_released`]; ready with `false` when it is `until`.
     pub(crate) fn poll_released(
         &self,
         name: &LockName,
@@ -110,8 +92,7 @@ impl Engine {
         released.unwrap_or(Poll::Ready(Ok(true)))
     }
 
-    /// Turns a taken token into a watched lease. No await lies between: it cannot leak. The caller
-    /// counts it outside of the lock.
+    /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
     fn lease(
         &self,
         member: &mut Member,
@@ -120,11 +101,10 @@ impl Engine {
         taken: Taken,
         request: &Request,
     ) -> NewLease {
-        let Taken { turn, offer, until, watch, first } = taken;
+        let Taken { turn, token: fence, offer, until, watch, first } = taken;
         let number = if first { turn.id().number() } else { ticket };
         let renewing = renewing(request.renews, until.saturating_since(env.now), turn.ttl());
-        let (max_hold, min_hold) = (request.max_hold, request.min_hold);
-        let fence = offer.token;
+        let Request { max_hold, min_hold, .. } = *request;
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         let metrics = Arc::clone(&request.metrics);
         member.holder = request.caller;
@@ -138,13 +118,11 @@ impl Engine {
 }
 
 impl NewLease {
-    /// Whether another had the lock before: a task of this runtime, or a process that passed it on.
-    /// Unknown if the grant came as an answer.
+    /// Whether another had the lock before; unknown if the grant came as an answer.
     pub(crate) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
     }
 
-    /// Counts the lease, outside of every lock.
     pub(crate) fn count(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
         let Self { lease, is_watched, woken } = self;
         lease.count();
@@ -168,7 +146,6 @@ fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
 }
 
 impl InLine<'_> {
-    /// The answer to the first task's own command.
     pub(crate) fn on_first_reply(
         &mut self,
         request: &Request,
@@ -188,7 +165,6 @@ impl InLine<'_> {
         progress.unwrap_or(Poll::Pending)
     }
 
-    /// Where the task stands, which is woken by `waker` when that changes.
     pub(crate) fn poll(&mut self, request: &Request, waker: &Waker) -> Progress<NewLease> {
         let progress = self.engine.with(self.name, |member, env| {
             let progress = member.cohort.poll(env, self.ticket, waker);

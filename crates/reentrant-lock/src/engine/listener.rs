@@ -48,12 +48,12 @@ impl TurnKeeper for Keeper {
     }
 
     fn idle(&self) -> usize {
-        self.0.upgrade().map_or(0, |engine| engine.idle())
+        self.0.upgrade().map_or(0, |engine| engine.count().2)
     }
 }
 
 impl Engine {
-    /// A turn is lost; its lease is marked as lost already.
+    /// A turn is lost, whose lease is marked as lost already.
     pub(crate) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
         self.with(turn.name(), |member, env| {
             member.cohort.on_lost(env, TurnId::of(turn), reason, closed_until);

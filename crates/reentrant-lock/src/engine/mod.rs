@@ -11,7 +11,6 @@ mod line;
 mod listener;
 mod outgoing;
 mod pending;
-mod releasing;
 mod sending;
 mod shutdown;
 mod table;
@@ -19,7 +18,7 @@ mod table;
 mod tests;
 mod watermarks;
 
-pub(crate) use line::{Entry, InLine, NewLease, Request};
+pub(crate) use line::{InLine, NewLease, Request};
 pub(crate) use pending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};

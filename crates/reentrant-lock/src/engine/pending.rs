@@ -45,8 +45,7 @@ struct Entry {
 }
 
 impl Pending {
-    /// Limit of jobs beside the releases of turns, and those in the backlog. What exceeds it ends by
-    /// its ttl.
+    /// The most jobs beside releases of turns and the backlog. What exceeds it ends by its ttl.
     const MAX: usize = 64 * 1024;
 
     /// Counts a job as pending; `None` when there are too many.
@@ -67,7 +66,6 @@ impl Pending {
         }
     }
 
-    /// Why the last attempt failed, if one did.
     pub(super) fn failure(&self, key: Key) -> Option<StoreError> {
         self.jobs.lock().pending.get(key)?.failure.clone()
     }
@@ -80,7 +78,6 @@ impl Pending {
         }
     }
 
-    /// A job is done, or given up.
     pub(super) fn done(&self, key: Key, outcome: Outcome) {
         let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.pending.remove(key) else { return };
@@ -92,18 +89,16 @@ impl Pending {
         self.changed.notify_waiters();
     }
 
-    /// How many jobs are not done.
     pub(crate) fn len(&self) -> usize {
         self.jobs.lock().pending.len()
     }
 
-    /// From now on remembers the locks whose release failed.
     pub(crate) fn remember_failures(&self) {
         self.jobs.lock().failed.get_or_insert_default();
     }
 
-    /// Waits until every release is done, until `deadline` at most, and every other job, until `soon`
-    /// at most; yields the locks that stay closed.
+    /// Waits for every release until `deadline`, and for every other job until `soon`; yields the
+    /// locks that stay closed.
     pub(crate) async fn drain(
         &self,
         clock: &dyn Clock,
@@ -127,8 +122,7 @@ impl Pending {
         }
     }
 
-    /// The locks that stay closed, once every job is done, or only others than releases are left and
-    /// it is late, or the time is over.
+    /// The locks that stay closed, once nothing is waited for any more.
     fn closed(&self, is_late: bool, is_over: bool) -> Option<Vec<LockName>> {
         let jobs = self.jobs.lock();
         let is_awaited = |entry: &Entry| !is_late || entry.closed.is_some();
@@ -152,11 +146,10 @@ impl Jobs {
     }
 }
 
-/// A job in the hands of the task that waits for it; dropped before it is done, it goes on in the
-/// runtime from where it stands.
+/// A job in the hands of the task that waits for it. Dropped before it is done, as with a cancelled
+/// future, it goes on in the runtime from where it stands.
 ///
-/// Made before an await, it makes sure that a cancelled future leaves nothing undone. It counts as
-/// pending from then on. Never drop it inside of a lock of the engine.
+/// It counts as pending. Never drop it inside of a lock of the engine.
 #[must_use = "dropped at once, it goes on in the runtime"]
 pub(crate) struct Cleanup {
     engine: Arc<Engine>,
@@ -183,14 +176,6 @@ impl Cleanup {
     ///
     /// `is_enough`: a failed first attempt also ends the wait. `is_its_deadline`: `until` is that
     /// of the first attempt, which fails by itself then, so that no timer is set before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the server has refused, or has not answered in time.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the job to the runtime.
     pub(crate) fn wait(
         mut self,
         until: Instant,

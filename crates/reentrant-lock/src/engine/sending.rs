@@ -41,13 +41,11 @@ pub(crate) struct Job {
     pub(crate) metrics: Arc<ClassMetrics>,
 }
 
-/// What a job sends.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// End a lease.
     Release {
         fence: FenceToken,
-        /// Until when the lock stays closed after the release (`min_hold`).
         closed_until: Option<Instant>,
         /// Who sends it; `None` where the cohort does not wait for it.
         sender: Option<Sender>,
@@ -68,7 +66,6 @@ pub(crate) enum Sender {
 }
 
 impl Job {
-    /// The turn that the job ends.
     fn turn(&self) -> Option<TurnId> {
         match &self.command {
             Command::Release { fence, sender: Some(_), .. } => {
@@ -131,8 +128,7 @@ impl<'a> Copies<'a> {
         }
     }
 
-    /// Yields the answer to a copy, or its failure. Without a clock no copy is given
-    /// up.
+    /// Yields the answer to a copy, or its failure. Without a clock no copy is given up.
     fn poll(
         &mut self,
         clock: Option<&dyn Clock>,
@@ -161,11 +157,9 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// What a wait ended with.
 enum Event {
     Reply(Answer<ReleaseAnswer>),
-    /// Another copy is due at once: a call waits for the withdrawal, or messages may have been lost
-    /// that the queued place depends on.
+    /// A call waits for the withdrawal, or the queued place may have lost a message.
     CopyIsDue,
     Timer,
 }
@@ -184,28 +178,22 @@ impl Sending {
             job.count(Outcome::Unconfirmed);
             return None;
         };
-        let (engine, outcome, is_late) = (Arc::clone(engine), Outcome::Unconfirmed, false);
         let until = job.expires + Backlog::LONGEST;
-        Some(Self { engine, job, key, outcome, is_late, until })
+        Some(Self::of(engine, Late { key, job, until }))
     }
 
     /// A withdrawal from the backlog, for one more ttl.
-    pub(super) fn again(engine: &Arc<Engine>, late: Late) -> Self {
-        let Late { key, mut job, until } = late;
-        job.expires = engine.clock.now() + job.ttl.get();
+    pub(super) fn again(engine: &Arc<Engine>, mut late: Late) -> Self {
+        late.job.expires = engine.clock.now() + late.job.ttl.get();
+        Self::of(engine, late)
+    }
+
+    fn of(engine: &Arc<Engine>, Late { key, job, until }: Late) -> Self {
         let (engine, outcome, is_late) = (Arc::clone(engine), Outcome::Unconfirmed, false);
         Self { engine, job, key, outcome, is_late, until }
     }
 
-    /// Sends until the job is done.
-    ///
-    /// # Errors
-    ///
-    /// Why the server has not confirmed it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future gives the job up.
+    /// Sends until the job is done; dropping the future gives the job up.
     pub(super) async fn run(mut self) -> Result<Outcome, StoreError> {
         let (outcome, failure) = self.send().await;
         self.outcome = outcome;
@@ -277,7 +265,6 @@ impl Sending {
         }
     }
 
-    /// Waits for an answer, or until `until`.
     async fn wait(
         &self,
         copies: &mut Copies<'_>,
@@ -292,12 +279,12 @@ impl Sending {
             if let Some(answer) = copies.poll((!is_first_poll).then_some(&**clock), cx) {
                 return Poll::Ready(Event::Reply(answer));
             }
-            let is_copy_due = match self.job.command {
-                Command::Release { .. } => has_place && self.has_lost_messages(cx.waker()),
-                Command::Withdraw => copies.first.is_none() && self.is_wanted(cx.waker()),
+            let may_be_wanted = match self.job.command {
+                Command::Release { .. } => has_place,
+                Command::Withdraw => copies.first.is_none(),
                 Command::Hold { .. } => false,
             };
-            if is_copy_due {
+            if may_be_wanted && self.is_copy_wanted(cx.waker()) {
                 return Poll::Ready(Event::CopyIsDue);
             }
             // As a rule the store answers by its deadline, so a timer is set only if a poll came
@@ -313,19 +300,12 @@ impl Sending {
         .await
     }
 
-    /// Whether the next place needs another copy; otherwise `waker` is woken when it does.
-    fn has_lost_messages(&self, waker: &Waker) -> bool {
-        let Some(turn) = self.job.turn() else { return false };
-        let lost = self
-            .engine
-            .with(&self.job.name, |member, _| member.cohort.has_lost_messages(turn, waker));
-        lost.unwrap_or(false)
-    }
-
-    /// Whether a call waits for the withdrawal; otherwise `waker` is woken when one does.
-    fn is_wanted(&self, waker: &Waker) -> bool {
-        let wanted = self.engine.with(&self.job.name, |member, _| {
-            member.cohort.is_withdrawal_wanted(self.job.id, waker)
+    /// Whether a place that is queued, or a call that waits for the withdrawal, needs another copy at
+    /// once; otherwise `waker` is woken when it does.
+    fn is_copy_wanted(&self, waker: &Waker) -> bool {
+        let wanted = self.engine.with(&self.job.name, |member, _| match self.job.turn() {
+            Some(turn) => member.cohort.has_lost_messages(turn, waker),
+            None => member.cohort.is_withdrawal_wanted(self.job.id, waker),
         });
         wanted.unwrap_or(false)
     }
@@ -415,8 +395,7 @@ impl Sending {
         Copy { sent_at: now, deadline, reply }
     }
 
-    /// Whether a task waits for the answer, or the command has to come before the ttl ends because
-    /// it keeps its lock closed.
+    /// Whether a task waits for the answer, or a lock is to stay closed and its ttl may end before.
     fn is_awaited(&self, is_first: bool) -> bool {
         let Job { command, via, .. } = &self.job;
         match command {
@@ -431,8 +410,8 @@ impl Sending {
         }
     }
 
-    /// At most 64 commands that no task waits for are in flight; a further one waits a claim window
-    /// at most. A withdrawal goes at once when a call waits for it.
+    /// Bounds the commands that no task waits for; a further one waits a claim window at most. A
+    /// withdrawal goes at once when a call waits for it.
     async fn permit(&self, now: Instant) -> Option<SemaphorePermit<'_>> {
         let Engine { clock, entropy, timing, .. } = &*self.engine;
         let Job { command, expires, ttl, .. } = &self.job;
@@ -442,7 +421,7 @@ impl Sending {
         let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
         let is_withdrawal = matches!(command, Command::Withdraw);
         let wanted = poll_fn(|cx| {
-            let is_wanted = is_withdrawal && self.is_wanted(cx.waker());
+            let is_wanted = is_withdrawal && self.is_copy_wanted(cx.waker());
             if is_wanted { Poll::Ready(()) } else { Poll::Pending }
         });
         select! {
@@ -455,7 +434,6 @@ impl Sending {
 }
 
 impl Job {
-    /// Counts a release, once.
     pub(super) fn count(&self, outcome: Outcome) {
         let Some(via) = self.via else { return };
         self.metrics.release(outcome.metric(), via);

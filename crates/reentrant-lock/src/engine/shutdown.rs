@@ -22,14 +22,6 @@ pub(super) struct Drain {
     report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
 }
 
-impl Drain {
-    /// Whether it has begun, and its report is not there yet.
-    fn is_under_way(&self) -> bool {
-        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
-        self.begun.load(Ordering::SeqCst) && !is_over()
-    }
-}
-
 /// What a shutdown or a drain could do in its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,20 +39,19 @@ pub struct ShutdownReport {
 impl Engine {
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
-    /// Holders learn of it at once: their lease is `Lost(Shutdown)` before the release is sent.
-    /// Takes at most `time`, and reports what could not be released within it. For withdrawals, which
-    /// an outage may hold up for long, it waits at most one command timeout.
+    /// Takes at most `time`. For withdrawals, which an outage may hold up for long, it waits at most
+    /// one command timeout. `LockRuntime::shutdown` says more.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the shutdown under way; call it again to wait for the rest.
+    /// Dropping the future leaves the shutdown under way.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
         let now = self.clock.now();
         let (soon, deadline) = (now + self.timing.command_timeout, now + time);
         self.refuse();
         let mut held = 0;
         for lease in self.watches.leases() {
-            if !lease.state().is_held()
+            if !lease.is_held()
                 || lease.lose(LossReason::Shutdown) != LeaseState::Lost(LossReason::Shutdown)
             {
                 continue;
@@ -76,42 +67,34 @@ impl Engine {
         ShutdownReport { held, unreleased }
     }
 
-    /// Gives no new leases: calls that wait end, and an acquire on its way
-    /// gets nothing. Held leases go on.
+    /// Gives no new leases: calls that wait end, and an acquire on its way gets nothing.
     fn refuse(&self) {
         self.refuses.store(true, Ordering::SeqCst);
         self.pending.remember_failures();
         self.close();
     }
 
-    /// Whether held leases are let end, and no new ones given.
+    /// Whether a drain has begun, and its report is not there yet.
     pub(crate) fn is_draining(&self) -> bool {
-        self.drain.is_under_way()
+        let Drain { begun, report } = &self.drain;
+        let is_over = || report.get().is_some_and(|report| report.borrow().is_some());
+        begun.load(Ordering::SeqCst) && !is_over()
     }
 
-    /// Refuses new leases, lets guards end for at most `time`, then shuts down.
+    /// Refuses new leases, lets guards end for at most `time`, then shuts down. `LockRuntime::drain`
+    /// says more.
     ///
-    /// From the first poll on, acquires are refused and waiting calls get
-    /// [`ShutDown`](crate::AcquireError::ShutDown). Held leases are renewed, and can be re-entered,
-    /// until their guards end. Their holders do not see the drain: `lost()` and `cancellation()`
-    /// resolve only when `time` is over. If a holder should end early, tell it yourself before you
-    /// call this. Once all have ended, or when `time` is over, what is still held is ended as
-    /// [`shutdown`](Self::shutdown) does. The server has until `time` is over to confirm releases,
-    /// and one command timeout in any case.
+    /// The server has until `time` is over to confirm releases, and one command timeout in any case.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the drain under way. Another call waits for the same drain, whose
-    /// time stays that of the first call, and yields its report.
+    /// Dropping the future leaves the drain under way.
     pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
         let mut report = self.drain.report.get_or_init(|| self.begin_drain(time)).clone();
-        let drained = match report.wait_for(Option::is_some).await {
-            Ok(report) => report.clone(),
-            // The tokio runtime that the drain lived on has stopped.
-            Err(_) => None,
-        };
+        let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
         match drained {
             Some(report) => report,
+            // The tokio runtime that the drain lived on has stopped.
             None => self.shutdown(Duration::ZERO).await,
         }
     }
@@ -133,11 +116,10 @@ impl Engine {
         report
     }
 
-    /// Waits until no lease is held, at most until `until`.
     async fn until_given_back(&self, until: Instant) {
         loop {
             let mut leases = self.watches.leases();
-            leases.retain(|lease| lease.state().is_held());
+            leases.retain(|lease| lease.is_held());
             if leases.is_empty() {
                 return;
             }

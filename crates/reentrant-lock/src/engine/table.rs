@@ -14,22 +14,19 @@ use crate::{
 
 use super::{core::Engine, kept::IdleSince};
 
-/// Cohorts by name. Boxed, so that empty slots of the map stay small. One is forgotten when it is
-/// done.
+/// Cohorts by name. Boxed, so that empty slots of the map stay small.
 pub(super) type Shard = Mutex<Cohorts>;
 
 type Cohorts = NameMap<Box<Member>>;
 
-/// A cohort, and what is kept beside it.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) cohort: Cohort,
     /// When the heartbeats' task looks at it.
-    scheduled: Option<Scheduled>,
+    pub(super) scheduled: Option<Scheduled>,
     pub(super) metrics: Arc<ClassMetrics>,
     /// Where its idle turn stands among those of the runtime.
     pub(super) kept: Option<IdleSince>,
-    /// Who took the last lease.
     pub(super) holder: Option<Caller>,
 }
 
@@ -42,23 +39,25 @@ impl Engine {
         }
     }
 
-    /// How many names are known, and how many tasks wait for them.
-    pub(super) fn count(&self) -> (usize, usize) {
-        let (mut names, mut waiting) = (0, 0);
+    /// How many names are known, how many tasks wait for them, and how many turns are idle.
+    pub(super) fn count(&self) -> (usize, usize, usize) {
+        let (mut names, mut waiting, mut idle) = (0, 0, 0);
         for shard in &self.shards {
-            let shard = shard.lock();
-            names += shard.len();
-            // A sum: the order of a hash map does not show in it.
-            waiting += shard.values().map(|member| member.cohort.waiting()).sum::<usize>();
+            // Sums: the order of a hash map does not show in them.
+            for Member { cohort, .. } in shard.lock().values().map(|member| &**member) {
+                names += 1;
+                waiting += cohort.waiting();
+                idle += usize::from(cohort.is_idle());
+            }
         }
-        (names, waiting)
+        (names, waiting, idle)
     }
 
     pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {
         self.shard(name).get(name).map(|member| look(&member.cohort))
     }
 
-    /// The lease of a name that a task of this runtime holds, and who took it, if one does.
+    /// The lease that a task of this runtime holds, and who took it.
     pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
         let shard = self.shard(name);
         let member = shard.get(name)?;
@@ -66,7 +65,6 @@ impl Engine {
         Some((lease, member.holder?))
     }
 
-    /// Applies an event to a cohort, if there is one.
     pub(super) fn with<T>(
         &self,
         name: &LockName,
@@ -127,8 +125,8 @@ impl Engine {
         } else if let Some(at) = member.cohort.look_at(&env) {
             self.agenda.set(&mut member.scheduled, at, name);
         }
-        // Else an entry stays that is there: a turn may end before it is due, and then needs it
-        // again. If not, one look too many costs less than to take it out and put it in.
+        // Else an entry stays that is there: one look too many costs less than to take it out and put
+        // it in again for the end of the turn.
         drop(shard);
         let Effects { mut wake, discarded, send, forget, lost, .. } = env.effects;
         drop(discarded);
@@ -191,13 +189,6 @@ impl Engine {
     }
 }
 
-impl Member {
-    /// The heartbeats' task looks at it, because the agenda's entry `key` was due.
-    pub(super) fn on_look(&mut self, key: Key) {
-        self.scheduled = self.scheduled.filter(|present| present.key != key);
-    }
-}
-
 /// When to look at which name.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
@@ -208,14 +199,12 @@ pub(super) struct Agenda {
 #[derive(Debug, Default)]
 struct Entries {
     names: DueQueue<LockName>,
-    sleeps_until: Instant,
     stopped: bool,
 }
 
-/// An entry of the agenda: its key, and when it is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scheduled {
-    key: Key,
+    pub(super) key: Key,
     at: Instant,
 }
 
@@ -232,13 +221,11 @@ impl Agenda {
         } else {
             *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
         }
-        if at < state.sleeps_until {
-            state.sleeps_until = at;
+        if state.names.oversleeps(at) {
             self.changed.notify_one();
         }
     }
 
-    /// No look at a name is needed.
     pub(super) fn cancel(&self, present: Option<Scheduled>) {
         if let Some(Scheduled { key, .. }) = present {
             let removed = self.state.lock().names.remove(key);
@@ -261,23 +248,14 @@ impl Agenda {
         Some(keys.into_iter().filter_map(take).collect())
     }
 
-    /// When the task is to look again after `now`, at `latest` in any case.
     pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        let mut state = self.state.lock();
-        // A time that it was woken for stays, also when its entry is gone: the next entry is a
-        // little later as a rule, and then need not wake the task again.
-        let known = Some(state.sleeps_until).filter(|at| *at > now);
-        let until = state.names.earliest().into_iter().chain(known).fold(latest, Instant::min);
-        state.sleeps_until = until;
-        until
+        self.state.lock().names.sleep_until(now, latest)
     }
 
-    /// Whether the task is to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.state.lock().stopped
     }
 
-    /// Tells the task to end.
     pub(super) fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_one();

@@ -8,8 +8,9 @@ use super::core::Engine;
 /// runtimes want the lock.
 ///
 /// Every acquire sends the token along, which heals a counter that the server has lost. Two
-/// generations bound the memory: a name that gets no grant for two of them, 20 minutes, is forgotten,
-/// also one that is held. (The cohort of a held name knows the fence of its turn.) That is long before the server's counter may expire, so a counter below a watermark has lost data.
+/// generations bound the memory: a name without a grant for two of them, 20 minutes, is forgotten.
+/// (The cohort of a held name knows the fence of its turn.) The server's counter lives for longer, so
+/// a counter below a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 
@@ -20,7 +21,6 @@ struct Generations {
     turned_at: Instant,
 }
 
-/// What is remembered of a name.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     last: FenceToken,
@@ -38,10 +38,6 @@ impl Seen {
     const MOST: u8 = 192;
     /// A turn with so many leases shows that one process uses the lock.
     const MANY: u32 = 16;
-
-    fn new(last: FenceToken) -> Self {
-        Self { last, unwanted: 0, needed: 0 }
-    }
 
     fn is_worth_keeping(self) -> bool {
         self.unwanted >= self.needed
@@ -82,18 +78,15 @@ impl Watermarks {
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
     }
 
-    /// Whether it is worth keeping a lock idle: this runtime has used it before, and others did not
-    /// want it of late. Most names are used once.
+    /// Whether it is worth keeping a lock idle: most names are used once, or others want them.
     pub(super) fn is_worth_keeping(&self, now: Instant, name: &LockName) -> bool {
         self.seen(now, name).is_some_and(Seen::is_worth_keeping)
     }
 
-    /// Another runtime wanted a lock, of which this one had so many leases in a turn.
     pub(super) fn on_wanted(&self, name: &LockName, leases: u32) {
         self.change(name, |seen| seen.on_wanted(leases));
     }
 
-    /// No other runtime wanted a lock while this one had so many leases.
     pub(super) fn on_unwanted(&self, name: &LockName, leases: u32) {
         self.change(name, |seen| seen.on_unwanted(leases));
     }
@@ -106,7 +99,6 @@ impl Watermarks {
         }
     }
 
-    /// How many names are remembered.
     pub(crate) fn len(&self) -> usize {
         let generations = self.0.lock();
         generations.recent.len() + generations.older.len()
@@ -119,7 +111,8 @@ impl Watermarks {
             seen.last = fence.max(seen.last);
             return;
         }
-        let mut seen = generations.older.remove(name).unwrap_or_else(|| Seen::new(fence));
+        let new = Seen { last: fence, unwanted: 0, needed: 0 };
+        let mut seen = generations.older.remove(name).unwrap_or(new);
         seen.last = fence.max(seen.last);
         generations.recent.insert(name.clone(), seen);
     }

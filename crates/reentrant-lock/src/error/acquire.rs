@@ -1,6 +1,8 @@
-use leasehold_core::{LockName, StoreError};
+use std::time::Duration;
 
-use super::{LeaseLost, OptionsError, Unavailable, WaitTimeout};
+use leasehold_core::{LockName, SettingError, StoreError, Ttl};
+
+use super::{LeaseLost, Unavailable, WaitTimeout};
 
 /// Why a lock was not acquired.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -57,4 +59,65 @@ fn closed(draining: bool) -> &'static str {
     } else {
         "was shut down; connect a new one"
     }
+}
+
+/// An option of an acquire that is out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// The ttl is out of range.
+    #[error(transparent)]
+    Ttl(#[from] SettingError),
+    /// The wait is longer than a year.
+    #[error(
+        "a wait of {wait:?} is longer than {:?}; use wait_forever() to wait without a limit",
+        Self::MAX_WAIT
+    )]
+    Wait {
+        /// The wait that was asked for.
+        wait: Duration,
+    },
+    /// The outage patience is below 10 ms.
+    #[error(
+        "an outage patience of {patience:?} is too short; give it at least {:?}, and more than a slow answer takes",
+        Self::MIN_OUTAGE_PATIENCE
+    )]
+    OutagePatience {
+        /// The patience that was asked for.
+        patience: Duration,
+    },
+    /// The `max_hold` is zero.
+    #[error("a max_hold of zero ends the lease before it begins; leave it out, or give it a time")]
+    MaxHold,
+    /// The `min_hold` is longer than a day.
+    #[error(
+        "a lock is kept closed for at most {:?} after its lease; give min_hold() less",
+        Self::MAX_CLOSED
+    )]
+    MinHold,
+    /// Locks are to be kept idle for longer than their ttl allows.
+    #[error(
+        "an idle lock cannot be kept for {keep_idle:?}; give keep_idle() at most {longest:?}, or the runtime a longer ttl"
+    )]
+    KeepIdle {
+        /// The time that was asked for.
+        keep_idle: Duration,
+        /// The longest that the runtime's ttl allows.
+        longest: Duration,
+    },
+    /// The window of a `once` is longer than a day.
+    #[error(
+        "a lock is kept closed for at most {:?} after its lease; give the window less, and let the storage remember the key",
+        Self::MAX_CLOSED
+    )]
+    Window,
+}
+
+impl OptionsError {
+    /// The longest bounded wait: 365 days.
+    pub const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    /// The shortest outage patience: 10 ms.
+    pub const MIN_OUTAGE_PATIENCE: Duration = Duration::from_millis(10);
+    /// The longest time for which a lock stays closed after its lease: 24 h.
+    pub const MAX_CLOSED: Duration = Ttl::MAX;
 }

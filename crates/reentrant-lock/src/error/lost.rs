@@ -1,4 +1,4 @@
-use leasehold_core::{FenceToken, LockName, lease::LossReason};
+use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
 use leasehold_watchdog::HeldLease;
 
 /// A lease that was lost: its lock, its fence, and why.
@@ -19,5 +19,93 @@ pub struct LeaseLost {
 impl LeaseLost {
     pub(crate) fn new(lease: &HeldLease, reason: LossReason) -> Self {
         Self { lock: lease.name().clone(), fence: lease.fence(), reason }
+    }
+}
+
+/// Why a lease was not re-entered.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReenterError {
+    /// The lease was lost; re-entry never grants a new one.
+    #[error("{0}; stop, and acquire anew")]
+    Lost(LeaseLost),
+    /// The lease has too many nested holds.
+    #[error("lock {lock:?}: re-entered too often; a guard is never dropped")]
+    TooManyHolds {
+        /// The lock.
+        lock: LockName,
+    },
+    /// The store refused in a way that trying again does not mend.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a release did not end a lease as it should.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The lease had been lost before: what was done under it may have met another holder.
+    #[error("{0}; it was lost before its release: rely on the fence check of your storage")]
+    Lost(LeaseLost),
+    /// The lease was held to the end, but the server has not confirmed its release. The runtime
+    /// repeats it, unless the server refuses for good. Once the server hears, the lock is free, or
+    /// stays closed for its [`min_hold`](crate::Acquire::min_hold); if it never does, the lock is
+    /// free when the ttl ends.
+    #[error(
+        "lock {lock:?}: the server has not confirmed the release of fence {fence}; nothing needs to be done: {}: {error}",
+        what_follows(*keeps)
+    )]
+    Unconfirmed {
+        /// The lock.
+        lock: LockName,
+        /// The fence of the lease.
+        fence: FenceToken,
+        /// Whether the lock is to stay closed for a while.
+        keeps: bool,
+        /// Why the server did not confirm it.
+        error: StoreError,
+    },
+}
+
+fn what_follows(keeps: bool) -> &'static str {
+    if keeps {
+        "the lock stays closed for its minimum once the server has the release, and otherwise until the ttl ends"
+    } else {
+        "the lock is free once the server has the release, or when the ttl ends"
+    }
+}
+
+/// Why a run that succeeded could not close the lock: the work is done, and may be done again.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SucceedError {
+    /// The lease had been lost before: another run may have begun meanwhile.
+    #[error(
+        "{0}; the work is done, but another run may have begun: rely on the fence check of your storage"
+    )]
+    Lost(LeaseLost),
+    /// The server has not answered in time. The runtime repeats the command; if none reaches the
+    /// server, the lock opens with the ttl.
+    #[error(
+        "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {error}"
+    )]
+    Unconfirmed {
+        /// The name of the run.
+        lock: LockName,
+        /// The fence of the lease.
+        fence: FenceToken,
+        /// Why the server did not confirm it.
+        error: StoreError,
+    },
+}
+
+impl From<ReleaseError> for SucceedError {
+    fn from(error: ReleaseError) -> Self {
+        match error {
+            ReleaseError::Lost(lost) => Self::Lost(lost),
+            ReleaseError::Unconfirmed { lock, fence, error, .. } => {
+                Self::Unconfirmed { lock, fence, error }
+            }
+        }
     }
 }

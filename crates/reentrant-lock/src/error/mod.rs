@@ -5,26 +5,14 @@
 
 mod acquire;
 mod lost;
-mod options;
-mod reenter;
-mod release;
-mod run_once;
-mod self_wait;
-mod succeed;
 #[cfg(test)]
 mod tests;
 mod timeout;
 mod unavailable;
 mod with;
 
-pub use acquire::AcquireError;
-pub use lost::LeaseLost;
-pub use options::OptionsError;
-pub use reenter::ReenterError;
-pub use release::ReleaseError;
-pub use run_once::RunOnceError;
-pub use self_wait::SelfWait;
-pub use succeed::SucceedError;
-pub use timeout::{HolderInfo, QueuePosition, WaitTimeout};
+pub use acquire::{AcquireError, OptionsError};
+pub use lost::{LeaseLost, ReenterError, ReleaseError, SucceedError};
+pub use timeout::{HolderInfo, QueuePosition, SelfWait, WaitTimeout};
 pub use unavailable::Unavailable;
-pub use with::WithError;
+pub use with::{RunOnceError, WithError};

@@ -7,8 +7,7 @@ use super::timeout::whole_millis;
 /// The server did not answer, or refused: an outage, or a server that is full, loads its data or
 /// was made a replica; and not a taken lock.
 ///
-/// Whether the lock is free is unknown. The call left nothing behind but, at worst, a place or a
-/// lease that is withdrawn or expires by itself.
+/// Whether the lock is free is unknown. What the call may have left is withdrawn or expires.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Unavailable {

@@ -1,17 +1,15 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LossReason};
-use leasehold_watchdog::Lost;
-use tokio_util::sync::CancellationToken;
+use leasehold_core::lease::LossReason;
 
 use crate::{
     error::{LeaseLost, ReleaseError, SucceedError},
     guard::{Guard, Released},
-    lease::Lease,
+    lease::{Lease, tells_of_lease},
     release::rest,
 };
 
-/// A run under way, whose lease is renewed for as long as this lives.
+/// A run under way, whose lease is renewed for as long as this lives; its name is that of its lock.
 ///
 /// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping
 /// this, [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most
@@ -27,54 +25,12 @@ use crate::{
 #[must_use = "a run that is dropped counts as failed, and its lock opens at once"]
 pub struct OnceGuard {
     pub(super) guard: Guard,
-    window: Duration,
+    pub(super) window: Duration,
 }
 
+tells_of_lease!(OnceGuard, guard);
+
 impl OnceGuard {
-    pub(super) fn new(guard: Guard, window: Duration) -> Self {
-        Self { guard, window }
-    }
-
-    /// The name of the run, and of its lock.
-    pub fn name(&self) -> &LockName {
-        self.guard.name()
-    }
-
-    /// The id of the run's lease, never used for another.
-    pub fn id(&self) -> AcquisitionId {
-        self.guard.id()
-    }
-
-    /// The fence token: hand it to the storage with every write.
-    pub fn fence(&self) -> FenceToken {
-        self.guard.fence()
-    }
-
-    /// What a storage's gate asks for: the fence, and the id of the lease.
-    pub fn stamp(&self) -> Stamp {
-        self.guard.stamp()
-    }
-
-    /// Whether the lease is held; looks at the clock first.
-    pub fn is_held(&self) -> bool {
-        self.guard.is_held()
-    }
-
-    /// For how long the lease may be believed without another renewal; zero when it is over.
-    pub fn remaining(&self) -> Duration {
-        self.guard.remaining()
-    }
-
-    /// A future, borrowing nothing, that resolves when the lease is over: another run may begin.
-    pub fn lost(&self) -> Lost {
-        self.guard.lost()
-    }
-
-    /// A token that is cancelled when the lease is over.
-    pub fn cancellation(&self) -> CancellationToken {
-        self.guard.cancellation()
-    }
-
     /// A view of the lease for others to watch.
     pub fn lease(&self) -> Lease {
         self.guard.lease()
@@ -82,9 +38,7 @@ impl OnceGuard {
 
     /// The work is done: the lock stays closed for the window, counted from this call.
     ///
-    /// `Ok` means that the server has confirmed it. This answers within one command timeout; what
-    /// the server has not confirmed by then, the runtime goes on telling it until the lease's ttl
-    /// is over.
+    /// `Ok` means that the server has confirmed it. This answers as [`Guard::release`] does.
     ///
     /// # Errors
     ///

@@ -1,20 +1,162 @@
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use leasehold_core::AcquisitionId;
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, NameError, RuntimeLabel, StoreError,
+    StoreErrorKind, backoff,
+    store::{Inspection, LeaseRecord},
+};
+use tokio::select;
 
 use crate::{
+    cohort::TurnId,
     engine::Engine,
-    error::{LeaseLost, ReleaseError, RunOnceError, SucceedError},
+    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, RunOnceError, SucceedError},
     lease::Lease,
-    with::run_while_held,
+    lock::{Acquire, ReentrantLock, run_while_held},
 };
 
-use super::{
-    builder::Once,
-    outcome::{Begun, OnceOutcome},
-};
+use super::guard::OnceGuard;
+
+/// Work that is done once: the first caller runs, and all others are duplicates while it runs and
+/// for a window after its success.
+///
+/// The run holds the lock of the same name. A success keeps that lock closed for the window. If the
+/// run fails, is dropped or loses its lease, the lock opens again; if its process dies, the lock
+/// opens after the ttl.
+///
+/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, after
+/// the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the storage, or
+/// write under the key of the request, so that a second run finds the result of the first.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use leasehold::{LockRuntime, once::OnceOutcome};
+///
+/// let locks = LockRuntime::embedded()?;
+/// let form = locks.once("submit/user-7/form-3")?.window(Duration::from_secs(600));
+/// for _ in 0..2 {
+///     match form.run(|lease| async move { Ok::<_, std::io::Error>(lease.fence()) }).await? {
+///         OnceOutcome::Ran(fence) => println!("done under fence {fence}"),
+///         OnceOutcome::Duplicate(first) => println!("{first}"), // by whom, and since when
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "nothing runs unless it is run or begun"]
+pub struct Once {
+    acquire: Acquire,
+    window: Duration,
+}
+
+/// The pauses between two looks at a lock.
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(250);
 
 impl Once {
+    /// The window after a success unless another is given.
+    const WINDOW: Duration = Duration::from_secs(60);
+
+    /// A run of a runtime; services ask their `LockRuntime` for one.
+    #[doc(hidden)]
+    pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
+        // An idle lock would look like a run to others, under the label of an earlier one.
+        let lock = ReentrantLock::new(engine, name).not_kept();
+        Self { acquire: lock.acquire(), window: Self::WINDOW }
+    }
+
+    /// For how long after a success the lock stays closed, up to 24 h; zero opens it at once.
+    /// Default: 60 s.
+    pub fn window(self, window: Duration) -> Self {
+        Self { window, ..self }
+    }
+
+    /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the lock
+    /// opens when it is over. Default: the runtime's.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { acquire: self.acquire.ttl(ttl), ..self }
+    }
+
+    /// What duplicates see as the holder, such as the id of a request; cut at 200 bytes.
+    /// Default: the runtime's label.
+    pub fn label(self, label: impl AsRef<str>) -> Self {
+        Self { acquire: self.acquire.label(RuntimeLabel::new(label)), ..self }
+    }
+
+    /// Counts the run under a class in metrics. Default: `default`.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] when the text cannot be a metric label.
+    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
+        let mut acquire = self.acquire;
+        acquire.lock = acquire.lock.class(class)?;
+        Ok(Self { acquire, ..self })
+    }
+
+    /// The name of the run, and of its lock.
+    pub fn name(&self) -> &LockName {
+        &self.acquire.lock.name
+    }
+
+    /// Begins the run if the lock is open; otherwise returns who came first. Answers within one
+    /// command timeout, and never waits for a run to end.
+    ///
+    /// Every call is a caller of its own, also within an owner's scope and within one task.
+    ///
+    /// # Errors
+    ///
+    /// - [`AcquireError::Unavailable`] when the server did not answer or refused, or could not say
+    ///   in time whether the lock is open. Nothing was begun; what the server may still execute is
+    ///   withdrawn.
+    /// - [`AcquireError::Store`] when waiting does not help, as for a missing right.
+    /// - [`AcquireError::Options`] when ttl or window are out of range.
+    /// - [`AcquireError::ShutDown`] when the runtime was shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes its effect back: the lock is open again.
+    pub async fn begin(&self) -> Result<Begun, AcquireError> {
+        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        if self.window > OptionsError::MAX_CLOSED {
+            let (lock, option) = (name.clone(), OptionsError::Window);
+            return Err(AcquireError::Options { lock, option });
+        }
+        let clock = &engine.clock;
+        let started = clock.now();
+        let gives_up = started + engine.timing.command_timeout;
+        let mut failures = 0;
+        while clock.now() < gives_up {
+            // An owner of its own: it enters nothing that the caller has already.
+            let acquire = self.acquire.clone().owner(&engine.owner());
+            // A second try may begin late: dropped in time, it takes back what it came to.
+            let tried = select! {
+                biased;
+                tried = acquire.try_acquire() => tried?,
+                () = clock.sleep_until(gives_up) => break,
+            };
+            if let Some(guard) = tried {
+                return Ok(Begun::First(OnceGuard { guard, window: self.window }));
+            }
+            if let Some(record) = self.look(gives_up).await? {
+                return Ok(Begun::Duplicate(Duplicate::of(name, record)));
+            }
+            // The lock was closed, and opened again before the look showed who had closed it.
+            let pause = backoff(SHORTEST, LONGEST, failures, engine.entropy.fraction());
+            failures += 1;
+            clock.sleep_until(gives_up.min(clock.now() + pause)).await;
+        }
+        if engine.outages().silence().has_been_silent_since(started) {
+            return Err(engine.unavailable(name, started, None));
+        }
+        Err(engine.failed(name, started, unsettled()))
+    }
+
     /// Runs a closure's future if the lock is open, and closes the lock for the window if it
     /// succeeds; otherwise says at once who came first.
     ///
@@ -22,11 +164,10 @@ impl Once {
     /// dropped where it stands. An error or a panic of the future opens the lock.
     ///
     /// Work that ended while its lease was believed is done: its value is returned, also when the
-    /// server has not confirmed within one command timeout that the lock is closed. The runtime
-    /// goes on telling it until the lease's ttl is over; if no command reaches the server, the lock
-    /// opens then. A warning in the log names the run: within 10 s one warning for each name, and
-    /// for at most eight names. If your code must know, use [`begin`](Self::begin) and
-    /// [`succeed`](super::OnceGuard::succeed).
+    /// server has not confirmed in time that the lock is closed, and it may open with the ttl. A
+    /// warning in the log names the run: within 10 s one warning for each name, and for at most
+    /// eight names. If your code must know, use [`begin`](Self::begin) and
+    /// [`succeed`](OnceGuard::succeed).
     ///
     /// # Errors
     ///
@@ -66,6 +207,36 @@ impl Once {
             Err(lost) => Err(RunOnceError::Lost(lost)),
         }
     }
+
+    /// The run that is under way, or has succeeded; `None` when the lock is open, or about to be.
+    async fn look(&self, deadline: Instant) -> Result<Option<LeaseRecord>, AcquireError> {
+        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let started = engine.clock.now();
+        let looked = engine.inspect_until(name, started, deadline).await;
+        Ok(match looked.map_err(|error| engine.failed(name, started, error))? {
+            Inspection::Held(record) if !self.is_ending(&record) => Some(record),
+            Inspection::Held(_) | Inspection::Free { .. } => None,
+        })
+    }
+
+    /// Whether a run of this very process has ended, or never began, and its release or withdrawal
+    /// is on its way.
+    fn is_ending(&self, record: &LeaseRecord) -> bool {
+        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let turn = TurnId { id: record.id, first: record.fence };
+        !record.kept && engine.look(name, |cohort| cohort.is_ending(turn)) == Some(true)
+    }
+}
+
+/// Other runs begin and fail so fast that no look showed one.
+fn unsettled() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Definite,
+        "whether the lock is open could not be found out in time; nothing was begun",
+        "try again: a run is just ending and the server has not answered that yet, or others begin \
+         and end in quick succession",
+    )
+    .as_answer()
 }
 
 /// Within this time each name is warned of once, and at most eight names are.
@@ -78,13 +249,95 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
         SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
-    let mut ration = engine.unconfirmed.lock();
-    let Some(left_out) = ration.take(lock, now, PAUSE) else { return };
-    drop(ration);
+    let left_out = engine.unconfirmed.lock().take(lock, now, PAUSE);
+    let Some(left_out) = left_out else { return };
     tracing::warn!(
         %lock, %lease, %fence, left_out,
         cause = cause.map(tracing::field::display),
         "the work is done, and the server has not confirmed that the lock stays closed: another run may \
          begin before the window is over"
     );
+}
+
+/// What beginning a run came to.
+#[derive(Debug)]
+#[must_use = "a run that is dropped counts as failed"]
+pub enum Begun {
+    /// The caller is the first, and runs.
+    First(OnceGuard),
+    /// Another caller came first.
+    Duplicate(Duplicate),
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "it says whether the work was done here"]
+pub enum OnceOutcome<T> {
+    /// The work was done here. The lock is closed for the window; if the success never reaches the
+    /// server, until the lease's ttl is over.
+    Ran(T),
+    /// Another caller came first; nothing was done here.
+    Duplicate(Duplicate),
+}
+
+impl<T> OnceOutcome<T> {
+    /// What the work returned, where it was done here.
+    pub fn ran(self) -> Option<T> {
+        match self {
+            Self::Ran(value) => Some(value),
+            Self::Duplicate(_) => None,
+        }
+    }
+}
+
+/// Another caller came first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Duplicate {
+    /// The name of the run.
+    pub name: LockName,
+    /// How long ago the first run began, by the server's clock.
+    pub since: Duration,
+    /// The label of the first caller, or of its runtime.
+    pub holder: String,
+    /// How far the first run is.
+    pub progress: Progress,
+    /// The time until the lock opens if the server gets no further command from the first run: the
+    /// rest of the window, or of the lease's ttl, which is extended while the run goes on.
+    pub remaining: Duration,
+    /// The fence of the first run, under which it may have written its result.
+    pub fence: FenceToken,
+}
+
+/// How far a run is, as the store knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It runs; or its process died, and its ttl is not over.
+    Running,
+    /// It has succeeded, and its window is not over.
+    Done,
+}
+
+impl Duplicate {
+    fn of(name: &LockName, record: LeaseRecord) -> Self {
+        let progress = if record.kept { Progress::Done } else { Progress::Running };
+        let LeaseRecord { fence, remaining, label: holder, held_for: since, .. } = record;
+        Self { name: name.clone(), since, holder, progress, remaining, fence }
+    }
+}
+
+impl fmt::Display for Duplicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, since, holder, remaining, .. } = self;
+        let (since, remaining) = (since.as_secs_f64(), remaining.as_secs_f64());
+        match self.progress {
+            Progress::Running => {
+                write!(f, "{name:?} runs already: begun {since:.3} s ago by {holder}")
+            }
+            Progress::Done => write!(
+                f,
+                "{name:?} was done already: begun {since:.3} s ago by {holder}, closed for another {remaining:.3} s"
+            ),
+        }
+    }
 }

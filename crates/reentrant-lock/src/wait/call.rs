@@ -119,7 +119,7 @@ impl Wait {
                 let mut held = self.held();
                 if closed {
                     // A drain refuses new leases; one that is still held may be entered.
-                    held = held.filter(|held| held.lease.state().is_held());
+                    held = held.filter(|held| held.lease.is_held());
                     if held.is_none() {
                         return Err(self.closed());
                     }
@@ -194,7 +194,8 @@ impl Wait {
     /// The runtime gives no new leases.
     fn closed(&self) -> AcquireError {
         if self.engine.refuses() {
-            return self.shut_down();
+            let (lock, draining) = (self.name.clone(), self.engine.is_draining());
+            return AcquireError::ShutDown { lock, draining };
         }
         runtime_stopped().for_lock(&self.name).into()
     }
@@ -219,19 +220,13 @@ impl Wait {
         let guard = Guard::new(held);
         // After the lease is watched: a shutdown from now on finds it there.
         if engine.refuses() {
-            return Err(self.shut_down());
+            return Err(self.closed());
         }
         Ok(guard)
     }
-
-    /// The runtime gives no new leases.
-    fn shut_down(&self) -> AcquireError {
-        AcquireError::ShutDown { lock: self.name.clone(), draining: self.engine.is_draining() }
-    }
 }
 
-/// Until when a try that began at `started` waits for another runtime to give the lock up; `None` if
-/// its process was away for so long that this is over.
+/// See [`Wait::recall_ends`]; `None` if the process was away for so long that this is over.
 fn recall_ends(engine: &Engine, ttl: Ttl, started: Instant) -> Option<Instant> {
     let (now, latest) = (engine.clock.now(), started + engine.timing.command_deadline(ttl));
     let ends = now.min(latest) + RECALL;
@@ -271,15 +266,14 @@ enum Found {
 /// Counts how a call went, also when its future is dropped.
 pub(super) struct Tally<'a> {
     metrics: &'a ClassMetrics,
-    /// As what a wait counts that is over.
-    over: AcquireOutcome,
+    tries: bool,
     started: Instant,
     found: Found,
     waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
     reentered: bool,
-    /// Whether it waits for its own process; known once it waits.
+    /// Known once it waits.
     pub(super) suspicion: Option<Suspicion>,
     outcome: AcquireOutcome,
 }
@@ -288,7 +282,7 @@ impl<'a> Tally<'a> {
     pub(super) fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
         Self {
             metrics,
-            over: if tries { AcquireOutcome::Busy } else { AcquireOutcome::Timeout },
+            tries,
             started,
             found: Found::Free,
             waiting: false,
@@ -299,8 +293,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Another has the lock, by what the server said or by what this runtime knows: a command that
-    /// failed says nothing of it.
+    /// Another has the lock, by what the server said or this runtime knows.
     pub(super) fn finds_held(&mut self) {
         if std::mem::replace(&mut self.found, Found::Held) == Found::Free
             && let Some(behind) = self.behind
@@ -309,7 +302,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The call stands in line.
     pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
         if std::mem::replace(&mut self.waiting, true) {
             return;
@@ -327,7 +319,8 @@ impl<'a> Tally<'a> {
         self.outcome = match outcome {
             Ok(_) if self.reentered => AcquireOutcome::Reentered,
             Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) => self.over,
+            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
+            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
             Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
             Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
             Err(_) => AcquireOutcome::Error,

@@ -30,10 +30,8 @@ impl Wait {
         self.timeout(started, None).await
     }
 
-    /// Whether a wait saw no answer of the server at all, and the lock is not known to be held.
-    ///
-    /// A lock that a task of this process holds is held, whatever the server says. What the server
-    /// said of other processes counts until a command fails.
+    /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server said
+    /// of other processes counts until a command fails.
     pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
         let silence = self.engine.outages().silence();
         if self.request.tries || silence.heard_since(started) || self.is_held_here() {
@@ -50,12 +48,10 @@ impl Wait {
         self.knows(|cohort| cohort.is_held_here(now))
     }
 
-    /// Whether something is known of the lock.
     pub(super) fn knows(&self, look: impl FnOnce(&Cohort) -> bool) -> bool {
         self.engine.look(&self.name, look).unwrap_or(false)
     }
 
-    /// A call that only tries was not answered in time.
     pub(super) fn unheard(&self, started: Instant) -> AcquireError {
         self.engine.failed(&self.name, started, unheard_by_a_try())
     }
@@ -73,8 +69,7 @@ impl Wait {
         self.engine.look(&self.name, |cohort| cohort.failing(started)).flatten()
     }
 
-    /// What a call ends with whose time is over: a timeout, if the last word about the lock is that
-    /// it is taken.
+    /// What a call ends with whose time is over.
     pub(super) async fn timeout(
         &self,
         started: Instant,
@@ -111,9 +106,8 @@ impl Wait {
     ///
     /// # Errors
     ///
-    /// The server refuses to say, or has fallen silent, with the failure of the look. A server
-    /// whose answers took `round_trip` is silent if it has answered nothing since the look began,
-    /// and nothing for many times as long as that.
+    /// The server refuses to say, or has fallen silent, with the failure of the look: it has answered
+    /// nothing since the look began, and nothing for many times `round_trip`.
     async fn holder(&self, round_trip: Duration) -> Result<Option<HolderInfo>, Option<Failing>> {
         let engine = &self.engine;
         let (since, label) = (engine.clock.now(), engine.label.to_string());
@@ -150,8 +144,8 @@ impl Wait {
 }
 
 impl Engine {
-    /// What a call that began at `started` ends with when the server did not answer, or refused;
-    /// `failing` is what the commands about its lock met.
+    /// What a call ends with when the server did not answer, or refused; `failing` is what the
+    /// commands about its lock met.
     pub(crate) fn unavailable(
         &self,
         lock: &LockName,
@@ -181,7 +175,6 @@ impl Engine {
         }))
     }
 
-    /// What a call that sends one command ends with when that failed.
     pub(crate) fn failed(
         &self,
         lock: &LockName,
@@ -195,7 +188,6 @@ impl Engine {
     }
 }
 
-/// The answer to a try did not come within its time.
 fn unheard_by_a_try() -> StoreError {
     StoreError::new(
         StoreErrorKind::Indeterminate,

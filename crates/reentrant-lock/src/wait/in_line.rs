@@ -13,9 +13,9 @@ use leasehold_core::{
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Cohort, Lead, NoLease, Progress},
+    cohort::{Cohort, Joined, Lead, NoLease, Progress},
     endurance::Endurance,
-    engine::{Engine, Entry, InLine, NewLease},
+    engine::{Engine, InLine, NewLease},
     error::HolderInfo,
     owner::Owner,
     self_wait::Suspicion,
@@ -23,26 +23,22 @@ use crate::{
 
 use super::call::{Tally, Wait};
 
-/// Where a task stands in line.
 pub(super) struct Line<'a> {
     pub(super) place: InLine<'a>,
     /// The command of the first task. Boxed, as most who wait have none.
     own: Option<Box<Own<'a>>>,
 }
 
-/// The first task's own command, in flight.
 struct Own<'a> {
     sent_at: Instant,
     deadline: Instant,
     answer: Watched<'a, AcquireAnswer>,
-    /// Whether it was polled before.
     is_sent: bool,
 }
 
 impl Wait {
-    /// Joins, and waits in line until it is this task's turn or something else comes first. The
-    /// first task also waits for the answer to its own command. The caller keeps `line`, and with
-    /// it the command in flight: a command that is dropped counts as failed.
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The caller
+    /// keeps `line`, and with it the command in flight: a command that is dropped counts as failed.
     pub(super) fn in_line<'a, 'b>(
         &'a self,
         line: &'b mut Option<Line<'a>>,
@@ -62,8 +58,8 @@ impl Wait {
             let comes = line.is_none();
             if comes {
                 match engine.join(&self.name, &self.request, cx.waker())? {
-                    Entry::Lease(lease) => return Poll::Ready(Ok(lease)),
-                    Entry::InLine(place, lead) => {
+                    Joined::Taken(lease) => return Poll::Ready(Ok(lease)),
+                    Joined::InLine(place, lead) => {
                         let own = lead.map(|lead| Box::new(self.ask(lead)));
                         *line = Some(Line { place, own });
                     }
@@ -111,8 +107,7 @@ impl Wait {
                     let over = if is_silent { NoLease::Unavailable } else { NoLease::TimedOut };
                     return Poll::Ready(Err(over));
                 }
-                // A lease of this very process goes on without the server: it is no outage for
-                // those who wait for it.
+                // For those who wait for a lease of this very process it is no outage.
                 let silent_since =
                     || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, looks_from, silent_since) {
@@ -149,7 +144,6 @@ impl Wait {
         Own { sent_at, deadline, answer, is_sent: false }
     }
 
-    /// Polls the first task's own command, if there is one.
     fn poll_own(
         &self,
         in_line: &mut InLine<'_>,
@@ -164,7 +158,6 @@ impl Wait {
         in_line.on_first_reply(&self.request, sent_at, answer)
     }
 
-    /// When to report a wait that lasts.
     fn next_report(&self, started: Instant, now: Instant) -> Instant {
         next_report(started, now, self.engine.timing.blocked_after)
     }
@@ -207,8 +200,7 @@ impl Wait {
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One timer for all that a wait is woken for, as many tasks may wait; set anew when the time
-/// changes.
+/// One timer for all that a wait is woken for, as many tasks may wait.
 #[derive(Default)]
 struct Timer(Option<(Instant, Sleep)>);
 

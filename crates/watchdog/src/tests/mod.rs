@@ -158,7 +158,7 @@ impl Scene {
     }
 
     fn all_are_held(&self) -> bool {
-        self.leases.iter().all(|lease| lease.state().is_held())
+        self.leases.iter().all(|lease| lease.is_held())
     }
 }
 

@@ -13,10 +13,10 @@ fn kept(millis: u64, last: u64) -> (Scene, TurnId) {
 /// The token that a task takes of an idle turn.
 fn reuses(scene: &mut Scene) -> u64 {
     match scene.come(false, Ttl::default()) {
-        (Ok(Joined::Taken(_, taken)), effects) => {
+        (Ok(Joined::Taken(taken)), effects) => {
             assert_eq!(effects.kept, Some(KeptOutcome::Reused));
             assert!(effects.send.is_none() && !taken.first);
-            taken.offer.token.get()
+            taken.token.get()
         }
         (other, _) => panic!("the turn is idle, and yet {other:?}"),
     }

@@ -139,7 +139,7 @@ impl Scene {
     /// The token that a task takes.
     fn takes(&mut self, ticket: Ticket) -> u64 {
         match self.poll(ticket) {
-            Poll::Ready(Ok(taken)) => taken.offer.token.get(),
+            Poll::Ready(Ok(taken)) => taken.token.get(),
             other => panic!("{ticket} takes nothing: {other:?}"),
         }
     }
