@@ -20,8 +20,10 @@ pub(crate) struct Options {
     pub(crate) peer: String,
     /// The address of the server.
     pub(crate) redis: String,
-    /// The name of the lock.
+    /// The name of the lock, or what those of the tasks begin with.
     pub(crate) name: String,
+    /// Whether each task has a lock of its own, so that nobody waits.
+    pub(crate) own_names: bool,
     /// How many tasks want it.
     pub(crate) workers: usize,
     /// How long each holds it.
@@ -58,6 +60,7 @@ impl Options {
             peer: given.text("peer")?,
             redis: given.text("redis")?,
             name: given.text("name")?,
+            own_names: given.or("own-names", false)?,
             workers: given.or("workers", 1)?,
             hold: Duration::from_micros(given.or("hold-us", 0)?),
             pause: millis(given.or("pause-ms", 0)?),
@@ -68,6 +71,14 @@ impl Options {
         };
         given.end()?;
         Ok(options)
+    }
+
+    /// The name of the lock of each task.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        (0..self.workers).map(|worker| match self.own_names {
+            true => format!("{}/{}/{worker}", self.name, self.process),
+            false => self.name.clone(),
+        })
     }
 }
 

@@ -54,7 +54,7 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     names, modes = [peer.name for peer in PEERS], [mode.name for mode in MODES]
     parser = argparse.ArgumentParser(
-        description="Lock libraries on one contended name.",
+        description="Lock libraries on one contended name, or on a name of each worker.",
         epilog=f"modes: {', '.join(modes)}. peers: {', '.join(names)}.",
     )
     parser.add_argument("--modes", type=subset(modes), default=modes, metavar="A,B", help="default: all")

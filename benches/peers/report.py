@@ -72,7 +72,8 @@ class Report:
 
     def print_table(self, mode: Mode, peers: list[str]) -> None:
         print(f"\n{mode.name}: {mode.processes} × {mode.workers} workers, ", end="")
-        print(f"{mode.hold_ms} ms hold, {mode.pause_ms} ms pause\n")
+        names = "a lock each" if mode.own_names else "one lock"
+        print(f"{names}, {mode.hold_ms} ms hold, {mode.pause_ms} ms pause\n")
         rate, handed, *others = [head for head, _, _ in COLUMNS]
         print(line("", rate, handed, "×acquired", "×handed", *others))
         for peer in peers:

@@ -112,6 +112,7 @@ class Runner:
         lock, start = f"bench-{next(self.runs)}", time.time() + STARTUP_SECONDS + warmup
         arguments = ["--redis", f"redis://127.0.0.1:{self.server.port}", "--name", lock]
         arguments += ["--workers", str(mode.workers), "--hold-us", str(1000 * mode.hold_ms)]
+        arguments += ["--own-names", "true"] if mode.own_names else []
         arguments += ["--pause-ms", str(mode.pause_ms), "--warmup-s", f"{warmup:.0f}", "--seconds", str(seconds)]
         return Load(lock, start, arguments + ["--start-at-unix-ms", str(int(1000 * start))])
 

@@ -12,36 +12,41 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Mode:
-    """A load: how many processes of how many workers, what they do with the lock and between two locks."""
+    """A load: how many processes of how many workers, what they do with the lock and between two locks. All want one
+    lock, or each has its own."""
 
     processes: int
     workers: int
     hold_ms: int
     pause_ms: int
+    own_names: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.processes}x{self.workers}-hold{self.hold_ms}-pause{self.pause_ms}"
+        names = "-own" if self.own_names else ""
+        return f"{self.processes}x{self.workers}-hold{self.hold_ms}-pause{self.pause_ms}{names}"
 
 
 MODES = [
     Mode(*shape, hold, pause)
     for shape, hold, pause in itertools.product([(1, 8), (4, 8), (4, 1)], [0, 1], [0, 5])
-]
+] + [Mode(1, workers, 0, 0, own_names=True) for workers in (1, 16, 64)]
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A subject. A floor has a shape of its own and runs with empty sections and without pauses only."""
+    """A subject. A floor has a shape of its own and runs with empty sections and without pauses only. Some programs can
+    give each worker a lock of its own."""
 
     name: str
     family: str
     floor_shape: tuple[int, int] | None = None
     one_process_only: bool = False
+    own_names: bool = False
 
     def shape(self, mode: Mode) -> Mode | None:
         """The processes and workers with which it runs in a mode, or None where it has no place."""
-        if self.one_process_only and mode.processes > 1:
+        if self.one_process_only and mode.processes > 1 or mode.own_names and not self.own_names:
             return None
         if self.floor_shape is None:
             return mode
@@ -49,13 +54,13 @@ class Peer:
 
 
 PEERS = [
-    Peer("leasehold", "rust"),
+    Peer("leasehold", "rust", own_names=True),
     Peer("floor-one-script", "rust", floor_shape=(1, 1)),
     Peer("floor-push", "rust", floor_shape=(2, 1)),
     Peer("tokio-mutex", "rust", one_process_only=True),
-    Peer("rslock", "rust"),
+    Peer("rslock", "rust", own_names=True),
     Peer("rslock-default", "rust"),
-    Peer("redisson-rlock", "redisson"),
+    Peer("redisson-rlock", "redisson", own_names=True),
     Peer("redisson-fair", "redisson"),
     Peer("redsync", "go"),
     Peer("redsync-default", "go"),

@@ -19,8 +19,9 @@ pub(crate) async fn connect(
     returning: Returning,
 ) -> Result<(LockRuntime, Vec<Task>), Failure> {
     let locks = LockRuntime::connect(&options.redis).await?;
-    let lock = locks.lock(&options.name)?;
-    Ok((locks, vec![Task(lock, returning); options.workers]))
+    let task = |name| Ok(Task(locks.lock(name)?, returning));
+    let tasks = options.names().map(task).collect::<Result<_, Failure>>()?;
+    Ok((locks, tasks))
 }
 
 /// Leaves nothing behind that the other processes would have to wait for.

@@ -23,7 +23,7 @@ pub(crate) fn tuned(options: &Options) -> Vec<Task> {
 }
 
 fn tasks(options: &Options, manager: LockManager) -> Vec<Task> {
-    vec![Task { manager, name: options.name.clone() }; options.workers]
+    options.names().map(|name| Task { manager: manager.clone(), name }).collect()
 }
 
 /// A task of a process that shares one manager.

@@ -12,7 +12,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
-/** Redisson's RLock and RFairLock on one contended name, with Redisson's default settings. */
+/** Redisson's RLock and RFairLock, with Redisson's default settings: on one name, or on one of each worker's own. */
 public final class Main {
     private static final long MOST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(5);
 
@@ -42,7 +42,8 @@ public final class Main {
         List<Worker> workers = new ArrayList<>();
         List<Thread> threads = new ArrayList<>();
         for (int index = 0; index < options.workers(); index++) {
-            workers.add(new Worker(options, window, lock(client, options), counter(client, options)));
+            String name = options.ownNames() ? options.name() + "/" + index : options.name();
+            workers.add(new Worker(options, window, lock(client, options, name), counter(client, options)));
             threads.add(start(workers.get(index), index));
         }
         Window.sleepUntil(window.start());
@@ -53,10 +54,10 @@ public final class Main {
         System.out.println(Report.line(options, workers, used, stuck));
     }
 
-    private static RLock lock(RedissonClient client, Options options) {
+    private static RLock lock(RedissonClient client, Options options, String name) {
         return switch (options.peer()) {
-            case "redisson-rlock" -> client.getLock(options.name());
-            case "redisson-fair" -> client.getFairLock(options.name());
+            case "redisson-rlock" -> client.getLock(name);
+            case "redisson-fair" -> client.getFairLock(name);
             default -> throw new IllegalArgumentException("unknown peer " + options.peer());
         };
     }
