@@ -75,9 +75,12 @@ impl Options {
 
     /// The name of the lock of each task.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        (0..self.workers).map(|worker| match self.own_names {
-            true => format!("{}/{}/{worker}", self.name, self.process),
-            false => self.name.clone(),
+        (0..self.workers).map(|worker| {
+            if self.own_names {
+                format!("{}/{}/{worker}", self.name, self.process)
+            } else {
+                self.name.clone()
+            }
         })
     }
 }

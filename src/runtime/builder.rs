@@ -25,14 +25,14 @@ pub struct LockRuntimeBuilder {
     rules: Rules,
 }
 
-/// A setting for Redis only, applied once the address is known.
+/// A setting for Redis only, by its name, applied once the address is known.
 #[derive(Clone)]
-struct RedisSetting(Arc<dyn Fn(RedisConfig) -> RedisConfig + Send + Sync>);
+struct RedisSetting(&'static str, Arc<dyn Fn(RedisConfig) -> RedisConfig + Send + Sync>);
 
-/// Shows nothing: it may have a key or a password inside.
+/// Shows the name alone: the value may be a key or a password.
 impl fmt::Debug for RedisSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RedisSetting")
+        f.write_str(self.0)
     }
 }
 
@@ -123,9 +123,9 @@ impl LockRuntimeBuilder {
     /// window if that is shorter. Default: zero, not at all.
     ///
     /// [`ReentrantLock::keep_idle`](crate::ReentrantLock::keep_idle) sets it for one lock, and says
-    /// how an idle lock is taken again or passed on; a `once` is never kept. If the process dies, its
-    /// idle locks stay taken for up to one ttl. The guide [kept turns](crate::guide::kept_turns)
-    /// says when it helps, and when it harms.
+    /// how an idle lock is taken again or passed on; a `once` is never kept. If the process dies,
+    /// its idle locks stay taken for up to one ttl. The guide [kept
+    /// turns](crate::guide::kept_turns) says when it helps, and when it harms.
     pub fn keep_idle(mut self, time: Duration) -> Self {
         self.timing.keep_idle = time;
         self
@@ -144,12 +144,12 @@ impl LockRuntimeBuilder {
 
     /// How many connections carry acquires and releases, 1 to 16. Default: 1.
     pub fn connections(self, connections: usize) -> Self {
-        self.with(move |config| config.connections(connections))
+        self.with("connections", move |config| config.connections(connections))
     }
 
     /// How long making a connection may take, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        self.with(move |config| config.connect_timeout(timeout))
+        self.with("connect_timeout", move |config| config.connect_timeout(timeout))
     }
 
     /// The provider of user and password, which is asked for each new connection: for passwords
@@ -169,14 +169,14 @@ impl LockRuntimeBuilder {
     /// ```
     pub fn credentials(self, provider: impl CredentialsProvider) -> Self {
         let provider: Arc<dyn CredentialsProvider> = Arc::new(provider);
-        self.with(move |config| config.shared_credentials(Arc::clone(&provider)))
+        self.with("credentials", move |config| config.shared_credentials(Arc::clone(&provider)))
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
     #[cfg(feature = "tls")]
     pub fn tls_root_ca(self, pem: impl Into<Vec<u8>>) -> Self {
         let pem = pem.into();
-        self.with(move |config| config.tls_root_ca(pem.clone()))
+        self.with("tls_root_ca", move |config| config.tls_root_ca(pem.clone()))
     }
 
     /// The certificate and key to show to the server, in PEM. Default: none.
@@ -187,7 +187,9 @@ impl LockRuntimeBuilder {
         key: impl Into<Vec<u8>>,
     ) -> Self {
         let (certificate, key) = (certificate.into(), key.into());
-        self.with(move |config| config.tls_client_certificate(certificate.clone(), key.clone()))
+        self.with("tls_client_certificate", move |config| {
+            config.tls_client_certificate(certificate.clone(), key.clone())
+        })
     }
 
     /// Replaces the clock, for tests in virtual time. Default: the machine's.
@@ -321,9 +323,10 @@ impl LockRuntimeBuilder {
 
     fn with(
         mut self,
+        name: &'static str,
         setting: impl Fn(RedisConfig) -> RedisConfig + Send + Sync + 'static,
     ) -> Self {
-        self.redis.push(RedisSetting(Arc::new(setting)));
+        self.redis.push(RedisSetting(name, Arc::new(setting)));
         self
     }
 
@@ -358,7 +361,7 @@ impl LockRuntimeBuilder {
         if let Some(namespace) = self.checked_namespace()? {
             config = config.namespace(namespace);
         }
-        let config = self.redis.iter().fold(config, |config, setting| (setting.0)(config));
+        let config = self.redis.iter().fold(config, |config, setting| (setting.1)(config));
         config.check()?;
         Ok(config)
     }

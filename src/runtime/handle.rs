@@ -194,8 +194,8 @@ impl LockRuntime {
     ///
     /// For a service that has to stop. From the first poll on, new and waiting acquires fail with
     /// `ShutDown`. Held leases go on: they are renewed, and the same owner or guard can re-enter
-    /// them. Their holders do not see the drain: if one should end early, tell it yourself. When all
-    /// guards have ended, or `time` is over, the remaining leases are ended as by
+    /// them. Their holders do not see the drain: if one should end early, tell it yourself. When
+    /// all guards have ended, or `time` is over, the remaining leases are ended as by
     /// [`shutdown`](Self::shutdown), and the report counts them. Takes at most `time`, plus one
     /// command timeout for the leases that had to be ended.
     ///

@@ -12,17 +12,17 @@ const RETRY: Duration = Duration::from_millis(4);
 
 /// Tasks that retry as the library does by default: every 0 to 200 ms.
 pub(crate) fn default(options: &Options) -> Vec<Task> {
-    tasks(options, LockManager::new(vec![options.redis.as_str()]))
+    tasks(options, &LockManager::new(vec![options.redis.as_str()]))
 }
 
 /// Tasks that retry often.
 pub(crate) fn tuned(options: &Options) -> Vec<Task> {
     let mut manager = LockManager::new(vec![options.redis.as_str()]);
     manager.set_retry(u32::MAX, RETRY);
-    tasks(options, manager)
+    tasks(options, &manager)
 }
 
-fn tasks(options: &Options, manager: LockManager) -> Vec<Task> {
+fn tasks(options: &Options, manager: &LockManager) -> Vec<Task> {
     options.names().map(|name| Task { manager: manager.clone(), name }).collect()
 }
 

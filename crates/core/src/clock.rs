@@ -108,7 +108,8 @@ const fn saturating_nanos(duration: Duration) -> u64 {
 /// The clock of this machine: `CLOCK_BOOTTIME` on Linux, which counts suspended time.
 ///
 /// Elsewhere it is the monotonic clock of the standard library, whose behaviour in suspend is the
-/// platform's own (`docs/guarantees.md`). Timers stop then, so no sleep is longer than five seconds.
+/// platform's own (`docs/guarantees.md`). Timers stop in suspend, so a sleeping task reads the
+/// clock again every five seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -2,8 +2,8 @@
 //!
 //! Not part of the public interface.
 
-/// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key in
-/// Redis, which can be evicted alone.
+/// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key
+/// in Redis, which can be evicted alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Who holds the lock, and the fence counter.

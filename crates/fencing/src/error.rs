@@ -109,8 +109,8 @@ impl ResourceError {
 
 /// A script that was wrapped in a gate failed.
 ///
-/// The fence stays the watermark, and what the script wrote before it failed stays too, as with every
-/// Redis script; one that does not compile has not run at all.
+/// The fence stays the watermark, and what the script wrote before it failed stays too, as with
+/// every Redis script; one that does not compile has not run at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the script behind the gate of {resource:?} failed: {message}; correct the script, what it \
@@ -123,11 +123,13 @@ pub struct BodyError {
     pub message: Box<str>,
 }
 
-/// An `advance` moved the watermark of an object, and did not shut out a holder that had looked before.
+/// An `advance` moved the watermark of an object, and did not shut out a holder that had looked
+/// before.
 ///
-/// The ETag stayed the same, because the store makes it from the bytes, which did. So the condition of
-/// that holder is still true, until other bytes are written. Older holders that look now are refused.
-/// A repeat is admitted as [`Again`](crate::Admitted::Again), and proves nothing more.
+/// The ETag stayed the same, because the store makes it from the bytes alone, and an `advance`
+/// writes the same bytes. So the condition of that holder is still true, until other bytes are
+/// written. Older holders that look now are refused. A repeat is admitted as
+/// [`Again`](crate::Admitted::Again), and proves nothing more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the watermark of {resource:?} has moved to {} (lease {}), but the ETag stayed the same, as the \

@@ -22,12 +22,13 @@ pub type GateFuture<'a> = Pin<Box<dyn Future<Output = Result<Admitted, GateError
 /// - [`GateError::Store`] when the storage failed; this says nothing about the lease.
 /// - [`GateError::Resource`] when the storage cannot keep a watermark for the resource.
 /// - [`GateError::Conflict`] when a database repeatedly aborted the admission for others.
-/// - [`GateError::NotShutOut`] when an object store has the watermark, but an earlier holder that
-///   looked before may still write.
+/// - [`GateError::NotShutOut`] when an object store makes ETags from the bytes alone: the watermark
+///   has moved, but a holder that had looked before may still write.
 ///
 /// # Cancel safety
 ///
-/// After a drop it is unknown whether the watermark has moved; repeat the call with the same stamp.
+/// After a drop it is unknown whether the watermark has moved. The call may be repeated with the
+/// same stamp.
 pub trait FenceGate: fmt::Debug + Send + Sync + 'static {
     /// Admits a newer fence, or an equal one of the same lease, and keeps it as the watermark.
     ///
@@ -120,7 +121,8 @@ impl Refusals {
         Self { kind, metrics }
     }
 
-    /// A stamp was admitted. A recorder that was installed late sees a zero before the first refusal.
+    /// A stamp was admitted. A recorder that was installed late sees a zero before the first
+    /// refusal.
     pub(crate) fn admitted(&self) {
         self.metrics.show();
     }

@@ -7,7 +7,8 @@
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
 //! - [`judge`] is the one rule that all gates apply.
 //! - [`FenceGate`] is the contract, [`MemoryGate`] and [`RedisGate`] keep it.
-//! - With the feature `tower`, `http` has the layer before an HTTP service.
+//! - With the feature `tower`, `http` has the layer before an HTTP service, and the headers of its
+//!   clients.
 //! - With the feature `object-store`, `ObjectGate` keeps fences in the metadata of objects.
 //! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!

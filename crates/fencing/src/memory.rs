@@ -17,9 +17,9 @@ use crate::{
 
 /// Watermarks in the memory of this process, for data that lives there too.
 ///
-/// It forgets no watermark, so its memory grows with the resources: name something that recurs, not a
-/// request. It knows only writers of this process; a storage that several processes share needs its
-/// own gate.
+/// It forgets no watermark, so its memory grows with the resources: name something that recurs, not
+/// a request. It knows only writers of this process; a storage that several processes share needs
+/// its own gate.
 ///
 /// [`write`](Self::write) blocks its thread while another write to the resource runs. An admission
 /// also waits for that write, but without blocking: other tasks go on.
@@ -59,9 +59,9 @@ impl MemoryGate {
 
     /// Runs a write if the stamp is admitted, in one step with the comparison.
     ///
-    /// Writes to one resource run one after another, to others at the same time. The watermark moves
-    /// before the write runs, so older writes are refused even if it panics. A write that calls this
-    /// method for the same resource waits for itself forever.
+    /// Writes to one resource run one after another, writes to different ones at the same time. The
+    /// watermark moves before the write runs, so older writes are refused even if it panics. A
+    /// write that calls this method for the same resource waits for itself forever.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl Watermark {
         Held { watermark: self, highest: Some(self.highest.lock()) }
     }
 
-    /// Judges a stamp when no write runs. Dropping the future withdraws the stamp, unless it was judged.
+    /// Judges a stamp when no write runs. Dropping the future withdraws the stamp, unless it was
+    /// judged.
     async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
             if let Some(highest) = self.highest.try_lock() {
@@ -156,8 +157,9 @@ impl Watermark {
         told
     }
 
-    /// Judges the waiting admissions. Their own futures cannot: their executor may run on the thread that
-    /// waits for the next write, and among writes without a pause they would never find it free.
+    /// Judges the waiting admissions. Their own futures cannot: their executor may run on the
+    /// thread that waits for the next write, and among writes without a pause they would never find
+    /// it free.
     fn judge_waiting(&self, highest: &mut Option<Stamp>) {
         let mut waiting = self.waiting.lock();
         let admissions = mem::take(&mut *waiting);
@@ -194,7 +196,8 @@ impl Drop for Held<'_> {
                 self.watermark.judge_waiting(held);
             }
             self.highest = None;
-            // A `fetch_or`, not a load, as in `wait`: an admission may have found the watermark held.
+            // A `fetch_or`, not a load, as in `wait`: an admission may have found the watermark
+            // held.
             if some_wait.fetch_or(false, Ordering::AcqRel) {
                 self.highest = highest.try_lock();
             }

@@ -69,8 +69,8 @@ pub(crate) struct Ration {
 impl Ration {
     const MOST: usize = 8;
 
-    /// Asks whether a wait for `name` may be reported at `now`, with `within` as the time; yields how
-    /// many waits for other names were left out since the last report.
+    /// Asks whether a wait for `name` may be reported at `now`, with `within` as the time; yields
+    /// how many waits for other names were left out since the last report.
     pub(crate) fn take(&mut self, name: &LockName, now: Instant, within: Duration) -> Option<u64> {
         self.reported.retain(|_, at| now.saturating_since(*at) < within);
         if self.reported.contains_key(name) {

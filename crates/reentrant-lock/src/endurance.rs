@@ -30,8 +30,8 @@ impl Endurance {
         self.look_at
     }
 
-    /// Whether the silence is enough at `now`. `silent_since` is asked only when it is time to look;
-    /// the wait looks in time from `looks_from` on.
+    /// Whether the silence is enough at `now`. `silent_since` is asked only when it is time to
+    /// look; the wait looks in time from `looks_from` on.
     pub(crate) fn is_over(
         &mut self,
         now: Instant,

@@ -123,8 +123,8 @@ impl Guard {
         Self::enter(held, None).await?.ok_or_else(|| self.ended())
     }
 
-    /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when the
-    /// last guard was just released.
+    /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when
+    /// the last guard was just released.
     pub(crate) async fn enter(
         held: &Arc<Held>,
         until: Option<Instant>,

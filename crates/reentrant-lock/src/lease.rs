@@ -54,7 +54,8 @@ macro_rules! tells_of_lease {
 
             $($($more)*)?
 
-            /// For how long the lease may be believed without another renewal; zero when it is over.
+            /// For how long the lease may be believed without another renewal; zero when it is
+            /// over.
             pub fn remaining(&self) -> std::time::Duration {
                 self.$inner.remaining()
             }

@@ -253,8 +253,8 @@ impl Acquire {
     /// # Errors
     ///
     /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. If the
-    /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up. A
-    /// command that failed or was not answered within its command timeout is
+    /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up.
+    /// A command that failed or was not answered within its command timeout is
     /// [`AcquireError::Unavailable`], and its effect is withdrawn.
     ///
     /// # Cancel safety
@@ -273,9 +273,10 @@ impl Acquire {
     /// Before every poll of the future the clock is checked; when the lease is lost the future is
     /// dropped where it stands. A panic of the future releases the lock and goes on.
     ///
-    /// Work that ended while its lease was believed is finished: its value is returned, however
-    /// [`Guard::release`] goes. Whether the lease was still there on the server is for the fence
-    /// check of the storage to say.
+    /// Work that ended while its lease was believed is finished: its value is returned, however its
+    /// release goes. This waits for the release as [`Guard::release`] does, for one command timeout
+    /// at most. Whether the lease was still there on the server is for the fence check of the
+    /// storage to say.
     ///
     /// # Errors
     ///
@@ -342,8 +343,8 @@ impl IntoFuture for Acquire {
     ///
     /// # Errors
     ///
-    /// - [`AcquireError::Timeout`] when the wait was over, and the last word about the lock was that
-    ///   it is taken.
+    /// - [`AcquireError::Timeout`] when the wait was over, and the last word about the lock was
+    ///   that it is taken.
     /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; or
     ///   when the last command for the lock had failed or was not answered at the end of the wait.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
@@ -354,7 +355,8 @@ impl IntoFuture for Acquire {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future at any point takes its effect back; a waiter that comes back queues anew.
+    /// Dropping the future at any point takes its effect back; a waiter that comes back queues
+    /// anew.
     fn into_future(self) -> Self::IntoFuture {
         match self.validated() {
             Ok(wait) => Box::pin(wait.run()),

@@ -186,8 +186,8 @@ impl Held {
 
     /// Sends the count of holds, and waits for the answer, until `until` at most.
     ///
-    /// An answer that does not come refuses nothing: the lease is believed until its deadline anyway,
-    /// and the runtime goes on telling the absolute count.
+    /// An answer that does not come refuses nothing: the lease is believed until its deadline
+    /// anyway, and the runtime goes on telling the absolute count.
     pub(crate) async fn send_holds(
         &self,
         update: HoldUpdate,

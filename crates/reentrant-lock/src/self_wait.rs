@@ -23,7 +23,8 @@ struct Suspect {
 impl Suspicion {
     const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// The call is about to wait. Only a suspicious one sets a timer: most calls that wait are none.
+    /// The call is about to wait. Only a suspicious one sets a timer: most calls that wait are
+    /// none.
     pub(crate) fn of(engine: &Engine, name: &LockName, request: &Request) -> Self {
         Self(engine.holder(name).and_then(|(lease, holder)| {
             let how = request.caller?.waits_for_itself(holder)?;

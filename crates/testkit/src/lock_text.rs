@@ -21,7 +21,8 @@ pub struct LockText {
     pub lease: Option<LeaseText>,
 }
 
-/// The part of a [`LockText`] that is there while somebody holds the lock, and for an expired lease.
+/// The part of a [`LockText`] that is there while somebody holds the lock, and for an expired
+/// lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseText {
     /// The acquisition that holds the lock.

@@ -102,7 +102,8 @@ impl<T> DueQueue<T> {
         self.order.range(..=(until, Key::LAST)).copied()
     }
 
-    /// Before this no thing falls due; once they are all [in order](Self::sort), the first one then.
+    /// Before this no thing falls due; once they are all [in order](Self::sort), the first one
+    /// then.
     pub fn earliest(&self) -> Option<Instant> {
         let first = self.order.first().map(|(at, _)| *at);
         let fresh = (!self.fresh.is_empty()).then_some(self.fresh_from);
@@ -119,11 +120,12 @@ impl<T> DueQueue<T> {
         self.sleeps_until
     }
 
-    /// Whether that task sleeps for longer than until `at`, and so has to be woken.
-    pub fn oversleeps(&mut self, at: Instant) -> bool {
-        let oversleeps = at < self.sleeps_until;
+    /// Notes that something falls due at `at`; whether that task has to be woken for it, said once.
+    #[must_use]
+    pub fn must_wake_for(&mut self, at: Instant) -> bool {
+        let wakes = at < self.sleeps_until;
         self.sleeps_until = self.sleeps_until.min(at);
-        oversleeps
+        wakes
     }
 
     /// When a thing falls due.

@@ -107,7 +107,7 @@ impl HeldLease {
         life.closed_until = life.closed_until.max(Some(at));
     }
 
-    /// The same, if the state that is returned is held.
+    /// As [`close_until`](Self::close_until), if the lease is held; the state that decided.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
         let _ = self.state();
         let mut life = self.life.lock();

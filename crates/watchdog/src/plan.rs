@@ -79,9 +79,9 @@ impl RenewalPlan {
 
     /// For how long the answer to a renewal is awaited, with this much of the turn left.
     ///
-    /// A sixth of the ttl; half of what is left when that is less than half of the ttl, so that there
-    /// is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command that times
-    /// out may cost its connection, and a slow answer should not.
+    /// A sixth of the ttl; half of what is left when that is less than half of the ttl, so that
+    /// there is time to ask again. But at least 100 ms, or the sixth if it is shorter: a command
+    /// that times out may cost its connection, and a slow answer should not.
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
@@ -90,8 +90,8 @@ impl RenewalPlan {
 
     /// A renewal goes out at `now`.
     ///
-    /// The next one follows after a third of the ttl, less up to a twentieth of that, and is planned
-    /// now: nearly every answer confirms, and then changes nothing in the order of turns.
+    /// The next one follows after a third of the ttl, less up to a twentieth of that, and is
+    /// planned now: nearly every answer confirms, and then changes nothing in the order of turns.
     pub fn sent(&mut self, now: Instant, fraction: f64) {
         self.next = Some(now + (self.ttl.get() / 3).mul_f64(1.0 - fraction / 20.0));
         self.is_in_flight = true;

@@ -117,7 +117,7 @@ impl Watches {
         let known = watch.filter(|watch| state.queue.get(watch.0).is_some());
         let Watch(key) = known.unwrap_or_else(|| state.insert(&lease));
         let at = state.occupy(key, &lease, share.renewing, now, fraction);
-        if state.queue.oversleeps(at) {
+        if state.queue.must_wake_for(at) {
             self.wake.notify_one();
         }
         (lease, Some(Watch(key)))
@@ -135,7 +135,8 @@ impl Watches {
         drop(self.remove(watch.0));
     }
 
-    /// The same. Drop it outside of every lock: the last reference to a lease runs its destructor.
+    /// As [`forget`](Self::forget). Drop what is returned outside of every lock: the last reference
+    /// to a lease runs its destructor.
     pub(crate) fn remove(&self, key: Key) -> Option<Watched> {
         self.state.lock().queue.remove(key)
     }

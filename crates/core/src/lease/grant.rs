@@ -22,8 +22,9 @@ pub struct Grant {
 impl Grant {
     /// Makes a grant of a store's message to an acquisition that asks for leases of `ttl`.
     ///
-    /// The remaining time counts from `sent_at`, before the server's: when the answered command was
-    /// sent or, for a push, when the last heartbeat was sent that the store had received.
+    /// The remaining time counts from `sent_at`; the server counts from a later moment. That is
+    /// when the answered command was sent or, for a push, when the last heartbeat was sent that the
+    /// store had received.
     pub fn from_answer(
         name: &LockName,
         id: AcquisitionId,

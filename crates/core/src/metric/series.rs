@@ -208,7 +208,8 @@ impl ClassMetrics {
         record(&self.wait, wait.as_secs_f64());
     }
 
-    /// An acquire call that found the lock taken ended; to be called after [`acquire`](Self::acquire).
+    /// An acquire call that found the lock taken ended; to be called after
+    /// [`acquire`](Self::acquire).
     pub fn contended(&self) {
         count(&self.contended, 1);
     }
@@ -261,8 +262,8 @@ impl ClassMetrics {
         count(&self.release[via as usize][outcome as usize], 1);
     }
 
-    /// Shows every series to the recorder, gauges as they stand at `now`. An alert on the first loss
-    /// needs to have seen a 0 before the 1.
+    /// Shows every series to the recorder, gauges as they stand at `now`. An alert on the first
+    /// loss needs to have seen a 0 before the 1.
     pub fn show(&self, now: Instant) {
         let release = self.release.iter().flatten();
         let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
@@ -389,8 +390,8 @@ pub(super) fn set(key: &Key, value: f64) {
 
 /// Tells the installed recorder the unit and meaning of every metric.
 ///
-/// The watchdog repeats this every few seconds, for a recorder that is installed late. Call it yourself
-/// to have the descriptions at once.
+/// The watchdog repeats this every few seconds, for a recorder that is installed late. Call it
+/// yourself to have the descriptions at once.
 pub fn describe_metrics() {
     with_recorder(|recorder| {
         for (name, kind, unit, meaning) in names::ALL {
@@ -448,7 +449,8 @@ impl Metrics {
         Arc::clone(metrics)
     }
 
-    /// Describes every metric and shows every series to the recorder, gauges as they stand at `now`.
+    /// Describes every metric and shows every series to the recorder, gauges as they stand at
+    /// `now`.
     pub fn show(&self, now: Instant) {
         describe_metrics();
         self.store.show();

@@ -10,9 +10,9 @@ use crate::{
 /// Which lines the log gets, as a pure function of time and events.
 ///
 /// The first failure of a row is logged with its command, the others are counted and logged at each
-/// [`tick`](Self::tick). A row ends when an outage ends, or with a tick if the last command succeeded
-/// and no failure is unlogged. A command that was sent before that end, and fails after it, begins no
-/// new row. A few losses are logged one by one, the others as a number.
+/// [`tick`](Self::tick). A row ends when an outage ends, or with a tick if the last command
+/// succeeded and no failure is unlogged. A command that was sent before that end, and fails after
+/// it, begins no new row. A few losses are logged one by one, the others as a number.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     row: Option<Row>,
@@ -111,8 +111,8 @@ impl Journal {
 
     /// Returns the lines of the last few seconds, until `now`.
     ///
-    /// `unreachable_for` is `None` when the server answers; `succeeded` says whether the last command
-    /// has. Without `at_stake`, failures are kept for the next call.
+    /// `unreachable_for` is `None` when the server answers; `succeeded` says whether the last
+    /// command succeeded. Without `at_stake`, failures are kept for the next call.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -226,7 +226,8 @@ pub struct LostLease<'a> {
 pub(super) enum Line<'a> {
     /// The first failed command of a row.
     FirstFailure(Subject<'a>, &'a StoreError),
-    /// What failed since the last line, by kind, and how many leases were lost since the first failure.
+    /// What failed since the last line, by kind, and how many leases were lost since the first
+    /// failure.
     Failing {
         /// How long the server has been out of reach; `None` while it answers.
         unreachable_for: Option<Duration>,
@@ -248,7 +249,7 @@ pub(super) enum Line<'a> {
     MoreLost(u64),
     /// The fence counter of a lock had lost data.
     Regressed(&'a LockName, FenceToken),
-    /// Those of so many more locks, without a line of their own.
+    /// The counters of so many more locks had, without a line of their own.
     MoreRegressed(u64),
 }
 

@@ -5,8 +5,8 @@ use crate::{clock::Instant, store::StoreError};
 /// Since when the server has not answered, as a pure function of time and events.
 ///
 /// A silence begins with the first command that is sent after the last answer, and ends with the
-/// next one; an error of the server itself is an answer. It is an [`Outage`] once a command in it has
-/// failed: neither commands in flight nor a process that sends nothing make one.
+/// next answer; an error of the server itself is an answer. It is an [`Outage`] once a command in
+/// it has failed: neither commands in flight nor a process that sends nothing make one.
 #[derive(Debug, Clone, Default)]
 pub struct Silence {
     heard_at: Option<Instant>,

@@ -124,8 +124,8 @@ impl OutageWatch {
 /// A store whose commands, answers and failures are reported to an [`OutageWatch`].
 ///
 /// All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
-/// when it is made. Errors and cancel safety are those of the [`LockStore`]. To be one, it would have
-/// to box each command once more.
+/// when it is made. Errors and cancel safety are those of the [`LockStore`]. To be one, it would
+/// have to box each command once more.
 #[derive(Debug)]
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
@@ -276,7 +276,8 @@ impl WatchedStore {
     }
 }
 
-/// The failure of a batch if none of its names succeeded: rather one that is a sign of life.
+/// The failure of a batch if none of its names succeeded: one that is a sign of life, if there is
+/// one.
 fn failure_of_batch<T>(
     answers: &Result<Vec<Result<T, StoreError>>, StoreError>,
 ) -> Option<&StoreError> {

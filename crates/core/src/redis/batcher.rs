@@ -37,9 +37,9 @@ use crate::{
 /// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
 /// courier: a long round trip limits nothing, and no command depends on another caller.
 ///
-/// On a tokio runtime with one thread, a courier that leaves the server without work answers half of
-/// its callers first, so that server and client work side by side. With several threads, a task that
-/// blocks one of them would hold the other half up.
+/// On a tokio runtime with one thread, a courier that leaves the server without work answers half
+/// of its callers first, so that server and client work side by side. With several threads, a task
+/// that blocks one of them would hold the other half up.
 ///
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
@@ -87,8 +87,8 @@ type Answer = Result<Value, StoreError>;
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
 
-/// With fewer calls in flight, a caller sends its command itself: few tasks do not wait for each
-/// other. First on several threads, then on a single one.
+/// With fewer calls in flight, a caller sends its command itself, so that few tasks do not wait for
+/// each other. First on several threads, then on a single one.
 const USUAL_CALLS: [usize; 2] = [2, 1];
 
 /// The smallest batch whose callers are answered in halves.
@@ -124,7 +124,8 @@ impl Batcher {
         &self.0.lane
     }
 
-    /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in time.
+    /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in
+    /// time.
     pub(super) async fn send(&self, command: Command, deadline: Instant) -> Answer {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => {
@@ -164,8 +165,8 @@ impl Batcher {
         commands.iter().map(|_| Err(failed.error.clone())).collect()
     }
 
-    /// Sends each command as a call of its own, all at once: the server has refused the call before it
-    /// ran a command, perhaps because of the key of one of them.
+    /// Sends each command as a call of its own, all at once: the server has refused the call before
+    /// it ran a command, perhaps because of the key of one of them.
     async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
         all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
@@ -312,7 +313,8 @@ impl Courier {
                 }
             }
             answer(answered);
-            // Those who have been answered send their next commands first, so that these travel together.
+            // Those who have been answered send their next commands first, so that these travel
+            // together.
             self.pause(now).await;
         }
     }

@@ -7,8 +7,9 @@ use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
 
 /// What a failure of a command means, and what to do about it.
 ///
-/// The words of the server decide: before Redis 7, the code of an error inside a script is wrapped in
-/// `ERR Error running script`. A refusal before any write is definite, an unknown error indeterminate.
+/// The words of the server decide: before Redis 7, the code of an error inside a script is wrapped
+/// in `ERR Error running script`. A refusal before any write is definite, an unknown error
+/// indeterminate.
 pub(super) fn classify(error: &RedisError) -> StoreError {
     let text = words_of(error);
     let (kind, remedy) = match error.kind() {

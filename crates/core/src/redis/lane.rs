@@ -74,7 +74,7 @@ pub(super) struct Failed {
     pub(super) connection_ended: bool,
 }
 
-/// An error while the connection stood, or before there was one.
+/// An error while the connection stood, or before there was one: such a call is not repeated.
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
         Self { error, connection_ended: false }
@@ -233,8 +233,8 @@ impl Lane {
         if is_heard { error.while_others_were_answered() } else { error }
     }
 
-    /// Calls by digest, and with the whole text if the server does not know it; fails with the command
-    /// that has no answer by the deadline.
+    /// Calls by digest, and with the whole text if the server does not know it; fails with the
+    /// command that has no answer by the deadline.
     async fn send(
         &self,
         present: &Present,

@@ -51,7 +51,8 @@ impl Login {
         (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
     }
 
-    /// The client that makes the next connection: the given one, with the credentials of a provider.
+    /// The client that makes the next connection: the given one, with the credentials of a
+    /// provider.
     pub(super) async fn client(
         &self,
         client: &Client,
@@ -68,8 +69,8 @@ impl Login {
     }
 
     /// How a pool connects, which has one client for all connections: without the credentials of a
-    /// provider, and in RESP2, which needs no login to begin. That is enough: pooled connections get no
-    /// pushes, the pool's `PING` finds one that has ended, and answers mean the same.
+    /// provider, and in RESP2, which needs no login to begin. That is enough: pooled connections
+    /// get no pushes, the pool's `PING` finds one that has ended, and answers mean the same.
     pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
         if self.provider.is_none() {
             return info.clone();
@@ -78,8 +79,8 @@ impl Login {
         info.clone().set_redis_settings(settings)
     }
 
-    /// Sets up a pooled connection: logs in with the provider's credentials, and checks that the server
-    /// is a master, because a replica answers reads, too. Errors stay as they are, for
+    /// Sets up a pooled connection: logs in with the provider's credentials, and checks that the
+    /// server is a master, because a replica answers reads, too. Errors stay as they are, for
     /// [`refused`](Self::refused).
     pub(super) async fn set_up_pooled(
         &self,
@@ -112,8 +113,8 @@ impl Login {
         Ok(())
     }
 
-    /// The error if the server has refused a provider's credentials: unlike a refused password of the
-    /// address, it needs no operator, as the provider may give others next time.
+    /// The error if the server has refused a provider's credentials: unlike a refused password of
+    /// the address, it needs no operator, as the provider may give others next time.
     pub(super) fn refused(&self, error: &RedisError) -> Option<StoreError> {
         self.provider.as_ref().filter(|_| is_login(error))?;
         let what = format!(
@@ -123,7 +124,8 @@ impl Login {
         Some(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN).as_answer())
     }
 
-    /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the deadline.
+    /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the
+    /// deadline.
     pub(super) async fn ask(
         &self,
         clock: &dyn Clock,
@@ -132,7 +134,8 @@ impl Login {
         let Some(provider) = &self.provider else { return Ok(None) };
         let asked_at = clock.now();
         let mut asking = pin!(async { provider.credentials().await });
-        // The provider is code of others: its panic must not look like the end of the tokio runtime.
+        // The provider is code of others: its panic must not look like the end of the tokio
+        // runtime.
         let answer = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(cx)));
             polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
@@ -290,10 +293,11 @@ impl Dialer {
         Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
     }
 
-    /// Connects, logs in, and checks that the server is a master of a supported version, by the deadline.
+    /// Connects, logs in, and checks that the server is a master of a supported version, by the
+    /// deadline.
     ///
-    /// Pushes of the server go to `heard`, and at last the end of the connection. The connection has no
-    /// timeout of its own: every call on it has a deadline.
+    /// Pushes of the server go to `heard`, and at last the end of the connection. The connection
+    /// has no timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(
         &self,
         clock: &dyn Clock,

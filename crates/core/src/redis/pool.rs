@@ -25,16 +25,17 @@ use crate::{
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
 ///
-/// Made from a [`RedisConfig`]; with the feature `deadpool` also from a `deadpool_redis::Pool` of the
-/// service. A call waits at most the command timeout for a connection. One that failed or timed out is
-/// closed, and one that ended while it was idle is replaced before it is used. Connections live on
-/// the tokio runtime in which the pool was made, even when another one uses them.
+/// Made from a [`RedisConfig`]; with the feature `deadpool` also from a `deadpool_redis::Pool` of
+/// the service. A call waits at most the command timeout for a connection. One that failed or timed
+/// out is closed, and one that ended while it was idle is replaced before it is used. Connections
+/// live on the tokio runtime in which the pool was made, even when another one uses them.
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Pool,
     /// `None` for a pool of the service, which logs in as it was set up to.
     login: Option<Arc<Login>>,
-    /// `None` if it was made outside of one; then a connection lives where the call was made.
+    /// `None` if the pool was made outside of a tokio runtime; then a connection lives where the
+    /// call was made.
     runtime: Option<Handle>,
     endpoint: Arc<str>,
     timeout: Duration,
@@ -137,7 +138,8 @@ impl RedisPool {
         Box::pin(self.exchange(call, &SystemClock, deadline)).await
     }
 
-    /// Waits for a connection and the answer until the deadline; without a connection nothing has run.
+    /// Waits for a connection and the answer until the deadline; without a connection nothing has
+    /// run.
     pub(super) async fn exchange(
         &self,
         call: Call<'_>,
@@ -157,7 +159,8 @@ impl RedisPool {
             }
             answer.map_err(|error| classify(&error))
         });
-        // Timers and the client library need a tokio runtime, also if the caller polls outside of one.
+        // Timers and the client library need a tokio runtime, also if the caller polls outside of
+        // one.
         let at_home = poll_fn(|cx| {
             let _inside = self.runtime.as_ref().map(Handle::enter);
             answer.as_mut().poll(cx)
@@ -199,8 +202,8 @@ impl RedisPool {
     }
 }
 
-/// A connection out of the pool, closed unless it is given back: one with an unanswered command, left
-/// by a deadline or a dropped future, is not used again.
+/// A connection out of the pool, closed unless it is given back: one with an unanswered command,
+/// left by a deadline or a dropped future, is not used again.
 struct Borrowed(Option<Connection>);
 
 impl Borrowed {

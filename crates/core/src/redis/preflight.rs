@@ -134,8 +134,8 @@ fn too_old(version: &str) -> StoreError {
 
 /// The check of a server before the first command of a store: it runs every kind of command once.
 ///
-/// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of its
-/// own, which goes on when a command gives up. Once it has passed, it is never made again.
+/// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of
+/// its own, which goes on when a command gives up. Once it has passed, it is never made again.
 #[derive(Debug)]
 pub(super) struct Readiness {
     pub(super) dialer: Arc<Dialer>,
@@ -162,8 +162,8 @@ fn stands(failed: &StoreError) -> Duration {
 }
 
 impl Readiness {
-    /// Returns when the check has passed, or with the error of the last attempt: before the command was
-    /// sent. Dropping the future does not end the attempt: other commands wait for it.
+    /// Returns when the check has passed, or with the error of the last attempt: before the command
+    /// was sent. Dropping the future does not end the attempt: other commands wait for it.
     pub(super) async fn by(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
         let attempt = within(&*self.clock, deadline, self.attempt()).await;
         attempt.unwrap_or_else(|| {

@@ -7,9 +7,9 @@ use crate::clock::Instant;
 
 /// When something was read on a connection last, and how long its round trips are.
 ///
-/// A server answers the commands of a connection in their order. So a command without an answer says
-/// that the connection is dead, or that the network takes longer than the deadline; what was read
-/// meanwhile, and the round trip, tell these apart.
+/// A server answers the commands of a connection in their order. So a command without an answer
+/// says that the connection is dead, or that the network takes longer than the deadline; what was
+/// read meanwhile, and the round trip, tell these apart.
 #[derive(Debug)]
 pub(super) struct Pulse {
     /// Nanoseconds since the clock's origin.

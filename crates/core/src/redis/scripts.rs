@@ -13,8 +13,8 @@ macro_rules! script {
     (@ ($line:literal)) => { concat!($line, "\n") };
 }
 
-// The ways that few commands need stand in functions: to make a function costs a server as much as an
-// argument, even if it is never called, so that functions are made when a command needs them.
+// The ways that few commands need stand in functions: to make a function costs a server as much as
+// an argument, even if it is never called, so that functions are made when a command needs them.
 script!(
     COMMANDS,
     "commands/head.lua",

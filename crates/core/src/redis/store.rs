@@ -31,8 +31,8 @@ use crate::{
 /// Leases on a Redis server, version 6.2 or newer.
 ///
 /// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
-/// one. Renewals have one of their own, so that nothing queues ahead of them. Inspections use a pool.
-/// One more connection brings the pushes of the server.
+/// one. Renewals have one of their own, so that nothing queues ahead of them. Inspections use a
+/// pool. One more connection brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
@@ -71,7 +71,8 @@ impl RedisStore {
     /// Checks the settings and sends nothing: the first command connects, and waits until the
     /// server has been checked as [`connect`](Self::connect) does it.
     ///
-    /// Until then, every command fails with the error of the last attempt, and has not run.
+    /// While the check fails, each command fails with the error of the last attempt, and has not
+    /// run; later commands try again, one attempt at a time.
     ///
     /// # Errors
     ///

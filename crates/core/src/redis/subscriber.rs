@@ -33,7 +33,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// A subscription that ends sooner has failed: something may cut each one that is made.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// The longest pause before the first attempt; it doubles with every failure in a row.
+/// The longest pause after the first failure; it doubles with every failure in a row.
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// The longest pause after any number of failures.

@@ -1,5 +1,5 @@
-//! What a store tells a runtime. Answers are exhaustive enums: a new one must break the build of code
-//! that matches them.
+//! What a store tells a runtime. Answers are exhaustive enums: a new one must break the build of
+//! code that matches them.
 
 use std::{fmt, time::Duration};
 
@@ -14,7 +14,8 @@ pub enum AcquireAnswer {
     Busy {
         /// How long the present lease has left.
         remaining: Duration,
-        /// Whether its runtime may keep the lock idle: it then passes it on when another one queues.
+        /// Whether its runtime may keep the lock idle: it then passes it on when another one
+        /// queues.
         keeps: bool,
     },
     /// Another acquisition holds the lock, and the asker stands in the queue.
@@ -150,8 +151,8 @@ pub struct LeaseRecord {
     pub held_for: Duration,
     /// Whether the lease was released and is only kept closed for a while.
     pub kept: bool,
-    /// Whether the holder's runtime may keep the lock idle, and passes it on when another one queues.
-    /// False when the lease is only kept closed.
+    /// Whether the holder's runtime may keep the lock idle, and passes it on when another one
+    /// queues. False when the lease is only kept closed.
     pub keeps: bool,
     /// Whether no task holds the lock. Only the runtime that keeps it knows; in others it is false.
     pub idle: bool,
@@ -182,7 +183,8 @@ pub enum Push {
         /// The first token of its grant.
         fence: FenceToken,
     },
-    /// Another runtime waits for a lock that this runtime keeps; repeated with its heartbeats.
+    /// Another runtime waits for a lock that this runtime keeps; the first in the queue repeats it
+    /// with its heartbeats.
     Wanted {
         /// The lock.
         name: LockName,

@@ -134,14 +134,16 @@ impl StoreError {
         self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
 
-    /// The same error of a command while others on its connection were answered: the server is slow.
+    /// The same error of a command while others on its connection were answered: the server is
+    /// slow.
     #[must_use]
     pub(crate) fn while_others_were_answered(mut self) -> Self {
         self.0.others_were_answered = true;
         self
     }
 
-    /// Whether the server works: it has answered this command, or others that were sent later.
+    /// Whether the server works: it has answered this command, or any other since this one was
+    /// sent.
     pub(crate) fn is_sign_of_life(&self) -> bool {
         self.is_answer() || self.0.others_were_answered
     }

@@ -16,9 +16,9 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 /// A store of leases: a Redis server, or the memory of this process.
 ///
 /// Every command may run twice, late, or with its answer lost, and ends in the same state. Commands
-/// about one name usually run in the order in which they were sent; one that timed out, or had to be
-/// sent again, may be overtaken. That is harmless, as every command names its acquisition and changes
-/// of holds are numbered. A command resolves by its `deadline`, as
+/// about one name usually run in the order in which they were sent; one that timed out, or had to
+/// be sent again, may be overtaken. That is harmless, as every command names its acquisition and
+/// changes of holds are numbered. A command resolves by its `deadline`, as
 /// [`Indeterminate`](super::StoreErrorKind::Indeterminate) if nothing was heard by then.
 ///
 /// # Errors
@@ -102,8 +102,8 @@ pub struct Acquire<'a> {
 /// A heartbeat of a waiter: it keeps the place in the queue alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The number of this heartbeat, greater than all earlier ones of the runtime. The grant returns
-    /// the greatest one of the place: belief starts when that heartbeat was sent.
+    /// The number of this heartbeat, greater than all earlier ones of the runtime. The grant
+    /// returns the greatest one of the place: belief starts when that heartbeat was sent.
     pub number: u64,
     /// How long a grant out of the queue lives until its first renewal, and a place without another
     /// heartbeat; at most the ttl.
@@ -187,7 +187,8 @@ pub struct Next<'a> {
 }
 
 impl Release<'_> {
-    /// How long to keep the lease closed: whole milliseconds, 1 to [`Ttl::MAX`], the same in every store.
+    /// How long to keep the lease closed: in whole milliseconds, moved into 1 ms to [`Ttl::MAX`],
+    /// so that every store keeps it equally long.
     pub fn keep_in_range(&self) -> Option<Duration> {
         let range = |keep: Duration| keep.clamp(Duration::from_millis(1), Ttl::MAX);
         self.keep.map(|keep| whole_millis(range(keep)))

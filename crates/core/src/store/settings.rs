@@ -11,8 +11,8 @@ pub struct FenceSettings {
 }
 
 impl FenceSettings {
-    /// The shortest retention: longer than a runtime remembers tokens. Otherwise a counter that expired
-    /// would look like a loss of data.
+    /// The shortest retention: longer than a runtime remembers tokens. Otherwise a counter that
+    /// expired would look like a loss of data.
     pub const MIN_RETENTION: Duration = Duration::from_secs(60 * 60);
     /// The longest retention, in whole milliseconds far below what a server accepts.
     pub const MAX_RETENTION: Duration = Duration::from_secs(3650 * 24 * 60 * 60);

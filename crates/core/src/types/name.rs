@@ -9,10 +9,10 @@ use super::{Class, Namespace, words::shown_as_text};
 
 /// The name of a lock: 1 to 512 bytes of text, the same in every process that competes for it.
 ///
-/// A name becomes the hash tag of its Redis keys, so it may not begin with `}` (Redis would
-/// see an empty tag and scatter the keys of one lock over several slots, see the
-/// [cluster
-/// specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags)) and may not contain NUL. Cloning is cheap.
+/// A name becomes the hash tag of its Redis keys, so it may not begin with `}` (Redis would see an
+/// empty tag and scatter the keys of one lock over several slots, see the [cluster
+/// specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags))
+/// and may not contain NUL. Cloning is cheap.
 #[derive(Clone)]
 pub struct LockName {
     hash: u64,

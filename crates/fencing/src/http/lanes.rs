@@ -29,8 +29,9 @@ struct Lane {
 struct Turns {
     /// Locked by the request that has its turn.
     turn: sync::Mutex<()>,
-    /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with the
-    /// lane, which no refused request enters: so a watermark that an operator sets back takes effect.
+    /// The highest stamp that the gate has reported to a request in the lane. It is forgotten with
+    /// the lane, which no refused request enters: so a watermark that an operator sets back takes
+    /// effect.
     highest: watch::Sender<Option<Stamp>>,
 }
 
@@ -73,8 +74,8 @@ pub(super) struct Place {
     /// How many requests in the lane had this fence or a newer one when this request entered.
     /// Older ones do not count, so a former holder cannot fill the lane of the new one.
     pub(super) ahead: usize,
-    /// Whether the stamp was newer than all others in the lane when the request entered, and than the
-    /// reported one: its lease has taken over from theirs.
+    /// Whether the stamp was newer than all others in the lane when the request entered, and than
+    /// the reported one: its lease has taken over from theirs.
     pub(super) outranks: bool,
 }
 
@@ -82,8 +83,9 @@ pub(super) struct Place {
 pub(super) type Turn<'a> = sync::MutexGuard<'a, ()>;
 
 impl Place {
-    /// Waits for the turn of the request, in the order in which requests began to wait; fails with a
-    /// newer stamp that the gate has admitted meanwhile. Dropping the future gives up the turn alone.
+    /// Waits for the turn of the request, in the order in which requests began to wait; fails with
+    /// a newer stamp that the gate has admitted meanwhile. Dropping the future gives up the turn,
+    /// and keeps the place.
     pub(super) async fn turn(&self) -> Result<Turn<'_>, Stamp> {
         let mut told = self.turns.highest.subscribe();
         let newer = async {

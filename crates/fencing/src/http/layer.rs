@@ -29,19 +29,19 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 ///
 /// Requests for one resource are handled one after another, in the order in which they were named,
 /// each once its turn has come and the gate has admitted it. If the fence of a new request is newer
-/// than those of all requests in the layer, the layer tells the gate before the request waits. While
-/// it has requests for a resource, it remembers the highest stamp that the gate has reported, and
-/// refuses older ones at once, even those that wait already. A refused request is answered with a
-/// [`Problem`](super::Problem): 412 for a stale fence, 428 for no fence, 400 for a malformed one. An
-/// admitted request carries [`Fenced`](super::Fenced) in its extensions.
+/// than those of all requests in the layer, the layer tells the gate before the request waits.
+/// While it has requests for a resource, it remembers the highest stamp that the gate has reported,
+/// and refuses older ones at once, even those that wait already. A refused request is answered with
+/// a [`Problem`](super::Problem): 412 for a stale fence, 428 for no fence, 400 for a malformed one.
+/// An admitted request carries [`Fenced`](super::Fenced) in its extensions.
 ///
-/// Only for an admitted request the layer asks the service behind it whether it is ready: a request
-/// that waits takes no permit of a concurrency limit behind the layer. The layer itself is always
-/// ready: put limits and load shedding for all requests before it.
+/// Only for an admitted request does the layer ask the service behind it whether it is ready: a
+/// request that waits takes no permit of a concurrency limit behind the layer. The layer itself is
+/// always ready: put limits and load shedding for all requests before it.
 ///
-/// The resource is free again when the service has answered, has panicked, or its future was dropped
-/// because the client went away. Work that goes on after that is not guarded: a task of the handler, a
-/// command that its storage has received, a body that it still streams.
+/// The resource is free again when the service has answered, has panicked, or its future was
+/// dropped because the client went away. Work that goes on after that is not guarded: a task of the
+/// handler, a command that its storage has received, a body that it still streams.
 ///
 /// Use one layer and its clones for all services of a process that write to the same resources, and
 /// wrap each service once: a request that passes twice would wait for itself. Cloning is cheap.
@@ -79,11 +79,11 @@ impl FenceLayer {
     /// The closure returns `None` for a request that needs no fence; such a request passes. If it
     /// returns an error, the answer is 400.
     ///
-    /// **Make the name from the value that the handler uses**, parsed or extracted, or from the original
-    /// address if the handler writes to that itself. One resource can have many paths (`/articles/7`,
-    /// `/articles/07` and `/articles/%37`), and inside of a nested router many resources can have the
-    /// same path: a late write under another name would be admitted. Two texts in one name need a
-    /// separator that neither can contain.
+    /// **Make the name from the value that the handler uses**, parsed or extracted, or from the
+    /// original address if the handler writes to that itself. One resource can have many paths
+    /// (`/articles/7`, `/articles/07` and `/articles/%37`), and inside of a nested router many
+    /// resources can have the same path: a late write under another name would be admitted. Two
+    /// texts in one name need a separator that neither can contain.
     ///
     /// Gates remember every resource that they have seen, so name only resources that exist, or
     /// that an authenticated client may create.
@@ -111,9 +111,9 @@ impl FenceLayer {
 
     /// How long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
     ///
-    /// This is the time for the earlier requests, for the gate, and for the service to be ready; not that
-    /// of the closure which names the resource, nor of the service itself. After it the answer is 503, and
-    /// the service behind has not seen the request.
+    /// This is the time for the earlier requests, for the gate, and for the service to be ready;
+    /// not that of the closure which names the resource, nor of the service itself. After it the
+    /// answer is 503, and the service behind has not seen the request.
     ///
     /// # Errors
     ///
@@ -132,9 +132,10 @@ impl FenceLayer {
 
     /// Shuts out the former holder, after a lease is taken and before its first request.
     ///
-    /// Unlike [`FenceGate::advance`] of the gate itself, it then waits until the request that holds the
-    /// resource has been answered, so that no request of an older holder runs after it. `max_waiting` and
-    /// `max_wait` do not apply: if a handler never ends, this method never returns.
+    /// Unlike [`FenceGate::advance`] of the gate itself, it then waits until the request that holds
+    /// the resource has been answered, so that no request of an older holder runs after it.
+    /// `max_waiting` and `max_wait` do not apply: if a handler never ends, this method never
+    /// returns.
     ///
     /// # Errors
     ///

@@ -117,8 +117,8 @@ where
     let stamp = place.presented;
     parts.extensions.insert(Fenced { resource: resource.into(), stamp, admitted });
     let answer = inner.call(Request::from_parts(parts, body)).await;
-    // The future of the service is dropped before the turn, also when this future unwinds: only then
-    // is the resource free.
+    // The future of the service is dropped before the turn, also when this future unwinds: only
+    // then is the resource free.
     drop(turn);
     answer.map(|response| response.map(FencedBody::of_service))
 }

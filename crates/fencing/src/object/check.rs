@@ -18,7 +18,8 @@ impl ObjectGate {
     ///
     /// - it keeps no metadata, or returns neither ETags nor versions;
     /// - it writes although the condition is false: no gate can use it;
-    /// - its ETags are made from the bytes alone, and [`bytes_differ`](Self::bytes_differ) is not set;
+    /// - its ETags are made from the bytes alone, and [`bytes_differ`](Self::bytes_differ) is not
+    ///   set;
     /// - it compares ETags, although [`compares_versions`](Self::compares_versions) says otherwise.
     ///
     /// Errors of other kinds say nothing about what the store can do: try again.

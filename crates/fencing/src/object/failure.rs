@@ -15,8 +15,8 @@ pub(super) fn of_write(error: &Error, path: &Path) -> StoreError {
     of(error, path, StoreErrorKind::Indeterminate)
 }
 
-/// Whether another write came before a conditional one, so that another look makes sense; `replaces`
-/// says whether there was an object at the look.
+/// Whether another write came before a conditional one, so that another look makes sense;
+/// `replaces` says whether there was an object at the look.
 pub(super) fn is_lost_race(error: &Error, replaces: bool) -> bool {
     match error {
         Error::Precondition { .. } | Error::AlreadyExists { .. } => true,

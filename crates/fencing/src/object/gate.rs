@@ -15,19 +15,20 @@ use crate::{
 /// A gate that keeps watermarks in the metadata of the objects that they guard.
 ///
 /// A resource is the path of an object. Its watermark is the metadata `leasehold`, with the value
-/// `<fence> <lease>`; an object without it was never fenced. The gate reads the metadata (a *look*),
-/// compares the stamps, and writes on the condition that the object has not changed since; if it
-/// has, the gate looks again.
+/// `<fence> <lease>`; an object without it was never fenced. The gate reads the metadata (a
+/// *look*), compares the stamps, and writes on the condition that the object has not changed since;
+/// if it has, the gate looks again.
 ///
-/// The condition is the object's ETag or version, which has to change with every write. **S3 without
-/// SSE-KMS, and most stores that are compatible with it, make ETags from the bytes alone.** There, a
-/// holder that was paused between its look and its write can replace what others have written, if the
-/// object has the old bytes again. Let the bytes differ with every lease, for instance by its stamp,
-/// and set [`bytes_differ`](Self::bytes_differ). [`check`](Self::check) tells which kind of store it is.
+/// The condition is the object's ETag or version, which has to change with every write. **S3
+/// without SSE-KMS, and most stores that are compatible with it, make ETags from the bytes alone.**
+/// There, a holder that was paused between its look and its write can replace what others have
+/// written, if the object has the old bytes again. Let the bytes differ with every lease, for
+/// instance by its stamp, and set [`bytes_differ`](Self::bytes_differ). [`check`](Self::check)
+/// tells which kind of store it is.
 ///
-/// Use the same [`Path`] in [`put`](Self::put) and in [`advance`](Self::advance): `Path::from` encodes
-/// a text and `Path::parse` does not, so one text can name two objects. A gate guards only writes that
-/// go through it. Cloning is cheap.
+/// Use the same [`Path`] in [`put`](Self::put) and in [`advance`](Self::advance): `Path::from`
+/// encodes a text and `Path::parse` does not, so one text can name two objects. A gate guards only
+/// writes that go through it. Cloning is cheap.
 #[derive(Debug, Clone)]
 #[must_use = "a gate does nothing itself, write through it"]
 pub struct ObjectGate {
@@ -78,8 +79,8 @@ impl ObjectGate {
 
     /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
     ///
-    /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), which still fails
-    /// if the ETag is unchanged, and pass [`check`](Self::check). They are not enough for
+    /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), which still
+    /// fails if the ETag is unchanged, and pass [`check`](Self::check). They are not enough for
     /// [`advance`](Self::advance), which writes the same bytes.
     pub fn bytes_differ(mut self, differ: bool) -> Self {
         self.bytes_differ = differ;
@@ -107,17 +108,17 @@ impl ObjectGate {
     /// Writes an object if the stamp is admitted, in one step with the comparison.
     ///
     /// The write replaces the object and its attributes. You may repeat it with the same stamp: it
-    /// writes again or is refused, and undoes no write of another holder. Of two writes of one lease the
-    /// later one wins, also if the first had no answer and arrives late; unless ETags are made from the
-    /// bytes, and the object has the old bytes again.
+    /// writes again or is refused, and undoes no write of another holder. Of two writes of one
+    /// lease the later one wins, also if the first had no answer and arrives late; unless ETags are
+    /// made from the bytes, and the object has the old bytes again.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
-    /// - [`GateError::Store`] when the store failed: `Definite` when nothing was written, also because
-    ///   others changed the object during each attempt; `Indeterminate` when the write may have
-    ///   happened; `Corrupt` when the watermark is not a valid stamp; `Config` when the store cannot do
-    ///   conditional writes, or the ETag stayed the same.
+    /// - [`GateError::Store`] when the store failed: `Definite` when nothing was written, also
+    ///   because others changed the object during each attempt; `Indeterminate` when the write may
+    ///   have happened; `Corrupt` when the watermark is not a valid stamp; `Config` when the store
+    ///   cannot do conditional writes, or the ETag stayed the same.
     /// - [`GateError::Resource`] when the path is empty or too long; nothing was sent.
     ///
     /// # Cancel safety
@@ -134,8 +135,8 @@ impl ObjectGate {
 
     /// Writes an object with attributes, such as its content type, if the stamp is admitted.
     ///
-    /// The gate uses the metadata `leasehold` and `leaseholdplaceholder` itself, and removes them from
-    /// the attributes, in upper or lower case, as headers ignore case.
+    /// The gate uses the metadata `leasehold` and `leaseholdplaceholder` itself, and removes them
+    /// from the attributes, in upper or lower case, as headers ignore case.
     ///
     /// # Errors
     ///
@@ -157,17 +158,18 @@ impl ObjectGate {
 
     /// Shuts out the former holder, after a lease is taken and before its first write.
     ///
-    /// Use the same path as for [`put`](Self::put). A store can change metadata only by a write, so the
-    /// object is read and written once: it keeps its bytes and attributes, loses its tags, and its time
-    /// is new. If there is none, an empty one is made, see [`is_placeholder`](Self::is_placeholder). A
-    /// repeat with the same stamp writes nothing.
+    /// Use the same path as for [`put`](Self::put). A store can change metadata only by a write, so
+    /// the object is read and written once: it keeps its bytes and attributes, loses its tags, and
+    /// its time is new. If there is none, an empty one is made, see
+    /// [`is_placeholder`](Self::is_placeholder). A repeat with the same stamp writes nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`put`](Self::put), of kind `Config` also when the object is larger than
-    /// [`max_rewritten`](Self::max_rewritten). [`GateError::NotShutOut`] when the store makes ETags
-    /// from the bytes alone: a holder that had looked already can still replace the object. On such a
-    /// store use `put` only, for data that does not depend on earlier reads.
+    /// Those of [`put`](Self::put). [`GateError::Store`] of kind `Config` also when the object is
+    /// larger than [`max_rewritten`](Self::max_rewritten). [`GateError::NotShutOut`] when the store
+    /// makes ETags from the bytes alone: the watermark has moved, but a holder that had looked
+    /// already can still replace the object. On such a store use `put` only, for data that does not
+    /// depend on earlier reads.
     ///
     /// # Cancel safety
     ///
@@ -201,7 +203,8 @@ impl ObjectGate {
         Err(failure::contended(path, self.max_attempts).into())
     }
 
-    /// Looks, compares, and writes if nothing has changed since; `None` if another write came between.
+    /// Looks, compares, and writes if nothing has changed since; `None` if another write came
+    /// between.
     async fn attempt(
         &self,
         path: &Path,
@@ -228,7 +231,8 @@ impl ObjectGate {
             {
                 Err(match write {
                     Write::Put(..) => failure::same_etag(path).into(),
-                    // Another look would not show that earlier holders are shut out: they compare ETags.
+                    // Another look would not show that earlier holders are shut out: they compare
+                    // ETags.
                     Write::Advance => {
                         NotShutOut { presented, resource: path.as_ref().into() }.into()
                     }
@@ -268,9 +272,9 @@ impl ObjectGate {
 }
 
 /// A resource is the text of a path, spelled so that `Path::from` does not change it: ASCII
-/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the like.
-/// Any other text is refused with [`ResourceError::NotAPath`]: it could name another object in the
-/// code that writes. `admit` and `advance` both do the same as [`ObjectGate::advance`].
+/// characters, without empty parts, a slash at either end, `.`, `..`, `%`, `~`, `{`, `#` and the
+/// like. Any other text is refused with [`ResourceError::NotAPath`]: it could name another object
+/// in the code that writes. `admit` and `advance` both do the same as [`ObjectGate::advance`].
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {

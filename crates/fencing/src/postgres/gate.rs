@@ -4,8 +4,8 @@ use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use sqlx::{Connection, PgConnection, PgPool, Row};
 
 use super::{
+    failure::{Scope, failed, stamp_of},
     table::FenceTable,
-    unwritten::{Scope, failed, stamp_of},
 };
 use crate::{
     error::{GateError, ResourceError},
@@ -80,14 +80,14 @@ impl PostgresGate {
 
     /// Admits a newer fence, or an equal one of the same lease, within the caller's transaction.
     ///
-    /// The admission is committed with whatever the transaction writes, or not at all. Until it ends,
-    /// others that present a stamp for this resource wait. Admit before reading what
-    /// the write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
+    /// The admission is committed with whatever the transaction writes, or not at all. Until it
+    /// ends, others that present a stamp for this resource wait. Admit before reading what the
+    /// write depends on. A repeat with the same stamp is admitted [`Again`](Admitted::Again).
     ///
-    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can only be
-    /// rolled back, as a whole or to a savepoint from before the call. So a refusal that is overlooked
-    /// writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps nothing, though
-    /// `commit()` itself reports no error.
+    /// The transaction has to be one of sqlx: `begin()` or `begin_with()`. After an error it can
+    /// only be rolled back, as a whole or to a savepoint from before the call. So a refusal that is
+    /// overlooked writes nothing: later statements fail with SQLSTATE 25P02, and a commit keeps
+    /// nothing, though `commit()` itself reports no error.
     ///
     /// What the admission does not see stands among the [traps](crate::postgres#traps).
     ///
@@ -116,7 +116,8 @@ impl PostgresGate {
         }
         let admitted = self.admit_within(conn, resource, presented).await;
         if admitted.is_err() {
-            // This statement fails, and so the transaction; if it cannot be sent, nothing can commit.
+            // This statement fails, and so the transaction; if it cannot be sent, nothing can
+            // commit.
             let _ = sqlx::query(SPOIL).persistent(false).execute(conn).await;
         }
         admitted
@@ -153,8 +154,8 @@ impl PostgresGate {
         Err(met)
     }
 
-    /// `None` when the stamp was not admitted, and the watermark cannot be seen. In a transaction it
-    /// can: the refusal has locked its row.
+    /// `None` when the stamp was not admitted, and the watermark cannot be seen. In a transaction
+    /// it can: the refusal has locked its row.
     async fn attempt(
         &self,
         conn: &mut PgConnection,

@@ -34,9 +34,9 @@
 //! - *Admitting in one transaction and writing in another.* The admission guards what commits with
 //!   it. `admit_in` refuses a connection that is in no transaction.
 //! - *Rolling back a savepoint that is older than the admission.* That undoes the admission, and a
-//!   refusal as well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit before
-//!   the first savepoint, or write within the same one, and return a refusal out of the outermost
-//!   transaction.
+//!   refusal as well; a nested `begin()` is a savepoint, and dropping it rolls it back. Admit
+//!   before the first savepoint, or write within the same one, and return a refusal out of the
+//!   outermost transaction.
 //! - *A key column that is not unique.* Each row is judged by its own fence.
 //! - *Advancing on the pool while one's own transaction has admitted the resource.* The one waits
 //!   for the other, without end unless `lock_timeout` is set.
@@ -45,8 +45,8 @@
 //! - *An earlier write of the same lease* that was not answered and arrives after a later one: both
 //!   have the same stamp. Await each write or commit; where one was not answered, number the writes
 //!   of a lease in a column of yours, and add `AND step < $5` to the statement.
-//! - *Asking the lock for its current fence* when writing. A paused holder would present that of its
-//!   successor. Present the one that came with your lease.
+//! - *Asking the lock for its current fence* when writing. A paused holder would present that of
+//!   its successor. Present the one that came with your lease.
 //! - *Taking an `UPDATE` of no row for a stale fence.* The row may be missing.
 //! - *Looking at what the same statement saw.* `WITH written AS (UPDATE …) SELECT fence …` shows
 //!   the row as it was before the statement waited for the holder that refused it.
@@ -59,15 +59,15 @@
 //!   Here the watermark is as durable as the data, because it is committed with it.
 
 #[cfg(feature = "postgres")]
+mod failure;
+#[cfg(feature = "postgres")]
 mod gate;
 mod rows;
 mod table;
-#[cfg(feature = "postgres")]
-mod unwritten;
 
+#[cfg(feature = "postgres")]
+pub use failure::Unwritten;
 #[cfg(feature = "postgres")]
 pub use gate::PostgresGate;
 pub use rows::FencedRows;
 pub use table::{FenceTable, IdentifierError};
-#[cfg(feature = "postgres")]
-pub use unwritten::Unwritten;

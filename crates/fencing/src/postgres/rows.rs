@@ -40,7 +40,8 @@ impl FencedRows {
     /// columns `fence` and `lease` keep the stamp. Names are taken as written: case matters.
     ///
     /// The key column has to be unique: a `PRIMARY KEY` or a `UNIQUE` index of this one column.
-    /// Otherwise each row of a key is judged by its own fence.
+    /// Otherwise each row of a key is judged by its own fence, and a late write would change some
+    /// of them.
     ///
     /// # Errors
     ///
@@ -81,12 +82,13 @@ impl FencedRows {
 
     /// The statement that writes a row if it admits the stamp.
     ///
-    /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are yours
-    /// and use `$4` and on. They are taken as they are, so nothing that a user typed belongs into them; a
-    /// comment may stand at their end. When no row was written, the fence is stale or the row is missing:
-    /// `why_unwritten` tells, or [`highest`](Self::highest).
+    /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are
+    /// yours and use `$4` and on. They are taken as they are, so nothing that a user typed belongs
+    /// into them; a comment may stand at their end. When no row was written, the fence is stale or
+    /// the row is missing: `why_unwritten` tells, or [`highest`](Self::highest).
     ///
-    /// See also the [traps](crate::postgres#traps). When no row was written, roll back the rest.
+    /// See also the [traps](crate::postgres#traps). When no row was written, roll back the rest
+    /// of the transaction.
     #[must_use]
     pub fn update(&self, assignments: &str) -> String {
         // The line ends where the caller's text does: a comment there ends with it.
@@ -121,9 +123,9 @@ impl FencedRows {
 
     /// The statement that reads the fence and the lease of the row `$1`.
     ///
-    /// Send it after a write of no row, as a statement of its own. No row: it is missing. A fence above
-    /// yours, or an equal one of another lease: yours is stale. Otherwise another condition of your
-    /// statement did not hold.
+    /// Send it after a write of no row, as a statement of its own. No row: it is missing. A fence
+    /// above yours, or an equal one of another lease: yours is stale. Otherwise another condition
+    /// of your statement did not hold.
     #[must_use]
     pub fn highest(&self) -> String {
         let Self { table, key, fence, lease, .. } = self;

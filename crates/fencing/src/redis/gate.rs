@@ -30,8 +30,8 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 /// refused as the key of a value.
 ///
 /// A trap: **give one key one resource.** A script may write `orders:{42}:log` as a part of the
-/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its own:
-/// two watermarks, and neither sees the writes under the other. Write a part only through the
+/// resource `orders:{42}`, and [`set`](Self::set) would treat the same key as a resource of its
+/// own: two watermarks, and neither sees the writes under the other. Write a part only through the
 /// resource that contains it, in every process.
 ///
 /// A gate guards only writes that go through it. Its watermarks are as durable as the server, which
@@ -68,9 +68,9 @@ impl RedisGate {
 
     /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
     ///
-    /// Two traps: once a watermark has expired, the gate accepts the next writer, however old its fence,
-    /// so choose more than the longest pause of a writer. And a `volatile-*` policy of the server may
-    /// evict it at any moment: use `noeviction`.
+    /// Two traps: once a watermark has expired, the gate accepts the next writer, however old its
+    /// fence, so choose more than the longest pause of a writer. And a `volatile-*` policy of the
+    /// server may evict it at any moment: use `noeviction`.
     ///
     /// # Errors
     ///
@@ -88,15 +88,15 @@ impl RedisGate {
     /// another lease.
     ///
     /// The gate does not order the writes of one lease. After an `Indeterminate` error or a dropped
-    /// future, the write may still replace the next one of the same lease. If that matters, acquire the
-    /// lock again: after the first write with the new stamp, the late one is refused.
+    /// future, the write may still replace the next one of the same lease. If that matters, acquire
+    /// the lock again: after the first write with the new stamp, the late one is refused.
     ///
     /// # Errors
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
     ///   a valid stamp.
-    /// - [`GateError::Resource`] when the key cannot have a watermark, or is one.
+    /// - [`GateError::Resource`] when the key cannot have a watermark, or is the key of one.
     ///
     /// # Cancel safety
     ///
@@ -179,15 +179,15 @@ impl RedisGate {
 impl FencedScript {
     /// Runs the script if the resource's gate admits the stamp, and returns what it answers.
     ///
-    /// The keys have to belong to the resource: each is the resource itself, or begins with it and `:`,
-    /// as `orders:{42}:log` does with `orders:{42}`. Pass others, which the gate does not guard, to
-    /// [`call_with_others`](Self::call_with_others). The gate sees neither a key that the script itself
-    /// makes, nor that a part of the resource is [used as one of its own](RedisGate). On a Cluster all
-    /// keys have to be in the slot of the resource.
+    /// The keys have to belong to the resource: each is the resource itself, or begins with it and
+    /// `:`, as `orders:{42}:log` does with `orders:{42}`. Pass others, which the gate does not
+    /// guard, to [`call_with_others`](Self::call_with_others). The gate sees neither a key that the
+    /// script itself makes, nor that a part of the resource is [used as one of its own](RedisGate).
+    /// On a Cluster all keys have to be in the slot of the resource.
     ///
-    /// A repeat with the same stamp runs the script again. A call that failed as `Indeterminate` may
-    /// still run later, see [`RedisGate::set`]. An error *within* the answer of the script is a part of
-    /// the answer, as `redis::Value::ServerError`.
+    /// A repeat with the same stamp runs the script again. A call that failed as `Indeterminate`
+    /// may still run later, see [`RedisGate::set`]. An error *within* the answer of the script is a
+    /// part of the answer, as `redis::Value::ServerError`.
     ///
     /// # Errors
     ///
@@ -214,8 +214,8 @@ impl FencedScript {
     /// Runs the script as [`call`](Self::call) does, with additional keys that the gate does not
     /// guard.
     ///
-    /// In `KEYS` the others come last. An older holder can still write to them through another resource:
-    /// only read them, or write data for which the order does not matter.
+    /// In `KEYS` the others come last. An older holder can still write to them through another
+    /// resource: only read them, or write data for which the order does not matter.
     ///
     /// # Errors
     ///

@@ -24,8 +24,8 @@ impl Cohort {
             Phase::Place(place) if place.id == id => place,
             Phase::Turn(turn) if turn.grant.id() == id => {
                 turn.unanswered.on_reply(&answer.result);
-                // After data loss a late copy may get a second grant for this id, which has one lease
-                // only. An older grant ran out before, and the present one came by a push.
+                // After data loss a late copy may get a second grant for this id, which has one
+                // lease only. An older grant ran out before, and the present one came by a push.
                 if let Ok(AcquireAnswer::Granted(granted)) = &answer.result
                     && granted.first > turn.grant.first()
                 {
@@ -188,7 +188,7 @@ impl Cohort {
         self.begun = Some(grant.first());
         // The message may have come before the grant.
         let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
-        // Else the lease would outlive its task's ttl: the turn ends at once.
+        // If more is left than its task's ttl, the lease would outlive that: the turn ends at once.
         let fits = grant.remaining(env.now) <= ttl.get();
         let grant = if fits { grant.for_ttl(ttl) } else { grant };
         let is_for_it = grant.ttl() == ttl;

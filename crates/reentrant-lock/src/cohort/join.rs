@@ -65,17 +65,18 @@ pub(crate) struct Taken {
     pub(crate) first: bool,
 }
 
+/// How a task comes in: with a place `P` in line, or with a lease `L`.
 #[derive(Debug)]
-pub(crate) enum Joined<Line = Ticket, Lease = Taken> {
+pub(crate) enum Joined<P = Ticket, L = Taken> {
     /// It stands in line; the first of all has a command to send.
-    InLine(Line, Option<Lead>),
+    InLine(P, Option<Lead>),
     /// It goes on with an idle turn.
-    Taken(Lease),
+    Taken(L),
 }
 
 impl Cohort {
-    /// A task comes for a lease of `ttl`. One that only tries, and would have to wait, gets `Busy` or
-    /// `Releasing`.
+    /// A task comes for a lease of `ttl`. One that only tries, and would have to wait, gets `Busy`
+    /// or `Releasing`.
     pub(crate) fn join(
         &mut self,
         env: &mut Env<'_>,
@@ -151,8 +152,8 @@ impl Cohort {
         Poll::Pending
     }
 
-    /// The first task is polled before its answer. If that takes longer than the pause between two
-    /// heartbeats, the runtime keeps the place.
+    /// The first task is polled before its answer. If the answer takes longer than the pause
+    /// between two heartbeats, the runtime keeps the place.
     fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
         let Phase::Asking(asking) = &mut self.phase else { return };
         if asking.lead != ticket {
@@ -183,7 +184,7 @@ impl Cohort {
         }
     }
 
-    /// A task takes the token that it was offered, if it was. Too late, it ends the turn.
+    /// A task takes the token that it was offered, if it was. If it comes too late, the turn ends.
     fn take(&mut self, env: &mut Env<'_>, ticket: Ticket) -> Option<Taken> {
         let Phase::Turn(turn) = &mut self.phase else { return None };
         let is_its = |offer: Offer| (env.rules.may_take)(offer.ticket, ticket);

@@ -73,7 +73,8 @@ impl Cohort {
         }
     }
 
-    /// A withdrawal was refused or not sent, and is repeated: the tasks that wait for it hear of it.
+    /// A withdrawal was refused or not sent, and is repeated: the tasks that wait for it hear of
+    /// it.
     pub(crate) fn on_withdrawal_refused(&mut self, env: &mut Env<'_>, error: &StoreError) {
         if let Some(opening) = &mut self.opening {
             opening.refusal = Some(error.clone());

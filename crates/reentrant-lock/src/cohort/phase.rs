@@ -126,12 +126,14 @@ pub(crate) struct Turn {
     pub(super) token: FenceToken,
     /// Until when the turn may be believed in, as the last holder left it.
     pub(super) until: Instant,
-    /// Whether its lease says that the runtime keeps it: those who queue behind it have it recalled.
+    /// Whether its lease says that the runtime keeps it: those who queue behind it have it
+    /// recalled.
     pub(super) keeps: bool,
     pub(super) contended: bool,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(super) was_wanted: bool,
-    /// How many tasks are still to be served while other runtimes wait; never more than a block has.
+    /// How many tasks are still to be served while other runtimes wait; never more than a block
+    /// has.
     pub(super) to_serve: u16,
     /// When the first lease was taken.
     pub(super) began_at: Option<Instant>,
@@ -165,8 +167,8 @@ pub(crate) struct Offer {
 impl Turn {
     /// For how long a turn goes on if other runtimes waited when it began.
     const LIMIT: Duration = Duration::from_millis(50);
-    /// For how long a turn goes on if none waited then. A turn that is not kept does not see runtimes
-    /// that come later: a shorter limit lets them wait for less.
+    /// For how long a turn goes on if none waited then. A turn that is not kept does not see
+    /// runtimes that come later: a shorter limit lets them wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
     pub(super) fn id(&self) -> TurnId {
@@ -240,7 +242,8 @@ impl Turn {
         }
     }
 
-    /// Until when the turn stays idle, if no other runtime is known to want the lock.
+    /// Until when the turn stays idle, if no other runtime is known to want the lock, or to have
+    /// had it before.
     pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
         let ttl = self.grant.ttl();
         let enter_until = self.until - env.timing.enough(ttl);

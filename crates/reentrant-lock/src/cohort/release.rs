@@ -74,8 +74,8 @@ impl Cohort {
         self.turn().is_some_and(|turn| turn.has_lease(token))
     }
 
-    /// A copy of a release is about to be sent, unless the next turn has begun; returns the place that
-    /// it queues.
+    /// A copy of a release is about to be sent, unless the next turn has begun; returns the place
+    /// that it queues.
     pub(crate) fn on_release_send(
         &mut self,
         env: &Env<'_>,
@@ -244,8 +244,8 @@ impl Cohort {
         }
     }
 
-    /// No task has the present token: the next task is offered the next one, or the turn is kept, or
-    /// it ends.
+    /// No task has the present token: the next task is offered the next one, or the turn is kept,
+    /// or it ends.
     pub(super) fn pass_on(&mut self, env: &mut Env<'_>) {
         let Phase::Turn(turn) = &mut self.phase else { return };
         let local = Some(WakeSource::Local);

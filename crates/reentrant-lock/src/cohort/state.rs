@@ -235,7 +235,7 @@ pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) 
 pub(crate) struct Env<'a> {
     pub(crate) name: &'a LockName,
     pub(crate) now: Instant,
-    /// Where jitter comes from; drawn only where a rule needs it.
+    /// Where jitter comes from.
     pub(crate) entropy: &'a dyn Entropy,
     pub(crate) numbers: &'a Numbers,
     pub(crate) timing: &'a Timing,

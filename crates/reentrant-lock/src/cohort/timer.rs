@@ -8,8 +8,8 @@ use super::{
     state::{Cohort, Env, Outgoing, wake_tries},
 };
 
-/// How soon a place is asked for again after messages may have been lost. With the pause between two
-/// rounds of heartbeats, these are the 50 ms that are promised.
+/// How soon a place is asked for again after messages may have been lost. With the pause between
+/// two rounds of heartbeats, these are the 50 ms that are promised.
 const SOON: Duration = Duration::from_millis(30);
 
 impl Cohort {

@@ -17,9 +17,9 @@ use super::{
 
 /// Withdrawals that the server has not answered within a ttl.
 ///
-/// A server that stands still may have an abandoned acquire in a buffer, and grants the lock when it
-/// goes on. So a withdrawal ends with an answer, however long the outage is. While the server does
-/// not answer, one of them is sent at a time; after an answer, all others are.
+/// A server that stands still may have an abandoned acquire in a buffer, and grants the lock when
+/// it goes on. So a withdrawal ends with an answer, however long the outage is. While the server
+/// does not answer, one of them is sent at a time; after an answer, all others are.
 #[derive(Debug, Default)]
 pub(super) struct Backlog(Mutex<Waiting>);
 

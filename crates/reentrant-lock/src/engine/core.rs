@@ -75,8 +75,9 @@ pub struct Engine {
     pub(crate) background: Semaphore,
     /// The waits that were reported.
     pub(crate) reports: Mutex<Ration>,
-    /// The waits for this very process, and the unconfirmed runs, that were warned of.
+    /// The waits for this very process that were warned of.
     pub(crate) suspects: Mutex<Ration>,
+    /// The unconfirmed runs that were warned of.
     pub(crate) unconfirmed: Mutex<Ration>,
     pub(super) shards: Vec<Shard>,
     pub(super) agenda: Arc<Agenda>,

@@ -104,8 +104,8 @@ impl<T> Drop for Running<T> {
 /// A clock whose timers live on an executor, whatever polls them.
 ///
 /// A tokio timer belongs to the runtime in which it is first polled: it panics outside of tokio,
-/// and when that runtime is gone. These timers keep the thread of their executor for as long as they
-/// live; tasks that hold this clock end with their owner.
+/// and when that runtime is gone. These timers keep the thread of their executor for as long as
+/// they live; tasks that hold this clock end with their owner.
 #[derive(Debug)]
 struct HomeClock {
     clock: Arc<dyn Clock>,

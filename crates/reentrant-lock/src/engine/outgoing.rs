@@ -24,8 +24,8 @@ use super::{
 
 impl Engine {
     /// A lease is released. Returns its state until then, who ends the turn on the server, and the
-    /// release that its holder sends, which is pending before the lease shows as over. If the cohort
-    /// does not have the turn any more, the lease is lost.
+    /// release that its holder sends, which is pending before the lease shows as over. If the
+    /// cohort does not have the turn any more, the lease is lost.
     pub(crate) fn release(
         &self,
         lease: &Arc<HeldLease>,

@@ -300,8 +300,8 @@ impl Sending {
         .await
     }
 
-    /// Whether a place that is queued, or a call that waits for the withdrawal, needs another copy at
-    /// once; otherwise `waker` is woken when it does.
+    /// Whether a place that is queued, or a call that waits for the withdrawal, needs another copy
+    /// at once; otherwise `waker` is woken when it does.
     fn is_copy_wanted(&self, waker: &Waker) -> bool {
         let wanted = self.engine.with(&self.job.name, |member, _| match self.job.turn() {
             Some(turn) => member.cohort.has_lost_messages(turn, waker),

@@ -39,8 +39,8 @@ pub struct ShutdownReport {
 impl Engine {
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
-    /// Takes at most `time`. For withdrawals, which an outage may hold up for long, it waits at most
-    /// one command timeout. `LockRuntime::shutdown` says more.
+    /// Takes at most `time`. For withdrawals, which an outage may hold up for long, it waits at
+    /// most one command timeout. `LockRuntime::shutdown` says more.
     ///
     /// # Cancel safety
     ///
@@ -81,10 +81,11 @@ impl Engine {
         begun.load(Ordering::SeqCst) && !is_over()
     }
 
-    /// Refuses new leases, lets guards end for at most `time`, then shuts down. `LockRuntime::drain`
-    /// says more.
+    /// Refuses new leases, lets guards end for at most `time`, then shuts down.
+    /// `LockRuntime::drain` says more.
     ///
-    /// The server has until `time` is over to confirm releases, and one command timeout in any case.
+    /// The server has until `time` is over to confirm releases, and one command timeout in any
+    /// case.
     ///
     /// # Cancel safety
     ///

@@ -125,8 +125,8 @@ impl Engine {
         } else if let Some(at) = member.cohort.look_at(&env) {
             self.agenda.set(&mut member.scheduled, at, name);
         }
-        // Else an entry stays that is there: one look too many costs less than to take it out and put
-        // it in again for the end of the turn.
+        // Else an entry stays that is there: one look too many costs less than to take it out and
+        // put it in again for the end of the turn.
         drop(shard);
         let Effects { mut wake, discarded, send, forget, lost, .. } = env.effects;
         drop(discarded);
@@ -221,7 +221,7 @@ impl Agenda {
         } else {
             *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
         }
-        if state.names.oversleeps(at) {
+        if state.names.must_wake_for(at) {
             self.changed.notify_one();
         }
     }

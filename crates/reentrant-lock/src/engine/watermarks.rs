@@ -9,8 +9,8 @@ use super::core::Engine;
 ///
 /// Every acquire sends the token along, which heals a counter that the server has lost. Two
 /// generations bound the memory: a name without a grant for two of them, 20 minutes, is forgotten.
-/// (The cohort of a held name knows the fence of its turn.) The server's counter lives for longer, so
-/// a counter below a watermark has lost data.
+/// (The cohort of a held name knows the fence of its turn.) The server's counter lives for longer,
+/// so a counter below a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 

@@ -5,7 +5,8 @@ use leasehold_watchdog::HeldLease;
 
 /// A wait that ended before the lock was free: the last word about the lock was that it is taken.
 ///
-/// Otherwise the wait ends as [`Unavailable`](super::Unavailable).
+/// That is so if the server has said it and no later command of this wait failed, or if a task of
+/// this process has the lock. Otherwise the wait ends as [`Unavailable`](super::Unavailable).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WaitTimeout {

@@ -38,7 +38,8 @@ impl OnceGuard {
 
     /// The work is done: the lock stays closed for the window, counted from this call.
     ///
-    /// `Ok` means that the server has confirmed it. This answers as [`Guard::release`] does.
+    /// `Ok` means that the server has confirmed it. This answers within one command
+    /// timeout; the runtime goes on telling the server until the ttl is over.
     ///
     /// # Errors
     ///

@@ -24,9 +24,10 @@ use super::guard::OnceGuard;
 /// run fails, is dropped or loses its lease, the lock opens again; if its process dies, the lock
 /// opens after the ttl.
 ///
-/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease, after
-/// the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the storage, or
-/// write under the key of the request, so that a second run finds the result of the first.
+/// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease,
+/// after the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the
+/// storage, or write under the key of the request, so that a second run finds the result of the
+/// first.
 ///
 /// # Examples
 ///

@@ -30,8 +30,8 @@ impl Wait {
         self.timeout(started, None).await
     }
 
-    /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server said
-    /// of other processes counts until a command fails.
+    /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server
+    /// said of other processes counts until a command fails.
     pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
         let silence = self.engine.outages().silence();
         if self.request.tries || silence.heard_since(started) || self.is_held_here() {
@@ -106,8 +106,8 @@ impl Wait {
     ///
     /// # Errors
     ///
-    /// The server refuses to say, or has fallen silent, with the failure of the look: it has answered
-    /// nothing since the look began, and nothing for many times `round_trip`.
+    /// The server refuses to say, or has fallen silent, with the failure of the look: it has
+    /// answered nothing since the look began, and nothing for many times `round_trip`.
     async fn holder(&self, round_trip: Duration) -> Result<Option<HolderInfo>, Option<Failing>> {
         let engine = &self.engine;
         let (since, label) = (engine.clock.now(), engine.label.to_string());

@@ -37,8 +37,9 @@ struct Own<'a> {
 }
 
 impl Wait {
-    /// Joins, and waits in line until it is this task's turn or something else comes first. The caller
-    /// keeps `line`, and with it the command in flight: a command that is dropped counts as failed.
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The
+    /// caller keeps `line`, and with it the command in flight: a command that is dropped counts as
+    /// failed.
     pub(super) fn in_line<'a, 'b>(
         &'a self,
         line: &'b mut Option<Line<'a>>,
@@ -89,7 +90,7 @@ impl Wait {
                 Some(own) if self.request.tries => ends = ends.or(Some(own.deadline)),
                 Some(_) => {}
             }
-            // One that has just come is not offered anything yet.
+            // One that has just come is woken for an offer: `join` has left its waker.
             if !comes && let Poll::Ready(outcome) = in_line.poll(&self.request, cx.waker()) {
                 return Poll::Ready(outcome);
             }
@@ -107,7 +108,8 @@ impl Wait {
                     let over = if is_silent { NoLease::Unavailable } else { NoLease::TimedOut };
                     return Poll::Ready(Err(over));
                 }
-                // For those who wait for a lease of this very process it is no outage.
+                // A lease of this very process goes on without the server: no outage for those who
+                // wait for it.
                 let silent_since =
                     || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
                 if endurance.is_over(now, looks_from, silent_since) {

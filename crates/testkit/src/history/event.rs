@@ -135,8 +135,8 @@ pub enum Event {
         /// Whether every grant is to be taken: a late copy may be granted what nobody wants.
         takes_all: bool,
     },
-    /// Runtimes keep the lock idle, and all who ask stay, wait, are polled at once, and want the same
-    /// ttl: an idle turn ends only when its time is over, or another runtime wants the lock.
+    /// Runtimes keep the lock idle, and all who ask stay, wait, are polled at once, and want the
+    /// same ttl: an idle turn ends only when its time is over, or another runtime wants the lock.
     Keeps {
         /// For how long after a lease, at most.
         idle: Duration,

@@ -145,7 +145,8 @@ impl Step<'_> {
         WithdrawAnswer { ended_grant }
     }
 
-    /// Ends the lease that was inspected, moves the fence on, tells its runtime, and grants the lock.
+    /// Ends the lease that was inspected, moves the fence on, tells its runtime, and grants the
+    /// lock.
     pub(crate) fn force_release(&mut self, command: &ForceRelease<'_>) -> ForceReleaseAnswer {
         let ForceRelease { id, fence, .. } = *command;
         let Some(lease) = self.lease().filter(|lease| lease.is(id, fence)) else {

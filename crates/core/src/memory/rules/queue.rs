@@ -138,6 +138,7 @@ impl Step<'_> {
             }
         };
         let Acquire { ttl, watermark, label, keeps, .. } = *command;
+        // A grant looks at neither heartbeat nor window.
         let heartbeat = Heartbeat { number: 0, claim_window: lifetime };
         let grantee = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);
         Ok(AcquireAnswer::Granted(self.grant(grantee, lifetime)?))

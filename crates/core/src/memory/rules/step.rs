@@ -89,8 +89,8 @@ impl Step<'_> {
         Ok(Granted { first, last, remaining: lifetime, contended, regressed })
     }
 
-    /// Grants the free lock to the first live waiter and tells its runtime; returns how long the grant
-    /// lives and whether it keeps, or `None` when nobody waits.
+    /// Grants the free lock to the first live waiter and tells its runtime; returns how long the
+    /// grant lives and whether it keeps, or `None` when nobody waits.
     pub(super) fn grant_next(&mut self) -> Result<Option<(Duration, bool)>, StoreError> {
         let now = self.now;
         let Some(head) = self.queue().head(now).cloned() else { return Ok(None) };
@@ -135,8 +135,8 @@ impl Step<'_> {
         self.outlive(life);
     }
 
-    /// Lets the counter live for the retention and longer than a lease, and an eighth more, as in Redis:
-    /// most grants need not refresh it so.
+    /// Lets the counter live for the retention and longer than a lease, and an eighth more, as in
+    /// Redis: most grants need not refresh it so.
     pub(super) fn outlive(&mut self, life: Duration) {
         if self.settings.policy == FencePolicy::Counter {
             return;

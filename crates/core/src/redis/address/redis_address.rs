@@ -14,9 +14,9 @@ use super::spelling;
 /// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
 ///
 /// with `valkey` in place of `redis` where you like. Any other parameter is refused, except
-/// `protocol`, which changes nothing. Characters of user and password that have a meaning in addresses
-/// are percent-encoded. Of a client, its address, login, database and TLS certificates are used; the
-/// protocol (RESP3) and the settings of TCP are Leasehold's own.
+/// `protocol`, which changes nothing. Characters of user and password that have a meaning in
+/// addresses are percent-encoded. Of a client, its address, login, database and TLS certificates
+/// are used; the protocol (RESP3) and the settings of TCP are Leasehold's own.
 #[derive(Clone)]
 pub struct RedisAddress {
     info: ConnectionInfo,

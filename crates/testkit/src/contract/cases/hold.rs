@@ -43,8 +43,8 @@ pub(crate) async fn a_hold_extends_to_the_greater(scene: &Scene) {
     scene.assert_left(scene.holder().await.remaining, secs(60));
 }
 
-/// A hold whose number is not above the last one changes nothing, however late it comes: neither the
-/// count, nor the lease, nor how long the fence counter is remembered.
+/// A hold whose number is not above the last one changes nothing, however late it comes: neither
+/// the count, nor the lease, nor how long the fence counter is remembered.
 pub(crate) async fn a_late_hold_changes_nothing(scene: &Scene) {
     let answer = scene.calls().acquire(alice(1), ttl(1200), None).await;
     let Ok(AcquireAnswer::Granted(granted)) = answer else { panic!("{answer:?}") };

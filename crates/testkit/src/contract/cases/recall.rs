@@ -15,8 +15,8 @@ async fn keeping(scene: &Scene, id: AcquisitionId) -> Granted {
     }
 }
 
-/// The same of a lock that was held before, so that the first token, the last one and the time of the
-/// grant differ.
+/// The same of a lock that was held before, so that the first token, the last one and the time of
+/// the grant differ.
 async fn keeping_a_block(scene: &Scene, id: AcquisitionId) -> Granted {
     let before = scene.granted(carol(1)).await;
     scene.release(carol(1), before.first).await;

@@ -1,4 +1,4 @@
-//! Why a statement has written nothing.
+//! What failures of PostgreSQL mean, and why a statement has written nothing.
 
 use std::fmt;
 
