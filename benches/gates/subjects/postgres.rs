@@ -17,7 +17,7 @@ pub(super) async fn subjects(url: &str) -> Result<[Subject; 2], Failure> {
     sqlx::query("CREATE TABLE article (id BIGINT PRIMARY KEY, sold BIGINT NOT NULL DEFAULT 0)")
         .execute(&pool)
         .await?;
-    sqlx::query(&rows.add_columns()).execute(&pool).await?;
+    sqlx::query(sqlx::AssertSqlSafe(rows.add_columns())).execute(&pool).await?;
     // Those below 100 are written without a gate.
     sqlx::query("INSERT INTO article (id) SELECT generate_series(0, 200)").execute(&pool).await?;
     Ok([one_statement(&pool, &rows), transaction(&pool, &gate)])
@@ -40,7 +40,8 @@ fn one_statement(pool: &PgPool, rows: &FencedRows) -> Subject {
             let (pool, update) = (gated.clone(), Arc::clone(&update));
             Box::pin(async move {
                 let stamp = stamps::of(task);
-                let update = sqlx::query(&update).bind(i64::try_from(task + 100)?);
+                let update =
+                    sqlx::query(sqlx::AssertSqlSafe(update)).bind(i64::try_from(task + 100)?);
                 let update = update.bind(i64::from(stamp.fence)).bind(stamp.lease.to_string());
                 let done = update.bind(1_i64).execute(&pool).await?;
                 Ok(done.rows_affected())

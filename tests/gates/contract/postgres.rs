@@ -51,7 +51,10 @@ impl Postgres {
              CHECK (octet_length(name) <= {}), value TEXT)",
             PostgresGate::MAX_RESOURCE_BYTES
         );
-        sqlx::raw_sql(&create).execute(&beside).await.expect("the table is new");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(create))
+            .execute(&beside)
+            .await
+            .expect("the table is new");
         (Self { pool, beside, kept, relay, _server: server }, number)
     }
 
@@ -60,7 +63,10 @@ impl Postgres {
             return None;
         }
         let read = format!("SELECT value FROM {} WHERE name = $1", self.kept);
-        let value = sqlx::query_scalar(&read).bind(name).fetch_optional(&self.beside).await;
+        let value = sqlx::query_scalar(sqlx::AssertSqlSafe(read))
+            .bind(name)
+            .fetch_optional(&self.beside)
+            .await;
         value.expect("an answer").flatten()
     }
 
@@ -74,7 +80,13 @@ impl Postgres {
 
     async fn write_past(&self, name: &str, value: &str) -> Outcome {
         let write = self.write();
-        ended(sqlx::query(&write).bind(name).bind(value).execute(&self.pool).await)
+        ended(
+            sqlx::query(sqlx::AssertSqlSafe(write))
+                .bind(name)
+                .bind(value)
+                .execute(&self.pool)
+                .await,
+        )
     }
 }
 
@@ -113,8 +125,9 @@ impl RowsSubject {
         }
         let Postgres { kept, pool, beside, .. } = &self.postgres;
         let row = format!("INSERT INTO {kept} (name) VALUES ($1) ON CONFLICT DO NOTHING");
-        sqlx::query(&row).bind(name).execute(beside).await.expect("a row");
-        let query = sqlx::query(statement).bind(name).bind(i64::from(presented.fence));
+        sqlx::query(sqlx::AssertSqlSafe(row)).bind(name).execute(beside).await.expect("a row");
+        let query =
+            sqlx::query(sqlx::AssertSqlSafe(statement)).bind(name).bind(i64::from(presented.fence));
         let query = query.bind(presented.lease.to_string());
         let query = if let Some(value) = value { query.bind(value) } else { query };
         // The relay may cut off the connection that the pool makes, too.
@@ -142,7 +155,10 @@ impl GateSubject for RowsSubject {
         Box::pin(async {
             let (postgres, _) = Postgres::start().await;
             let rows = FencedRows::new(&postgres.kept, "name").expect("the names are names");
-            sqlx::raw_sql(&rows.add_columns()).execute(&postgres.beside).await.expect("columns");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(rows.add_columns()))
+                .execute(&postgres.beside)
+                .await
+                .expect("columns");
             Arc::new(Self { postgres, rows }) as _
         })
     }
@@ -190,7 +206,8 @@ impl TableSubject {
             return outcome::<()>(Err(error));
         }
         let write = self.postgres.write();
-        let written = sqlx::query(&write).bind(name).bind(value).execute(&mut *tx).await;
+        let written =
+            sqlx::query(sqlx::AssertSqlSafe(write)).bind(name).bind(value).execute(&mut *tx).await;
         if ended(written) != Outcome::Accepted {
             return Outcome::Failed;
         }

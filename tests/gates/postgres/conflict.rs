@@ -99,7 +99,7 @@ async fn until_admitted(gate: &PostgresGate, pool: &PgPool, resource: &str) {
 }
 
 async fn run_in(tx: &mut Transaction<'_, Postgres>, statement: &str) {
-    sqlx::raw_sql(statement).execute(&mut **tx).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut **tx).await.unwrap();
 }
 
 #[tokio::test]

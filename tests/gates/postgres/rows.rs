@@ -29,7 +29,8 @@ async fn write(
     presented: Stamp,
 ) -> Result<(), Unwritten> {
     let update = orders.update("state = $4");
-    let update = sqlx::query(&update).bind(id).bind(i64::from(presented.fence));
+    let update =
+        sqlx::query(sqlx::AssertSqlSafe(&*update)).bind(id).bind(i64::from(presented.fence));
     let update = update.bind(presented.lease.to_string()).bind(state);
     let done = update.execute(&mut *conn).await.unwrap();
     if done.rows_affected() > 0 {
@@ -84,7 +85,8 @@ async fn an_advance_shuts_the_holder_before_out_and_changes_nothing_else() {
     let (older, newer) = (stamp(41, 1), stamp(42, 2));
     assert_eq!(write(&orders, conn, (7, "older"), older).await, Ok(()));
     let advance = orders.advance();
-    let advance = sqlx::query(&advance).bind(7_i64).bind(i64::from(newer.fence));
+    let advance =
+        sqlx::query(sqlx::AssertSqlSafe(&*advance)).bind(7_i64).bind(i64::from(newer.fence));
     let done = advance.bind(newer.lease.to_string()).execute(&mut **conn).await.unwrap();
     assert_eq!(done.rows_affected(), 1);
     assert_eq!(write(&orders, conn, (7, "stale"), older).await, Err(stale(older, newer)));
@@ -126,7 +128,8 @@ async fn columns_can_have_other_names_and_keys_be_texts() {
     let (older, newer) = (stamp(41, 1), stamp(42, 2));
     let advance = orders.advance();
     for (presented, rows) in [(newer, 1), (older, 0)] {
-        let advance = sqlx::query(&advance).bind("n7").bind(i64::from(presented.fence));
+        let advance =
+            sqlx::query(sqlx::AssertSqlSafe(&*advance)).bind("n7").bind(i64::from(presented.fence));
         let done = advance.bind(presented.lease.to_string()).execute(&database.pool).await.unwrap();
         assert_eq!(done.rows_affected(), rows);
     }
@@ -156,7 +159,9 @@ async fn a_comment_behind_the_assignments_does_not_take_the_condition_with_it() 
         let mut written = Vec::new();
         for (fence, text) in [(42, "newer"), (41, "stale")] {
             let presented = stamp(fence, fence);
-            let update = sqlx::query(&update).bind(7_i64).bind(i64::from(presented.fence));
+            let update = sqlx::query(sqlx::AssertSqlSafe(&*update))
+                .bind(7_i64)
+                .bind(i64::from(presented.fence));
             let update = update.bind(presented.lease.to_string()).bind(text);
             written.push(update.execute(&mut **conn).await.unwrap().rows_affected());
         }

@@ -5,7 +5,7 @@ use leasehold_testkit::PostgresServer;
 
 async fn ask(url: &str, question: &str) -> String {
     let mut connection = PgConnection::connect(url).await.expect("the server answers");
-    sqlx::query_scalar(question).fetch_one(&mut connection).await.unwrap()
+    sqlx::query_scalar(sqlx::AssertSqlSafe(question)).fetch_one(&mut connection).await.unwrap()
 }
 
 #[tokio::test]

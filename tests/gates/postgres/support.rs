@@ -77,7 +77,10 @@ async fn pool(url: &str) -> PgPool {
 }
 
 pub(crate) async fn run(pool: &PgPool, statement: &str) {
-    sqlx::raw_sql(statement).execute(pool).await.unwrap_or_else(|e| panic!("{statement}: {e}"));
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+        .execute(pool)
+        .await
+        .unwrap_or_else(|e| panic!("{statement}: {e}"));
 }
 
 pub(crate) const WRITE: &str = "UPDATE stock SET value = $1 WHERE id = 7";

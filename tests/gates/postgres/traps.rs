@@ -24,7 +24,8 @@ async fn orders() -> (Database, FencedRows) {
 /// How many rows a statement writes for a fence and the lease of a number.
 async fn rows(pool: &PgPool, statement: &str, fence: u64, lease: u64) -> u64 {
     let presented = stamp(fence, lease);
-    let query = sqlx::query(statement).bind(7_i64).bind(i64::from(presented.fence));
+    let query =
+        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(7_i64).bind(i64::from(presented.fence));
     query.bind(presented.lease.to_string()).execute(pool).await.unwrap().rows_affected()
 }
 
@@ -58,7 +59,8 @@ async fn a_statement_that_looks_at_itself_sees_the_row_as_it_was() {
              SELECT (SELECT count(*) FROM written), fence FROM orders"
         );
         let presented = stamp(41, 3);
-        let query = sqlx::query_as(&both).bind(7_i64).bind(i64::from(presented.fence));
+        let query =
+            sqlx::query_as(sqlx::AssertSqlSafe(both)).bind(7_i64).bind(i64::from(presented.fence));
         let told: (i64, i64) =
             query.bind(presented.lease.to_string()).fetch_one(&pool).await.unwrap();
         told

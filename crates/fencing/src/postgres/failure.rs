@@ -6,7 +6,7 @@ use leasehold_core::{
     FenceToken, Stamp, StoreError,
     StoreErrorKind::{self, Config, Corrupt, Definite, Indeterminate},
 };
-use sqlx::{Encode, PgConnection, Postgres, Row, Type, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Encode, PgConnection, Postgres, Row, Type, postgres::PgRow};
 
 use super::rows::FencedRows;
 use crate::{
@@ -142,7 +142,7 @@ impl FencedRows {
     /// # async fn example(conn: &mut PgConnection, stamp: Stamp) -> Result<(), Box<dyn std::error::Error>> {
     /// let orders = FencedRows::new("orders", "id")?;
     /// let update = orders.update("state = $4");
-    /// let done = sqlx::query(&update)
+    /// let done = sqlx::query(sqlx::AssertSqlSafe(update)) // its names were checked
     ///     .bind(42_i64)
     ///     .bind(i64::from(stamp.fence))
     ///     .bind(stamp.lease.to_string())
@@ -180,8 +180,8 @@ impl FencedRows {
     {
         let (resource, scope) = (format!("{}/{key}", self.name), Scope::Within);
         // A second row shows that the key is not unique.
-        let highest = format!("{} LIMIT 2", self.highest());
-        let rows = sqlx::query(&highest).bind(key).fetch_all(conn).await;
+        let highest = AssertSqlSafe(format!("{} LIMIT 2", self.highest()));
+        let rows = sqlx::query(highest).bind(key).fetch_all(conn).await;
         let rows = rows.map_err(|error| failed(&error, &resource, scope))?;
         let row = match &rows[..] {
             [] => return Ok(Unwritten::Missing),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
-use sqlx::{Connection, PgConnection, PgPool, Row};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};
 
 use super::{
     failure::{Scope, failed, stamp_of},
@@ -69,7 +69,7 @@ impl PostgresGate {
     ///
     /// Dropping the future leaves open whether the table was created. It may be repeated.
     pub async fn create_table(&self) -> Result<(), GateError> {
-        let create = || sqlx::query(self.table.create()).execute(&self.pool);
+        let create = || sqlx::query(safe(&self.table.create)).execute(&self.pool);
         let created = match create().await {
             // Two at once can conflict in the catalog; the other one is committed by then.
             Err(error) if is_any(&error, &["42P07", "42710", "23505"]) => create().await,
@@ -165,7 +165,7 @@ impl PostgresGate {
     ) -> Result<Option<Admitted>, GateError> {
         let failed = |error| failed(&error, resource, scope);
         let (fence, lease) = (i64::from(presented.fence), presented.lease.to_string());
-        let admit = sqlx::query(self.table.admit()).bind(resource).bind(fence).bind(lease);
+        let admit = sqlx::query(safe(&self.table.admit)).bind(resource).bind(fence).bind(lease);
         if let Some(row) = admit.fetch_optional(&mut *conn).await.map_err(failed)? {
             self.refusals.admitted();
             return Ok(Some(match row.try_get::<Option<i64>, _>(0).map_err(failed)? {
@@ -174,7 +174,8 @@ impl PostgresGate {
                 Some(_) => Admitted::Newer,
             }));
         }
-        let highest = sqlx::query(self.table.highest()).bind(resource).fetch_optional(conn).await;
+        let highest =
+            sqlx::query(safe(&self.table.highest)).bind(resource).fetch_optional(conn).await;
         let Some(row) = highest.map_err(failed)? else { return Ok(None) };
         let Some(highest) = stamp_of(&row, resource, scope)? else { return Ok(None) };
         Err(self.refusals.refuse(resource, presented, highest).into())
@@ -190,6 +191,11 @@ impl FenceGate for PostgresGate {
 /// Fails, so that the transaction can no longer be committed; the server logs the text.
 const SPOIL: &str =
     "SELECT CAST('Leasehold refused this transaction, which cannot be committed' AS INT)";
+
+/// A statement on a table whose name was checked; nothing else in it varies.
+fn safe(statement: &Arc<str>) -> AssertSqlSafe<Arc<str>> {
+    AssertSqlSafe(Arc::clone(statement))
+}
 
 fn check(resource: &str) -> Result<(), ResourceError> {
     if resource.contains('\0') {

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// A table with the watermark of each resource, as statements for any driver.
 ///
@@ -14,9 +14,9 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FenceTable {
-    create: Box<str>,
-    admit: Box<str>,
-    highest: Box<str>,
+    pub(super) create: Arc<str>,
+    pub(super) admit: Arc<str>,
+    pub(super) highest: Arc<str>,
 }
 
 impl FenceTable {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold::fencing::sqlx::{Connection, PgConnection, query};
+use leasehold::fencing::sqlx::{AssertSqlSafe, Connection, PgConnection, query};
 use leasehold_testkit::{PostgresServer, RedisServer};
 use tokio::runtime::Runtime;
 
@@ -23,7 +23,7 @@ impl Servers {
     pub(crate) fn database(&self, name: &str) -> String {
         let create = async {
             let mut connection = PgConnection::connect(&self.postgres.url()).await?;
-            query(&format!("CREATE DATABASE {name}")).execute(&mut connection).await
+            query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await
         };
         let created = Runtime::new().expect("a runtime").block_on(create);
         let is_there = |error: &leasehold::fencing::sqlx::Error| {
