@@ -26,6 +26,7 @@ use std::{
 
 use leasehold::{
     Guard, LeaseEnd, LockRuntime, RuntimeId,
+    error::AcquireError,
     fencing::{GateError, StaleFence},
     store::{FenceSettings, MemoryStore},
     time::{Clock, SystemClock},
@@ -177,7 +178,12 @@ impl Candidate<'_> {
         let mut is_first = true;
         loop {
             // Followers wait in the queue: no follower polls, and the next one is woken.
-            let guard = lock.acquire().wait_forever().await?;
+            let guard = match lock.acquire().wait_forever().await {
+                Ok(guard) => guard,
+                // The server has not answered for 5 s: wait on.
+                Err(AcquireError::Unavailable(_)) => continue,
+                Err(error) => return Err(error.into()),
+            };
             match self.lead(&locks, guard, &mut is_first).await? {
                 Term::Over => {}
                 Term::Last => break,

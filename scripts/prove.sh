@@ -98,11 +98,12 @@ matrix() {
 # Fault matrix
 
 Each row is a test on real servers and processes: the fault, the right behaviour, what was seen, and the damage that the same
-fault did to a control without the protection. \`scripts/prove.sh matrix\` writes this table. \`scripts/test.sh\` runs every row, and
+fault did to a control without the protection. In six rows the protection is a clear error, and there is no control. \`scripts/prove.sh matrix\` writes this table. \`scripts/test.sh\` runs every row, and
 checks that none is missing here.
 
 Seen on $(date -u '+%Y-%m-%d'), $(uname -sm), $(nproc) cores, $(redis-server --version | sed -n 's/.*v=\([0-9.]*\).*/redis-server \1/p'), with and without the protection ${REPEATS:-3} times each; the table has the last run.
-\`scripts/test.sh --servers\` runs every row on Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0; \`scripts/test.sh\` on those of them that it finds.
+\`scripts/test.sh --servers\` runs every row on Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0; \`scripts/test.sh\`
+runs every row on those of them that it finds.
 HEAD
     local file room="" id fault right seen control damage
     for file in "$rows"/*.row; do

@@ -8,7 +8,7 @@ use crate::support::{matrix::Row, wait};
 const ROW: Row = Row {
     id: "password-changed",
     fault: "the password is changed and all connections are closed, while 200 tasks ask",
-    right: "errors name the login and show no password; few dials; all works when it is changed back",
+    right: "errors name the login and show no password; few connections are made; all works when it is changed back",
     control: "a task that makes a connection for each try",
 };
 

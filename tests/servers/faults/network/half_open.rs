@@ -49,7 +49,9 @@ fn protected() -> String {
         held.release().await.expect("held to the end");
         assert_eq!(locks.shutdown(wait::CEILING).await.held, 0);
         net.is_clean_soon();
-        format!("{holes} connections swallowed all; {dials} dials; lease renewed in time")
+        format!(
+            "{holes} connections swallowed all; {dials} new ones were made; lease renewed in time"
+        )
     })
 }
 

@@ -15,7 +15,7 @@ use crate::support::{child, matrix::Row, patient, wait};
 const ROW: Row = Row {
     id: "reconnect-storm",
     fault: "all connections of over 1,000 waiters are reset; for a while none is accepted",
-    right: "a runtime dials once for all its tasks, with pauses; all are served afterwards",
+    right: "a runtime connects once for all its tasks, with pauses; all are served afterwards",
     control: "a connection for every waiter",
 };
 
@@ -48,7 +48,7 @@ fn protected() -> String {
         let served: usize = crowds.iter_mut().map(served).sum();
         assert_eq!(served, CROWDS.iter().sum::<usize>());
         net.is_clean_soon();
-        format!("{dials} dials in {OUTAGE:?}; all {served} waiters served")
+        format!("{dials} attempts to connect in {OUTAGE:?}; all {served} waiters served")
     })
 }
 
@@ -99,7 +99,7 @@ fn control() -> String {
     let dials = || net.proxy.counts().refused;
     until("all have dialled", || dials() >= 1_000);
     let dials = dials();
-    format!("{dials} dials for one attempt each")
+    format!("{dials} attempts, one for each")
 }
 
 fn micros(duration: Duration) -> u64 {
