@@ -102,8 +102,8 @@ fault did to a control without the protection. In six rows the protection is a c
 checks that none is missing here.
 
 Seen on $(date -u '+%Y-%m-%d'), $(uname -sm), $(nproc) cores, $(redis-server --version | sed -n 's/.*v=\([0-9.]*\).*/redis-server \1/p'), with and without the protection ${REPEATS:-3} times each; the table has the last run.
-\`scripts/test.sh --servers\` runs every row on Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0; \`scripts/test.sh\`
-runs every row on those of them that it finds.
+\`scripts/test.sh\` and \`scripts/test.sh --servers\` run every row on each of these servers that they find:
+Redis 6.2, Redis 7.0, Redis 7.4, Redis 8.0-m01 and Valkey 8.0.
 HEAD
     local file room="" id fault right seen control damage
     for file in "$rows"/*.row; do
