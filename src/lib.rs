@@ -19,11 +19,11 @@ pub mod time;
 
 pub use leasehold_core::{
     AcquisitionId, Class, FenceToken, LockName, Namespace, RuntimeId, RuntimeLabel, Stamp, Ttl,
-    lease::{LeaseState, LossReason},
+    lease::{LeaseEnd, LeaseState, LossReason},
 };
 pub use leasehold_reentrant_lock::{
     Acquire, Footprint, Guard, HolderInfo, Lease, Owner, QueuePosition, ReentrantLock, Released,
     ShutdownReport,
 };
-pub use leasehold_watchdog::{LeaseEnd, Lost};
+pub use leasehold_watchdog::Lost;
 pub use runtime::{ForceReleased, LockRuntime, LockRuntimeBuilder};

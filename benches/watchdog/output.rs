@@ -11,6 +11,8 @@ pub(crate) const MEASURED: &str = "measured ";
 pub(crate) struct Output {
     /// How long it took to acquire all leases.
     pub(crate) acquired_in_s: f64,
+    /// The processor time of that, in the client.
+    pub(crate) acquired_cpu_s: f64,
     /// What the process' resident memory grew by until then, or until the end if that is more, for
     /// each lease.
     pub(crate) bytes_per_lease: f64,

@@ -23,7 +23,7 @@ pub(crate) struct Report {
 pub(crate) type Value = fn(&Run, &Output) -> f64;
 
 /// The columns: head, value, digits after the point.
-const COLUMNS: [(&str, Value, usize); 12] = [
+const COLUMNS: [(&str, Value, usize); 13] = [
     ("lost", |_, output| count(output.lost), 0),
     ("renewed/s", renewed, 0),
     ("max/mean", fullest, 2),
@@ -36,6 +36,7 @@ const COLUMNS: [(&str, Value, usize); 12] = [
     ("max ms", |_, output| output.lag_max_ms, 2),
     ("bytes", |_, output| output.bytes_per_lease, 0),
     ("acquired in s", |_, output| output.acquired_in_s, 2),
+    ("CPU s", |_, output| output.acquired_cpu_s, 2),
 ];
 
 impl Report {

@@ -12,10 +12,14 @@ use crate::{
     output::{HELD, Output},
 };
 
+/// What is left to do of acquisitions is over by then, and does not count as renewal.
+const SETTLE: Duration = Duration::from_secs(1);
+
 /// The time of acquisition: how long it takes, and what memory grows by.
 #[derive(Debug)]
 pub(super) struct Acquisition {
     started: Instant,
+    cpu: Duration,
     resident: u64,
 }
 
@@ -23,7 +27,7 @@ impl Acquisition {
     /// It begins.
     pub(super) fn begin() -> Result<Self, Failure> {
         let resident = memory::resident()?;
-        Ok(Self { started: Instant::now(), resident })
+        Ok(Self { started: Instant::now(), cpu: cpu::time_used(), resident })
     }
 
     /// It is over: watches what renews the leases, and what that costs.
@@ -39,6 +43,8 @@ impl Acquisition {
         println!("{HELD}{acquired_in_s}");
         stdout().flush()?;
         let mut server = Server::at(&options.server)?;
+        thread::sleep(SETTLE);
+        let acquired_cpu = cpu::time_used().saturating_sub(self.cpu);
         tally.forget_lags();
         let before = (server.scripts_called()?, cpu::time_used(), tally.failed());
         let renewed = each_second(options.measured, tally);
@@ -47,6 +53,7 @@ impl Acquisition {
         let (lost, at_end) = (lost(), memory::resident()?);
         Ok(Output {
             acquired_in_s,
+            acquired_cpu_s: acquired_cpu.as_secs_f64(),
             bytes_per_lease: (when_held.max(at_end).saturating_sub(self.resident)) as f64
                 / options.leases as f64,
             lost,

@@ -8,10 +8,9 @@ use std::{
 
 use leasehold_core::{
     Class, LockName, NameError, RuntimeLabel, Ttl,
-    lease::{LeaseState, LossReason},
+    lease::{LeaseEnd, LeaseState, LossReason},
     metric::ClassMetrics,
 };
-use leasehold_watchdog::LeaseEnd;
 
 use crate::{
     engine::{Engine, Request},

@@ -10,7 +10,7 @@ use std::{
 
 use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
-    lease::{Grant, LeaseRules, LeaseState, LossReason},
+    lease::{Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
     outage::{LostLease, OutageWatch},
 };
@@ -55,9 +55,30 @@ pub struct HeldLease {
 
 struct Life {
     rules: LeaseRules,
+    // Boxed, and mostly nothing.
+    extras: Option<Box<Extras>>,
+}
+
+#[derive(Default)]
+struct Extras {
     closed_until: Option<Instant>,
     /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
+}
+
+impl Life {
+    fn close_until(&mut self, at: Instant) {
+        let extras = self.extras.get_or_insert_default();
+        extras.closed_until = extras.closed_until.max(Some(at));
+    }
+
+    fn closed_until(&self) -> Option<Instant> {
+        self.extras.as_ref()?.closed_until
+    }
+
+    fn ended(&self) -> Option<CancellationToken> {
+        self.extras.as_ref()?.ended.clone()
+    }
 }
 
 impl HeldLease {
@@ -69,7 +90,10 @@ impl HeldLease {
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
-        let closed_until = share.min_hold.map(|hold| now + hold);
+        let mut life = Life { rules, extras: None };
+        if let Some(hold) = share.min_hold {
+            life.close_until(now + hold);
+        }
         Arc::new(Self {
             turn: Arc::clone(&share.turn),
             number: share.number,
@@ -77,7 +101,7 @@ impl HeldLease {
             since: now,
             outages: Arc::clone(outages),
             metrics,
-            life: Mutex::new(Life { rules, closed_until, ended: None }),
+            life: Mutex::new(life),
         })
     }
 
@@ -103,8 +127,7 @@ impl HeldLease {
 
     /// Keeps the lock closed until `at` at least, however the lease ends or has ended.
     pub fn close_until(&self, at: Instant) {
-        let mut life = self.life.lock();
-        life.closed_until = life.closed_until.max(Some(at));
+        self.life.lock().close_until(at);
     }
 
     /// As [`close_until`](Self::close_until), if the lease is held; the state that decided.
@@ -114,14 +137,14 @@ impl HeldLease {
         // Under one lock: the end of the lease, which comes later, finds the new time.
         let state = life.rules.present();
         if state.is_held() {
-            life.closed_until = life.closed_until.max(Some(at));
+            life.close_until(at);
         }
         state
     }
 
     /// Until when the lock stays closed if the lease ends before; `None` if no holder asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
-        self.life.lock().closed_until
+        self.life.lock().closed_until()
     }
 
     /// The fence token of the lease.
@@ -206,7 +229,7 @@ impl HeldLease {
         let mut life = self.life.lock();
         let (before, state) = (life.rules.present(), life.rules.release(now));
         let (ended, belief) = (before.is_held(), life.rules.belief());
-        let (closed_until, token) = (life.closed_until, life.ended.clone());
+        let (closed_until, token) = (life.closed_until(), life.ended());
         drop(life);
         let lease = Arc::clone(self);
         ReleasedLease { lease, state, belief, closed_until, token, ended, at: now }
@@ -214,7 +237,9 @@ impl HeldLease {
 
     /// A token that is cancelled when the lease is over.
     pub fn cancellation(&self) -> CancellationToken {
-        let token = self.life.lock().ended.get_or_insert_default().clone();
+        let mut life = self.life.lock();
+        let token = life.extras.get_or_insert_default().ended.get_or_insert_default().clone();
+        drop(life);
         // The lease may have ended before there was a token to cancel.
         if !self.is_held() {
             token.cancel();
@@ -265,7 +290,7 @@ impl HeldLease {
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
         self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
         // Outside of the lock: it wakes tasks.
-        let token = self.life.lock().ended.clone();
+        let token = self.life.lock().ended();
         token.iter().for_each(CancellationToken::cancel);
     }
 }
@@ -310,24 +335,6 @@ impl fmt::Debug for HeldLease {
             .field("fence", &self.fence())
             .field("state", &self.life.lock().rules.present())
             .finish_non_exhaustive()
-    }
-}
-
-/// How a lease ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseEnd {
-    /// It was lost.
-    Lost(LossReason),
-    /// Its holder released it.
-    Released,
-}
-
-impl fmt::Display for LeaseEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(reason) => write!(f, "lost: {reason}"),
-            Self::Released => f.write_str("released by its holder"),
-        }
     }
 }
 

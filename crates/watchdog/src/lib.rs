@@ -18,7 +18,7 @@ mod watchdog;
 mod watches;
 
 pub use due::DueQueue;
-pub use lease::{HeldLease, LeaseEnd, Lost, ReleasedLease, Share};
+pub use lease::{HeldLease, Lost, ReleasedLease, Share};
 pub use plan::{RenewalPlan, Renewing};
 pub use slots::{Key, Slots};
 pub use watchdog::{TurnKeeper, Watchdog};

@@ -6,4 +6,4 @@ mod state;
 
 pub use grant::Grant;
 pub use holds::{HoldUpdate, Holds, HoldsError};
-pub use state::{LeaseRules, LeaseState, LossReason, believed_until, margin};
+pub use state::{LeaseEnd, LeaseRules, LeaseState, LossReason, believed_until, margin};

@@ -23,6 +23,24 @@ impl LeaseState {
     }
 }
 
+/// How a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// It was lost.
+    Lost(LossReason),
+    /// Its holder released it.
+    Released,
+}
+
+impl fmt::Display for LeaseEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
+            Self::Released => f.write_str("released by its holder"),
+        }
+    }
+}
+
 /// Why a lease was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -99,17 +117,16 @@ pub fn believed_until(sent_at: Instant, remaining: Duration) -> Instant {
 /// the instant their request was *sent*. Transitions only go from held to lost or released.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRules {
-    /// How it ended: lost or released.
-    end: Option<LeaseState>,
     /// The end of belief, whatever `max_hold` says.
     belief: Instant,
     ends_at: Option<Instant>,
+    end: Option<LeaseEnd>,
 }
 
 impl LeaseRules {
     /// A lease that is believed until `until`, and ends at `ends_at` at the latest (`max_hold`).
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
-        Self { end: None, belief: until, ends_at }
+        Self { belief: until, ends_at, end: None }
     }
 
     /// Until when the next holder of the turn may believe in it, whatever `max_hold` says.
@@ -119,7 +136,11 @@ impl LeaseRules {
 
     /// The state as it was last seen, without a look at the clock.
     pub fn present(&self) -> LeaseState {
-        self.end.unwrap_or_else(|| LeaseState::Held { until: self.until() })
+        match self.end {
+            None => LeaseState::Held { until: self.until() },
+            Some(LeaseEnd::Lost(reason)) => LeaseState::Lost(reason),
+            Some(LeaseEnd::Released) => LeaseState::Released,
+        }
     }
 
     /// The state at `now`: a deadline that has passed is a loss.
@@ -128,7 +149,7 @@ impl LeaseRules {
             // The deadline that passed says which one it was: `max_hold` or the end of belief.
             let is_max_hold = self.ends_at == Some(self.until());
             let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
-            self.end = Some(LeaseState::Lost(reason));
+            self.end = Some(LeaseEnd::Lost(reason));
         }
         self.present()
     }
@@ -145,7 +166,7 @@ impl LeaseRules {
     /// The lease is lost for `reason`, unless it had ended before.
     pub fn lose(&mut self, now: Instant, reason: LossReason) -> LeaseState {
         if self.observe(now).is_held() {
-            self.end = Some(LeaseState::Lost(reason));
+            self.end = Some(LeaseEnd::Lost(reason));
         }
         self.present()
     }
@@ -154,7 +175,7 @@ impl LeaseRules {
     pub fn release(&mut self, now: Instant) -> LeaseState {
         let before = self.observe(now);
         if before.is_held() {
-            self.end = Some(LeaseState::Released);
+            self.end = Some(LeaseEnd::Released);
         }
         before
     }

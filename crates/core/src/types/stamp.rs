@@ -90,6 +90,12 @@ impl FenceToken {
     pub fn get(self) -> u64 {
         self.0.get()
     }
+
+    /// The token that lies `distance` above, or the greatest one.
+    pub(crate) fn above(self, distance: u32) -> Self {
+        let above = self.get() + u64::from(distance);
+        Self::try_from(above).unwrap_or(Self(const { NonZeroU64::new(Self::MAX).unwrap() }))
+    }
 }
 
 impl TryFrom<u64> for FenceToken {

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use leasehold_core::{
     AcquisitionId, StoreError,
     lease::Grant,
@@ -9,8 +7,8 @@ use leasehold_core::{
 
 use super::{
     Answer,
-    phase::{Hands, Offer, Phase, Turn, Unanswered},
-    state::{Cohort, Env, Outgoing, TurnId, wake_tries},
+    phase::Phase,
+    state::{Cohort, Env, Outgoing},
 };
 
 impl Cohort {
@@ -141,76 +139,6 @@ impl Cohort {
             // That ends the grant, not the acquisition, which keeps its place: it asks again.
             Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {}
             Err(error) => place.on_failure(env, answer.sent_at, error),
-        }
-    }
-
-    /// The turn begins, if the grant is news; the first task in order is offered the first token.
-    pub(super) fn begin(
-        &mut self,
-        env: &mut Env<'_>,
-        grant: Grant,
-        contended: bool,
-        source: Option<WakeSource>,
-    ) {
-        if !(env.rules.is_news)(grant.first(), self.begun) {
-            if let Phase::Place(place) = &mut self.phase {
-                place.ask_at(env.next_heartbeat(env.now, place.ttl));
-            }
-            return;
-        }
-        let Some((ticket, ttl)) = self.queue.first() else {
-            return self.orphan(env, grant.id());
-        };
-        let (mut unanswered, mut keeps) = (Unanswered::default(), false);
-        match std::mem::take(&mut self.phase) {
-            Phase::Place(place) => (unanswered, keeps) = (place.unanswered, place.keeps),
-            Phase::Asking(asking) => {
-                keeps = asking.keeps;
-                if source.is_some() {
-                    // A push came before the answer.
-                    unanswered.on_send();
-                }
-            }
-            // The release that queued it may have been sent more than once.
-            Phase::Releasing(releasing) => {
-                keeps = releasing.next.is_some_and(|next| next.keeps);
-                let Turn { grant, unanswered: old, .. } = &releasing.turn;
-                if old.is_any() {
-                    env.effects.withdraw.push((grant.id(), grant.ttl()));
-                }
-                if releasing.is_repeated {
-                    unanswered.on_send();
-                }
-                wake_tries(&mut self.opening, &mut env.effects.wake);
-            }
-            Phase::Turn(_) | Phase::Idle => {}
-        }
-        self.begun = Some(grant.first());
-        // The message may have come before the grant.
-        let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
-        // If more is left than its task's ttl, the lease would outlive that: the turn ends at once.
-        let fits = grant.remaining(env.now) <= ttl.get();
-        let grant = if fits { grant.for_ttl(ttl) } else { grant };
-        let is_for_it = grant.ttl() == ttl;
-        self.phase = Phase::Turn(Turn {
-            token: grant.first(),
-            until: grant.believed_until(),
-            grant: Arc::new(grant),
-            keeps,
-            contended,
-            was_wanted: contended || source == Some(WakeSource::Push),
-            to_serve: u16::try_from(self.queue.len() - 1).unwrap_or(u16::MAX),
-            began_at: None,
-            leases: 0,
-            hands: Hands::Offered(Offer { ticket, at: env.now, source }),
-            watch: None,
-            unanswered,
-        });
-        if is_for_it {
-            env.effects.wake.extend(self.queue.waker(ticket));
-        } else {
-            // The task for whose ttl it was asked is gone.
-            self.release(env, None, None);
         }
     }
 

@@ -124,9 +124,9 @@ impl Engine {
             shard.remove(name);
         } else if let Some(at) = member.cohort.look_at(&env) {
             self.agenda.set(&mut member.scheduled, at, name);
+        } else {
+            self.agenda.cancel(member.scheduled.take());
         }
-        // Else an entry stays that is there: one look too many costs less than to take it out and
-        // put it in again for the end of the turn.
         drop(shard);
         let Effects { mut wake, discarded, send, forget, lost, .. } = env.effects;
         drop(discarded);

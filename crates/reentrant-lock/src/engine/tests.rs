@@ -2,9 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     Clock, Entropy, LockName, LockStore, MemoryStore, RuntimeLabel, SystemClock, SystemEntropy,
-    lease::LossReason,
+    lease::{LeaseEnd, LossReason},
 };
-use leasehold_watchdog::LeaseEnd;
 
 use crate::{
     Engine, EngineParts, Executor, Guard, LeaseLost, ReentrantLock, ReleaseError, Timing,
