@@ -9,6 +9,7 @@
 #   matrix       every row of the fault matrix, REPEATS=3 times; writes docs/fault-matrix.md
 #   chaos        processes under random faults, histories checked; SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30,
 #                and the control without a gate
+#   failovers    FAILOVERS=50 rounds with Sentinel: a master is killed, one hangs, one is replaced
 #   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
 #
@@ -18,12 +19,12 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PARTS=(simulation handovers matrix chaos postgres load)
+readonly PARTS=(simulation handovers matrix chaos failovers postgres load)
 
 main() {
     local part parts=("$@")
     case "${1:-}" in
-        -h | --help) sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         "") parts=("${PARTS[@]}") ;;
     esac
     for part in "${parts[@]}"; do
@@ -71,6 +72,11 @@ run_chaos() {
     done
     recorded servers -- chaos::control_without_a_gate_writes_are_lost --exact || status=$?
     return "$status"
+}
+
+run_failovers() {
+    LEASEHOLD_FAILOVERS="${FAILOVERS:-50}" recorded servers -- \
+        sentinel::failover::nothing_is_lost_when_the_master_is_killed_hangs_or_is_replaced --exact
 }
 
 run_postgres() {

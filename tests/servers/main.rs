@@ -27,3 +27,4 @@ mod once;
 mod own_thread;
 #[cfg(feature = "postgres")]
 mod postgres_gate;
+mod sentinel;

@@ -2,6 +2,7 @@
 //!
 //! - [`RedisServer`] is a real server that a test starts for itself; [`ScriptedPeer`] imitates the
 //!   servers that cannot be had here.
+//! - [`SentinelGroup`] is a master with replicas, and the Sentinels that choose the master.
 //! - [`PostgresServer`] is the same of PostgreSQL, from the programs of the system.
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
 //!   real time will do.
@@ -20,6 +21,7 @@ pub mod contract;
 mod entropy;
 pub mod faulty;
 pub mod gates;
+mod guardian;
 pub mod history;
 mod lock_text;
 mod log;
@@ -28,6 +30,7 @@ pub mod peer;
 pub mod postgres;
 mod process;
 pub mod proxy;
+pub mod sentinel;
 pub mod server;
 mod shim;
 pub mod sim;
@@ -46,6 +49,7 @@ pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
 pub use postgres::PostgresServer;
 pub use proxy::{FaultProxy, script_of_commands};
+pub use sentinel::SentinelGroup;
 pub use server::{RedisServer, ServerVersion};
 pub use shim::ClockShim;
 pub use wrong::{Wrong, WrongStore};

@@ -48,7 +48,7 @@ fn every_subject_has_its_suite() {
         words_after(&sources("tests/stores/contract"), "leasehold_testkit::contract_suite!(")
             .collect();
     assert_eq!(subjects, suites);
-    assert_eq!(subjects.len(), 3);
+    assert_eq!(subjects.len(), 4);
 }
 
 #[tokio::test]

@@ -6,3 +6,4 @@ mod corrupt;
 mod memory;
 mod mutants;
 mod redis;
+mod sentinel;

@@ -1,11 +1,12 @@
 use std::{
+    io,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, select};
 
 use super::{
     classify::{
@@ -16,6 +17,7 @@ use super::{
     login::{Dialed, Dialer},
     pulse::Pulse,
     script::Script,
+    sentinel::Epoch,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -61,6 +63,8 @@ struct Slot {
 struct Present {
     connection: MultiplexedConnection,
     generation: u64,
+    /// Which master of a group it leads to.
+    epoch: Epoch,
     pulse: Arc<Pulse>,
 }
 
@@ -262,7 +266,14 @@ impl Lane {
         // Owned, so that a late answer can be waited for by a task.
         let mut sending: Late =
             Box::pin(async move { connection.send_packed_command(&command).await });
-        let answer = within(&*self.0.clock, deadline, sending.as_mut()).await;
+        let answer = select! {
+            biased;
+            answer = within(&*self.0.clock, deadline, sending.as_mut()) => answer,
+            // The old master may hang, and its answer would say nothing about the new one.
+            () = self.0.dialer.route.left(present.epoch) => {
+                Some(Err(io::Error::other("another server is the master now").into()))
+            }
+        };
         answer.map(|answer| answer.and_then(refuse_error)).ok_or(sending)
     }
 
@@ -278,7 +289,13 @@ impl Lane {
     }
 
     fn present(&self) -> Option<Present> {
-        self.0.slot.lock().connection.clone()
+        let present = self.0.slot.lock().connection.clone()?;
+        if present.epoch == self.0.dialer.route.epoch() {
+            return Some(present);
+        }
+        // Another server is the master now.
+        self.give_up(present.generation);
+        None
     }
 
     /// Sends a `PING` on a connection, and gives the connection up if it does not answer.
@@ -354,13 +371,13 @@ impl Lane {
             slot.generation
         };
         let (clock, ending) = (&*self.0.clock, self.ending(generation));
-        let Dialed { connection, round_trip } =
+        let Dialed { connection, round_trip, epoch } =
             Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
         if self.0.slot.lock().ended >= generation {
             return Err(NotDialed::ended());
         }
         let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
-        Ok(Present { connection, generation, pulse })
+        Ok(Present { connection, generation, epoch, pulse })
     }
 
     /// Called when a connection ends, on the task that reads it.

@@ -17,10 +17,13 @@ use redis::{
     make_extension_error,
 };
 
+use tokio::{runtime::Handle, select, task::JoinSet};
+
 use super::{
     classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
     preflight::{check_server, not_greeted, replica_of},
+    sentinel::{Epoch, Route},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -258,15 +261,17 @@ where
     }
 }
 
-/// Makes connections to one server, each set up alike.
+/// Makes connections to one server, or to the master of one group, each set up alike.
 pub(super) struct Dialer {
-    pub(super) client: Client,
+    pub(super) route: Route,
     pub(super) login: Login,
     /// How long a dial may take.
     pub(super) connect_timeout: Duration,
     cluster_node: bool,
     /// The server's address without credentials.
     pub(super) endpoint: Arc<str>,
+    /// Asks the Sentinels of a group where the master is; ends with the dialer.
+    _watching: JoinSet<()>,
 }
 
 /// A connection that is ready for commands.
@@ -274,23 +279,29 @@ pub(super) struct Dialed {
     pub(super) connection: MultiplexedConnection,
     /// How long the server took to answer a command that costs it nothing.
     pub(super) round_trip: Duration,
+    /// Which master of a group it leads to.
+    pub(super) epoch: Epoch,
 }
 
 impl Dialer {
-    pub(super) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+    /// Without a tokio runtime to watch on, a switch of the master is noticed when a connection
+    /// fails or refuses a write.
+    pub(super) fn new(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Option<&Handle>,
+    ) -> Result<Self, StoreError> {
         config.check().map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
         })?;
         let endpoint: Arc<str> = config.address.to_string().into();
         let (login, info) = Login::split_off(config);
         let info = info.set_tcp_settings(tcp_settings());
-        #[cfg(feature = "tls")]
-        let client = config.tls.client(info);
-        #[cfg(not(feature = "tls"))]
-        let client = Client::open(info);
-        let client = client.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
+        let route = Route::new(config, info, clock);
+        let route = route.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
         let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
-        Ok(Self { client, login, connect_timeout, cluster_node, endpoint })
+        let watching = runtime.map(|runtime| route.watch(runtime)).unwrap_or_default();
+        Ok(Self { route, login, connect_timeout, cluster_node, endpoint, _watching: watching })
     }
 
     /// Connects, logs in, and checks that the server is a master of a supported version, by the
@@ -304,7 +315,8 @@ impl Dialer {
         deadline: Instant,
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
-        let client = self.login.client(&self.client, clock, deadline).await?;
+        let (client, epoch) = self.route.client(clock, deadline).await?;
+        let client = self.login.client(&client, clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(None)
@@ -325,9 +337,16 @@ impl Dialer {
             let round_trip = checked_at
                 .saturating_since(connected_at)
                 .min(clock.now().saturating_since(checked_at));
-            Ok(Dialed { connection, round_trip })
+            Ok(Dialed { connection, round_trip, epoch })
         };
-        within(clock, deadline, Box::pin(dialing)).await.unwrap_or(Err(NotDialed::in_time()))
+        select! {
+            biased;
+            dialed = within(clock, deadline, Box::pin(dialing)) => {
+                dialed.unwrap_or(Err(NotDialed::in_time()))
+            }
+            // The old master may hang.
+            () = self.route.left(epoch) => Err(NotDialed::ended()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod preflight;
 mod pulse;
 mod script;
 mod scripts;
+mod sentinel;
 mod store;
 mod subscriber;
 #[cfg(feature = "tls")]

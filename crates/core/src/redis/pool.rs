@@ -7,18 +7,20 @@ use std::{
 };
 
 use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::{AsyncConnectionConfig, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, RedisError, Value};
 use tokio::runtime::Handle;
 
 use super::{
     classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     config::{RedisConfig, TIMEOUTS},
     lane::{Call, evaluate},
-    login::{ASKED_AGAIN, Dialer, Login},
+    login::{ASKED_AGAIN, Dialer},
     script::Script,
+    sentinel::{Epoch, Route},
 };
 use crate::{
     clock::{Clock, Instant, SystemClock, within},
+    mutex::Mutex,
     store::{StoreError, StoreErrorKind},
     types::SettingError,
 };
@@ -31,9 +33,7 @@ use crate::{
 /// live on the tokio runtime in which the pool was made, even when another one uses them.
 #[derive(Clone)]
 pub struct RedisPool {
-    pool: Pool,
-    /// `None` for a pool of the service, which logs in as it was set up to.
-    login: Option<Arc<Login>>,
+    source: Source,
     /// `None` if the pool was made outside of a tokio runtime; then a connection lives where the
     /// call was made.
     runtime: Option<Handle>,
@@ -41,34 +41,46 @@ pub struct RedisPool {
     timeout: Duration,
 }
 
-impl RedisPool {
-    /// A pool that connects on first use.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] of kind `Config` when the settings cannot work, such as an unreadable
-    /// certificate.
-    pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
-        Self::on(config, &Dialer::new(config)?, Handle::try_current().ok())
+#[derive(Clone)]
+enum Source {
+    Own(Arc<Own>),
+    /// A pool of the service, which logs in as it was set up to.
+    #[cfg_attr(not(feature = "deadpool"), expect(dead_code, reason = "needs that feature"))]
+    Theirs(Pool),
+}
+
+/// A pool of connections to the present master: another one for each master.
+struct Own {
+    config: RedisConfig,
+    dialer: Arc<Dialer>,
+    pool: Mutex<Option<(Epoch, Pool)>>,
+}
+
+impl Own {
+    /// The pool of the present master.
+    async fn present(&self, deadline: Instant) -> Result<Pool, StoreError> {
+        let route = &self.dialer.route;
+        if let Some((epoch, pool)) = &*self.pool.lock()
+            && *epoch == route.epoch()
+        {
+            return Ok(pool.clone());
+        }
+        let (client, epoch) = route.client(&SystemClock, deadline).await?;
+        let pool = self.open(&client)?;
+        let mut present = self.pool.lock();
+        match &*present {
+            Some((known, pool)) if *known >= epoch => return Ok(pool.clone()),
+            _ => {}
+        }
+        let old = present.replace((epoch, pool.clone()));
+        drop(present);
+        // Outside of the lock: it closes its connections.
+        drop(old);
+        Ok(pool)
     }
 
-    /// How long a call may take with its wait for a connection, at least 10 ms. Default: the
-    /// configuration's command timeout, or 2 s on a pool of your own.
-    ///
-    /// # Errors
-    ///
-    /// [`SettingError`] below 10 ms.
-    pub fn command_timeout(self, timeout: Duration) -> Result<Self, SettingError> {
-        let timeout = SettingError::check("command timeout", timeout, TIMEOUTS)?;
-        Ok(Self { timeout, ..self })
-    }
-
-    /// A pool whose connections live on the given tokio runtime.
-    pub(super) fn on(
-        config: &RedisConfig,
-        dialer: &Dialer,
-        runtime: Option<Handle>,
-    ) -> Result<Self, StoreError> {
+    fn open(&self, client: &Client) -> Result<Pool, StoreError> {
+        let Self { config, dialer, .. } = self;
         let refuse = |what: String| {
             StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
                 .from_endpoint(&*dialer.endpoint)
@@ -77,7 +89,7 @@ impl RedisPool {
         let timeouts = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(None);
-        let info = dialer.login.of_pool(dialer.client.get_connection_info());
+        let info = dialer.login.of_pool(client.get_connection_info());
         let manager =
             Manager::new_with_config(info, timeouts).map_err(|error| classify_dial(&error))?;
         let (login, limit) = (dialer.login.clone(), config.connect_timeout);
@@ -95,7 +107,7 @@ impl RedisPool {
                 }
             })
         });
-        let pool = Pool::builder(manager)
+        Pool::builder(manager)
             .max_size(config.pool_size)
             .timeouts(Timeouts {
                 wait: Some(config.command_timeout),
@@ -105,9 +117,46 @@ impl RedisPool {
             .runtime(Runtime::Tokio1)
             .post_create(setting_up)
             .build()
-            .map_err(|error| refuse(error.to_string()))?;
+            .map_err(|error| refuse(error.to_string()))
+    }
+}
+
+impl RedisPool {
+    /// A pool that connects on first use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the settings cannot work, such as an unreadable
+    /// certificate.
+    pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+        let runtime = Handle::try_current().ok();
+        let dialer = Dialer::new(config, Arc::new(SystemClock), runtime.as_ref())?;
+        Self::on(config, Arc::new(dialer), runtime)
+    }
+
+    /// How long a call may take with its wait for a connection, at least 10 ms. Default: the
+    /// configuration's command timeout, or 2 s on a pool of your own.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] below 10 ms.
+    pub fn command_timeout(self, timeout: Duration) -> Result<Self, SettingError> {
+        let timeout = SettingError::check("command timeout", timeout, TIMEOUTS)?;
+        Ok(Self { timeout, ..self })
+    }
+
+    /// A pool whose connections live on the given tokio runtime.
+    pub(super) fn on(
+        config: &RedisConfig,
+        dialer: Arc<Dialer>,
+        runtime: Option<Handle>,
+    ) -> Result<Self, StoreError> {
         let (endpoint, timeout) = (Arc::clone(&dialer.endpoint), config.command_timeout);
-        Ok(Self { pool, login: Some(Arc::new(dialer.login.clone())), runtime, endpoint, timeout })
+        let own = Own { config: config.clone(), dialer, pool: Mutex::default() };
+        if let Route::Server(client) = &own.dialer.route {
+            *own.pool.lock() = Some((own.dialer.route.epoch(), own.open(client)?));
+        }
+        Ok(Self { source: Source::Own(Arc::new(own)), runtime, endpoint, timeout })
     }
 
     /// Calls a script with keys and arguments on a connection of its own, within the
@@ -170,10 +219,14 @@ impl RedisPool {
 
     /// Takes a connection, which is made on the pool's runtime if there is none.
     async fn checkout(&self, is_home: bool) -> Result<Connection, StoreError> {
-        let (pool, mut timeouts) = (self.pool.clone(), self.pool.timeouts());
-        if self.login.is_some() {
-            timeouts.wait = Some(self.timeout);
-        }
+        let (pool, timeouts) = match &self.source {
+            Source::Theirs(pool) => (pool.clone(), pool.timeouts()),
+            Source::Own(own) => {
+                let pool = own.present(SystemClock.now() + self.timeout).await?;
+                let timeouts = Timeouts { wait: Some(self.timeout), ..pool.timeouts() };
+                (pool, timeouts)
+            }
+        };
         let taking = async move { pool.timeout_get(&timeouts).await };
         let taken = match &self.runtime {
             // If the handle is dropped, the task goes on and returns the connection.
@@ -183,11 +236,18 @@ impl RedisPool {
         taken.map_err(|error| self.unavailable(error))
     }
 
+    fn own(&self) -> Option<&Own> {
+        match &self.source {
+            Source::Own(own) => Some(own),
+            Source::Theirs(_) => None,
+        }
+    }
+
     fn unavailable(&self, error: PoolError) -> StoreError {
         match error {
             PoolError::Backend(error) => classify_dial(&error),
             PoolError::PostCreateHook(HookError::Backend(error)) => {
-                let refused = self.login.as_ref().and_then(|login| login.refused(&error));
+                let refused = self.own().and_then(|own| own.dialer.login.refused(&error));
                 refused.unwrap_or_else(|| classify_dial(&error))
             }
             PoolError::PostCreateHook(HookError::Message(what)) => {
@@ -232,7 +292,12 @@ impl Drop for Borrowed {
 impl From<Pool> for RedisPool {
     fn from(pool: Pool) -> Self {
         let (endpoint, timeout) = ("a pool of deadpool_redis".into(), Duration::from_secs(2));
-        Self { pool, login: None, runtime: Handle::try_current().ok(), endpoint, timeout }
+        Self {
+            source: Source::Theirs(pool),
+            runtime: Handle::try_current().ok(),
+            endpoint,
+            timeout,
+        }
     }
 }
 

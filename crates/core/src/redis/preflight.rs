@@ -55,7 +55,7 @@ pub(super) async fn check_server(
         Some("sentinel") => refusal(
             Config,
             "the server is a Sentinel, which keeps no data",
-            "write the address of the master that it watches",
+            "write redis+sentinel://host,host,host/master, with all Sentinels and the master's name",
         ),
         _ => match field("role").as_deref() {
             Some("master") => return Ok(()),

@@ -84,7 +84,7 @@ impl RedisStore {
         runtime: Handle,
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
-        let dialer = Arc::new(Dialer::new(config)?);
+        let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing));
         // On a Cluster, a script may not touch several slots.
@@ -99,7 +99,7 @@ impl RedisStore {
         let probe = LockName::new(format!("preflight:{runtime_id}")).map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
         })?;
-        let pool = RedisPool::on(config, &dialer, Some(runtime.clone()))?;
+        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let renewals = lane();
         let readiness = Readiness {
             dialer,

@@ -11,9 +11,9 @@ use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
-    classify::{NOT_THERE, classify_dial, spoils_connection},
+    classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
     decode,
-    login::Dialer,
+    login::{Dialed, Dialer},
 };
 use crate::{
     backoff::backoff,
@@ -82,7 +82,7 @@ impl Subscriber {
         }
     }
 
-    async fn subscribe(&self) -> Result<(MultiplexedConnection, Arc<Receiver>), StoreError> {
+    async fn subscribe(&self) -> Result<(Dialed, Arc<Receiver>), StoreError> {
         let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
         let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });
         let pushes = Arc::clone(&receiver);
@@ -95,11 +95,13 @@ impl Subscriber {
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
-    async fn attend(&self, mut connection: MultiplexedConnection, receiver: &Receiver) {
+    async fn attend(&self, subscribed: Dialed, receiver: &Receiver) {
+        let Dialed { mut connection, epoch, .. } = subscribed;
         loop {
             select! {
                 biased;
                 () = receiver.closed.notified() => return,
+                () = self.dialer.route.left(epoch) => return,
                 () = self.clock.sleep_until(self.clock.now() + CHECK) => {}
             }
             if !self.is_wanted() || !self.is_alive(&mut connection).await {
@@ -149,15 +151,20 @@ pub(super) async fn subscribe(
     clock: &dyn Clock,
     channel: &str,
     heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
-) -> Result<MultiplexedConnection, StoreError> {
+) -> Result<Dialed, StoreError> {
     let connected_by = clock.now() + dialer.connect_timeout;
     let deadline = connected_by + dialer.connect_timeout;
     let subscribing = async {
         let connecting = dialer.dial(clock, connected_by, heard);
-        let connected = connecting.await.map_err(|not_dialed| not_dialed.error)?;
-        let mut connection = connected.connection;
-        connection.subscribe(channel).await.map_err(|error| classify_dial(&error))?;
-        Ok(connection)
+        let mut new = connecting.await.map_err(|not_dialed| not_dialed.error)?;
+        let asked = select! {
+            biased;
+            asked = new.connection.subscribe(channel) => asked,
+            // The old master may hang.
+            () = dialer.route.left(new.epoch) => return Err(NotDialed::ended().error),
+        };
+        asked.map_err(|error| classify_dial(&error))?;
+        Ok(new)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {
         let what = "cannot subscribe: the server did not answer in time";

@@ -1,6 +1,5 @@
 //! A Redis Cluster of three masters, and a store that sends each name to the master that owns it.
 
-mod guardian;
 mod redis_cluster;
 mod slot;
 mod store;

@@ -1,10 +1,10 @@
 use std::{sync::OnceLock, time::Duration};
 
-use super::{
-    guardian::Guardian,
-    slot::{SLOTS, slot_of},
+use super::slot::{SLOTS, slot_of};
+use crate::{
+    Patience, RedisServer,
+    guardian::{Guardian, Ward},
 };
-use crate::{Patience, RedisServer};
 
 /// Three masters that own a third of the slots each, without replicas.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl RedisCluster {
         static SHARED: OnceLock<(RedisCluster, Guardian)> = OnceLock::new();
         let (cluster, _) = SHARED.get_or_init(|| {
             let cluster = Self::start();
-            let guardian = Guardian::of(&cluster.masters);
+            let guardian = Guardian::of(cluster.masters.iter().map(Ward::from));
             (cluster, guardian)
         });
         cluster

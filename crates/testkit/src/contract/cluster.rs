@@ -1,19 +1,11 @@
-use std::{
-    process,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, FencePolicy, FenceSettings, Instant, LockName, LockStore, Namespace, SystemClock,
-    seam::Part,
+    Clock, FencePolicy, FenceSettings, Instant, LockName, LockStore, SystemClock, seam::Part,
 };
 
 use super::{
-    keyspace::Keyspace,
+    keyspace::{Keyspace, new_namespace},
     subject::{Capability, Snapshot, StoreUnderTest, Task},
 };
 use crate::cluster::{ClusterStore, RedisCluster};
@@ -40,12 +32,8 @@ impl ClusterSubject {
     ///
     /// Dropping the future closes its connections; the Cluster stays.
     pub async fn new(fencing: FenceSettings) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let cluster = RedisCluster::shared();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let namespace = format!("case-{}-{number}", process::id());
-        let prefix = format!("{namespace}:");
-        let namespace = Namespace::new(namespace).expect("letters, digits and dashes");
+        let (namespace, prefix) = new_namespace();
         let settings = |config: leasehold_core::RedisConfig| {
             config.namespace(namespace.clone()).fencing(fencing)
         };
@@ -73,13 +61,7 @@ impl StoreUnderTest for ClusterSubject {
     }
 
     fn capabilities(&self) -> &'static [Capability] {
-        &[
-            Capability::Time,
-            Capability::DataLoss,
-            Capability::PartLoss,
-            Capability::Exhaustion,
-            Capability::Snapshot,
-        ]
+        &Capability::OF_SHARED
     }
 
     fn store(&self) -> Arc<dyn LockStore> {
@@ -101,8 +83,7 @@ impl StoreUnderTest for ClusterSubject {
     fn server_micros(&self) -> Task<'_, u64> {
         Box::pin(async move {
             // All of them are on this machine.
-            let (seconds, micros): (u64, u64) = self.cluster.masters()[0].query(&["TIME"]);
-            seconds * 1_000_000 + micros
+            Keyspace { server: &self.cluster.masters()[0], prefix: &self.prefix }.micros()
         })
     }
 

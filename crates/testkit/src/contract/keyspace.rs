@@ -1,6 +1,10 @@
-use std::time::Duration;
+use std::{
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
-use leasehold_core::{FencePolicy, FenceToken, LockName, seam::Part};
+use leasehold_core::{FencePolicy, FenceToken, LockName, Namespace, seam::Part};
 
 use super::subject::Snapshot;
 use crate::RedisServer;
@@ -109,7 +113,22 @@ const LOSE: &str = "
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end
 return 'lost'";
 
+/// A namespace that no other subject has, and how the names of its keys begin.
+pub(super) fn new_namespace() -> (Namespace, String) {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let namespace = format!("case-{}-{number}", process::id());
+    let prefix = format!("{namespace}:");
+    (Namespace::new(namespace).expect("letters, digits and dashes"), prefix)
+}
+
 impl Keyspace<'_> {
+    /// The time of the server, in microseconds.
+    pub(super) fn micros(&self) -> u64 {
+        let (seconds, micros): (u64, u64) = self.server.query(&["TIME"]);
+        seconds * 1_000_000 + micros
+    }
+
     /// Lets time pass.
     pub(super) fn pass(&self, time: Duration) {
         self.server.command(&["EVAL", PASS, "0", &self.pattern(), &time.as_millis().to_string()]);

@@ -86,10 +86,7 @@ impl StoreUnderTest for RedisSubject {
     }
 
     fn server_micros(&self) -> Task<'_, u64> {
-        Box::pin(async move {
-            let (seconds, micros): (u64, u64) = self.server.query(&["TIME"]);
-            seconds * 1_000_000 + micros
-        })
+        Box::pin(async move { self.keyspace().micros() })
     }
 
     fn lose_all(&self) -> Task<'_> {

@@ -32,6 +32,10 @@ impl Capability {
         Self::Exhaustion,
         Self::Snapshot,
     ];
+
+    /// Those of a subject whose servers others use too.
+    pub const OF_SHARED: [Self; 5] =
+        [Self::Time, Self::DataLoss, Self::PartLoss, Self::Exhaustion, Self::Snapshot];
 }
 
 /// What a subject keeps, piece by piece: its content, and how long it has left.

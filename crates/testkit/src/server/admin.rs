@@ -8,7 +8,7 @@ use super::{address::Address, redis_server::RedisServer};
 pub(super) const USER: &str = "testkit";
 
 /// How long a command of the test may take; a stopped server answers none.
-const LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
 impl RedisServer {
     /// Runs a command on a connection of its own, with all rights, and returns the answer.
@@ -76,13 +76,21 @@ pub(super) fn answers(socket: &Path) -> bool {
 
 fn connect(socket: &Path, db: u32) -> RedisResult<Connection> {
     // The password is any: the user has none.
-    let url = Address::Unix.url(socket, USER, "any", db);
-    let connection = Client::open(url)?.get_connection_with_timeout(LIMIT)?;
-    connection.set_read_timeout(Some(LIMIT))?;
+    connect_to(&Address::Unix.url(socket, USER, "any", db), LIMIT)
+}
+
+/// Connects to any address; neither that nor an answer may take longer than `limit`.
+pub(crate) fn connect_to(url: &str, limit: Duration) -> RedisResult<Connection> {
+    let connection = Client::open(url)?.get_connection_with_timeout(limit)?;
+    connection.set_read_timeout(Some(limit))?;
     Ok(connection)
 }
 
-fn query<T: FromRedisValue>(connection: &mut Connection, command: &[&str]) -> RedisResult<T> {
+/// Runs a command on a connection.
+pub(crate) fn query<T: FromRedisValue>(
+    connection: &mut Connection,
+    command: &[&str],
+) -> RedisResult<T> {
     let mut words = command.iter();
     let mut built = cmd(words.next().copied().unwrap_or_default());
     for word in words {

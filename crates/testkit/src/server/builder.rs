@@ -9,7 +9,7 @@ use crate::shim::ClockShim;
 pub struct RedisServerBuilder {
     pub(super) program: PathBuf,
     pub(super) address: Address,
-    pub(super) args: Vec<(String, String)>,
+    pub(super) args: Vec<(String, Vec<String>)>,
     pub(super) variables: Vec<(String, String)>,
 }
 
@@ -40,7 +40,18 @@ impl RedisServerBuilder {
     ///
     /// The value is one argument; `arg("save", "")` is a way to write an empty one.
     pub fn arg(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.args.push((key.into(), value.into()));
+        self.args.push((key.into(), vec![value.into()]));
+        self
+    }
+
+    /// Starts as a replica of a server that has a port without TLS.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the master has no port.
+    pub fn replica_of(mut self, master: &RedisServer) -> Self {
+        let port = master.port().expect("a master has a port").to_string();
+        self.args.push(("replicaof".into(), vec!["127.0.0.1".into(), port]));
         self
     }
 

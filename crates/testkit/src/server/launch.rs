@@ -15,7 +15,7 @@ pub(super) struct Launch {
     pub(super) program: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) address: Address,
-    pub(super) args: Vec<(String, String)>,
+    pub(super) args: Vec<(String, Vec<String>)>,
     pub(super) variables: Vec<(String, String)>,
 }
 
@@ -100,8 +100,8 @@ impl Launch {
         if self.version().is_some_and(ServerVersion::has_debug_switch) {
             command.args(["--enable-debug-command", "local"]);
         }
-        for (key, value) in &self.args {
-            command.arg(format!("--{key}")).arg(value);
+        for (key, values) in &self.args {
+            command.arg(format!("--{key}")).args(values);
         }
         Ok(command)
     }

@@ -6,5 +6,6 @@ mod faulty;
 mod history;
 mod peer;
 mod proxy;
+mod sentinel;
 mod server;
 mod stub;

@@ -2,7 +2,10 @@ use std::{borrow::Cow, convert::Infallible, fmt, str::FromStr};
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use super::spelling;
+use super::{
+    sentinel_group::{self, SentinelGroup},
+    spelling,
+};
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -12,6 +15,10 @@ use super::spelling;
 /// - `redis://[user:password@]host[:port][/database]`
 /// - `rediss://…` for TLS, with the feature `tls`
 /// - `redis+unix:///path[?db=0&user=…&pass=…]`, also `unix://`
+/// - `redis+sentinel://[user:password@]host[:port],host[:port]/master[/database]` for the master
+///   that these Sentinels name, `rediss+sentinel://…` for TLS. User and password are those of the
+///   master; those of the Sentinels are written as `?sentinel_user=…&sentinel_pass=…`. Name all
+///   Sentinels: a master is believed that most of them name.
 ///
 /// with `valkey` in place of `redis` where you like. Any other parameter is refused, except
 /// `protocol`, which changes nothing. Characters of user and password that have a meaning in
@@ -19,7 +26,9 @@ use super::spelling;
 /// are used; the protocol (RESP3) and the settings of TCP are Leasehold's own.
 #[derive(Clone)]
 pub struct RedisAddress {
+    /// How to connect; for a group, to its master, wherever that is.
     info: ConnectionInfo,
+    sentinels: Option<SentinelGroup>,
 }
 
 impl RedisAddress {
@@ -30,6 +39,10 @@ impl RedisAddress {
     /// [`AddressError`] when it is not understood, or needs a feature that is not enabled.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let url = url.trim();
+        if let Some(read) = sentinel_group::parse(url, cfg!(feature = "tls")) {
+            let (info, group) = read?;
+            return Ok(Self { sentinels: Some(group), ..Self::new(info)? });
+        }
         let shown = spelling::check(url, cfg!(feature = "tls"))?;
         // The detail of an error may repeat parts of the URL, so only its category is told.
         let info = url.into_connection_info().map_err(|error| {
@@ -41,7 +54,7 @@ impl RedisAddress {
 
     fn new(info: ConnectionInfo) -> Result<Self, AddressError> {
         use ConnectionAddr::{Tcp, TcpTls, Unix};
-        let address = Self { info };
+        let address = Self { info, sentinels: None };
         let settings = address.info.redis_settings();
         let (part, what, remedy) = match address.info.addr() {
             // Another crate may have enabled TLS in the client library, without what it needs here.
@@ -76,6 +89,11 @@ impl RedisAddress {
     /// How to connect, as the client library takes it.
     pub(in crate::redis) fn info(&self) -> &ConnectionInfo {
         &self.info
+    }
+
+    /// The Sentinels that know where the server is; `None` for a server at one address.
+    pub(in crate::redis) fn sentinels(&self) -> Option<&SentinelGroup> {
+        self.sentinels.as_ref()
     }
 }
 
@@ -113,6 +131,9 @@ read_from! {
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let db = self.info.redis_settings().db();
+        if let Some(group) = &self.sentinels {
+            return group.fmt(f, db);
+        }
         match self.info.addr() {
             ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{db}"),
             ConnectionAddr::TcpTls { host, port, .. } => write!(f, "rediss://{host}:{port}/{db}"),
@@ -154,6 +175,8 @@ pub enum AddressPart {
     Database,
     /// The user and the password.
     Login,
+    /// The name under which Sentinels watch a master.
+    Master,
     /// The path of a unix socket.
     Socket,
     /// Whether and how TLS is used.

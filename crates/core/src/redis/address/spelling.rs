@@ -44,8 +44,8 @@ fn unknown_scheme(scheme: &str, rest: &str) -> AddressError {
     let shown = format!("{scheme}://{}", host_alone(rest));
     let (what, remedy) = if scheme.contains("sentinel") {
         (
-            "the scheme is that of Redis Sentinel, which is not supported in this version".into(),
-            "give the address of the master, or of a name or proxy that follows it, as redis://host:port",
+            format!("the scheme `{scheme}` is not one of Redis"),
+            "write redis+sentinel://host,host,host/master, with the name that the Sentinels know",
         )
     } else if scheme.contains("cluster") {
         (
@@ -104,7 +104,7 @@ fn over_tcp(scheme: &str, rest: &str) -> Result<String, AddressError> {
 }
 
 /// A parameter that would be ignored. Its value is not repeated, and neither is one that has none.
-fn unknown_parameter(shown: String, pair: &str) -> AddressError {
+pub(super) fn unknown_parameter(shown: String, pair: &str) -> AddressError {
     let is_name = |name: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
@@ -120,8 +120,10 @@ fn unknown_parameter(shown: String, pair: &str) -> AddressError {
 fn host_and_port(scheme: &str, server: &str) -> Result<(), AddressError> {
     if server.contains(',') {
         let first = host_alone(server.split(',').next().unwrap_or_default());
-        let what = "a list of hosts is not supported";
-        let remedy = format!("give the address of one server: {scheme}://{first}");
+        let what = "a list of hosts means one server each time";
+        let remedy = format!(
+            "give the address of one server: {scheme}://{first}, or of Sentinels: {scheme}+sentinel://host,host,host/master"
+        );
         return Err(AddressError::new(Host, format!("{scheme}://{first},…"), what, remedy));
     }
     let (host, port) = if let Some(bracketed) = server.strip_prefix('[') {
@@ -225,7 +227,7 @@ fn over_socket(scheme: &str, rest: &str) -> Result<String, AddressError> {
 }
 
 /// User or password have a character that means something else in an address.
-fn unencoded(shown: String, mark: char) -> AddressError {
+pub(super) fn unencoded(shown: String, mark: char) -> AddressError {
     let code = u32::from(mark);
     let what = match mark {
         '+' => "user or password have a `+`, which means a space here".into(),

@@ -1,0 +1,71 @@
+use std::{sync::Arc, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError, aio::MultiplexedConnection,
+};
+use tokio::sync::{Mutex, Notify};
+
+use super::ballot::Place;
+
+/// The channel on which a Sentinel tells that another server is the master.
+const SWITCHES: &str = "+switch-master";
+
+/// One Sentinel, and the connection to it, which is kept.
+pub(super) struct Member {
+    client: Client,
+    connect_timeout: Duration,
+    connection: Mutex<Option<MultiplexedConnection>>,
+    /// Notified when the Sentinel tells of a switch, or its connection ends.
+    hint: Arc<Notify>,
+}
+
+impl Member {
+    pub(super) fn new(client: Client, connect_timeout: Duration, hint: Arc<Notify>) -> Self {
+        Self { client, connect_timeout, connection: Mutex::default(), hint }
+    }
+
+    /// Asks where the master of a name is; `None` if the Sentinel knows no such name. Dropping the
+    /// future closes the connection, whose next answer would be this one's.
+    pub(super) async fn ask(&self, master: &str) -> Result<Option<Place>, RedisError> {
+        let mut kept = self.connection.lock().await;
+        let mut answer = match kept.take() {
+            Some(connection) => ask_on(connection, master).await,
+            None => ask_on(self.connect().await?, master).await,
+        };
+        if answer.as_ref().is_err_and(RedisError::is_connection_dropped) {
+            // It ended while nothing was asked, or the Sentinel ends every connection.
+            answer = ask_on(self.connect().await?, master).await;
+        }
+        let (place, connection) = answer?;
+        *kept = Some(connection);
+        Ok(place)
+    }
+
+    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+        let hint = Arc::clone(&self.hint);
+        let heard = move |push: PushInfo| {
+            if matches!(push.kind, PushKind::Message | PushKind::Disconnection) {
+                hint.notify_one();
+            }
+            Ok::<(), ()>(())
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None)
+            .set_push_sender(heard);
+        let mut connection =
+            self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        // Only a hint: a user of the Sentinel may lack the right to it.
+        let _ = connection.subscribe(SWITCHES).await;
+        Ok(connection)
+    }
+}
+
+async fn ask_on(
+    mut connection: MultiplexedConnection,
+    master: &str,
+) -> Result<(Option<Place>, MultiplexedConnection), RedisError> {
+    let asked = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master).take();
+    let place: Option<(String, u16)> = asked.query_async(&mut connection).await?;
+    Ok((place.map(|(host, port)| Place { host, port }), connection))
+}

@@ -1,0 +1,328 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError};
+use tokio::{
+    runtime::Handle,
+    select,
+    sync::{Notify, mpsc},
+    task::JoinSet,
+};
+
+use super::{
+    ballot::{Place, Verdict, decide},
+    member::Member,
+};
+use crate::{
+    clock::{Clock, Instant, within},
+    mutex::Mutex,
+    redis::{
+        address::SentinelGroup,
+        classify::{NOT_THERE, classify_dial, is_login},
+        config::RedisConfig,
+    },
+    store::{StoreError, StoreErrorKind},
+};
+
+/// How often the Sentinels are asked, without a hint.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// For how long after a look no hint is followed.
+const CALM: Duration = Duration::from_millis(200);
+
+/// Counts the masters that a route has led to; a connection of an older one is stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::redis) struct Epoch(u64);
+
+/// Where the server is that commands go to.
+pub(in crate::redis) enum Route {
+    /// At one address for ever.
+    Server(Box<Client>),
+    /// Where the Sentinels say that the master is.
+    Group(Arc<Group>),
+}
+
+/// The Sentinels of one master.
+pub(in crate::redis) struct Group {
+    members: Vec<Arc<Member>>,
+    name: String,
+    /// How to connect to a master, but for its place.
+    template: ConnectionInfo,
+    config: RedisConfig,
+    clock: Arc<dyn Clock>,
+    master: Mutex<Option<Master>>,
+    epoch: AtomicU64,
+    /// How often the Sentinels were asked.
+    looks: AtomicU64,
+    hint: Arc<Notify>,
+    /// Notified when the master is another one.
+    switched: Notify,
+}
+
+/// The last known master.
+struct Master {
+    place: Place,
+    client: Client,
+    /// The number of the last look that found it there.
+    look: u64,
+}
+
+impl Route {
+    /// The route to the server of a configuration; `info` has how to connect to it.
+    pub(in crate::redis) fn new(
+        config: &RedisConfig,
+        info: ConnectionInfo,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RedisError> {
+        match config.address.sentinels() {
+            None => open(config, info).map(|client| Self::Server(Box::new(client))),
+            Some(group) => {
+                Group::new(config, group, info, clock).map(|group| Self::Group(Arc::new(group)))
+            }
+        }
+    }
+
+    /// How many masters there were before the present one.
+    pub(in crate::redis) fn epoch(&self) -> Epoch {
+        match self {
+            Self::Server(_) => Epoch(0),
+            Self::Group(group) => group.epoch(),
+        }
+    }
+
+    /// What connects to the server. Of a group, the Sentinels are asked.
+    pub(in crate::redis) async fn client(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<(Client, Epoch), StoreError> {
+        match self {
+            Self::Server(client) => Ok(((**client).clone(), Epoch(0))),
+            Self::Group(group) => {
+                let verdict = within(clock, deadline, group.look()).await;
+                verdict.unwrap_or_else(|| Err(open_question(0, group.members.len())))
+            }
+        }
+    }
+
+    /// Returns when the server is another one than in an epoch; never for one address.
+    pub(in crate::redis) async fn left(&self, epoch: Epoch) {
+        match self {
+            Self::Server(_) => std::future::pending().await,
+            Self::Group(group) => loop {
+                let switched = group.switched.notified();
+                if group.epoch() != epoch {
+                    return;
+                }
+                switched.await;
+            },
+        }
+    }
+
+    /// Asks the Sentinels from time to time, and when they tell of a switch, as long as the set
+    /// lives.
+    pub(in crate::redis) fn watch(&self, runtime: &Handle) -> JoinSet<()> {
+        let mut watching = JoinSet::new();
+        if let Self::Group(group) = self {
+            let group = Arc::clone(group);
+            watching.spawn_on(async move { group.watch().await }, runtime);
+        }
+        watching
+    }
+}
+
+impl Group {
+    fn new(
+        config: &RedisConfig,
+        group: &SentinelGroup,
+        template: ConnectionInfo,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RedisError> {
+        let hint = Arc::new(Notify::new());
+        let member = |info: &ConnectionInfo| {
+            let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+            let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
+            let client = open(config, info.set_tcp_settings(template.tcp_settings().clone()))?;
+            Ok(Arc::new(Member::new(client, config.connect_timeout, Arc::clone(&hint))))
+        };
+        let members = group.sentinels.iter().map(member).collect::<Result<_, RedisError>>()?;
+        Ok(Self {
+            members,
+            name: group.master.clone(),
+            template,
+            config: config.clone(),
+            clock,
+            looks: AtomicU64::new(0),
+            master: Mutex::default(),
+            epoch: AtomicU64::new(0),
+            switched: Notify::new(),
+            hint,
+        })
+    }
+
+    fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
+    }
+
+    /// Asks all Sentinels side by side, until enough have answered.
+    async fn look(&self) -> Result<(Client, Epoch), StoreError> {
+        let look = self.looks.fetch_add(1, Ordering::AcqRel);
+        let listed = self.members.len();
+        let until = self.clock.now() + self.config.connect_timeout / 2;
+        let (sender, mut receiver) = mpsc::channel(listed);
+        for member in &self.members {
+            let (member, name) = (Arc::clone(member), self.name.clone());
+            let (clock, sender) = (Arc::clone(&self.clock), sender.clone());
+            // It goes on to its limit when enough others have answered: a dropped question would
+            // cost the connection.
+            drop(tokio::spawn(async move {
+                if let Some(answer) = within(&*clock, until, member.ask(&name)).await {
+                    let _ = sender.send(answer).await;
+                }
+            }));
+        }
+        drop(sender);
+        let (mut answers, mut failed) = (Vec::new(), None);
+        while let Some(asked) = receiver.recv().await {
+            match asked {
+                Ok(answer) => answers.push(answer),
+                Err(error) => failed = Some(error),
+            }
+            match decide(&answers, listed, None) {
+                Verdict::Named(place) => return self.settle(look, &place),
+                Verdict::Unknown => return Err(self.unknown()),
+                Verdict::Open => {}
+            }
+        }
+        // Only now, when no other answer will come; another look may have found another master.
+        let last = self.master.lock().as_ref().map(|master| master.place.clone());
+        match decide(&answers, listed, last.as_ref()) {
+            Verdict::Named(place) => self.settle(look, &place),
+            _ => Err(match failed {
+                Some(error) if answers.is_empty() => unreachable(&error),
+                _ => open_question(answers.len(), listed),
+            }),
+        }
+    }
+
+    /// Takes note of where a look has found the master; one that began later is believed instead.
+    fn settle(&self, look: u64, place: &Place) -> Result<(Client, Epoch), StoreError> {
+        let mut master = self.master.lock();
+        if let Some(known) = &mut *master
+            && (known.place == *place || known.look > look)
+        {
+            known.look = known.look.max(look);
+            return Ok((known.client.clone(), self.epoch()));
+        }
+        let client = self.open_at(place).map_err(|error| classify_dial(&error))?;
+        let new = Master { place: place.clone(), client: client.clone(), look };
+        let old = master.replace(new);
+        let epoch = Epoch(self.epoch.fetch_add(1, Ordering::AcqRel) + 1);
+        drop(master);
+        let name = &self.name;
+        match old {
+            None => tracing::debug!(master = %place, name, "the Sentinels named the master"),
+            Some(Master { place: old, .. }) => {
+                tracing::warn!(master = %place, %old, name, "another server is the master now");
+            }
+        }
+        self.switched.notify_waiters();
+        Ok((client, epoch))
+    }
+
+    fn open_at(&self, place: &Place) -> Result<Client, RedisError> {
+        let Place { host, port } = place.clone();
+        let addr = match self.template.addr() {
+            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host, port),
+            ConnectionAddr::TcpTls { insecure, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: None }
+            }
+            _ => {
+                let what = "Sentinels name masters by host and port";
+                return Err((ErrorKind::InvalidClientConfig, what).into());
+            }
+        };
+        open(&self.config, self.template.clone().set_addr(addr))
+    }
+
+    async fn watch(&self) {
+        let clock = &*self.clock;
+        loop {
+            // Hints are not followed faster: a Sentinel may end every connection.
+            clock.sleep_until(clock.now() + CALM).await;
+            select! {
+                biased;
+                () = self.hint.notified() => {}
+                () = clock.sleep_until(clock.now() + LOOK) => {}
+            }
+            if let Err(error) = self.look().await {
+                tracing::debug!(%error, "the Sentinels did not tell where the master is");
+            }
+        }
+    }
+
+    fn unknown(&self) -> StoreError {
+        let what = format!("the Sentinels know no master named `{}`", self.name);
+        let remedy = "write the name that `sentinel monitor` has, behind the hosts of the address";
+        StoreError::new(StoreErrorKind::Config, what, remedy).as_answer()
+    }
+}
+
+fn open(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
+    #[cfg(feature = "tls")]
+    return config.tls.client(info);
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = config;
+        Client::open(info)
+    }
+}
+
+fn unreachable(error: &RedisError) -> StoreError {
+    let failed = classify_dial(error);
+    let (what, remedy) = if is_login(error) {
+        (
+            "no Sentinel lets this process in",
+            "write their login as ?sentinel_user=…&sentinel_pass=…",
+        )
+    } else {
+        ("no Sentinel answers", failed.remedy())
+    };
+    let what = format!("{what}: {}", failed.what());
+    StoreError::new(failed.kind(), what, remedy.to_owned())
+}
+
+fn open_question(answered: usize, listed: usize) -> StoreError {
+    let what = format!(
+        "too few Sentinels name one master: {answered} of {listed} answered, and not most of all say the same"
+    );
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn a_look_that_began_earlier_does_not_bring_an_older_master_back() {
+        let config = RedisConfig::new("redis+sentinel://a,b,c/m").unwrap();
+        let info = config.address.info().clone();
+        let route = Route::new(&config, info, Arc::new(SystemClock)).unwrap();
+        let Route::Group(group) = &route else { panic!("a group") };
+        let at = |port| Place { host: "h".into(), port };
+        let (_, first) = group.settle(1, &at(1)).unwrap();
+        let (_, second) = group.settle(3, &at(2)).unwrap();
+        assert!(first < second && route.epoch() == second);
+        let (client, epoch) = group.settle(2, &at(1)).unwrap();
+        assert_eq!((epoch, route.epoch()), (second, second));
+        assert_eq!(client.get_connection_info().addr().to_string(), "h:2");
+        let (_, third) = group.settle(4, &at(1)).unwrap();
+        assert!(second < third);
+    }
+}

@@ -1,0 +1,121 @@
+use std::{
+    fs::{self, File},
+    io,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use super::sentinel_group::SentinelGroup;
+use crate::{
+    patience::Patience,
+    process::Process,
+    server::{LIMIT, connect_to, query},
+};
+
+/// Everything that is needed to start one Sentinel.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) folder: PathBuf,
+    pub(super) port: u16,
+    /// The port of the master that it watches first.
+    pub(super) master: u16,
+}
+
+/// Why a Sentinel did not start.
+#[derive(Debug)]
+pub(super) enum LaunchError {
+    /// Somebody else took the port.
+    PortTaken,
+    /// Anything else, with the log.
+    Failed(String),
+}
+
+impl From<io::Error> for LaunchError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl Launch {
+    /// How long a Sentinel has for its start.
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// How many Sentinels have to agree that the master is down.
+    const QUORUM: u32 = 2;
+
+    /// What a Sentinel is told about its master.
+    const SETTINGS: [(&str, u32); 3] =
+        [("down-after-milliseconds", 1000), ("failover-timeout", 6000), ("parallel-syncs", 2)];
+
+    /// The address of the Sentinel.
+    pub(super) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts the program and waits until it answers.
+    pub(super) fn run(&self) -> Result<Process, LaunchError> {
+        fs::write(self.config_path(), self.config())?;
+        let log = File::create(self.log_path())?;
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).arg(self.config_path()).arg("--sentinel");
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let process = Process::new(command.spawn()?);
+        let ended = Patience::of(Self::LIMIT).until(|| match process.exit_status() {
+            Some(status) => Some(Some(status)),
+            None => self.answers().then_some(None),
+        });
+        match ended {
+            Some(None) => Ok(process),
+            Some(Some(_)) if self.port_was_taken() => Err(LaunchError::PortTaken),
+            Some(Some(status)) => Err(self.failed(&format!("it ended at once, {status}"))),
+            None => Err(self.failed(&format!("it did not answer in {:?}", Self::LIMIT))),
+        }
+    }
+
+    /// What the Sentinel has written so far.
+    pub(super) fn log(&self) -> String {
+        let log = fs::read(self.log_path()).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// The lines of the file that the Sentinel reads once, and then writes what it learns to.
+    fn config(&self) -> String {
+        let Self { folder, port, master, .. } = self;
+        let (name, quorum) = (SentinelGroup::MASTER, Self::QUORUM);
+        let mut lines = vec![
+            format!("port {port}"),
+            "bind 127.0.0.1".into(),
+            format!("dir {}", folder.display()),
+            format!("sentinel monitor {name} 127.0.0.1 {master} {quorum}"),
+        ];
+        let settings = Self::SETTINGS.iter();
+        lines.extend(settings.map(|(key, value)| format!("sentinel {key} {name} {value}")));
+        lines.join("\n") + "\n"
+    }
+
+    /// Whether the process is the one that answers: another may have the port.
+    fn answers(&self) -> bool {
+        let info = connect_to(&self.url(), LIMIT)
+            .and_then(|mut connection| query::<String>(&mut connection, &["INFO", "server"]));
+        let own = self.config_path().display().to_string();
+        info.is_ok_and(|info| info.contains(&own))
+    }
+
+    fn port_was_taken(&self) -> bool {
+        self.log().contains("Address already in use")
+    }
+
+    fn failed(&self, what: &str) -> LaunchError {
+        LaunchError::Failed(format!("{what}\n{}", self.log()))
+    }
+
+    fn config_path(&self) -> PathBuf {
+        self.folder.join("sentinel.conf")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.join("sentinel.log")
+    }
+}

@@ -1,0 +1,158 @@
+use std::{collections::BTreeMap, fmt, path::Path, thread, time::Duration};
+
+use redis::{FromRedisValue, RedisResult, Value};
+use tempfile::TempDir;
+
+use super::{
+    launch::{Launch, LaunchError},
+    sentinel_group::SentinelGroup,
+};
+use crate::{
+    guardian::Ward,
+    process::Process,
+    server::{LIMIT, connect_to, free_port, query},
+};
+
+/// A Sentinel process of one group, killed when dropped.
+///
+/// It lives in a temporary folder. Its log is printed when a start fails and when the test that
+/// owns it panics.
+pub struct Sentinel {
+    // Before the folder: the process ends first.
+    process: Process,
+    launch: Launch,
+    _folder: TempDir,
+}
+
+impl Sentinel {
+    /// How often a start is tried when somebody else takes the port meanwhile.
+    const PORT_ATTEMPTS: u32 = 16;
+
+    /// How long the group waits for one answer, before it counts the Sentinel as silent.
+    const SILENCE: Duration = Duration::from_millis(500);
+
+    /// Starts a Sentinel that watches the master at a port of 127.0.0.1.
+    pub(super) fn start(program: &Path, master: u16) -> Self {
+        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
+        let folder = folder.expect("/tmp takes a temporary folder");
+        let (program, place) = (program.to_owned(), folder.path().to_owned());
+        let mut launch = Launch { program, folder: place, port: 0, master };
+        let process = start_on_free_port(&mut launch);
+        Self { process, launch, _folder: folder }
+    }
+
+    /// The address of the Sentinel.
+    pub fn url(&self) -> String {
+        self.launch.url()
+    }
+
+    /// The port of 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.launch.port
+    }
+
+    /// The id of the Sentinel's process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What the Sentinel has written to its log.
+    pub fn log(&self) -> String {
+        self.launch.log()
+    }
+
+    /// Stops the Sentinel with `SIGSTOP` and returns when it stands still: connections stay open
+    /// and nothing is answered.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the Sentinel has ended.
+    pub fn pause(&self) {
+        self.process.stop();
+    }
+
+    /// Lets a stopped Sentinel go on with `SIGCONT`.
+    pub fn resume(&self) {
+        self.process.cont();
+    }
+
+    /// Runs a command on a connection of its own and returns the answer.
+    ///
+    /// It blocks its thread for as long as the Sentinel takes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the Sentinel refuses the command or does not answer within five seconds.
+    pub fn command(&self, command: &[&str]) -> Value {
+        self.query(command)
+    }
+
+    /// Like [`command`](Self::command), with the answer as a type of redis-rs.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`command`](Self::command) does, and if the answer is of another type.
+    pub fn query<T: FromRedisValue>(&self, command: &[&str]) -> T {
+        self.try_query(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Like [`query`](Self::query), with the refusal as an error.
+    ///
+    /// # Errors
+    ///
+    /// The error of redis-rs, of the connection or of the command.
+    pub fn try_query<T: FromRedisValue>(&self, command: &[&str]) -> RedisResult<T> {
+        query(&mut connect_to(&self.url(), LIMIT)?, command)
+    }
+
+    /// The port of the master that the Sentinel names now, if it answers.
+    pub(super) fn named_port(&self) -> Option<u16> {
+        let mut connection = connect_to(&self.url(), Self::SILENCE).ok()?;
+        let command = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelGroup::MASTER];
+        let (_, port) = query::<Option<(String, u16)>>(&mut connection, &command).ok()??;
+        Some(port)
+    }
+
+    /// Whether the Sentinel is connected to this many others of a kind: `SENTINEL REPLICAS` tells
+    /// of those with the flag `slave`, `SENTINEL SENTINELS` of those with `sentinel`.
+    pub(super) fn is_connected_to(&self, count: usize, kind: &str, flag: &str) -> bool {
+        let command = ["SENTINEL", kind, SentinelGroup::MASTER];
+        let known = self.try_query::<Vec<BTreeMap<String, String>>>(&command).unwrap_or_default();
+        // Another flag, such as `disconnected`, tells that it is not.
+        let is_well = |one: &&BTreeMap<_, _>| one.get("flags").is_some_and(|flags| flags == flag);
+        known.iter().filter(is_well).count() == count
+    }
+}
+
+impl<'a> From<&'a Sentinel> for Ward<'a> {
+    fn from(sentinel: &'a Sentinel) -> Self {
+        Self { pid: sentinel.pid(), folder: &sentinel.launch.folder }
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("--- log of the Sentinel at {} ---\n{}---", self.url(), self.log());
+        }
+    }
+}
+
+impl fmt::Debug for Sentinel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sentinel").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// Starts on a port that nobody else takes meanwhile.
+fn start_on_free_port(launch: &mut Launch) -> Process {
+    for _ in 0..Sentinel::PORT_ATTEMPTS {
+        launch.port = free_port();
+        match launch.run() {
+            Ok(process) => return process,
+            Err(LaunchError::PortTaken) => {}
+            Err(LaunchError::Failed(log)) => panic!("a Sentinel does not start: {log}"),
+        }
+    }
+    panic!("somebody else takes every port that was free")
+}
