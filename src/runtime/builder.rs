@@ -250,7 +250,7 @@ impl LockRuntimeBuilder {
         Ok(self.start(Arc::new(store), executor, timing, id))
     }
 
-    /// Makes a runtime for a Redis server that may not be there yet, and sends nothing.
+    /// Makes a runtime for a Redis server that may not be there yet, and sends it nothing.
     ///
     /// The first acquire connects. Until the server has passed the same check as in
     /// [`connect`](Self::connect), it counts as a server in an outage: acquires go on waiting, and

@@ -81,7 +81,7 @@ impl LockRuntime {
     }
 
     /// Makes a runtime with the default settings for a Redis server that may not be there yet, and
-    /// sends nothing; the first acquire connects.
+    /// sends the server nothing; the first acquire connects.
     ///
     /// # Errors
     ///

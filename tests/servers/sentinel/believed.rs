@@ -57,6 +57,11 @@ async fn most_sentinels_are_believed_whatever_the_others_do() {
     assert_eq!(kind, StoreErrorKind::Config);
     assert!(said.contains("know no master named `unknown`"), "{said}");
 
+    let port = group.master().port().expect("a port");
+    let (kind, said) = refused(&format!("redis+sentinel://127.0.0.1:{port}/leasehold")).await;
+    assert_eq!(kind, StoreErrorKind::Config);
+    assert!(said.contains("is no Sentinel") && said.contains("26379"), "{said}");
+
     // A Sentinel that names another master, which says that it is one.
     let other = RedisServer::builder().tcp().start();
     let port = other.port().expect("a port").to_string();

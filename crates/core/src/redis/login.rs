@@ -284,8 +284,7 @@ pub(super) struct Dialed {
 }
 
 impl Dialer {
-    /// Without a tokio runtime to watch on, a switch of the master is noticed when a connection
-    /// fails or refuses a write.
+    /// Without a tokio runtime to watch on, the pool asks the Sentinels now and then before a call.
     pub(super) fn new(
         config: &RedisConfig,
         clock: Arc<dyn Clock>,

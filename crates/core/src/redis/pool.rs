@@ -60,18 +60,25 @@ impl Own {
     /// The pool of the present master.
     async fn present(&self, deadline: Instant) -> Result<Pool, StoreError> {
         let route = &self.dialer.route;
-        if let Some((epoch, pool)) = &*self.pool.lock()
-            && *epoch == route.epoch()
+        let known = self.pool.lock().clone().filter(|(epoch, _)| *epoch == route.epoch());
+        if let Some((_, pool)) = &known
+            && !route.is_unwatched()
         {
             return Ok(pool.clone());
         }
-        let (client, epoch) = route.client(&SystemClock, deadline).await?;
-        let pool = self.open(&client)?;
+        let (client, epoch) = match (route.client(&SystemClock, deadline).await, known) {
+            (Ok(found), _) => found,
+            // The Sentinels do not answer: what they said last stands.
+            (Err(_), Some((_, pool))) => return Ok(pool),
+            (Err(error), None) => return Err(error),
+        };
         let mut present = self.pool.lock();
-        match &*present {
-            Some((known, pool)) if *known >= epoch => return Ok(pool.clone()),
-            _ => {}
+        if let Some((known, pool)) = &*present
+            && *known >= epoch
+        {
+            return Ok(pool.clone());
         }
+        let pool = self.open(&client)?;
         let old = present.replace((epoch, pool.clone()));
         drop(present);
         // Outside of the lock: it closes its connections.

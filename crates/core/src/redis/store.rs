@@ -68,8 +68,8 @@ impl RedisStore {
         Ok(store)
     }
 
-    /// Checks the settings and sends nothing: the first command connects, and waits until the
-    /// server has been checked as [`connect`](Self::connect) does it.
+    /// Checks the settings and sends the server nothing: the first command connects, and waits
+    /// until the server has been checked as [`connect`](Self::connect) does it.
     ///
     /// While the check fails, each command fails with the error of the last attempt, and has not
     /// run; later commands try again, one attempt at a time.

@@ -32,6 +32,9 @@ use crate::{
 /// How often the Sentinels are asked, without a hint.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long the Sentinels may take to answer: one that hangs holds up no later look for longer.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
 /// For how long after a look no hint is followed.
 const CALM: Duration = Duration::from_millis(200);
 
@@ -59,6 +62,8 @@ pub(in crate::redis) struct Group {
     epoch: AtomicU64,
     /// How often the Sentinels were asked.
     looks: AtomicU64,
+    /// When they were asked last.
+    looked_at: Mutex<Option<Instant>>,
     hint: Arc<Notify>,
     /// Notified when the master is another one.
     switched: Notify,
@@ -110,6 +115,15 @@ impl Route {
         }
     }
 
+    /// Whether the Sentinels should be asked before a known master is used: nobody has asked them
+    /// for a while, because there is no tokio runtime to [watch](Self::watch) on.
+    pub(in crate::redis) fn is_unwatched(&self) -> bool {
+        match self {
+            Self::Server(_) => false,
+            Self::Group(group) => group.is_unwatched(),
+        }
+    }
+
     /// Returns when the server is another one than in an epoch; never for one address.
     pub(in crate::redis) async fn left(&self, epoch: Epoch) {
         match self {
@@ -158,6 +172,7 @@ impl Group {
             config: config.clone(),
             clock,
             looks: AtomicU64::new(0),
+            looked_at: Mutex::default(),
             master: Mutex::default(),
             epoch: AtomicU64::new(0),
             switched: Notify::new(),
@@ -169,11 +184,17 @@ impl Group {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
+    fn is_unwatched(&self) -> bool {
+        let looked_at = *self.looked_at.lock();
+        looked_at.is_none_or(|at| self.clock.now() > at + 3 * LOOK)
+    }
+
     /// Asks all Sentinels side by side, until enough have answered.
     async fn look(&self) -> Result<(Client, Epoch), StoreError> {
         let look = self.looks.fetch_add(1, Ordering::AcqRel);
+        *self.looked_at.lock() = Some(self.clock.now());
         let listed = self.members.len();
-        let until = self.clock.now() + self.config.connect_timeout / 2;
+        let until = self.clock.now() + LONGEST_LOOK.min(self.config.connect_timeout / 2);
         let (sender, mut receiver) = mpsc::channel(listed);
         for member in &self.members {
             let (member, name) = (Arc::clone(member), self.name.clone());
@@ -191,7 +212,11 @@ impl Group {
         while let Some(asked) = receiver.recv().await {
             match asked {
                 Ok(answer) => answers.push(answer),
-                Err(error) => failed = Some(error),
+                // One that is out of reach may be back soon, whatever the others say.
+                Err(error) if failed.as_ref().is_none_or(|_| error.is_io_error()) => {
+                    failed = Some(error);
+                }
+                Err(_) => {}
             }
             match decide(&answers, listed, None) {
                 Verdict::Named(place) => return self.settle(look, &place),
@@ -267,9 +292,12 @@ impl Group {
     }
 
     fn unknown(&self) -> StoreError {
+        // Where there was a master, the Sentinels are being set up anew.
+        let was_known = self.master.lock().is_some();
+        let kind = if was_known { StoreErrorKind::Definite } else { StoreErrorKind::Config };
         let what = format!("the Sentinels know no master named `{}`", self.name);
         let remedy = "write the name that `sentinel monitor` has, behind the hosts of the address";
-        StoreError::new(StoreErrorKind::Config, what, remedy).as_answer()
+        StoreError::new(kind, what, remedy).as_answer()
     }
 }
 
@@ -285,15 +313,19 @@ fn open(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError
 
 fn unreachable(error: &RedisError) -> StoreError {
     let failed = classify_dial(error);
+    let no_sentinel = failed.what().contains("unknown command");
     let (what, remedy) = if is_login(error) {
         (
             "no Sentinel lets this process in",
             "write their login as ?sentinel_user=…&sentinel_pass=…",
         )
+    } else if no_sentinel {
+        ("what answers is no Sentinel", "write the ports of the Sentinels, as a rule 26379")
     } else {
         ("no Sentinel answers", failed.remedy())
     };
-    let what = format!("{what}: {}", failed.what());
+    // The words of such a server may repeat what it was sent.
+    let what = if no_sentinel { what.to_owned() } else { format!("{what}: {}", failed.what()) };
     StoreError::new(failed.kind(), what, remedy.to_owned())
 }
 
