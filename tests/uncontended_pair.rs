@@ -92,7 +92,11 @@ impl LockStore for Free {
         unreachable!("nobody re-enters")
     }
 
-    fn renew<'a>(&'a self, _: &'a [Renewal], _: Instant) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    fn renew<'a>(
+        &'a self,
+        _: &'a [Renewal],
+        _: Instant,
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         unreachable!("no lease lasts")
     }
 

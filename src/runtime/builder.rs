@@ -2,8 +2,8 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AddressError, Clock, CredentialsProvider, Entropy, FenceSettings, LockStore, MemoryStore,
-    NameError, Namespace, RedisAddress, RedisConfig, RedisStore, RuntimeId, RuntimeLabel,
-    SettingError, StoreError, SystemClock, SystemEntropy, Ttl,
+    NameError, Namespace, RedisAddress, RedisConfig, RuntimeId, RuntimeLabel, SettingError,
+    StoreError, SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy,
 };
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, TimingError, seam::Rules};
 
@@ -229,7 +229,7 @@ impl LockRuntimeBuilder {
     /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
     ///   [`ConnectError::Timing`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
-    ///   command, is too old, or is a node of a Cluster.
+    ///   command, is too old, or is a node of a Cluster at a plain address.
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`], [`ConnectError::TokioEnded`] and
     ///   [`ConnectError::Thread`] when there is no tokio runtime with timers, or no thread, for
     ///   the background tasks.
@@ -245,9 +245,9 @@ impl LockRuntimeBuilder {
         let config = self.redis_config(address, timing)?;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
         // On the executor, because the caller may poll this future outside of a tokio runtime.
-        let connecting = async move { RedisStore::connect(&config, clock, handle, id).await };
+        let connecting = async move { connect_store(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
-        Ok(self.start(Arc::new(store), executor, timing, id))
+        Ok(self.start(store, executor, timing, id))
     }
 
     /// Makes a runtime for a Redis server that may not be there yet, and sends it nothing.
@@ -274,8 +274,8 @@ impl LockRuntimeBuilder {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
-        let store = RedisStore::lazy(&config, clock, handle, id)?;
-        Ok(self.start(Arc::new(store), executor, timing, id))
+        let store = connect_store_lazy(&config, clock, handle, id)?;
+        Ok(self.start(store, executor, timing, id))
     }
 
     /// Keeps the leases in the memory of this process, under the same rules.

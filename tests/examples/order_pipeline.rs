@@ -10,7 +10,7 @@ use leasehold::{
     Guard, LockRuntime,
     time::{Clock, SystemClock},
 };
-use leasehold_testkit::{Patience, RedisServer};
+use leasehold_testkit::{Patience, RedisServer, cluster::RedisCluster, sentinel::SentinelGroup};
 
 use crate::program::{self, LIMIT, finished, text};
 
@@ -38,6 +38,13 @@ fn on_redis_one_copy_ends_with_the_report_and_leaves_no_key_without_ttl() {
     // The run is closed: the next copy begins another.
     assert_reported(&finished(start(Some(&server.url()))), "1 of this program");
     assert_eq!(server.keys_without_ttl(), [""; 0]);
+}
+
+#[test]
+fn its_address_alone_takes_it_to_sentinels_and_to_a_cluster() {
+    for url in [SentinelGroup::shared().url(), RedisCluster::shared().url()] {
+        assert_reported(&finished(start(Some(&url))), "1 of this program");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

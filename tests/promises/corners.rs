@@ -201,7 +201,7 @@ mod panicking {
             &'a self,
             batch: &'a [Renewal],
             deadline: Instant,
-        ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+        ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
             Box::pin(async move {
                 assert!(!self.panics.swap(false, Ordering::Relaxed), "the store panics, once");
                 self.inner.renew(batch, deadline).await
@@ -225,6 +225,10 @@ mod panicking {
             command: ForceRelease<'a>,
         ) -> StoreFuture<'a, ForceReleaseAnswer> {
             self.inner.force_release(command)
+        }
+
+        fn shard(&self, name: &LockName) -> usize {
+            self.inner.shard(name)
         }
     }
 }

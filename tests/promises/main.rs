@@ -23,6 +23,7 @@ mod metrics;
 mod metrics_late_recorder;
 mod min_hold;
 mod once;
+mod parts;
 mod self_wait;
 mod send_sync;
 mod turns;

@@ -9,8 +9,12 @@ use leasehold::{
     store::Inspection,
     time::{Clock, SystemClock},
 };
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{
+    RedisServer,
+    cluster::{RedisCluster, slot_of},
+};
 use redis::{Client, Value, cmd};
+use tokio::task::block_in_place;
 
 /// The words of every `ACL SETUSER locks` of the page, which may go over several lines.
 fn documented() -> Vec<Vec<String>> {
@@ -51,7 +55,7 @@ async fn the_documented_rights_suffice() {
 }
 
 async fn suffice_on(server: &RedisServer) {
-    let [locks, gates] = &documented()[..] else { panic!("two rules") };
+    let [locks, _, gates] = &documented()[..] else { panic!("three rules") };
     set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
     set_user(server, locks);
     let url = server.url_with("locks", "PASSWORD", 1);
@@ -95,6 +99,41 @@ async fn suffice_on(server: &RedisServer) {
     }
     guard.release().await.unwrap();
     assert!(runtime.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_documented_rights_suffice_on_a_cluster() {
+    let cluster = RedisCluster::start();
+    let [locks, nodes, gates] = &documented()[..] else { panic!("three rules") };
+    for server in cluster.servers() {
+        set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
+        for rights in [locks, nodes, gates] {
+            set_user(server, rights);
+        }
+    }
+    let url = cluster.url().replace("://", "://locks:PASSWORD@");
+    let ttl = Duration::from_millis(600);
+    let locks = LockRuntime::builder().ttl(ttl).connect(&url).await.expect("the rights suffice");
+    let guard = locks.lock("orders/42").unwrap().acquire().await.unwrap();
+    let key = "leasehold:{orders/42}:lease";
+    let (slot, here) = (slot_of(key), RedisCluster::owner_of(key));
+    let there = (here + 1) % cluster.servers().len();
+    // Its keys are there already, and its slot is not.
+    block_in_place(|| cluster.begin_migration(slot, there));
+    block_in_place(|| cluster.move_keys(slot));
+    SystemClock.sleep_until(SystemClock.now() + 2 * ttl).await;
+    assert!(guard.is_held(), "it is renewed on the way");
+    block_in_place(|| cluster.end_migration(slot));
+    guard.release().await.unwrap();
+
+    let gate = RedisGate::new(RedisPool::new(&RedisConfig::new(&url).unwrap()).unwrap());
+    let guard = locks.lock("orders/42").unwrap().acquire().await.unwrap();
+    for value in ["orders:{42}", "orders:42"] {
+        gate.set(value, "paid", guard.stamp()).await.unwrap();
+        gate.admit(value, guard.stamp()).await.unwrap();
+    }
+    guard.release().await.unwrap();
+    assert!(locks.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
 }
 
 #[test]

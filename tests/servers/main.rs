@@ -19,6 +19,7 @@ mod p8_dead_holder;
 mod p9_nothing_leaks;
 
 mod chaos;
+mod cluster;
 mod connect;
 mod documented_rights;
 mod faults;

@@ -76,7 +76,7 @@ impl LockStore for Flaky {
         &'a self,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         self.strike(self.inner.renew(batch, deadline))
     }
 
@@ -93,5 +93,9 @@ impl LockStore for Flaky {
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         self.strike(self.inner.force_release(command))
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.inner.shard(name)
     }
 }

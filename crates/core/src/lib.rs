@@ -33,8 +33,9 @@ pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;
 pub use mutex::Mutex;
 pub use redis::{
-    AddressError, AddressPart, Credentials, CredentialsError, CredentialsFuture,
-    CredentialsProvider, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,
+    AddressError, AddressPart, ClusterStore, Credentials, CredentialsError, CredentialsFuture,
+    CredentialsProvider, RedisAddress, RedisConfig, RedisPool, RedisStore, Script, connect_store,
+    connect_store_lazy,
 };
 pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
 pub use types::{

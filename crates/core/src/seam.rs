@@ -1,6 +1,8 @@
-//! For the tests of Leasehold: what of the embedded store they can lose.
+//! For the tests of Leasehold: what of the embedded store they can lose, and the slots of keys.
 //!
 //! Not part of the public interface.
+
+pub use crate::redis::slot_of;
 
 /// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key
 /// in Redis, which can be evicted alone.

@@ -143,7 +143,7 @@ impl LockStore for TestStore {
         &'a self,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         self.run(deadline, self.0.memory.renew(batch, deadline))
     }
 
@@ -160,5 +160,9 @@ impl LockStore for TestStore {
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         self.run(command.deadline, self.0.memory.force_release(command))
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.0.memory.shard(name)
     }
 }

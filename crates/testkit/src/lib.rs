@@ -2,6 +2,7 @@
 //!
 //! - [`RedisServer`] is a real server that a test starts for itself; [`ScriptedPeer`] imitates the
 //!   servers that cannot be had here.
+//! - [`RedisCluster`] is three masters that share the slots, with replicas or without.
 //! - [`SentinelGroup`] is a master with replicas, and the Sentinels that choose the master.
 //! - [`PostgresServer`] is the same of PostgreSQL, from the programs of the system.
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only

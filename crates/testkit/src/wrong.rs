@@ -79,7 +79,7 @@ struct Relay {
     notes: Arc<Mutex<Notes>>,
 }
 
-lock_store_by_commands!(WrongStore);
+lock_store_by_commands!(WrongStore, shards of store);
 
 impl WrongStore {
     /// A store for a runtime with this clock that is to be wrong.
@@ -129,7 +129,7 @@ impl WrongStore {
             (Wrong::GivesUpPlaceOfGonePush, Answer::Renew(answers)) => {
                 for (renewal, answer) in renewals(&command).iter().zip(&*answers) {
                     let pushed = lock(&self.notes).pushed.get(&renewal.id).copied();
-                    if *answer == RenewAnswer::Gone && pushed == Some(renewal.fence) {
+                    if *answer == Ok(RenewAnswer::Gone) && pushed == Some(renewal.fence) {
                         let (name, id) = (renewal.name.clone(), renewal.id);
                         let command = Command::Withdraw { name, id };
                         let _ = command.run(&*self.store, deadline).await;

@@ -204,7 +204,7 @@ impl LockStore for WrongServer {
         &'a self,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         Box::pin(async move {
             let mut batch = batch.to_vec();
             for one in &mut batch {
@@ -253,5 +253,9 @@ impl LockStore for WrongServer {
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         self.memory.force_release(command)
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.memory.shard(name)
     }
 }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use leasehold_core::{Ttl, lease::Grant};
+use leasehold_core::{LockName, Ttl, lease::Grant};
 
 use crate::slots::Key;
 
@@ -21,6 +21,22 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) const MAX: usize = 256;
+
+    /// A batch for each part of the store in which its names live.
+    pub(crate) fn by_shard(self, shard: impl Fn(&LockName) -> usize) -> Vec<Self> {
+        let Self { patience, turns } = self;
+        let mut shards = turns.iter().map(|(_, turn)| shard(turn.name()));
+        let first = shards.next();
+        // As a rule.
+        if shards.all(|other| Some(other) == first) {
+            return vec![Self { patience, turns }];
+        }
+        let mut parts = BTreeMap::<usize, Vec<_>>::new();
+        for (key, turn) in turns {
+            parts.entry(shard(turn.name())).or_default().push((key, turn));
+        }
+        parts.into_values().map(|turns| Self { patience, turns }).collect()
+    }
 }
 
 #[derive(Debug, Default)]

@@ -54,7 +54,7 @@ pub(crate) struct Renewed {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
     pub(crate) renewals: Vec<Renewal>,
     pub(crate) sent_at: Instant,
-    pub(crate) answers: Result<Vec<RenewAnswer>, StoreError>,
+    pub(crate) answers: Result<Vec<Result<RenewAnswer, StoreError>>, StoreError>,
 }
 
 impl Renewed {
@@ -70,7 +70,7 @@ impl Renewed {
         // Dropped only now: the names that it shares with the turns have just been read.
         drop(renewals);
         for ((key, _), lease) in turns.into_iter().zip(&holders) {
-            let answer = answers.next().ok_or(kind);
+            let answer = answers.next().map_or(Err(kind), |one| one.map_err(|error| error.kind()));
             // The answer is about the turn, so it counts for the lease that is held by now.
             match settle_one(lease.as_deref(), now, sent_at, &answer) {
                 Some(attempt) => attempts.push((key, attempt)),

@@ -105,8 +105,10 @@ impl Driver {
             self.metrics.store().renewal_lag(lag);
         }
         for batch in work.batches.into_commands() {
-            let renewing = batch.renew(Arc::clone(&self.store), Arc::clone(&self.watches));
-            self.in_flight.spawn(renewing);
+            for part in batch.by_shard(|name| self.store.shard(name)) {
+                let renewing = part.renew(Arc::clone(&self.store), Arc::clone(&self.watches));
+                self.in_flight.spawn(renewing);
+            }
         }
         for (turn, reason, closed_until) in work.lost {
             self.keeper.lost(&turn, reason, closed_until);
@@ -115,9 +117,16 @@ impl Driver {
 
     fn apply(&self, renewed: Renewed) {
         let now = self.watches.clock().now();
+        let metrics = self.metrics.store();
         match &renewed.answers {
-            Ok(_) => self.metrics.store().renewal(now.saturating_since(renewed.sent_at)),
-            Err(error) => self.metrics.store().error(error.kind()),
+            Ok(answers) => {
+                let failures = answers.iter().filter_map(|answer| answer.as_ref().err());
+                failures.for_each(|error| metrics.error(error.kind()));
+                if answers.iter().any(Result::is_ok) {
+                    metrics.renewal(now.saturating_since(renewed.sent_at));
+                }
+            }
+            Err(error) => metrics.error(error.kind()),
         }
         for turn in renewed.settle(now, &self.watches) {
             self.keeper.lost(&turn, LossReason::Gone, None);

@@ -3,6 +3,7 @@
 
 pub(crate) mod cancel;
 pub(crate) mod child;
+pub(crate) mod counting;
 pub(crate) mod crew;
 pub(crate) mod events;
 pub(crate) mod idle;

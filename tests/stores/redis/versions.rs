@@ -67,13 +67,13 @@ async fn a_node_of_a_cluster_is_refused_before_anything_is_sent() {
     for protocol in [2, 3] {
         let hello = Reply::hello("7.0.15", protocol).in_mode("cluster");
         let error = connecting_to(hello).await.expect_err(what);
-        assert_says(&error, Config, what, "a server of its own");
+        assert_says(&error, Config, what, "redis+cluster://host");
     }
     let server = RedisServer::builder().tcp().arg("cluster-enabled", "yes").start();
     for protocol in ["resp2", "resp3"] {
         let url = format!("{}/?protocol={protocol}", server.url());
         let error = connect(&url).await.expect_err(what);
-        assert_says(&error, Config, what, "a server of its own");
+        assert_says(&error, Config, what, "redis+cluster://host");
         assert!(error.to_string().contains("redis://127.0.0.1:"), "{error}");
     }
     let stats: String = server.query(&["INFO", "commandstats"]);

@@ -132,9 +132,9 @@ impl LockStore for MemoryStore {
         &'a self,
         batch: &'a [Renewal],
         _deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         Box::pin(async move {
-            let renew = |one: &Renewal| self.apply(&one.name, |step| step.renew(one));
+            let renew = |one: &Renewal| Ok(self.apply(&one.name, |step| step.renew(one)));
             Ok(batch.iter().map(renew).collect())
         })
     }

@@ -235,12 +235,14 @@ impl WatchedStore {
         now: Instant,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> Watched<'a, Vec<RenewAnswer>> {
+    ) -> Watched<'a, Vec<Result<RenewAnswer, StoreError>>> {
         let subject = match batch {
             [one] => Subject::lease("renew", &one.name, one.id, one.fence),
             _ => Subject::many("renew"),
         };
-        self.pass(now, subject, self.store.renew(batch, deadline))
+        let mut watched = self.pass(now, subject, self.store.renew(batch, deadline));
+        watched.failure = failure_of_batch;
+        watched
     }
 
     /// Passes a [`withdraw`](LockStore::withdraw) on.
@@ -273,6 +275,11 @@ impl WatchedStore {
         let ForceRelease { name, id, fence, .. } = command;
         let subject = Subject::lease("force_release", name, id, fence);
         self.pass(now, subject, self.store.force_release(command))
+    }
+
+    /// Which part of the store a name lives in; see [`shard`](LockStore::shard).
+    pub fn shard(&self, name: &LockName) -> usize {
+        self.store.shard(name)
     }
 }
 

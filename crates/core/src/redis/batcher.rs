@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use redis::Value;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
@@ -16,7 +17,6 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::{Command, Preamble},
     decode,
-    heartbeat::all,
     lane::{Call, Failed, Lane},
     scripts,
 };
@@ -54,7 +54,7 @@ struct Inner {
     runtime: Handle,
     /// Whether callers are answered in halves.
     splits: bool,
-    /// The most commands of one call.
+    /// The most commands of one call. With one, every caller sends its command itself.
     max_commands: usize,
     state: Mutex<State>,
 }
@@ -168,7 +168,7 @@ impl Batcher {
     /// Sends each command as a call of its own, all at once: the server has refused the call before
     /// it ran a command, perhaps because of the key of one of them.
     async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
-        all(commands.iter().map(async |command| {
+        join_all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
                 Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
                 Err(failed) => Err(failed.error),
@@ -218,7 +218,8 @@ impl Batcher {
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
         let mut state = self.0.state.lock();
         let usual = USUAL_CALLS[usize::from(self.0.splits)];
-        if state.waiting.is_empty() && state.alone + state.couriers < usual {
+        let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
+        if is_idle || self.0.max_commands == 1 {
             state.alone += 1;
             return Sent::Alone(command);
         }

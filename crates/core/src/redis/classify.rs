@@ -172,9 +172,8 @@ const NO_PASSWORD: &str = "take the password out of the address, or set one on t
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
 const NOT_A_LOCK: &str = "another program uses the key, or somebody changed it; delete the key, or choose another \
      namespace";
-const NO_CLUSTER: &str = "connect to a server that is not part of a Cluster";
-const CLUSTER_NODE: &str =
-    "the server is a node of a Redis Cluster; connect to one that is not part of a Cluster";
+const CLUSTER: &str = "the server is a node of a Redis Cluster; write redis+cluster://host,host,host, with some of its nodes";
+const CROSS_SLOT: &str = "give all keys of a script one hash tag, as in orders:{42}:log";
 const DATABASE: &str = "correct the database number of the address";
 
 fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
@@ -197,10 +196,10 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         (&["WRONGPASS"], Config, LOG_IN),
         (&["AUTH <password> called", "no password is set"], Config, NO_PASSWORD),
         (&["unknown command"], Config, "use Redis 6.2 or newer, with scripts enabled"),
-        (&["CROSSSLOT"], Config, NO_CLUSTER),
+        (&["CROSSSLOT"], Config, CROSS_SLOT),
         (&["invalid DB index", "DB index is out of range"], Config, DATABASE),
-        (&["is not allowed in cluster mode"], Config, CLUSTER_NODE),
-        (&["MOVED"], Config, NO_CLUSTER),
+        (&["is not allowed in cluster mode"], Config, CLUSTER),
+        (&["MOVED"], Config, CLUSTER),
         (&["LOADING"], Definite, "the server is loading its data; wait until it has"),
         (&["BUSY"], Definite, "a script blocks the server; end it with SCRIPT KILL"),
         (&["READONLY"], Definite, "the server is a replica; write the master's address"),

@@ -3,6 +3,7 @@ use std::{ops::RangeFrom, sync::Arc, time::Duration};
 use super::{
     address::{AddressError, RedisAddress},
     login::CredentialsProvider,
+    route::Membership,
 };
 use crate::{
     store::{FenceSettings, KeyScheme},
@@ -11,7 +12,7 @@ use crate::{
 
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
 
-/// How to reach a Redis server and what to keep there.
+/// How to reach a Redis server, a Sentinel group or a Cluster, and what to keep there.
 #[derive(Debug, Clone)]
 #[must_use = "a configuration does nothing itself, give it to RedisStore::connect"]
 pub struct RedisConfig {
@@ -24,9 +25,18 @@ pub struct RedisConfig {
     pub(super) connect_timeout: Duration,
     pub(super) command_timeout: Duration,
     pub(super) client_name: String,
-    pub(super) cluster_node: bool,
+    /// Set for a node of a Cluster.
+    pub(super) node: Option<NodeSettings>,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::TlsSettings,
+}
+
+/// What is different for a node of a Cluster.
+#[derive(Debug, Clone)]
+pub(super) struct NodeSettings {
+    pub(super) membership: Arc<Membership>,
+    /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
+    pub(super) is_asking: bool,
 }
 
 impl RedisConfig {
@@ -50,7 +60,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(2),
             command_timeout: Duration::from_secs(2),
             client_name: "leasehold".into(),
-            cluster_node: false,
+            node: None,
             #[cfg(feature = "tls")]
             tls: super::tls::TlsSettings::default(),
         })
@@ -106,13 +116,6 @@ impl RedisConfig {
     pub fn client_name(self, name: &str) -> Self {
         let printable = |c: char| if c.is_ascii_graphic() { c } else { '-' };
         Self { client_name: name.chars().map(printable).collect(), ..self }
-    }
-
-    /// Accepts a server that is a node of a Cluster. The caller has to send it only names whose
-    /// slots it owns, one name at a time. For the testkit.
-    #[doc(hidden)]
-    pub fn allow_cluster_node(self) -> Self {
-        Self { cluster_node: true, ..self }
     }
 
     /// Checks the settings against their ranges, as every function does that connects with them.

@@ -118,7 +118,7 @@ pub(super) fn refusal(answer: &Value) -> Option<String> {
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        Value::SimpleString(text) => Some(text.clone()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.clone()),
         _ => None,
     }
 }
@@ -173,7 +173,11 @@ pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
     }
 }
 
-pub(super) fn renew(value: Value, asked: usize) -> Result<Vec<RenewAnswer>, StoreError> {
+/// The answers to a batch of renewals, which one script renews: it succeeds or fails for all.
+pub(super) fn renew(
+    value: Value,
+    asked: usize,
+) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
     let reply = Reply::new(value)?;
     if reply.0.len() != asked {
         return Err(reply.not_understood());
@@ -186,7 +190,7 @@ pub(super) fn renew(value: Value, asked: usize) -> Result<Vec<RenewAnswer>, Stor
         }
         _ => Err(reply.not_understood()),
     };
-    reply.0.iter().map(answer).collect()
+    reply.0.iter().map(|part| answer(part).map(Ok)).collect()
 }
 
 pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {

@@ -1,4 +1,6 @@
-use std::{collections::BTreeMap, future::poll_fn, task::Poll};
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
 
 use super::{
     batcher::MAX_COMMANDS,
@@ -23,7 +25,7 @@ pub(super) async fn heartbeat(
     deadline: Instant,
 ) -> Answers {
     let parts = parts(batch, |waiter| lane_number(&waiter.name, store.commands.len()));
-    let by_part = all(parts.iter().map(|part| one_call(store, part, label, deadline))).await;
+    let by_part = join_all(parts.iter().map(|part| one_call(store, part, label, deadline))).await;
     let mut answers: Vec<_> =
         parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
     answers.sort_by_key(|((at, _), _)| *at);
@@ -62,26 +64,9 @@ async fn one_call(
     answers.into_iter().zip(part).map(named).collect()
 }
 
-/// Runs futures side by side, and returns what each resolved to, in order.
-pub(super) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    poll_fn(|context| {
-        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
-            if let Poll::Ready(resolved) = future.as_mut().poll(context) {
-                *output = Some(resolved);
-            }
-        }
-        if running.iter().any(|(_, output)| output.is_none()) {
-            return Poll::Pending;
-        }
-        Poll::Ready(running.drain(..).filter_map(|(_, output)| output).collect())
-    })
-    .await
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{pin::pin, task::Context, time::Duration};
+    use std::time::Duration;
 
     use uuid::Uuid;
 
@@ -111,21 +96,5 @@ mod tests {
         let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..300));
-    }
-
-    #[test]
-    fn futures_run_side_by_side_and_answer_in_order() {
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        let late = |turns: u32| {
-            let mut left = turns;
-            poll_fn(move |_| {
-                left -= 1;
-                if left == 0 { Poll::Ready(turns) } else { Poll::Pending }
-            })
-        };
-        let mut running = pin!(all([late(3), late(1), late(2)].into_iter()));
-        assert!(running.as_mut().poll(&mut context).is_pending());
-        assert!(running.as_mut().poll(&mut context).is_pending());
-        assert_eq!(running.as_mut().poll(&mut context), Poll::Ready(vec![3, 1, 2]));
     }
 }

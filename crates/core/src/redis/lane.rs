@@ -16,8 +16,8 @@ use super::{
     decode::refusal,
     login::{Dialed, Dialer},
     pulse::Pulse,
+    route::Epoch,
     script::Script,
-    sentinel::Epoch,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -264,14 +264,15 @@ impl Lane {
     ) -> Result<Result<Value, RedisError>, Late> {
         let mut connection = present.connection.clone();
         // Owned, so that a late answer can be waited for by a task.
+        let is_asking = self.0.dialer.is_asking;
         let mut sending: Late =
-            Box::pin(async move { connection.send_packed_command(&command).await });
+            Box::pin(async move { send(&mut connection, command, is_asking).await });
         let answer = select! {
             biased;
             answer = within(&*self.0.clock, deadline, sending.as_mut()) => answer,
             // The old master may hang, and its answer would say nothing about the new one.
             () = self.0.dialer.route.left(present.epoch) => {
-                Some(Err(io::Error::other("another server is the master now").into()))
+                Some(Err(io::Error::other("the server is not the master any more").into()))
             }
         };
         answer.map(|answer| answer.and_then(refuse_error)).ok_or(sending)
@@ -429,19 +430,35 @@ impl Lane {
     }
 }
 
+/// Sends a command, right behind `ASKING` where its slot is on the way to the node.
+async fn send(
+    connection: &mut MultiplexedConnection,
+    command: Cmd,
+    is_asking: bool,
+) -> Result<Value, RedisError> {
+    if !is_asking {
+        return connection.send_packed_command(&command).await;
+    }
+    let mut both = redis::pipe();
+    both.cmd("ASKING").add_command(command);
+    let answers = connection.send_packed_commands(&both, 1, 1).await;
+    answers.map(|mut answers| answers.pop().unwrap_or(Value::Nil))
+}
+
 /// Sends a call like a lane does, on a borrowed connection and without a deadline.
 pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
     call: Call<'_>,
+    is_asking: bool,
 ) -> Result<Value, RedisError> {
     if !call.has_body {
-        let answer = connection.send_packed_command(&call.by_digest()).await;
+        let answer = send(connection, call.by_digest(), is_asking).await;
         match answer.and_then(refuse_error) {
             Err(error) if error.code() == Some("NOSCRIPT") => {}
             answer => return answer,
         }
     }
-    let answer = Box::pin(async { connection.send_packed_command(&call.by_body()).await }).await;
+    let answer = Box::pin(async { send(connection, call.by_body(), is_asking).await }).await;
     answer.and_then(refuse_error)
 }
 

@@ -23,7 +23,7 @@ use super::{
     classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
     preflight::{check_server, not_greeted, replica_of},
-    sentinel::{Epoch, Route},
+    route::{Epoch, Route},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -267,7 +267,9 @@ pub(super) struct Dialer {
     pub(super) login: Login,
     /// How long a dial may take.
     pub(super) connect_timeout: Duration,
-    cluster_node: bool,
+    is_node: bool,
+    /// Whether each command goes behind `ASKING`.
+    pub(super) is_asking: bool,
     /// The server's address without credentials.
     pub(super) endpoint: Arc<str>,
     /// Asks the Sentinels of a group where the master is; ends with the dialer.
@@ -298,9 +300,16 @@ impl Dialer {
         let info = info.set_tcp_settings(tcp_settings());
         let route = Route::new(config, info, clock);
         let route = route.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
-        let (connect_timeout, cluster_node) = (config.connect_timeout, config.cluster_node);
         let watching = runtime.map(|runtime| route.watch(runtime)).unwrap_or_default();
-        Ok(Self { route, login, connect_timeout, cluster_node, endpoint, _watching: watching })
+        Ok(Self {
+            route,
+            login,
+            connect_timeout: config.connect_timeout,
+            is_node: config.node.is_some(),
+            is_asking: config.node.as_ref().is_some_and(|node| node.is_asking),
+            endpoint,
+            _watching: watching,
+        })
     }
 
     /// Connects, logs in, and checks that the server is a master of a supported version, by the
@@ -328,7 +337,7 @@ impl Dialer {
             })?;
             let connected_at = clock.now();
             // First what the server is: Clusters and Sentinels refuse to select a database.
-            check_server(&mut connection, self.cluster_node).await?;
+            check_server(&mut connection, self.is_node).await?;
             let checked_at = clock.now();
             let set_up = self.login.set_up(&mut connection).await;
             set_up.map_err(|error| NotDialed::because(&error))?;

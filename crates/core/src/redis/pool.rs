@@ -1,22 +1,23 @@
 use std::{
-    future::poll_fn,
+    future::{pending, poll_fn},
     io::{self, ErrorKind},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
 use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
 use redis::{AsyncConnectionConfig, Client, RedisError, Value};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, select};
 
 use super::{
     classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
+    cluster::{Topology, slot_of},
     config::{RedisConfig, TIMEOUTS},
     lane::{Call, evaluate},
     login::{ASKED_AGAIN, Dialer},
+    route::{Epoch, Route},
     script::Script,
-    sentinel::{Epoch, Route},
 };
 use crate::{
     clock::{Clock, Instant, SystemClock, within},
@@ -44,6 +45,8 @@ pub struct RedisPool {
 #[derive(Clone)]
 enum Source {
     Own(Arc<Own>),
+    /// A pool for each master of a Cluster.
+    Cluster(Arc<Topology<RedisPool>>),
     /// A pool of the service, which logs in as it was set up to.
     #[cfg_attr(not(feature = "deadpool"), expect(dead_code, reason = "needs that feature"))]
     Theirs(Pool),
@@ -58,32 +61,32 @@ struct Own {
 
 impl Own {
     /// The pool of the present master.
-    async fn present(&self, deadline: Instant) -> Result<Pool, StoreError> {
+    async fn present(&self, deadline: Instant) -> Result<(Epoch, Pool), StoreError> {
         let route = &self.dialer.route;
         let known = self.pool.lock().clone().filter(|(epoch, _)| *epoch == route.epoch());
-        if let Some((_, pool)) = &known
+        if let Some(known) = &known
             && !route.is_unwatched()
         {
-            return Ok(pool.clone());
+            return Ok(known.clone());
         }
         let (client, epoch) = match (route.client(&SystemClock, deadline).await, known) {
             (Ok(found), _) => found,
             // The Sentinels do not answer: what they said last stands.
-            (Err(_), Some((_, pool))) => return Ok(pool),
+            (Err(_), Some(known)) => return Ok(known),
             (Err(error), None) => return Err(error),
         };
         let mut present = self.pool.lock();
-        if let Some((known, pool)) = &*present
-            && *known >= epoch
+        if let Some(known) = &*present
+            && known.0 >= epoch
         {
-            return Ok(pool.clone());
+            return Ok(known.clone());
         }
         let pool = self.open(&client)?;
         let old = present.replace((epoch, pool.clone()));
         drop(present);
         // Outside of the lock: it closes its connections.
         drop(old);
-        Ok(pool)
+        Ok((epoch, pool))
     }
 
     fn open(&self, client: &Client) -> Result<Pool, StoreError> {
@@ -137,8 +140,24 @@ impl RedisPool {
     /// certificate.
     pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
         let runtime = Handle::try_current().ok();
-        let dialer = Dialer::new(config, Arc::new(SystemClock), runtime.as_ref())?;
-        Self::on(config, Arc::new(dialer), runtime)
+        let open = |config: &RedisConfig, runtime: Option<Handle>| {
+            let dialer = Dialer::new(config, Arc::new(SystemClock), runtime.as_ref())?;
+            Self::on(config, Arc::new(dialer), runtime)
+        };
+        if config.address.cluster().is_none() {
+            return open(config, runtime);
+        }
+        config.check().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
+        })?;
+        let home = runtime.clone();
+        let open = Box::new(move |config: &RedisConfig, _: &[_]| open(config, home.clone()));
+        Ok(Self {
+            source: Source::Cluster(Topology::new(config, Arc::new(SystemClock), None, open)),
+            runtime,
+            endpoint: config.address.to_string().into(),
+            timeout: config.command_timeout,
+        })
     }
 
     /// How long a call may take with its wait for a connection, at least 10 ms. Default: the
@@ -160,7 +179,7 @@ impl RedisPool {
     ) -> Result<Self, StoreError> {
         let (endpoint, timeout) = (Arc::clone(&dialer.endpoint), config.command_timeout);
         let own = Own { config: config.clone(), dialer, pool: Mutex::default() };
-        if let Route::Server(client) = &own.dialer.route {
+        if let Route::Server(client) | Route::Node(client, _) = &own.dialer.route {
             *own.pool.lock() = Some((own.dialer.route.epoch(), own.open(client)?));
         }
         Ok(Self { source: Source::Own(Arc::new(own)), runtime, endpoint, timeout })
@@ -191,7 +210,14 @@ impl RedisPool {
         let call = Call::new(script, keys.len(), &write);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
-        Box::pin(self.exchange(call, &SystemClock, deadline)).await
+        match &self.source {
+            Source::Cluster(nodes) => {
+                let slot = keys.first().map_or(0, |key| slot_of(key));
+                let mut routed = Box::pin(routed(nodes, slot, call, deadline));
+                self.at_home(routed.as_mut()).await
+            }
+            _ => Box::pin(self.exchange(call, &SystemClock, deadline)).await,
+        }
     }
 
     /// Waits for a connection and the answer until the deadline; without a connection nothing has
@@ -204,35 +230,54 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let here = Handle::try_current().map(|here| here.id()).ok();
         let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
-        let mut answer = pin!(async {
+        let answer = pin!(async {
             let connection = within(clock, deadline, self.checkout(is_home)).await;
-            let connection = connection.unwrap_or_else(|| Err(none_in_time()))?;
+            let (connection, epoch) = connection.unwrap_or_else(|| Err(none_in_time()))?;
             let mut borrowed = Borrowed(Some(connection));
-            let answer = within(clock, deadline, borrowed.evaluate(call)).await;
+            let is_asking = self.own().is_some_and(|own| own.dialer.is_asking);
+            let answer = select! {
+                biased;
+                answer = within(clock, deadline, borrowed.evaluate(call, is_asking)) => answer,
+                // The old master may hang.
+                () = self.left(epoch) => None,
+            };
             let answer = answer.ok_or_else(unanswered)?;
             if !answer.as_ref().is_err_and(spoils_connection) {
                 borrowed.give_back();
             }
             answer.map_err(|error| classify(&error))
         });
-        // Timers and the client library need a tokio runtime, also if the caller polls outside of
-        // one.
-        let at_home = poll_fn(|cx| {
+        self.at_home(answer).await.map_err(|error| error.from_endpoint(&*self.endpoint))
+    }
+
+    /// Polls a future inside of the pool's tokio runtime: timers and the client library need one,
+    /// also if the caller polls outside of any.
+    async fn at_home<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
+        poll_fn(|cx| {
             let _inside = self.runtime.as_ref().map(Handle::enter);
-            answer.as_mut().poll(cx)
-        });
-        at_home.await.map_err(|error| error.from_endpoint(&*self.endpoint))
+            future.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Returns when another server is the master than in an epoch.
+    async fn left(&self, epoch: Epoch) {
+        match self.own() {
+            Some(own) => own.dialer.route.left(epoch).await,
+            None => pending().await,
+        }
     }
 
     /// Takes a connection, which is made on the pool's runtime if there is none.
-    async fn checkout(&self, is_home: bool) -> Result<Connection, StoreError> {
-        let (pool, timeouts) = match &self.source {
-            Source::Theirs(pool) => (pool.clone(), pool.timeouts()),
+    async fn checkout(&self, is_home: bool) -> Result<(Connection, Epoch), StoreError> {
+        let (pool, epoch, timeouts) = match &self.source {
+            Source::Theirs(pool) => (pool.clone(), Epoch(0), pool.timeouts()),
             Source::Own(own) => {
-                let pool = own.present(SystemClock.now() + self.timeout).await?;
+                let (epoch, pool) = own.present(SystemClock.now() + self.timeout).await?;
                 let timeouts = Timeouts { wait: Some(self.timeout), ..pool.timeouts() };
-                (pool, timeouts)
+                (pool, epoch, timeouts)
             }
+            Source::Cluster(_) => return Err(no_node()),
         };
         let taking = async move { pool.timeout_get(&timeouts).await };
         let taken = match &self.runtime {
@@ -240,13 +285,13 @@ impl RedisPool {
             Some(home) if !is_home => home.spawn(taking).await.map_err(|died| no_runtime(&died))?,
             _ => taking.await,
         };
-        taken.map_err(|error| self.unavailable(error))
+        taken.map(|taken| (taken, epoch)).map_err(|error| self.unavailable(error))
     }
 
     fn own(&self) -> Option<&Own> {
         match &self.source {
             Source::Own(own) => Some(own),
-            Source::Theirs(_) => None,
+            Source::Theirs(_) | Source::Cluster(_) => None,
         }
     }
 
@@ -269,14 +314,31 @@ impl RedisPool {
     }
 }
 
+/// Calls a script on the master that owns a slot.
+async fn routed(
+    nodes: &Arc<Topology<RedisPool>>,
+    slot: u16,
+    call: Call<'_>,
+    deadline: Instant,
+) -> Result<Value, StoreError> {
+    let mut way = nodes.way(slot, deadline);
+    loop {
+        let pool = way.next().await?;
+        let answer = pool.exchange(call, &SystemClock, deadline).await;
+        if let Some(answer) = way.settle(answer) {
+            return answer;
+        }
+    }
+}
+
 /// A connection out of the pool, closed unless it is given back: one with an unanswered command,
 /// left by a deadline or a dropped future, is not used again.
 struct Borrowed(Option<Connection>);
 
 impl Borrowed {
-    async fn evaluate(&mut self, call: Call<'_>) -> Result<Value, RedisError> {
+    async fn evaluate(&mut self, call: Call<'_>, is_asking: bool) -> Result<Value, RedisError> {
         match &mut self.0 {
-            Some(connection) => evaluate(connection, call).await,
+            Some(connection) => evaluate(connection, call, is_asking).await,
             None => Err((redis::ErrorKind::Client, "the connection was given back").into()),
         }
     }
@@ -312,6 +374,12 @@ impl std::fmt::Debug for RedisPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisPool").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
+}
+
+/// On a Cluster each call goes through the pool of one node.
+fn no_node() -> StoreError {
+    let what = "the call is not about a key, so no node of the Cluster is the one to run it";
+    StoreError::new(StoreErrorKind::Config, what, "give the script a key")
 }
 
 /// Nothing was sent: all connections were busy, or one took too long to be made or checked.

@@ -12,7 +12,8 @@ use redis::{Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_
 use tokio::{runtime::Handle, sync::Mutex};
 
 use super::{
-    classify::{NotDialed, no_runtime, not_in_time},
+    classify::{NOT_THERE, NotDialed, no_runtime, not_in_time},
+    cluster::is_elsewhere,
     command::{Command, Preamble},
     decode::text,
     lane::{Call, Lane},
@@ -32,11 +33,11 @@ use crate::{
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Checks that a server is a master and new enough, and no node of a Cluster unless allowed: there,
-/// one command could not renew leases of several slots.
+/// Checks that a server is a master and new enough, and a node of a Cluster only where one is
+/// expected: a node refuses commands about the slots of others.
 pub(super) async fn check_server(
     connection: &mut MultiplexedConnection,
-    cluster_node: bool,
+    is_node: bool,
 ) -> Result<(), NotDialed> {
     let hello = hello(connection).await.map_err(|error| not_greeted(&error))?;
     let field = |name| hello.get(name).and_then(text);
@@ -47,11 +48,14 @@ pub(super) async fn check_server(
         return Err(too_old(&version).into());
     }
     let refused = match field("mode").as_deref() {
-        Some("cluster") if !cluster_node => refusal(
+        Some("cluster") if !is_node => refusal(
             Config,
-            "the server is a node of a Redis Cluster, which this version does not support",
-            "connect to a server of its own, one without `cluster-enabled`",
+            "the server is a node of a Redis Cluster",
+            "write redis+cluster://host,host,host, with some of its nodes",
         ),
+        Some("standalone") if is_node => {
+            refusal(Config, "the server is not a node of a Cluster any more", NOT_THERE)
+        }
         Some("sentinel") => refusal(
             Config,
             "the server is a Sentinel, which keeps no data",
@@ -141,8 +145,8 @@ pub(super) struct Readiness {
     pub(super) dialer: Arc<Dialer>,
     pub(super) lane: Lane,
     pub(super) preamble: Arc<Preamble>,
-    /// The lock whose keys are used.
-    pub(super) probe: LockName,
+    /// The lock whose keys are used; `None` if there is no check.
+    pub(super) probe: Option<LockName>,
     pub(super) channel: String,
     /// How long the connection and the scripts of an attempt may take.
     pub(super) limit: Duration,
@@ -202,9 +206,10 @@ impl Readiness {
     }
 
     async fn send(&self) -> Result<(), StoreError> {
+        let Some(probe) = &self.probe else { return Ok(()) };
         let deadline = self.clock.now() + self.limit;
         let write = |to: &mut Cmd| {
-            self.preamble.write_keys(to, &self.probe);
+            self.preamble.write_keys(to, probe);
             to.arg(&self.channel);
         };
         let call = Call::new(&scripts::PREFLIGHT, Command::KEYS, &write);
@@ -213,7 +218,11 @@ impl Readiness {
             self.lane.call(call.with_body(), deadline).await?;
             self.lane.call(call, deadline).await
         };
-        sent.await.map_err(StoreError::not_sent)?;
+        match sent.await {
+            // The rights are checked before the slot; the keys are those of another node meanwhile.
+            Err(error) if is_elsewhere(&error) => {}
+            sent => drop(sent.map_err(StoreError::not_sent)?),
+        }
         // It disconnects at once; a missing right shows before a task waits.
         subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())).await.map(drop)
     }

@@ -16,7 +16,7 @@ use super::{
     pool::RedisPool,
     preflight::Readiness,
     scripts,
-    subscriber::Subscriptions,
+    subscriber::{Dialers, Subscriptions},
 };
 use crate::{
     clock::{Clock, Instant},
@@ -84,33 +84,43 @@ impl RedisStore {
         runtime: Handle,
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
+        let probe = probe(runtime_id, 0)?;
+        Self::checking(config, clock, runtime, runtime_id, Some(probe))
+    }
+
+    /// As [`lazy`](Self::lazy), with the lock that the check is about; without one, there is none.
+    pub(super) fn checking(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        runtime_id: RuntimeId,
+        probe: Option<LockName>,
+    ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing));
         // On a Cluster, a script may not touch several slots.
-        let max_commands = if config.cluster_node { 1 } else { MAX_COMMANDS };
+        let max_commands = if config.node.is_some() { 1 } else { MAX_COMMANDS };
         let batcher = || {
             let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
             Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands)
         };
         let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
-        let subscriptions =
-            Subscriptions::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
-        let probe = LockName::new(format!("preflight:{runtime_id}")).map_err(|error| {
-            StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
-        })?;
+        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
+        let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let renewals = lane();
+        let lane = probe.as_ref().map_or(0, |probe| lane_number(probe, commands.len()));
         let readiness = Readiness {
             dialer,
-            lane: commands[lane_number(&probe, commands.len())].lane().clone(),
+            lane: commands[lane].lane().clone(),
             preamble: Arc::clone(&preamble),
-            probe,
             channel: config.keys.channel(runtime_id),
             limit: config.connect_timeout.saturating_add(config.command_timeout),
             clock: Arc::clone(&clock),
             runtime,
-            passed: false.into(),
+            passed: probe.is_none().into(),
+            probe,
             failed: Arc::default(),
         };
         Ok(Self {
@@ -122,6 +132,16 @@ impl RedisStore {
             readiness: Arc::new(readiness),
             clock,
         })
+    }
+
+    /// Makes a check of the server, even right after a failed one.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        self.readiness.now().await
+    }
+
+    /// What makes its connections.
+    pub(super) fn dialer(&self) -> &Arc<Dialer> {
+        &self.readiness.dialer
     }
 
     /// The names of this store's keys.
@@ -170,7 +190,7 @@ impl LockStore for RedisStore {
         &'a self,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         Box::pin(async move {
             let write = |to: &mut Cmd| {
                 // One text for all: these are very many.
@@ -270,6 +290,13 @@ impl RedisStore {
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
     }
+}
+
+/// A lock of which only checks know.
+pub(super) fn probe(runtime: RuntimeId, number: u32) -> Result<LockName, StoreError> {
+    LockName::new(format!("preflight:{runtime}:{number}")).map_err(|error| {
+        StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
+    })
 }
 
 /// Which of so many connections a name uses.

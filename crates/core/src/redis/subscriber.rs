@@ -1,5 +1,8 @@
 use std::{
     collections::BTreeMap,
+    fmt,
+    future::ready,
+    pin::Pin,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -42,13 +45,28 @@ const LONGEST: Duration = Duration::from_secs(3);
 /// The longest pause after a refusal, which only an operator can lift.
 const REFUSED: Duration = Duration::from_secs(30);
 
+/// Tells which server the next subscription is made at: each of them passes on what is published
+/// at any other.
+pub(super) trait Dialers: fmt::Debug + Send + Sync {
+    fn next(self: Arc<Self>) -> Dialing;
+}
+
+pub(super) type Dialing = Pin<Box<dyn Future<Output = Result<Arc<Dialer>, StoreError>> + Send>>;
+
+/// Always the same one.
+impl Dialers for Dialer {
+    fn next(self: Arc<Self>) -> Dialing {
+        Box::pin(ready(Ok(self)))
+    }
+}
+
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
 /// The end of a connection is noticed at once, and a half-open one within five seconds: by a `PING`
 /// without an answer, or by the timeouts of its socket.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriber {
-    pub(super) dialer: Arc<Dialer>,
+    pub(super) dialers: Arc<dyn Dialers>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) channel: String,
     pub(super) listener: Weak<dyn Listener>,
@@ -60,14 +78,14 @@ impl Subscriber {
         let mut failures: u32 = 0;
         while self.is_wanted() {
             let pause = match self.subscribe().await {
-                Ok((connection, receiver)) => {
+                Ok((dialer, connection, receiver)) => {
+                    let endpoint = &dialer.endpoint;
                     if failures > 0 {
-                        let endpoint = &self.dialer.endpoint;
                         tracing::info!(%endpoint, "the runtime receives messages from the server again");
                     }
                     let subscribed_at = self.clock.now();
-                    self.attend(connection, &receiver).await;
-                    tracing::debug!(endpoint = %self.dialer.endpoint, "a subscription ended");
+                    self.attend(&dialer, connection, &receiver).await;
+                    tracing::debug!(%endpoint, "a subscription ended");
                     let lasted = self.clock.now().saturating_since(subscribed_at);
                     failures = if lasted < SETTLED { failures.saturating_add(1) } else { 0 };
                     backoff(SHORTEST, LONGEST, failures, SystemEntropy.fraction())
@@ -82,7 +100,8 @@ impl Subscriber {
         }
     }
 
-    async fn subscribe(&self) -> Result<(Dialed, Arc<Receiver>), StoreError> {
+    async fn subscribe(&self) -> Result<(Arc<Dialer>, Dialed, Arc<Receiver>), StoreError> {
+        let dialer = Arc::clone(&self.dialers).next().await?;
         let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
         let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });
         let pushes = Arc::clone(&receiver);
@@ -90,18 +109,18 @@ impl Subscriber {
             pushes.on_push(&push);
             Ok::<(), ()>(())
         };
-        let connection = subscribe(&self.dialer, &*self.clock, &self.channel, heard).await?;
-        Ok((connection, receiver))
+        let connection = subscribe(&dialer, &*self.clock, &self.channel, heard).await?;
+        Ok((dialer, connection, receiver))
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
-    async fn attend(&self, subscribed: Dialed, receiver: &Receiver) {
+    async fn attend(&self, dialer: &Dialer, subscribed: Dialed, receiver: &Receiver) {
         let Dialed { mut connection, epoch, .. } = subscribed;
         loop {
             select! {
                 biased;
                 () = receiver.closed.notified() => return,
-                () = self.dialer.route.left(epoch) => return,
+                () = dialer.route.left(epoch) => return,
                 () = self.clock.sleep_until(self.clock.now() + CHECK) => {}
             }
             if !self.is_wanted() || !self.is_alive(&mut connection).await {
@@ -224,7 +243,7 @@ impl Receiver {
 /// The subscriptions of a store: at most one for a runtime, each a task with a connection.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
-    dialer: Arc<Dialer>,
+    dialers: Arc<dyn Dialers>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
     /// One task for each, which ends when its set is dropped.
@@ -233,14 +252,14 @@ pub(super) struct Subscriptions {
 
 impl Subscriptions {
     /// None yet; tasks and connections will live on the given tokio runtime.
-    pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        Self { dialer, clock, runtime, tasks: Mutex::default() }
+    pub(super) fn new(dialers: Arc<dyn Dialers>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
+        Self { dialers, clock, runtime, tasks: Mutex::default() }
     }
 
     /// Passes the messages on the channel of a runtime to a listener, from now on.
     pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
-        let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
-        let subscriber = Subscriber { dialer, clock, channel, listener };
+        let (dialers, clock) = (Arc::clone(&self.dialers), Arc::clone(&self.clock));
+        let subscriber = Subscriber { dialers, clock, channel, listener };
         let mut tasks = self.tasks.lock();
         tasks.retain(|_, task| task.try_join_next().is_none());
         // The old subscription ends first.

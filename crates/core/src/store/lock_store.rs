@@ -55,12 +55,12 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
     /// Ends a lease and grants the lock to the next waiter, or keeps it for exactly a given time.
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer>;
 
-    /// Extends leases; one answer for each, in order. Never re-creates one.
+    /// Extends leases; one answer or failure for each, in order. Never re-creates one.
     fn renew<'a>(
         &'a self,
         batch: &'a [Renewal],
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>>;
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>>;
 
     /// Takes an acquisition back: its place, or its grant, which the next waiter gets. A late copy
     /// of its acquire has no effect.
@@ -75,6 +75,13 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
         &'a self,
         command: ForceRelease<'a>,
     ) -> StoreFuture<'a, ForceReleaseAnswer>;
+
+    /// Which part of the store a name lives in. Names of different parts travel in different
+    /// batches, so that a part that is down delays nobody else's. It may change at any time; a batch
+    /// that mixes parts still works.
+    fn shard(&self, _name: &LockName) -> usize {
+        0
+    }
 }
 
 /// Asks for a lock, by acquisition id: a repeat is answered with the same grant.

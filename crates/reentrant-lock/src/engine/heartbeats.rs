@@ -73,12 +73,13 @@ impl Heartbeats {
 
     fn send(&mut self, engine: &Arc<Engine>, now: Instant, beats: Vec<Beat>) {
         self.sent_at = now;
-        // One command has one deadline. Grouped by powers of two of their time: no heartbeat gets
-        // less than half of it.
-        let mut alike = BTreeMap::<u32, Vec<Beat>>::new();
+        // One command goes to one part of the store, and has one deadline. Grouped by powers of two
+        // of their time: no heartbeat gets less than half of it.
+        let mut alike = BTreeMap::<(usize, u32), Vec<Beat>>::new();
         for beat in beats {
-            let time = engine.place_deadline(beat.waiter.ttl);
-            alike.entry(time.as_millis().max(1).ilog2()).or_default().push(beat);
+            let shard = engine.store.shard(&beat.waiter.name);
+            let time = engine.place_deadline(beat.waiter.ttl).as_millis().max(1).ilog2();
+            alike.entry((shard, time)).or_default().push(beat);
         }
         for beats in alike.into_values() {
             let mut beats = beats.into_iter().peekable();

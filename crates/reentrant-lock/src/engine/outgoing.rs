@@ -138,9 +138,10 @@ impl Engine {
         let (name, ttl) = (grant.name().clone(), grant.ttl());
         let renewal = [Renewal { name: name.clone(), id: grant.id(), fence: grant.first(), ttl }];
         let deadline = sent_at + self.place_deadline(ttl);
-        let answers = self.counted(self.store.renew(sent_at, &renewal, deadline).await);
-        let result = answers.map(|answers| answers.into_iter().next().unwrap_or(RenewAnswer::Gone));
-        let answer = Answer { sent_at, result };
+        let answers = self.store.renew(sent_at, &renewal, deadline).await;
+        let result =
+            answers.and_then(|answers| answers.into_iter().next().unwrap_or(Ok(RenewAnswer::Gone)));
+        let answer = Answer { sent_at, result: self.counted(result) };
         self.with(&name, |member, env| member.cohort.on_confirmation(env, grant, answer));
     }
 }

@@ -1,9 +1,8 @@
-//! A Redis Cluster of three masters, and a store that sends each name to the master that owns it.
+//! A Redis Cluster of three masters, with replicas or without, and slots that move.
 
+mod migration;
 mod redis_cluster;
-mod slot;
-mod store;
+mod view;
 
+pub use leasehold_core::seam::slot_of;
 pub use redis_cluster::RedisCluster;
-pub use slot::slot_of;
-pub use store::ClusterStore;

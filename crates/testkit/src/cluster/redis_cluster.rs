@@ -1,50 +1,72 @@
 use std::{sync::OnceLock, time::Duration};
 
-use super::slot::{SLOTS, slot_of};
+use redis::Value;
+
+use super::{slot_of, view::View};
 use crate::{
     Patience, RedisServer,
     guardian::{Guardian, Ward},
+    server::{RedisServerBuilder, Replication},
 };
 
-/// Three masters that own a third of the slots each, without replicas.
+/// How many slots a Cluster has.
+pub(super) const SLOTS: u16 = 16_384;
+
+/// A Cluster of three masters that own a third of the slots each, with a replica for each of them
+/// or without.
 #[derive(Debug)]
 pub struct RedisCluster {
-    masters: Vec<RedisServer>,
+    /// First the masters of the start, then their replicas in the same order.
+    servers: Vec<RedisServer>,
 }
 
 impl RedisCluster {
     /// How many masters there are.
     pub const MASTERS: u16 = 3;
 
-    /// How long the masters have to find each other; they wait for two seconds by themselves.
-    const LIMIT: Duration = Duration::from_secs(30);
+    /// How long the Cluster has for each change; nodes wait for two seconds by themselves.
+    pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Starts a Cluster and returns when every master takes commands.
+    /// Starts three masters without replicas, and returns when every one takes commands.
     ///
     /// # Panics
     ///
     /// Panics if a server does not start, or they do not become a Cluster.
     pub fn start() -> Self {
-        let master = |_| RedisServer::builder().tcp().arg("cluster-enabled", "yes").start();
-        let cluster = Self { masters: (0..Self::MASTERS).map(master).collect() };
-        for (number, server) in (0..).zip(&cluster.masters) {
-            server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
-            let slots: Vec<_> = (0..SLOTS).filter(|slot| owner(*slot) == number).collect();
-            let slots: Vec<_> = slots.iter().map(ToString::to_string).collect();
-            let words = ["CLUSTER", "ADDSLOTS"].into_iter();
-            server.command(&words.chain(slots.iter().map(String::as_str)).collect::<Vec<_>>());
+        Self::of((0..Self::MASTERS).map(|_| node().start()).collect())
+    }
+
+    /// Starts three masters with a replica each, which takes over when its master is silent for two
+    /// seconds. While a shard is down, the others go on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a server does not start, or they do not become a Cluster.
+    pub fn with_replicas() -> Self {
+        let member = |_| {
+            node()
+                .arg("cluster-node-timeout", "2000")
+                .arg("cluster-require-full-coverage", "no")
+                .arg("cluster-replica-validity-factor", "0")
+                // A replica would move to a master that has none.
+                .arg("cluster-migration-barrier", "9")
+                .arg("repl-diskless-sync-delay", "0")
+                .start()
+        };
+        let cluster = Self::of((0..2 * Self::MASTERS).map(member).collect());
+        let (masters, replicas) = cluster.servers.split_at(Self::MASTERS.into());
+        for (master, replica) in masters.iter().zip(replicas) {
+            let id: String = master.query(&["CLUSTER", "MYID"]);
+            // It may not know that master yet.
+            let follows = || replica.try_query::<Value>(&["CLUSTER", "REPLICATE", &id]).ok();
+            Patience::of(Self::LIMIT).until(follows).expect("a server becomes a replica");
         }
-        // Only now: a master that knows others takes no epoch any more.
-        for server in &cluster.masters {
-            cluster.introduce(server);
-        }
-        let united = || cluster.masters.iter().all(is_united).then_some(());
-        Patience::of(Self::LIMIT).until(united).expect("the masters become a Cluster");
+        cluster.wait_until_whole();
         cluster
     }
 
     /// The Cluster that all tests of this process share, as a start takes seconds; they keep apart
-    /// by their namespaces. It ends with the process.
+    /// by their namespaces. It has no replicas, and ends with the process.
     ///
     /// # Panics
     ///
@@ -53,39 +75,158 @@ impl RedisCluster {
         static SHARED: OnceLock<(RedisCluster, Guardian)> = OnceLock::new();
         let (cluster, _) = SHARED.get_or_init(|| {
             let cluster = Self::start();
-            let guardian = Guardian::of(cluster.masters.iter().map(Ward::from));
+            let guardian = Guardian::of(cluster.servers.iter().map(Ward::from));
             (cluster, guardian)
         });
         cluster
     }
 
-    /// The masters, in the order of their slots.
-    pub fn masters(&self) -> &[RedisServer] {
-        &self.masters
+    /// Makes a Cluster of servers, the first of which share the slots.
+    fn of(servers: Vec<RedisServer>) -> Self {
+        let cluster = Self { servers };
+        for (number, server) in (0..).zip(&cluster.servers) {
+            server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
+            let slots: Vec<_> = (0..SLOTS).filter(|slot| owner(*slot) == number).collect();
+            let slots: Vec<_> = slots.iter().map(ToString::to_string).collect();
+            if !slots.is_empty() {
+                let words = ["CLUSTER", "ADDSLOTS"].into_iter();
+                server.command(&words.chain(slots.iter().map(String::as_str)).collect::<Vec<_>>());
+            }
+        }
+        // Only now: a node that knows others takes no epoch any more.
+        let first = cluster.servers[0].port().expect("a node has a port").to_string();
+        for server in &cluster.servers[1..] {
+            server.command(&["CLUSTER", "MEET", "127.0.0.1", &first]);
+        }
+        let united = || cluster.servers.iter().all(|one| cluster.is_united(one)).then_some(());
+        Patience::of(Self::LIMIT).until(united).expect("the servers become a Cluster");
+        cluster
     }
 
-    /// The number of the master that owns a key.
+    /// The address of the Cluster: all servers.
+    ///
+    /// # Panics
+    ///
+    /// Never: every node has a port.
+    pub fn url(&self) -> String {
+        let port = |server: &RedisServer| server.port().expect("a node has a port");
+        let hosts = self.servers.iter().map(|server| format!("127.0.0.1:{}", port(server)));
+        format!("redis+cluster://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+
+    /// All servers: first the masters of the start in the order of their slots, then the replicas.
+    pub fn servers(&self) -> &[RedisServer] {
+        &self.servers
+    }
+
+    /// The masters of the start, in the order of their slots.
+    pub fn masters(&self) -> &[RedisServer] {
+        &self.servers[..Self::MASTERS.into()]
+    }
+
+    /// The number of the master that owns a key at the start.
     pub fn owner_of(key: &str) -> usize {
         owner(slot_of(key)).into()
     }
 
-    fn introduce(&self, server: &RedisServer) {
-        for other in self.masters.iter().filter(|other| other.pid() != server.pid()) {
-            let port = other.port().expect("a master has a port").to_string();
-            server.command(&["CLUSTER", "MEET", "127.0.0.1", &port]);
-        }
+    /// The number of the server that owns a key now, by its own account and that of most others
+    /// that answer; `None` while there is none.
+    pub fn owner_of_now(&self, key: &str) -> Option<usize> {
+        let slot = slot_of(key);
+        let views: Vec<View> = self.servers.iter().filter_map(View::of).collect();
+        self.servers.iter().position(|server| {
+            let port = server.port();
+            let votes = views.iter().filter(|view| view.owner(slot) == port).count();
+            votes * 2 > views.len() && Replication::of(server).is_master()
+        })
+    }
+
+    /// The numbers of the servers that have a key at the start: its master and the replica of it.
+    pub fn shard_of(key: &str) -> [usize; 2] {
+        let master = Self::owner_of(key);
+        [master, master + usize::from(Self::MASTERS)]
+    }
+
+    /// Kills a server with `SIGKILL`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no server of this number.
+    pub fn kill(&self, number: usize) {
+        self.servers[number].kill();
+    }
+
+    /// Starts a server again as the same node, without its data.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no server of this number, and as [`RedisServer::restart`] does.
+    pub fn revive(&self, number: usize) {
+        self.servers[number].restart();
+    }
+
+    /// Has the replica of a master take over, in agreement with it, and returns when it has.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server is no master with a replica, or there is no other master within a
+    /// minute.
+    pub fn fail_over(&self, number: usize) {
+        let id: String = self.servers[number].query(&["CLUSTER", "MYID"]);
+        let follows = |server: &&RedisServer| {
+            let myself: Option<String> = server.try_query(&["CLUSTER", "NODES"]).ok();
+            let lines = myself.unwrap_or_default();
+            lines.lines().any(|line| line.contains("myself,slave") && line.contains(&*id))
+        };
+        let replica = self.servers.iter().find(follows).expect("the master has a replica");
+        let takes_over = || {
+            let _ = replica.try_query::<Value>(&["CLUSTER", "FAILOVER"]);
+            Replication::of(replica).is_master().then_some(())
+        };
+        Patience::of(Self::LIMIT).until(takes_over).expect("the replica takes over");
+        let agreed = || {
+            let views: Vec<View> = self.servers.iter().filter_map(View::of).collect();
+            let is_left = |view: &View| !view.has_owner(self.servers[number].port());
+            views.iter().all(is_left).then_some(())
+        };
+        Patience::of(Self::LIMIT).until(agreed).expect("all hear of the new master");
+    }
+
+    /// Returns when all servers are up, every master has its replica, and all agree.
+    ///
+    /// # Panics
+    ///
+    /// Panics if that takes longer than a minute.
+    pub fn wait_until_whole(&self) {
+        let is_whole = || {
+            let (mut masters, mut replicas) = (0, 0);
+            for server in &self.servers {
+                let replication = Replication::of(server);
+                masters += usize::from(replication.is_master() && replication.replicas() == 1);
+                replicas += usize::from(replication.is_in_sync());
+            }
+            let are_complete = masters == usize::from(Self::MASTERS) && masters == replicas;
+            (are_complete && self.servers.iter().all(|one| self.is_united(one))).then_some(())
+        };
+        Patience::of(Self::LIMIT).until(is_whole).expect("the Cluster is whole again");
+    }
+
+    /// Whether a server takes commands, is connected to all others, and takes none of them for
+    /// dead.
+    fn is_united(&self, server: &RedisServer) -> bool {
+        let ask = |what| server.try_query::<String>(&["CLUSTER", what]).unwrap_or_default();
+        let nodes = ask("NODES");
+        let is_well = |line: &&str| line.contains(" connected") && !line.contains("fail");
+        ask("INFO").contains("cluster_state:ok")
+            && nodes.lines().filter(is_well).count() == self.servers.len()
     }
 }
 
-/// The number of the master that owns a slot.
-fn owner(slot: u16) -> u16 {
-    slot / SLOTS.div_ceil(RedisCluster::MASTERS)
+fn node() -> RedisServerBuilder {
+    RedisServer::builder().cluster_node()
 }
 
-/// Whether a master takes commands, and tells all others what is published.
-fn is_united(master: &RedisServer) -> bool {
-    let info: String = master.query(&["CLUSTER", "INFO"]);
-    let nodes: String = master.query(&["CLUSTER", "NODES"]);
-    let connected = nodes.lines().filter(|line| line.contains(" connected ")).count();
-    info.contains("cluster_state:ok") && connected == usize::from(RedisCluster::MASTERS)
+/// The number of the master that owns a slot at the start.
+fn owner(slot: u16) -> u16 {
+    slot / SLOTS.div_ceil(RedisCluster::MASTERS)
 }

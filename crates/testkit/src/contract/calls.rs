@@ -161,9 +161,9 @@ impl Calls {
         Renewal { name: self.name.clone(), id, fence, ttl }
     }
 
-    /// Renews a batch, of whatever names.
+    /// Renews a batch, of whatever names; a failure of one is a failure of all.
     pub async fn renew(&self, batch: &[Renewal]) -> Result<Vec<RenewAnswer>, StoreError> {
-        self.store.renew(batch, self.deadline).await
+        self.store.renew(batch, self.deadline).await?.into_iter().collect()
     }
 
     /// Withdraws; whether that ended a grant.

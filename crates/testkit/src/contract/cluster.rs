@@ -1,14 +1,16 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, FencePolicy, FenceSettings, Instant, LockName, LockStore, SystemClock, seam::Part,
+    Clock, ClusterStore, Entropy, FencePolicy, FenceSettings, Instant, LockName, LockStore,
+    RedisConfig, SystemClock, SystemEntropy, seam::Part,
 };
+use tokio::runtime::Handle;
 
 use super::{
     keyspace::{Keyspace, new_namespace},
     subject::{Capability, Snapshot, StoreUnderTest, Task},
 };
-use crate::cluster::{ClusterStore, RedisCluster};
+use crate::cluster::RedisCluster;
 
 /// A store on the Cluster that all cases share, each under a namespace of its own.
 ///
@@ -34,10 +36,14 @@ impl ClusterSubject {
     pub async fn new(fencing: FenceSettings) -> Self {
         let cluster = RedisCluster::shared();
         let (namespace, prefix) = new_namespace();
-        let settings = |config: leasehold_core::RedisConfig| {
-            config.namespace(namespace.clone()).fencing(fencing)
-        };
-        let store = ClusterStore::connect(cluster, settings).await;
+        let config = RedisConfig::new(&cluster.url()).expect("the Cluster's address is one");
+        let store = ClusterStore::connect(
+            &config.namespace(namespace).fencing(fencing),
+            Arc::new(SystemClock),
+            Handle::current(),
+            SystemEntropy.runtime_id(),
+        )
+        .await;
         let store = Arc::new(store.expect("a private Cluster lets everybody in"));
         Self { cluster, store, prefix, policy: fencing.policy }
     }

@@ -18,7 +18,7 @@ pub enum Answer {
     /// The answer to a release.
     Release(ReleaseAnswer),
     /// The answers to a batch of renewals.
-    Renew(Vec<RenewAnswer>),
+    Renew(Vec<Result<RenewAnswer, StoreError>>),
     /// The answer to a withdraw.
     Withdraw(WithdrawAnswer),
     /// What a look at a lock showed.

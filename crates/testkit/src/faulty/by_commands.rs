@@ -12,9 +12,10 @@ macro_rules! send_as {
 
 /// Makes a [`LockStore`](leasehold_core::LockStore) of a type that sends owned commands, by
 /// `async fn send(&self, Command, Instant) -> Result<Answer, StoreError>`, and listens by
-/// `fn hear(&self, RuntimeId, Weak<dyn Listener>)`.
+/// `fn hear(&self, RuntimeId, Weak<dyn Listener>)`. If it names one of its fields, that says in which
+/// part a name lives.
 macro_rules! lock_store_by_commands {
-    ($store:ty) => {
+    ($store:ty $(, shards of $behind:ident)?) => {
         const _: () = {
             use std::sync::Weak;
 
@@ -72,7 +73,7 @@ macro_rules! lock_store_by_commands {
                     &'a self,
                     batch: &'a [Renewal],
                     deadline: Instant,
-                ) -> StoreFuture<'a, Vec<RenewAnswer>> {
+                ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
                     send_as!(self, Renew, Command::Renew { batch: batch.to_vec() }, deadline)
                 }
 
@@ -106,6 +107,10 @@ macro_rules! lock_store_by_commands {
                         deadline
                     )
                 }
+
+                $(fn shard(&self, name: &LockName) -> usize {
+                    self.$behind.shard(name)
+                })?
             }
         };
     };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Instant, LockStore, RuntimeId, StoreError, StoreErrorKind, store::Listener,
+    Clock, Instant, LockName, LockStore, RuntimeId, StoreError, StoreErrorKind, store::Listener,
 };
 
 use super::{
@@ -45,9 +45,10 @@ struct Book {
     sent: BTreeMap<CommandKind, usize>,
     executed: Vec<Executed>,
     late: VecDeque<Command>,
+    shard: Option<fn(&LockName) -> usize>,
 }
 
-super::by_commands::lock_store_by_commands!(FaultyStore);
+super::by_commands::lock_store_by_commands!(FaultyStore, shards of shared);
 
 impl FaultyStore {
     /// How long a late delivery may take on the store behind.
@@ -74,6 +75,11 @@ impl FaultyStore {
     pub fn heal(&self) {
         self.shared.book().rules.clear();
         self.shared.pushes.heal();
+    }
+
+    /// Says from now on in which part a name lives, in place of the store behind.
+    pub fn divide(&self, shard: fn(&LockName) -> usize) {
+        self.shared.book().shard = Some(shard);
     }
 
     /// How many pushes the store behind has sent, struck or not; without those that only say that
@@ -197,6 +203,12 @@ impl FaultyStore {
 }
 
 impl Shared {
+    /// The part of the store in which a name lives.
+    fn shard(&self, name: &LockName) -> usize {
+        let told = self.book().shard;
+        told.map_or_else(|| self.inner.shard(name), |shard| shard(name))
+    }
+
     /// Puts a command aside for a late delivery.
     pub(super) fn deliver_later(&self, command: Command) {
         self.book().late.push_back(command);

@@ -4,6 +4,7 @@ use super::member::Sentinel;
 use crate::{
     Patience, RedisServer,
     guardian::{Guardian, Ward},
+    server::Replication,
 };
 
 /// A master, two replicas, and three Sentinels of which two decide.
@@ -159,24 +160,13 @@ impl SentinelGroup {
         let named: Vec<_> = self.sentinels.iter().map(Sentinel::named_port).collect();
         self.servers.iter().position(|server| {
             let votes = named.iter().filter(|port| port.is_some() && **port == server.port());
-            votes.count() > Self::SENTINELS / 2 && is_master(server)
+            votes.count() > Self::SENTINELS / 2 && Replication::of(server).is_master()
         })
     }
 }
 
-/// Whether a server is a master by its own account.
-fn is_master(server: &RedisServer) -> bool {
-    replication(server).contains("role:master")
-}
-
-/// Whether a replica has all that its master had when it began.
 fn is_in_sync(replica: &RedisServer) -> bool {
-    replication(replica).contains("master_link_status:up")
-}
-
-/// Empty if the server does not answer.
-fn replication(server: &RedisServer) -> String {
-    server.try_query(&["INFO", "replication"]).unwrap_or_default()
+    Replication::of(replica).is_in_sync()
 }
 
 /// Whether a Sentinel is connected to all others of its group.

@@ -14,6 +14,8 @@ pub(crate) enum Address {
     Unix,
     /// A port of 127.0.0.1.
     Tcp(u16),
+    /// A port of 127.0.0.1 of a node of a Cluster, which takes the port that is [`BUS`] above, too.
+    Node(u16),
     /// A port of 127.0.0.1 that speaks TLS only.
     Tls(u16),
 }
@@ -24,6 +26,7 @@ impl Address {
         match self {
             Self::Unix => Self::Unix,
             Self::Tcp(_) => Self::Tcp(free_port()),
+            Self::Node(_) => Self::Node(free_node_port()),
             Self::Tls(_) => Self::Tls(free_port()),
         }
     }
@@ -32,7 +35,7 @@ impl Address {
     pub(crate) fn port(self) -> Option<u16> {
         match self {
             Self::Unix => None,
-            Self::Tcp(port) | Self::Tls(port) => Some(port),
+            Self::Tcp(port) | Self::Node(port) | Self::Tls(port) => Some(port),
         }
     }
 
@@ -41,7 +44,7 @@ impl Address {
         let (user, password) = (encoded(user), encoded(password));
         let (scheme, port) = match self {
             Self::Unix => return unix_url(socket, &user, &password, db),
-            Self::Tcp(port) => ("redis", port),
+            Self::Tcp(port) | Self::Node(port) => ("redis", port),
             Self::Tls(port) => ("rediss", port),
         };
         let login = match (user.as_str(), password.as_str()) {
@@ -70,19 +73,35 @@ fn unix_url(socket: &Path, user: &str, password: &str, db: u32) -> String {
 /// down would sooner or later be given the server's own port, and be connected to itself.
 const PORTS: Range<u16> = 12_000..32_000;
 
+/// How far above its own port a node of a Cluster listens for the other nodes.
+const BUS: u16 = 10_000;
+
 /// A port that was free a moment ago; whoever takes it must be ready to lose the race for it.
 pub(crate) fn free_port() -> u16 {
+    free_port_in(PORTS, is_free)
+}
+
+/// The same of a node of a Cluster: other nodes redial its second port while it is down.
+fn free_node_port() -> u16 {
+    free_port_in(PORTS.start..PORTS.end - BUS, |port| is_free(port) && is_free(port + BUS))
+}
+
+fn free_port_in(ports: Range<u16>, is_free: impl Fn(u16) -> bool) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let count = u32::from(PORTS.end - PORTS.start);
+    let count = u32::from(ports.end - ports.start);
     // Processes that test at the same time begin in different places.
     let first = process::id().wrapping_mul(7_919);
     (0..count)
         .filter_map(|_| {
             let step = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % count;
-            u16::try_from(u32::from(PORTS.start) + step).ok()
+            u16::try_from(u32::from(ports.start) + step).ok()
         })
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .find(|port| is_free(*port))
         .expect("127.0.0.1 has a free port")
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 /// Percent-encodes everything that could mean something in a URL.
@@ -113,5 +132,13 @@ mod tests {
         assert_eq!(Address::Tcp(7).url(socket, "", "", 0), "redis://127.0.0.1:7");
         assert_eq!(Address::Tcp(7).url(socket, "", "p@", 2), "redis://:p%40@127.0.0.1:7/2");
         assert_eq!(Address::Tls(7).url(socket, "u", "p", 0), "rediss://u:p@127.0.0.1:7");
+    }
+
+    #[test]
+    fn both_ports_of_a_node_are_out_of_the_reach_of_connections() {
+        for _ in 0..100 {
+            let port = free_node_port();
+            assert!(PORTS.contains(&port) && PORTS.contains(&(port + BUS)), "{port}");
+        }
     }
 }

@@ -37,7 +37,12 @@ impl RedisServer {
     ///
     /// The error of redis-rs, of the connection or of the command.
     pub fn try_query<T: FromRedisValue>(&self, command: &[&str]) -> RedisResult<T> {
-        query(&mut connect(self.socket(), 0)?, command)
+        query(&mut self.connect(LIMIT)?, command)
+    }
+
+    /// A connection with all rights; neither it nor an answer may take longer than `limit`.
+    pub(crate) fn connect(&self, limit: Duration) -> RedisResult<Connection> {
+        connect(self.socket(), 0, limit)
     }
 
     /// The keys of all databases that would live for ever, as `<database>/<key>`, sorted.
@@ -69,14 +74,14 @@ impl RedisServer {
 
 /// Whether a server behind `socket` is up and has loaded its data.
 pub(super) fn answers(socket: &Path) -> bool {
-    connect(socket, 0)
+    connect(socket, 0, LIMIT)
         .and_then(|mut connection| query::<String>(&mut connection, &["PING"]))
         .is_ok()
 }
 
-fn connect(socket: &Path, db: u32) -> RedisResult<Connection> {
+fn connect(socket: &Path, db: u32, limit: Duration) -> RedisResult<Connection> {
     // The password is any: the user has none.
-    connect_to(&Address::Unix.url(socket, USER, "any", db), LIMIT)
+    connect_to(&Address::Unix.url(socket, USER, "any", db), limit)
 }
 
 /// Connects to any address; neither that nor an answer may take longer than `limit`.
@@ -100,7 +105,7 @@ pub(crate) fn query<T: FromRedisValue>(
 }
 
 fn immortal_keys(socket: &Path, db: &str) -> RedisResult<Vec<String>> {
-    let mut connection = connect(socket, db.parse().unwrap_or_default())?;
+    let mut connection = connect(socket, db.parse().unwrap_or_default(), LIMIT)?;
     let mut immortal = Vec::new();
     for key in query::<Vec<Vec<u8>>>(&mut connection, &["KEYS", "*"])? {
         if cmd("PTTL").arg(&key).query::<i64>(&mut connection)? == -1 {

@@ -29,6 +29,12 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Starts as a node of a Redis Cluster that knows no other node, on a free port of 127.0.0.1.
+    pub fn cluster_node(mut self) -> Self {
+        self.address = Address::Node(0);
+        self
+    }
+
     /// Listens on a free port of 127.0.0.1, with TLS only, under a private authority whose
     /// certificate is [`RedisServer::ca_pem`]. Defaults to a unix socket.
     pub fn tls(mut self) -> Self {

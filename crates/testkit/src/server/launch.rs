@@ -111,6 +111,7 @@ impl Launch {
         let file = |name| self.folder.join(name).display().to_string();
         let args: &[(&str, String)] = match self.address {
             Address::Unix | Address::Tcp(_) => &[("--port", port)],
+            Address::Node(_) => &[("--port", port), ("--cluster-enabled", "yes".into())],
             Address::Tls(_) => &[
                 ("--port", "0".into()),
                 ("--tls-port", port),

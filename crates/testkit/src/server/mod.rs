@@ -6,6 +6,7 @@ mod authority;
 mod builder;
 mod launch;
 mod redis_server;
+mod replication;
 mod version;
 
 pub(crate) use address::Address;
@@ -13,4 +14,5 @@ pub(crate) use address::free_port;
 pub(crate) use admin::{LIMIT, connect_to, query};
 pub use builder::RedisServerBuilder;
 pub use redis_server::RedisServer;
+pub(crate) use replication::Replication;
 pub use version::ServerVersion;

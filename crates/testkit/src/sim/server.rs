@@ -90,7 +90,7 @@ impl Server {
         // It runs what writes nothing there.
         match command {
             Command::Renew { batch } => {
-                Ok(Answer::Renew(batch.iter().map(|_| RenewAnswer::Gone).collect()))
+                Ok(Answer::Renew(batch.iter().map(|_| Ok(RenewAnswer::Gone)).collect()))
             }
             Command::Hold { .. } => Ok(Answer::Hold(HoldAnswer::Gone)),
             Command::Release { .. } => Ok(Answer::Release(ReleaseAnswer::Gone)),

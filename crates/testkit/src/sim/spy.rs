@@ -142,7 +142,7 @@ impl Spy {
             }
             (Command::Renew { batch }, Answer::Renew(answers)) => {
                 for (one, answer) in batch.iter().zip(answers) {
-                    if let RenewAnswer::Renewed { .. } = answer {
+                    if let Ok(RenewAnswer::Renewed { .. }) = answer {
                         let deed = Deed::Extended { id: one.id, first: one.fence };
                         self.tell(at, &one.name, deed);
                     }

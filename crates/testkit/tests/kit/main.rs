@@ -2,6 +2,7 @@
 
 mod child;
 mod clock;
+mod cluster;
 mod faulty;
 mod history;
 mod peer;

@@ -129,8 +129,9 @@ impl LockStore for StubStore {
         &'a self,
         batch: &'a [Renewal],
         _deadline: Instant,
-    ) -> StoreFuture<'a, Vec<RenewAnswer>> {
-        now(batch.iter().map(|_| RenewAnswer::Renewed { remaining: REMAINING }).collect())
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
+        let renewed = RenewAnswer::Renewed { remaining: REMAINING };
+        now(batch.iter().map(|_| Ok(renewed.clone())).collect())
     }
 
     fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {

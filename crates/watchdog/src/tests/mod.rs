@@ -128,7 +128,7 @@ impl Scene {
         let ttl = batch.turns.first().map(|(_, turn)| turn.ttl()).expect("no batch is empty");
         let remaining = ttl.get();
         let answers = match failure {
-            None => Ok(vec![RenewAnswer::Renewed { remaining }; batch.turns.len()]),
+            None => Ok(vec![Ok(RenewAnswer::Renewed { remaining }); batch.turns.len()]),
             Some(kind) => Err(StoreError::new(kind, "a storm", "wait")),
         };
         self.sent.push((now, batch.turns.len()));

@@ -1,4 +1,7 @@
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::slots::Key;
 
 #[test]
 fn first_renewals_fall_evenly_into_a_third_of_the_ttl() {
@@ -81,4 +84,51 @@ fn a_lease_is_tried_thrice_before_it_ends() {
     let tries: usize = scene.sent.iter().map(|(_, turns)| turns).sum();
     assert!(tries as u64 >= MANY * 3, "{tries} tries of {MANY} leases");
     assert!(scene.all_are_held());
+}
+
+/// The names of one command may live in different parts of a store: one part fails without the
+/// others.
+#[test]
+fn a_failure_of_some_renewals_of_a_command_leaves_the_others_renewed() {
+    let mut scene = Scene::new();
+    let start = scene.clock.now();
+    scene.take(100, ttl(30));
+    let sent_at = start + SECOND * 10;
+    let work = scene.watches.take_due(sent_at).unwrap();
+    let turns = work.batches.into_commands().next().unwrap().turns;
+    assert_eq!(turns.len(), 100, "all are due");
+    let number = |turn: &(Key, Arc<Grant>)| turn.1.id().number();
+    let failed: BTreeSet<u64> = turns[..20].iter().map(number).collect();
+    let failures = [StoreErrorKind::Indeterminate, StoreErrorKind::Definite].repeat(10);
+    let failures = failures.into_iter().map(|kind| Err(StoreError::new(kind, "a storm", "wait")));
+    let remaining = ttl(30).get();
+    let renewed = vec![Ok(RenewAnswer::Renewed { remaining }); 80];
+    let answers = Ok(failures.chain(renewed).collect());
+    let renewed = Renewed { turns, renewals: Vec::new(), sent_at, answers };
+    assert!(renewed.settle(sent_at + MS, &scene.watches).is_empty(), "no turn is lost");
+    // A twelfth of the ttl later, those that failed have been due, and no others.
+    scene.clock.set(sent_at + SECOND * 3);
+    let work = scene.watches.take_due(scene.clock.now()).unwrap();
+    let again: Vec<_> = work.batches.into_commands().flat_map(|batch| batch.turns).collect();
+    assert_eq!(again.iter().map(number).collect::<BTreeSet<u64>>(), failed);
+    assert!(scene.all_are_held());
+}
+
+#[test]
+fn names_of_each_part_of_the_store_have_a_command_of_their_own() {
+    let scene = &mut Scene::new();
+    let due_at = scene.clock.now() + SECOND * 10;
+    scene.take(100, ttl(30));
+    let work = scene.watches.take_due(due_at).unwrap();
+    let batch = work.batches.into_commands().next().unwrap();
+    let patience = batch.patience;
+    let part = |name: &LockName| usize::from(name.as_str().ends_with('7'));
+    let parts = batch.by_shard(part);
+    let sizes: Vec<usize> = parts.iter().map(|batch| batch.turns.len()).collect();
+    assert_eq!(sizes, [90, 10]);
+    for (number, batch) in parts.into_iter().enumerate() {
+        assert!(batch.turns.iter().all(|(_, turn)| part(turn.name()) == number));
+        assert_eq!(batch.patience, patience);
+        assert_eq!(batch.by_shard(part).len(), 1, "a batch of one part stays whole");
+    }
 }

@@ -22,7 +22,7 @@ fn protected() -> String {
         let error = patient::builder().connect(&server.url()).await.expect_err("a node");
         let ConnectError::Store(error) = error else { panic!("{error}") };
         let socket = server.socket().display().to_string();
-        assert_says(&error, Config, &["Redis Cluster", "a server of its own", &socket]);
+        assert_says(&error, Config, &["Redis Cluster", "redis+cluster://host", &socket]);
         assert_eq!(server.query::<u64>(&["DBSIZE"]), 0);
         "refused at connect, with the server's address; 0 keys".into()
     })

@@ -1,5 +1,7 @@
 //! Where a server is: what users may give as its address, and what is wrong with one.
 
+mod cluster_nodes;
+mod host_list;
 mod redis_address;
 mod sentinel_group;
 mod spelling;

@@ -3,9 +3,11 @@ use std::{borrow::Cow, convert::Infallible, fmt, str::FromStr};
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use super::{
+    cluster_nodes,
     sentinel_group::{self, SentinelGroup},
     spelling,
 };
+use crate::redis::place::Place;
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -19,6 +21,8 @@ use super::{
 ///   that these Sentinels name, `rediss+sentinel://…` for TLS. User and password are those of the
 ///   master; those of the Sentinels are written as `?sentinel_user=…&sentinel_pass=…`. Name all
 ///   Sentinels: a master is believed that most of them name.
+/// - `redis+cluster://[user:password@]host[:port],host[:port]` for a Cluster, `rediss+cluster://…`
+///   for TLS. Name some of its nodes: any of them knows the others.
 ///
 /// with `valkey` in place of `redis` where you like. Any other parameter is refused, except
 /// `protocol`, which changes nothing. Characters of user and password that have a meaning in
@@ -26,9 +30,19 @@ use super::{
 /// are used; the protocol (RESP3) and the settings of TCP are Leasehold's own.
 #[derive(Clone)]
 pub struct RedisAddress {
-    /// How to connect; for a group, to its master, wherever that is.
+    /// How to connect; for a group or a Cluster, to its masters, wherever they are.
     info: ConnectionInfo,
-    sentinels: Option<SentinelGroup>,
+    servers: Servers,
+}
+
+/// Which servers an address leads to.
+#[derive(Clone)]
+enum Servers {
+    One,
+    /// The master that these Sentinels name.
+    Master(SentinelGroup),
+    /// All masters of the Cluster that these nodes belong to.
+    Cluster(Vec<Place>),
 }
 
 impl RedisAddress {
@@ -41,7 +55,11 @@ impl RedisAddress {
         let url = url.trim();
         if let Some(read) = sentinel_group::parse(url, cfg!(feature = "tls")) {
             let (info, group) = read?;
-            return Ok(Self { sentinels: Some(group), ..Self::new(info)? });
+            return Ok(Self { servers: Servers::Master(group), ..Self::new(info)? });
+        }
+        if let Some(read) = cluster_nodes::parse(url, cfg!(feature = "tls")) {
+            let (info, nodes) = read?;
+            return Ok(Self { servers: Servers::Cluster(nodes), ..Self::new(info)? });
         }
         let shown = spelling::check(url, cfg!(feature = "tls"))?;
         // The detail of an error may repeat parts of the URL, so only its category is told.
@@ -54,7 +72,7 @@ impl RedisAddress {
 
     fn new(info: ConnectionInfo) -> Result<Self, AddressError> {
         use ConnectionAddr::{Tcp, TcpTls, Unix};
-        let address = Self { info, sentinels: None };
+        let address = Self { info, servers: Servers::One };
         let settings = address.info.redis_settings();
         let (part, what, remedy) = match address.info.addr() {
             // Another crate may have enabled TLS in the client library, without what it needs here.
@@ -91,9 +109,25 @@ impl RedisAddress {
         &self.info
     }
 
-    /// The Sentinels that know where the server is; `None` for a server at one address.
+    /// The address of one node of a Cluster, which the Cluster has told.
+    pub(in crate::redis) fn of_node(info: ConnectionInfo) -> Self {
+        Self { info, servers: Servers::One }
+    }
+
+    /// The Sentinels that know where the server is; `None` for another kind of address.
     pub(in crate::redis) fn sentinels(&self) -> Option<&SentinelGroup> {
-        self.sentinels.as_ref()
+        match &self.servers {
+            Servers::Master(group) => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Some nodes of a Cluster; `None` for another kind of address.
+    pub(in crate::redis) fn cluster(&self) -> Option<&[Place]> {
+        match &self.servers {
+            Servers::Cluster(nodes) => Some(nodes),
+            _ => None,
+        }
     }
 }
 
@@ -131,8 +165,10 @@ read_from! {
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let db = self.info.redis_settings().db();
-        if let Some(group) = &self.sentinels {
-            return group.fmt(f, db);
+        match &self.servers {
+            Servers::One => {}
+            Servers::Master(group) => return group.fmt(f, db),
+            Servers::Cluster(nodes) => return cluster_nodes::fmt(f, &self.info, nodes),
         }
         match self.info.addr() {
             ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{db}"),

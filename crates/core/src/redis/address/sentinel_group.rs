@@ -1,8 +1,9 @@
 use std::fmt;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionAddr, ConnectionInfo};
 
 use super::{
+    host_list::{HostList, Kind, scheme_of},
     redis_address::{AddressError, AddressPart},
     spelling,
 };
@@ -26,19 +27,12 @@ impl SentinelGroup {
     }
 }
 
-/// Where a Sentinel listens if the address does not say it.
-const PORT: u16 = 26379;
-
-const USUAL: &str = "write redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]";
-
-/// The scheme of the servers behind the scheme of an address of Sentinels.
-fn scheme_of(scheme: &str) -> Option<&'static str> {
-    match &*scheme.to_ascii_lowercase() {
-        "redis+sentinel" | "valkey+sentinel" => Some("redis"),
-        "rediss+sentinel" | "valkeys+sentinel" => Some("rediss"),
-        _ => None,
-    }
-}
+const SENTINELS: Kind = Kind {
+    suffix: "+sentinel",
+    port: 26379,
+    twice: ", and would have two votes",
+    usual: "write redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]",
+};
 
 /// Reads the address of a master that Sentinels name, `redis+sentinel://…`; `None` for another
 /// kind of address. The connection's host is that of the first Sentinel.
@@ -47,7 +41,7 @@ pub(super) fn parse(
     has_tls: bool,
 ) -> Option<Result<(ConnectionInfo, SentinelGroup), AddressError>> {
     let (scheme, rest) = url.split_once("://")?;
-    let scheme = scheme_of(scheme)?;
+    let scheme = scheme_of(scheme, &SENTINELS)?;
     Some(read(scheme, rest, has_tls))
 }
 
@@ -56,46 +50,13 @@ fn read(
     rest: &str,
     has_tls: bool,
 ) -> Result<(ConnectionInfo, SentinelGroup), AddressError> {
-    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // What looks like the end of the hosts ends a password.
-    if let Some(mark) = after.chars().next().filter(|_| after.contains('@')) {
-        return Err(spelling::unencoded(format!("{scheme}+sentinel://…"), mark));
-    }
-    let (login, hosts) = authority
-        .rsplit_once('@')
-        .map_or(("", authority), |(_, hosts)| authority.split_at(authority.len() - hosts.len()));
-    let shown = format!("{scheme}+sentinel://{hosts}");
-    let (path, query) = after.split_once('?').unwrap_or((after, ""));
-    let (master, db) = split_path(&shown, path)?;
-    let logins = SentinelLogin::read(&shown, query)?;
-    let with_port =
-        |host: &str| if has_port(host) { host.to_owned() } else { format!("{host}:{PORT}") };
-    let mut listed: Vec<String> = Vec::new();
-    for host in hosts.split(',').map(with_port) {
-        if listed.contains(&host) {
-            let what = format!("the Sentinel {host} is listed twice, and would have two votes");
-            return Err(AddressError::new(AddressPart::Host, shown, what, "list each one once"));
-        }
-        listed.push(host);
-    }
-    let login_there = logins.before_host();
-    let sentinel = |host: &String| connect(&format!("{scheme}://{login_there}{host}"), has_tls);
-    let sentinels = listed.iter().map(sentinel).collect::<Result<_, _>>()?;
+    let list = HostList::read(scheme, rest, &SENTINELS)?;
+    let (master, db) = split_path(&list.shown, list.path)?;
+    let login = SentinelLogin::read(&list.shown, list.query)?;
+    let sentinels = list.each(&login.before_host(), has_tls, &SENTINELS)?;
     // Its host is only a place holder.
-    let info = connect(&format!("{scheme}://{login}{}/{db}", listed[0]), has_tls)?;
+    let info = list.first(db, has_tls, &SENTINELS)?;
     Ok((info, SentinelGroup { sentinels, master }))
-}
-
-fn connect(url: &str, has_tls: bool) -> Result<ConnectionInfo, AddressError> {
-    let shown = spelling::check(url, has_tls)?;
-    url.into_connection_info().map_err(|error| {
-        AddressError::new(AddressPart::Other, shown, error.category().to_owned(), USUAL)
-    })
-}
-
-fn has_port(host: &str) -> bool {
-    let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
-    after.contains(':')
 }
 
 /// The name of the master, and the database.
@@ -172,6 +133,7 @@ mod tests {
         assert!(parse("redis://h", true).is_none());
     }
 
+    #[cfg(feature = "tls")]
     #[test]
     fn tls_is_that_of_all() {
         let (info, group) = read("rediss+sentinel://a,b/m").unwrap();

@@ -49,8 +49,8 @@ fn unknown_scheme(scheme: &str, rest: &str) -> AddressError {
         )
     } else if scheme.contains("cluster") {
         (
-            "the scheme is that of Redis Cluster, which is not supported in this version".into(),
-            "give the address of one server that is not part of it, as redis://host:port",
+            format!("the scheme `{scheme}` is not one of Redis"),
+            "write redis+cluster://host,host,host, with some nodes of the Cluster",
         )
     } else {
         (
@@ -122,7 +122,7 @@ fn host_and_port(scheme: &str, server: &str) -> Result<(), AddressError> {
         let first = host_alone(server.split(',').next().unwrap_or_default());
         let what = "a list of hosts means one server each time";
         let remedy = format!(
-            "give the address of one server: {scheme}://{first}, or of Sentinels: {scheme}+sentinel://host,host,host/master"
+            "give the address of one server: {scheme}://{first}, of Sentinels: {scheme}+sentinel://host,host,host/master, or of a Cluster: {scheme}+cluster://host,host,host"
         );
         return Err(AddressError::new(Host, format!("{scheme}://{first},…"), what, remedy));
     }

@@ -1,17 +1,4 @@
-use std::fmt;
-
-/// Where a server listens, as a Sentinel tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) host: String,
-    pub(super) port: u16,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
+use crate::redis::place::Place;
 
 /// What follows from the answers of a group's Sentinels.
 #[derive(Debug, PartialEq, Eq)]

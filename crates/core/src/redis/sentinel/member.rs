@@ -5,7 +5,7 @@ use redis::{
 };
 use tokio::sync::{Mutex, Notify};
 
-use super::ballot::Place;
+use crate::redis::place::Place;
 
 /// The channel on which a Sentinel tells that another server is the master.
 const SWITCHES: &str = "+switch-master";

@@ -1,7 +1,7 @@
 //! The Sentinels that name a master: what they are asked, and whom to believe.
 
 mod ballot;
+mod group;
 mod member;
-mod route;
 
-pub(super) use route::{Epoch, Route};
+pub(super) use group::Group;

@@ -6,16 +6,14 @@ use std::{
     time::Duration,
 };
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, ProtocolVersion, RedisError};
+use redis::{Client, ConnectionInfo, ProtocolVersion, RedisError};
 use tokio::{
-    runtime::Handle,
     select,
     sync::{Notify, mpsc},
-    task::JoinSet,
 };
 
 use super::{
-    ballot::{Place, Verdict, decide},
+    ballot::{Verdict, decide},
     member::Member,
 };
 use crate::{
@@ -25,6 +23,8 @@ use crate::{
         address::SentinelGroup,
         classify::{NOT_THERE, classify_dial, is_login},
         config::RedisConfig,
+        place::{Place, open},
+        route::Epoch,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -37,18 +37,6 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// For how long after a look no hint is followed.
 const CALM: Duration = Duration::from_millis(200);
-
-/// Counts the masters that a route has led to; a connection of an older one is stale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::redis) struct Epoch(u64);
-
-/// Where the server is that commands go to.
-pub(in crate::redis) enum Route {
-    /// At one address for ever.
-    Server(Box<Client>),
-    /// Where the Sentinels say that the master is.
-    Group(Arc<Group>),
-}
 
 /// The Sentinels of one master.
 pub(in crate::redis) struct Group {
@@ -77,81 +65,8 @@ struct Master {
     look: u64,
 }
 
-impl Route {
-    /// The route to the server of a configuration; `info` has how to connect to it.
-    pub(in crate::redis) fn new(
-        config: &RedisConfig,
-        info: ConnectionInfo,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, RedisError> {
-        match config.address.sentinels() {
-            None => open(config, info).map(|client| Self::Server(Box::new(client))),
-            Some(group) => {
-                Group::new(config, group, info, clock).map(|group| Self::Group(Arc::new(group)))
-            }
-        }
-    }
-
-    /// How many masters there were before the present one.
-    pub(in crate::redis) fn epoch(&self) -> Epoch {
-        match self {
-            Self::Server(_) => Epoch(0),
-            Self::Group(group) => group.epoch(),
-        }
-    }
-
-    /// What connects to the server. Of a group, the Sentinels are asked.
-    pub(in crate::redis) async fn client(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<(Client, Epoch), StoreError> {
-        match self {
-            Self::Server(client) => Ok(((**client).clone(), Epoch(0))),
-            Self::Group(group) => {
-                let verdict = within(clock, deadline, group.look()).await;
-                verdict.unwrap_or_else(|| Err(open_question(0, group.members.len())))
-            }
-        }
-    }
-
-    /// Whether the Sentinels should be asked before a known master is used: nobody has asked them
-    /// for a while, because there is no tokio runtime to [watch](Self::watch) on.
-    pub(in crate::redis) fn is_unwatched(&self) -> bool {
-        match self {
-            Self::Server(_) => false,
-            Self::Group(group) => group.is_unwatched(),
-        }
-    }
-
-    /// Returns when the server is another one than in an epoch; never for one address.
-    pub(in crate::redis) async fn left(&self, epoch: Epoch) {
-        match self {
-            Self::Server(_) => std::future::pending().await,
-            Self::Group(group) => loop {
-                let switched = group.switched.notified();
-                if group.epoch() != epoch {
-                    return;
-                }
-                switched.await;
-            },
-        }
-    }
-
-    /// Asks the Sentinels from time to time, and when they tell of a switch, as long as the set
-    /// lives.
-    pub(in crate::redis) fn watch(&self, runtime: &Handle) -> JoinSet<()> {
-        let mut watching = JoinSet::new();
-        if let Self::Group(group) = self {
-            let group = Arc::clone(group);
-            watching.spawn_on(async move { group.watch().await }, runtime);
-        }
-        watching
-    }
-}
-
 impl Group {
-    fn new(
+    pub(in crate::redis) fn new(
         config: &RedisConfig,
         group: &SentinelGroup,
         template: ConnectionInfo,
@@ -180,13 +95,35 @@ impl Group {
         })
     }
 
-    fn epoch(&self) -> Epoch {
+    pub(in crate::redis) fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    fn is_unwatched(&self) -> bool {
+    /// Whether nobody has asked the Sentinels for a while.
+    pub(in crate::redis) fn is_unwatched(&self) -> bool {
         let looked_at = *self.looked_at.lock();
         looked_at.is_none_or(|at| self.clock.now() > at + 3 * LOOK)
+    }
+
+    /// What connects to the present master: the Sentinels are asked.
+    pub(in crate::redis) async fn client(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<(Client, Epoch), StoreError> {
+        let verdict = within(clock, deadline, self.look()).await;
+        verdict.unwrap_or_else(|| Err(open_question(0, self.members.len())))
+    }
+
+    /// Returns when the master is another one than in an epoch.
+    pub(in crate::redis) async fn left(&self, epoch: Epoch) {
+        loop {
+            let switched = self.switched.notified();
+            if self.epoch() != epoch {
+                return;
+            }
+            switched.await;
+        }
     }
 
     /// Asks all Sentinels side by side, until enough have answered.
@@ -244,7 +181,8 @@ impl Group {
             known.look = known.look.max(look);
             return Ok((known.client.clone(), self.epoch()));
         }
-        let client = self.open_at(place).map_err(|error| classify_dial(&error))?;
+        let client = place.info(&self.template).and_then(|info| open(&self.config, info));
+        let client = client.map_err(|error| classify_dial(&error))?;
         let new = Master { place: place.clone(), client: client.clone(), look };
         let old = master.replace(new);
         let epoch = Epoch(self.epoch.fetch_add(1, Ordering::AcqRel) + 1);
@@ -260,22 +198,8 @@ impl Group {
         Ok((client, epoch))
     }
 
-    fn open_at(&self, place: &Place) -> Result<Client, RedisError> {
-        let Place { host, port } = place.clone();
-        let addr = match self.template.addr() {
-            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host, port),
-            ConnectionAddr::TcpTls { insecure, .. } => {
-                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: None }
-            }
-            _ => {
-                let what = "Sentinels name masters by host and port";
-                return Err((ErrorKind::InvalidClientConfig, what).into());
-            }
-        };
-        open(&self.config, self.template.clone().set_addr(addr))
-    }
-
-    async fn watch(&self) {
+    /// Asks the Sentinels from time to time, and when they tell of a switch.
+    pub(in crate::redis) async fn watch(&self) {
         let clock = &*self.clock;
         loop {
             // Hints are not followed faster: a Sentinel may end every connection.
@@ -298,16 +222,6 @@ impl Group {
         let what = format!("the Sentinels know no master named `{}`", self.name);
         let remedy = "write the name that `sentinel monitor` has, behind the hosts of the address";
         StoreError::new(kind, what, remedy).as_answer()
-    }
-}
-
-fn open(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
-    #[cfg(feature = "tls")]
-    return config.tls.client(info);
-    #[cfg(not(feature = "tls"))]
-    {
-        let _ = config;
-        Client::open(info)
     }
 }
 
@@ -345,14 +259,14 @@ mod tests {
     fn a_look_that_began_earlier_does_not_bring_an_older_master_back() {
         let config = RedisConfig::new("redis+sentinel://a,b,c/m").unwrap();
         let info = config.address.info().clone();
-        let route = Route::new(&config, info, Arc::new(SystemClock)).unwrap();
-        let Route::Group(group) = &route else { panic!("a group") };
+        let sentinels = config.address.sentinels().unwrap();
+        let group = Group::new(&config, sentinels, info, Arc::new(SystemClock)).unwrap();
         let at = |port| Place { host: "h".into(), port };
         let (_, first) = group.settle(1, &at(1)).unwrap();
         let (_, second) = group.settle(3, &at(2)).unwrap();
-        assert!(first < second && route.epoch() == second);
+        assert!(first < second && group.epoch() == second);
         let (client, epoch) = group.settle(2, &at(1)).unwrap();
-        assert_eq!((epoch, route.epoch()), (second, second));
+        assert_eq!((epoch, group.epoch()), (second, second));
         assert_eq!(client.get_connection_info().addr().to_string(), "h:2");
         let (_, third) = group.settle(4, &at(1)).unwrap();
         assert!(second < third);

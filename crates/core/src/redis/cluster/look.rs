@@ -1,0 +1,155 @@
+use std::{sync::Arc, time::Duration};
+
+use redis::{AsyncConnectionConfig, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection};
+use tokio::{sync::Mutex, task::JoinSet};
+
+use super::view::View;
+use crate::{
+    clock::{Clock, within},
+    redis::{
+        classify::{NotDialed, classify_dial},
+        config::RedisConfig,
+        login::Login,
+        place::{Place, open},
+        preflight::not_greeted,
+    },
+    store::{StoreError, StoreErrorKind},
+};
+
+/// How many nodes are asked at once.
+const MOST_ASKED: usize = 8;
+
+/// How long a node that was asked before may take, before others are asked.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// For how long the others may still answer after the first, when all are to be heard.
+const GATHER: Duration = Duration::from_millis(300);
+
+/// Asks nodes of a Cluster for their view of it.
+pub(super) struct Looker {
+    config: RedisConfig,
+    login: Login,
+    template: ConnectionInfo,
+    clock: Arc<dyn Clock>,
+    /// The node that answered last.
+    kept: Mutex<Option<Asked>>,
+}
+
+/// A node that has answered.
+struct Asked {
+    place: Place,
+    connection: MultiplexedConnection,
+}
+
+impl Looker {
+    pub(super) fn new(config: &RedisConfig, clock: Arc<dyn Clock>) -> Self {
+        let (login, template) = Login::split_off(config);
+        Self { config: config.clone(), login, template, clock, kept: Mutex::default() }
+    }
+
+    /// The view of the node that answered last, if it is not behind a known one. Otherwise, and
+    /// where all are to be heard, the best of several nodes.
+    pub(super) async fn look(
+        self: &Arc<Self>,
+        places: Vec<Place>,
+        known: Option<&View>,
+        hears_all: bool,
+    ) -> Result<View, StoreError> {
+        let is_behind = |view: &View| known.is_some_and(|known| known.is_better_than(view));
+        let asked = self.kept.lock().await.take();
+        if let Some(Asked { place, mut connection }) = asked.filter(|_| !hears_all) {
+            let until = self.clock.now() + PATIENCE;
+            let viewing = view_of(&mut connection, &place);
+            if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
+                && !is_behind(&view)
+            {
+                *self.kept.lock().await = Some(Asked { place, connection });
+                return Ok(view);
+            }
+        }
+        let (view, asked) = self.ask_several(places, is_behind, hears_all).await?;
+        *self.kept.lock().await = Some(asked);
+        Ok(view)
+    }
+
+    async fn ask_several(
+        self: &Arc<Self>,
+        places: Vec<Place>,
+        is_behind: impl Fn(&View) -> bool,
+        hears_all: bool,
+    ) -> Result<(View, Asked), StoreError> {
+        let clock = &*self.clock;
+        let mut until = clock.now() + self.config.connect_timeout;
+        let mut asking = JoinSet::new();
+        for place in places.into_iter().take(MOST_ASKED) {
+            let looker = Arc::clone(self);
+            asking.spawn(async move { looker.ask(place).await });
+        }
+        let (mut best, mut failed) = (None::<(View, Asked)>, None::<StoreError>);
+        while let Some(Some(asked)) = within(clock, until, asking.join_next()).await {
+            let (view, asked) = match asked {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(NotDialed { error, .. })) => {
+                    // One that is out of reach may be back soon, whatever the others say.
+                    if failed.as_ref().is_none_or(|_| error.kind().is_transient()) {
+                        failed = Some(error);
+                    }
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            let is_enough = view.is_ok && !is_behind(&view);
+            if best.as_ref().is_none_or(|(best, _)| view.is_better_than(best)) {
+                best = Some((view, asked));
+            }
+            if is_enough && !hears_all {
+                break;
+            }
+            until = until.min(clock.now() + GATHER);
+        }
+        best.ok_or_else(|| failed.unwrap_or_else(|| NotDialed::in_time().error))
+    }
+
+    async fn ask(&self, place: Place) -> Result<(View, Asked), NotDialed> {
+        let deadline = self.clock.now() + self.config.connect_timeout;
+        let client = place.info(&self.template).and_then(|info| open(&self.config, info));
+        let client = client.map_err(|error| classify_dial(&error))?;
+        let client = self.login.client(&client, &*self.clock, deadline).await?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.config.connect_timeout))
+            .set_response_timeout(None);
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
+        let mut connection = connecting.await.map_err(|error| {
+            self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+        })?;
+        let set_up = self.login.set_up(&mut connection).await;
+        set_up.map_err(|error| NotDialed::because(&error))?;
+        let view = view_of(&mut connection, &place).await?;
+        Ok((view, Asked { place, connection }))
+    }
+}
+
+async fn view_of(connection: &mut MultiplexedConnection, place: &Place) -> Result<View, NotDialed> {
+    let mut asked = redis::pipe();
+    asked.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
+    let asked: Result<(Value, Value), RedisError> = asked.query_async(connection).await;
+    let (info, slots) = asked.map_err(|error| no_view(&error))?;
+    View::read(&info, &slots, place).ok_or_else(|| {
+        let what = format!("the server at {place} does not tell who owns the slots");
+        StoreError::new(StoreErrorKind::Config, what, "use a server that imitates Redis fully")
+            .as_answer()
+            .into()
+    })
+}
+
+fn no_view(error: &RedisError) -> NotDialed {
+    let words = error.to_string();
+    let (what, remedy) = if words.contains("cluster support disabled") {
+        ("the server is not a node of a Cluster", "write redis://host:port for a single server")
+    } else if words.contains("unknown command") {
+        ("what answers is not a node of a Cluster", "write the addresses of its nodes")
+    } else {
+        return NotDialed::because(error);
+    };
+    StoreError::new(StoreErrorKind::Config, what, remedy).as_answer().into()
+}

@@ -1,0 +1,73 @@
+use crate::{redis::place::Place, store::StoreError};
+
+/// What a node says of a command that it has not run, because of the slot of its keys.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Redirect {
+    /// Another node owns the slot.
+    Moved { slot: u16, to: Place },
+    /// The slot is on its way to another node, which has the keys already. Only this command goes
+    /// there, behind `ASKING`.
+    Ask { slot: u16, to: Place },
+    /// Nobody serves the slot right now: its keys are on their way, or its owner is down.
+    Later,
+}
+
+impl Redirect {
+    /// Reads the words of the node at `teller`; `None` for an error of another kind.
+    pub(super) fn of(error: &StoreError, teller: &Place) -> Option<Self> {
+        if !error.is_answer() {
+            return None;
+        }
+        let mut words = error.what().split_ascii_whitespace();
+        let kind = words.next()?;
+        if let "TRYAGAIN" | "CLUSTERDOWN" = kind {
+            return Some(Self::Later);
+        }
+        let (slot, place) = (words.next()?.parse().ok()?, words.next()?);
+        let to = Place::read(place, teller)?;
+        match kind {
+            "MOVED" => Some(Self::Moved { slot, to }),
+            "ASK" => Some(Self::Ask { slot, to }),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a node has refused a command because another one owns the slot, or is about to.
+pub(in crate::redis) fn is_elsewhere(error: &StoreError) -> bool {
+    let of_slot = ["MOVED ", "ASK ", "TRYAGAIN"];
+    error.is_answer() && of_slot.iter().any(|word| error.what().starts_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::make_extension_error;
+
+    use super::*;
+    use crate::redis::classify::classify;
+
+    #[test]
+    fn redirections_are_read_from_what_a_node_says() {
+        let place = |host: &str, port| Place { host: host.into(), port };
+        let read = |code: &str, detail: &str| {
+            let error = make_extension_error(code.into(), Some(detail.into()));
+            Redirect::of(&classify(&error), &place("t", 1))
+        };
+        let to = place("10.0.0.1", 7000);
+        assert_eq!(read("MOVED", "12 10.0.0.1:7000"), Some(Redirect::Moved { slot: 12, to }));
+        let to = place("t", 7000);
+        assert_eq!(read("ASK", "12 :7000"), Some(Redirect::Ask { slot: 12, to }));
+        for later in ["TRYAGAIN", "CLUSTERDOWN"] {
+            assert_eq!(read(later, "whatever follows"), Some(Redirect::Later));
+        }
+        for (code, detail) in [("MOVED", "x h:1"), ("MOVED", "1 ?"), ("ERR", "1 h:1")] {
+            assert_eq!(read(code, detail), None, "{code} {detail}");
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_no_redirection() {
+        let error = classify(&std::io::Error::other("MOVED 1 h:1").into());
+        assert_eq!(Redirect::of(&error, &Place { host: "t".into(), port: 1 }), None);
+    }
+}

@@ -1,0 +1,246 @@
+use std::{
+    fmt,
+    ops::RangeInclusive,
+    slice,
+    sync::{Arc, Weak},
+};
+
+use futures_util::future::join_all;
+use tokio::{runtime::Handle, task::JoinSet};
+
+use super::{
+    slot::{SLOTS, slot_of_lock},
+    topology::Topology,
+};
+use crate::{
+    clock::{Clock, Instant},
+    redis::{
+        config::RedisConfig,
+        store::{RedisStore, probe},
+        subscriber::{Dialers, Dialing, Subscriptions},
+    },
+    store::{
+        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
+        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
+        StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+    },
+    types::{LockName, RuntimeId, RuntimeLabel},
+};
+
+/// Leases on a Redis Cluster: each name on the master that owns its slot.
+///
+/// Each master has a [`RedisStore`] of its own. A batch is split, as a script may not touch several
+/// slots; its commands travel side by side. What is published at one node reaches all others, so
+/// one subscription, at any master, is enough.
+#[derive(Debug)]
+pub struct ClusterStore {
+    nodes: Arc<Topology<RedisStore>>,
+    subscriptions: Subscriptions,
+    keys: KeyScheme,
+    /// Asks who owns the slots; ends with the store.
+    _watching: JoinSet<()>,
+}
+
+impl ClusterStore {
+    /// Connects, and checks every master as [`RedisStore::connect`] does.
+    ///
+    /// A master that is out of reach is checked before its first command, as long as another one
+    /// can be reached.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], before any lock was touched: as [`RedisStore::connect`], and `Config` when
+    /// the servers are not nodes of a Cluster.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind but, at worst, probe keys that live a second.
+    pub async fn connect(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        runtime_id: RuntimeId,
+    ) -> Result<Self, StoreError> {
+        let store = Self::lazy(config, Arc::clone(&clock), runtime, runtime_id)?;
+        store.nodes.any(clock.now() + store.nodes.limit()).await?;
+        let masters = store.nodes.masters();
+        let checks = join_all(masters.iter().map(|node| node.store.check())).await;
+        let is_reached = checks.iter().any(Result::is_ok);
+        let failed = |error: &StoreError| !is_reached || error.kind() == StoreErrorKind::Config;
+        match checks.into_iter().filter_map(Result::err).find(failed) {
+            Some(error) => Err(error),
+            None => Ok(store),
+        }
+    }
+
+    /// Checks the settings and sends nothing: the first command connects.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the settings cannot work.
+    pub fn lazy(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        runtime_id: RuntimeId,
+    ) -> Result<Self, StoreError> {
+        config.check().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
+        })?;
+        let open = {
+            let (clock, runtime) = (Arc::clone(&clock), runtime.clone());
+            move |config: &RedisConfig, slots: &[RangeInclusive<u16>]| {
+                let (clock, runtime) = (Arc::clone(&clock), runtime.clone());
+                let probe = probe_in(slots, runtime_id)?;
+                RedisStore::checking(config, clock, runtime, runtime_id, probe)
+            }
+        };
+        let home = Some(runtime.clone());
+        let nodes = Topology::new(config, Arc::clone(&clock), home, Box::new(open));
+        let mut watching = JoinSet::new();
+        let watched = Arc::clone(&nodes);
+        watching.spawn_on(async move { watched.watch().await }, &runtime);
+        let dialers = Arc::clone(&nodes) as Arc<dyn Dialers>;
+        let subscriptions = Subscriptions::new(dialers, clock, runtime);
+        Ok(Self { nodes, subscriptions, keys: config.keys.clone(), _watching: watching })
+    }
+
+    /// The names of the store's keys.
+    pub fn keys(&self) -> &KeyScheme {
+        &self.keys
+    }
+}
+
+/// A lock in one of some slots; `None` where there are no slots.
+fn probe_in(
+    slots: &[RangeInclusive<u16>],
+    runtime: RuntimeId,
+) -> Result<Option<LockName>, StoreError> {
+    if slots.is_empty() {
+        return Ok(None);
+    }
+    // One slot of all is found within so many draws, but for one in e^64 times.
+    for number in 0..u32::from(SLOTS) * 64 {
+        let probe = probe(runtime, number)?;
+        let slot = slot_of_lock(&probe);
+        if slots.iter().any(|range| range.contains(&slot)) {
+            return Ok(Some(probe));
+        }
+    }
+    Ok(None)
+}
+
+/// Sends a command on its way until a node has run it.
+macro_rules! on_its_way {
+    ($self:ident, $name:expr, $deadline:expr, |$node:ident| $sending:expr) => {{
+        let mut way = $self.nodes.way(slot_of_lock($name), $deadline);
+        loop {
+            let $node = way.next().await.map_err(|error| error.for_lock($name))?;
+            let answer = $sending.await;
+            if let Some(answer) = way.settle(answer) {
+                break answer;
+            }
+        }
+    }};
+}
+
+impl LockStore for ClusterStore {
+    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
+        Box::pin(async move {
+            on_its_way!(self, command.name, command.deadline, |node| node.acquire(command))
+        })
+    }
+
+    fn heartbeat<'a>(
+        &'a self,
+        batch: &'a [Waiter],
+        label: &'a RuntimeLabel,
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+        let beat = move |one: &'a Waiter| async move {
+            on_its_way!(self, &one.name, deadline, |node| {
+                let batch = slice::from_ref(one);
+                async { only(node.heartbeat(batch, label, deadline).await) }
+            })
+        };
+        Box::pin(async move { Ok(join_all(batch.iter().map(beat)).await) })
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.subscriptions.listen(runtime, self.keys().channel(runtime), listener);
+    }
+
+    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
+        Box::pin(async move {
+            on_its_way!(self, command.name, command.deadline, |node| node.hold(command))
+        })
+    }
+
+    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
+        Box::pin(async move {
+            on_its_way!(self, command.name, command.deadline, |node| node.release(command))
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        batch: &'a [Renewal],
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
+        let renew = move |one: &'a Renewal| async move {
+            on_its_way!(self, &one.name, deadline, |node| {
+                let batch = slice::from_ref(one);
+                async { only(node.renew(batch, deadline).await) }
+            })
+        };
+        Box::pin(async move { Ok(join_all(batch.iter().map(renew)).await) })
+    }
+
+    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
+        Box::pin(async move {
+            on_its_way!(self, command.name, command.deadline, |node| node.withdraw(command))
+        })
+    }
+
+    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
+        Box::pin(
+            async move { on_its_way!(self, name, deadline, |node| node.inspect(name, deadline)) },
+        )
+    }
+
+    fn force_release<'a>(
+        &'a self,
+        command: ForceRelease<'a>,
+    ) -> StoreFuture<'a, ForceReleaseAnswer> {
+        Box::pin(async move {
+            on_its_way!(self, command.name, command.deadline, |node| node.force_release(command))
+        })
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.nodes.known_owner(slot_of_lock(name)).map_or(0, |node| node.number)
+    }
+}
+
+/// The answer to a batch of one.
+fn only<T>(answers: Result<Vec<Result<T, StoreError>>, StoreError>) -> Result<T, StoreError> {
+    let missing = || Err(StoreError::new(StoreErrorKind::Corrupt, "no answer", "report this"));
+    answers?.into_iter().next().unwrap_or_else(missing)
+}
+
+/// One master after the other.
+impl Dialers for Topology<RedisStore> {
+    fn next(self: Arc<Self>) -> Dialing {
+        Box::pin(async move {
+            let deadline = self.clock().now() + self.limit();
+            let node = self.any(deadline).await?;
+            Ok(Arc::clone(node.store.dialer()))
+        })
+    }
+}
+
+impl<N> fmt::Debug for Topology<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topology").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,369 @@
+use std::{
+    collections::BTreeMap,
+    ops::RangeInclusive,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::ConnectionInfo;
+use tokio::{runtime::Handle, select, sync::Notify};
+
+use super::{look::Looker, view::View};
+use crate::{
+    backoff::backoff,
+    clock::{Clock, Instant, within},
+    entropy::{Entropy, SystemEntropy},
+    mutex::Mutex,
+    redis::{
+        address::RedisAddress,
+        classify::{classify_dial, no_runtime, not_in_time},
+        config::{NodeSettings, RedisConfig},
+        place::Place,
+        route::Membership,
+    },
+    store::{StoreError, StoreErrorKind},
+};
+
+/// How often a node is asked who owns the slots, without a hint.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// For how long after a look no hint is followed.
+const CALM: Duration = Duration::from_millis(100);
+
+/// For how long the error of a failed look is returned to all callers.
+const FAILED_LOOK_LASTS: Duration = Duration::from_millis(50);
+
+/// Makes what commands for a node are sent with, of its configuration and its slots.
+pub(in crate::redis) type Opening<N> =
+    Box<dyn Fn(&RedisConfig, &[RangeInclusive<u16>]) -> Result<N, StoreError> + Send + Sync>;
+
+/// The masters of a Cluster, and which slots each of them owns.
+///
+/// What is known may be old: a node that does not own a slot refuses the command and names the
+/// owner, see [`Way`](super::way::Way).
+pub(in crate::redis) struct Topology<N> {
+    config: RedisConfig,
+    open: Opening<N>,
+    looker: Arc<Looker>,
+    clock: Arc<dyn Clock>,
+    /// Where connections live; `None` for where the call is made.
+    runtime: Option<Handle>,
+    state: Mutex<State<N>>,
+    /// When the last look failed, and why. It is locked during a look.
+    looking: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
+    hint: Notify,
+    /// Whether a node did not answer since the last look.
+    has_missed: AtomicBool,
+    turn: AtomicUsize,
+}
+
+struct State<N> {
+    view: Option<View>,
+    /// In the order of the slots.
+    masters: Vec<(RangeInclusive<u16>, Arc<Node<N>>)>,
+    /// Slots whose owner was named since the last look.
+    moved: BTreeMap<u16, Arc<Node<N>>>,
+    nodes: BTreeMap<Place, Arc<Node<N>>>,
+    next_number: usize,
+}
+
+/// A master, and what commands for it are sent with.
+pub(in crate::redis) struct Node<N> {
+    pub(super) place: Place,
+    /// Different for each node.
+    pub(super) number: usize,
+    pub(super) store: Arc<N>,
+    /// For commands that a node on the way to another owner has redirected here.
+    asking: OnceLock<Arc<N>>,
+    config: RedisConfig,
+    membership: Arc<Membership>,
+    /// Whether a view has named it.
+    is_known: AtomicBool,
+}
+
+impl<N: Send + Sync + 'static> Topology<N> {
+    pub(in crate::redis) fn new(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Option<Handle>,
+        open: Opening<N>,
+    ) -> Arc<Self> {
+        let state = State {
+            view: None,
+            masters: Vec::new(),
+            moved: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            next_number: 0,
+        };
+        Arc::new(Self {
+            looker: Arc::new(Looker::new(config, Arc::clone(&clock))),
+            config: config.clone(),
+            open,
+            clock,
+            runtime,
+            state: Mutex::new(state),
+            looking: tokio::sync::Mutex::default(),
+            hint: Notify::new(),
+            has_missed: AtomicBool::new(false),
+            turn: AtomicUsize::new(0),
+        })
+    }
+
+    /// How long a look with several attempts may take.
+    pub(super) fn limit(&self) -> Duration {
+        self.config.connect_timeout * 2
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The master that owns a slot, as far as it is known.
+    pub(super) async fn owner(
+        self: &Arc<Self>,
+        slot: u16,
+        deadline: Instant,
+    ) -> Result<Arc<Node<N>>, StoreError> {
+        self.known(deadline).await?;
+        self.known_owner(slot).ok_or_else(|| {
+            self.hint.notify_one();
+            let what = format!("no master of the Cluster owns the slot {slot}");
+            self.error(
+                StoreErrorKind::Definite,
+                what,
+                "give the slot an owner, as CLUSTER INFO tells",
+            )
+        })
+    }
+
+    /// The master that owns a slot, if the Cluster is known.
+    pub(super) fn known_owner(&self, slot: u16) -> Option<Arc<Node<N>>> {
+        let state = self.state.lock();
+        let of_range = || {
+            let after = state.masters.partition_point(|(range, _)| *range.start() <= slot);
+            let (range, node) = state.masters.get(after.checked_sub(1)?)?;
+            range.contains(&slot).then_some(node)
+        };
+        state.moved.get(&slot).or_else(of_range).cloned()
+    }
+
+    /// All masters, each once.
+    pub(super) fn masters(&self) -> Vec<Arc<Node<N>>> {
+        let state = self.state.lock();
+        let is_known = |node: &&Arc<Node<N>>| node.is_known.load(Ordering::Relaxed);
+        state.nodes.values().filter(is_known).cloned().collect()
+    }
+
+    /// One master after the other.
+    pub(super) async fn any(
+        self: &Arc<Self>,
+        deadline: Instant,
+    ) -> Result<Arc<Node<N>>, StoreError> {
+        self.known(deadline).await?;
+        let masters = self.masters();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        masters.get(turn % masters.len().max(1)).cloned().ok_or_else(|| {
+            let what = "no node of the Cluster owns a slot";
+            self.error(StoreErrorKind::Definite, what, "set the Cluster up, as CLUSTER INFO tells")
+        })
+    }
+
+    /// What commands are sent with to a node that is about to own their slot.
+    pub(super) fn asking(&self, node: &Node<N>) -> Result<Arc<N>, StoreError> {
+        if let Some(asking) = node.asking.get() {
+            return Ok(Arc::clone(asking));
+        }
+        let mut config = node.config.clone();
+        config.node = config.node.map(|node| NodeSettings { is_asking: true, ..node });
+        let opened = Arc::new((self.open)(&config, &[])?);
+        Ok(Arc::clone(node.asking.get_or_init(|| opened)))
+    }
+
+    /// A node has named another one as the owner of a slot.
+    pub(super) fn moved(&self, slot: u16, to: &Place) -> Result<(), StoreError> {
+        let node = self.node_at(to)?;
+        self.state.lock().moved.insert(slot, node);
+        self.hint.notify_one();
+        Ok(())
+    }
+
+    pub(super) fn node_at(&self, place: &Place) -> Result<Arc<Node<N>>, StoreError> {
+        self.state.lock().node_at(self, place, &[])
+    }
+
+    /// A node did not answer.
+    pub(super) fn missed(&self) {
+        self.has_missed.store(true, Ordering::Release);
+        self.hint.notify_one();
+    }
+
+    /// Asks a node from time to time, and when something was missed.
+    pub(super) async fn watch(&self) {
+        let clock = &*self.clock;
+        let mut misses: u32 = 0;
+        loop {
+            // While nodes do not answer, new connections are made for each look.
+            let calm = backoff(CALM, LOOK, misses, SystemEntropy.fraction());
+            clock.sleep_until(clock.now() + calm).await;
+            select! {
+                biased;
+                () = self.hint.notified() => {}
+                () = clock.sleep_until(clock.now() + LOOK) => {}
+            }
+            let has_missed = self.has_missed.swap(false, Ordering::AcqRel);
+            misses = if has_missed { misses.saturating_add(1) } else { 0 };
+            let looked = {
+                let _one_at_a_time = self.looking.lock().await;
+                self.look(has_missed).await
+            };
+            if let Err(error) = looked {
+                tracing::debug!(%error, "no node told who owns the slots");
+            }
+        }
+    }
+
+    /// Returns when the masters are known.
+    async fn known(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
+        let is_known = || self.state.lock().view.is_some();
+        // Nobody watches a topology without a runtime.
+        let is_unwatched =
+            || self.runtime.is_none() && self.has_missed.swap(false, Ordering::AcqRel);
+        if is_known() && !is_unwatched() {
+            return Ok(());
+        }
+        let topology = Arc::clone(self);
+        let looking = async move {
+            let mut failed = topology.looking.lock().await;
+            if topology.state.lock().view.is_some() && topology.runtime.is_some() {
+                return Ok(());
+            }
+            if let Some((at, error)) = &*failed
+                && topology.clock.now().saturating_since(*at) < FAILED_LOOK_LASTS
+            {
+                return Err(error.clone());
+            }
+            let looked = topology.look(false).await;
+            let now = topology.clock.now();
+            *failed = looked.as_ref().err().map(|error| (now, error.clone()));
+            looked
+        };
+        let looked = match &self.runtime {
+            // A task of its own: it outlasts its caller, and connections live there.
+            Some(home) => {
+                let looking = home.spawn(looking);
+                let looked = within(&*self.clock, deadline, looking).await;
+                looked.map(|done| done.unwrap_or_else(|died| Err(no_runtime(&died))))
+            }
+            None => within(&*self.clock, deadline, looking).await,
+        };
+        match looked.unwrap_or_else(not_in_time) {
+            // What is known is better than nothing.
+            Err(_) if is_known() => Ok(()),
+            looked => looked.map_err(|error| error.from_endpoint(self.config.address.to_string())),
+        }
+    }
+
+    async fn look(&self, hears_all: bool) -> Result<(), StoreError> {
+        let (mut places, known) = {
+            let state = self.state.lock();
+            let mut places: Vec<Place> = state.nodes.keys().cloned().collect();
+            let seeds = self.config.address.cluster().into_iter().flatten();
+            places.extend(seeds.filter(|seed| !state.nodes.contains_key(seed)).cloned());
+            (places, state.view.clone())
+        };
+        // Not always the same ones of many.
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let first = turn % places.len().max(1);
+        places.rotate_left(first);
+        let view = self.looker.look(places, known.as_ref(), hears_all).await?;
+        self.settle(view)
+    }
+
+    /// Takes note of who owns the slots.
+    fn settle(&self, view: View) -> Result<(), StoreError> {
+        let mut left = Vec::new();
+        let mut state = self.state.lock();
+        state.moved.clear();
+        if state.view.as_ref() == Some(&view) {
+            return Ok(());
+        }
+        let mut masters = Vec::with_capacity(view.owners.len());
+        for (range, place) in &view.owners {
+            let of_place = view.owners.iter().filter(|(_, other)| other == place);
+            let ranges: Vec<_> = of_place.map(|(range, _)| range.clone()).collect();
+            let node = state.node_at(self, place, &ranges)?;
+            node.is_known.store(true, Ordering::Relaxed);
+            masters.push((range.clone(), node));
+        }
+        let is_owner = |place: &Place| view.owners.iter().any(|(_, owner)| owner == place);
+        state.nodes.retain(|place, node| {
+            // One that was only named by a redirection may become an owner soon.
+            let stays = is_owner(place) || !node.is_known.load(Ordering::Relaxed);
+            if !stays {
+                left.push(Arc::clone(node));
+            }
+            stays
+        });
+        if state.view.is_some() {
+            tracing::info!(
+                masters = state.nodes.len(),
+                left = left.len(),
+                epoch = view.epoch,
+                "the slots of the Cluster have other owners now"
+            );
+        }
+        (state.masters, state.view) = (masters, Some(view));
+        drop(state);
+        // Outside of the lock: it wakes who waits for the answers of a node.
+        for node in &left {
+            node.membership.end();
+        }
+        Ok(())
+    }
+
+    fn error(
+        &self,
+        kind: StoreErrorKind,
+        what: impl Into<std::borrow::Cow<'static, str>>,
+        remedy: &'static str,
+    ) -> StoreError {
+        let error = StoreError::new(kind, what, remedy).as_answer();
+        error.from_endpoint(self.config.address.to_string())
+    }
+}
+
+impl<N> State<N> {
+    /// The node at a place, opened where it is not known yet.
+    fn node_at(
+        &mut self,
+        topology: &Topology<N>,
+        place: &Place,
+        slots: &[RangeInclusive<u16>],
+    ) -> Result<Arc<Node<N>>, StoreError> {
+        if let Some(node) = self.nodes.get(place) {
+            return Ok(Arc::clone(node));
+        }
+        let template: &ConnectionInfo = topology.config.address.info();
+        let info = place.info(template).map_err(|error| classify_dial(&error))?;
+        let membership = Arc::<Membership>::default();
+        let mut config = topology.config.clone();
+        config.address = RedisAddress::of_node(info);
+        config.node = Some(NodeSettings { membership: Arc::clone(&membership), is_asking: false });
+        let number = self.next_number;
+        self.next_number += 1;
+        let node = Arc::new(Node {
+            place: place.clone(),
+            number,
+            store: Arc::new((topology.open)(&config, slots)?),
+            asking: OnceLock::new(),
+            config,
+            membership,
+            is_known: AtomicBool::new(false),
+        });
+        self.nodes.insert(place.clone(), Arc::clone(&node));
+        Ok(node)
+    }
+}

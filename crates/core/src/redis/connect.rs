@@ -1,0 +1,50 @@
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::{cluster::ClusterStore, config::RedisConfig, store::RedisStore};
+use crate::{
+    clock::Clock,
+    store::{LockStore, StoreError},
+    types::RuntimeId,
+};
+
+/// Connects to what an address leads to: as [`RedisStore::connect`], or on a Cluster as
+/// [`ClusterStore::connect`].
+///
+/// # Errors
+///
+/// [`StoreError`], as these functions.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves nothing behind but, at worst, probe keys that live a second.
+pub async fn connect_store(
+    config: &RedisConfig,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    runtime_id: RuntimeId,
+) -> Result<Arc<dyn LockStore>, StoreError> {
+    if config.address.cluster().is_some() {
+        let store = ClusterStore::connect(config, clock, runtime, runtime_id).await?;
+        return Ok(Arc::new(store));
+    }
+    Ok(Arc::new(RedisStore::connect(config, clock, runtime, runtime_id).await?))
+}
+
+/// As [`connect_store`], but sends nothing: the first command connects.
+///
+/// # Errors
+///
+/// [`StoreError`] of kind `Config` when the settings cannot work.
+pub fn connect_store_lazy(
+    config: &RedisConfig,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    runtime_id: RuntimeId,
+) -> Result<Arc<dyn LockStore>, StoreError> {
+    if config.address.cluster().is_some() {
+        return Ok(Arc::new(ClusterStore::lazy(config, clock, runtime, runtime_id)?));
+    }
+    Ok(Arc::new(RedisStore::lazy(config, clock, runtime, runtime_id)?))
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+
+use super::config::RedisConfig;
+
+/// Where a server listens, as a Sentinel or another server tells it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl Place {
+    /// Reads `host:port`; `None` for anything else. Where the host is missing, the server is at the
+    /// host of the one that told of it.
+    pub(super) fn read(text: &str, teller: &Self) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let host = if host.is_empty() { &teller.host } else { host };
+        Some(Self { host: host.into(), port: port.parse().ok().filter(|port| *port > 0)? })
+    }
+
+    /// The place of a server that listens on TCP.
+    pub(super) fn of(addr: &ConnectionAddr) -> Option<Self> {
+        match addr {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Some(Self { host: host.clone(), port: *port })
+            }
+            _ => None,
+        }
+    }
+
+    /// How to connect there: as `template` says, but for its place.
+    pub(super) fn info(&self, template: &ConnectionInfo) -> Result<ConnectionInfo, RedisError> {
+        let Self { host, port } = self.clone();
+        let addr = match template.addr() {
+            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host, port),
+            ConnectionAddr::TcpTls { insecure, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: None }
+            }
+            _ => {
+                let what = "servers tell of each other by host and port";
+                return Err((ErrorKind::InvalidClientConfig, what).into());
+            }
+        };
+        Ok(template.clone().set_addr(addr))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// A client with the TLS settings of a configuration.
+pub(super) fn open(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
+    #[cfg(feature = "tls")]
+    return config.tls.client(info);
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = config;
+        Client::open(info)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_host_and_port() {
+        let teller = Place { host: "t".into(), port: 1 };
+        let read = |text| Place::read(text, &teller).map(|place| (place.host, place.port));
+        assert_eq!(read("10.0.0.1:7000"), Some(("10.0.0.1".into(), 7000)));
+        assert_eq!(read("2001:db8::1:7000"), Some(("2001:db8::1".into(), 7000)));
+        assert_eq!(read(":7000"), Some(("t".into(), 7000)));
+        assert_eq!([read("h:0"), read("h"), read("h:x")], [None, None, None]);
+    }
+}
