@@ -1,11 +1,14 @@
 //! Sixteen workers do the 3000 orders of a shop, one order of an article at a time.
 //!
 //! `cargo run --example order_pipeline` needs nothing but Rust: locks and stock live in this
-//! process. With `REDIS_URL` set they live on that server. Further copies of the program join the
-//! run there, and do the orders that a copy leaves behind when it crashes.
+//! process. With `REDIS_URL` set they live on that server, or on the servers of that Sentinel group
+//! or Cluster. Further copies of the program join the run there, and do the orders that a copy
+//! leaves behind when it crashes. If a master fails, the work goes on at a replica: as many replicas
+//! as `REPLICAS` says have every order that was told as done, by default one of a group or Cluster.
 //!
 //! One worker stalls for longer than its lease, and writes too late. At the end each copy checks
-//! what all of them have written: each order once, in sequence, under fences that grow.
+//! what all of them have written: each order once, in sequence, under fences that grow; and that
+//! nothing is missing of what it has written itself.
 
 mod rows;
 
@@ -13,7 +16,7 @@ use std::{
     env, fmt,
     process::ExitCode,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,7 +26,7 @@ use leasehold::{
     Guard, LockRuntime, ReentrantLock,
     error::AcquireError,
     fencing::{GateError, StaleFence},
-    time::{Clock, SystemClock},
+    time::{Clock, Instant, SystemClock},
 };
 use rows::{Failure, Row, Rows};
 use tokio::task::JoinSet;
@@ -36,6 +39,10 @@ const COLD: u16 = 194;
 
 /// How long a lease lives without renewal. The others wait for as long when a copy crashes.
 const TTL: Duration = Duration::from_secs(2);
+/// How long the servers may be away: a failover takes seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How soon something is tried again meanwhile.
+const AGAIN: Duration = Duration::from_millis(50);
 /// The lease of the worker that stalls ends after this time.
 const STALL: Duration = Duration::from_millis(250);
 /// The stock is counted for longer than this lease lives without renewal.
@@ -104,6 +111,8 @@ struct Article {
     orders: Vec<Order>,
     /// A row for each order that is done: the order, the stock afterwards, and the fence.
     shelf: Rows,
+    /// The rows that this copy has written, and where they stand on the shelf.
+    written: Mutex<Vec<(usize, String)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -126,6 +135,7 @@ impl Shop {
     /// The guard shows others that this copy is alive: a crash frees its lock after the ttl.
     async fn enter(url: Option<&str>) -> Result<(Self, Guard), Failure> {
         let builder = LockRuntime::builder().service("order_pipeline").ttl(TTL);
+        let builder = builder.outage_patience(PATIENCE);
         let (locks, gate) = match url {
             None => (builder.embedded()?, None),
             Some(url) => {
@@ -146,7 +156,8 @@ impl Shop {
             let run = last_run(log);
             let is_open = !run.is_empty() && !run.iter().any(|row| row.text.starts_with("done "));
             let begin = (!is_open).then(|| "begin".to_owned());
-            begin.into_iter().chain([joined.clone()]).collect()
+            let run = if is_open { run } else { &[] };
+            begin.into_iter().chain(unless_in(run, &joined)).collect()
         });
         let run = last_run(&run.await?).first().map_or(0, |begin| begin.fence);
 
@@ -182,11 +193,16 @@ impl Shop {
 
     /// Does the next order of an article. What it acquires belongs to one owner.
     async fn serve(&self, article: &Article) -> Result<Served, Failure> {
-        let owner = self.locks.owner();
-        match owner.scope(self.serve_as_owner(article)).await {
-            // Nothing was written: the new holder of the lock does the order.
-            Err(failure) if is_lost(&failure) => Ok(Served::Order),
-            served => served,
+        let mut outage = Outage::none();
+        loop {
+            let owner = self.locks.owner();
+            match owner.scope(self.serve_as_owner(article)).await {
+                // Nothing was written: the new holder of the lock does the order.
+                Err(failure) if is_lost(&failure) => return Ok(Served::Order),
+                // It may be done: who opens the shelf next sees it.
+                Err(failure) if outage.lasts(&failure) => pause(AGAIN).await,
+                served => return served,
+            }
         }
     }
 
@@ -197,7 +213,9 @@ impl Shop {
         let Some(order) = article.orders.get(done.len()) else { return Ok(Served::Nothing) };
         let stock = order.stock_after(stock_in(done.last())?);
         pause(Duration::from_millis(3 + order.pieces.unsigned_abs() % 4)).await; // packs a parcel
-        self.book(article, &format!("{} {stock} {}", order.number, guard.fence())).await?;
+        let row = format!("{} {stock} {}", order.number, guard.fence());
+        self.book(article, &row).await?;
+        article.written.lock().unwrap_or_else(PoisonError::into_inner).push((done.len(), row));
         Ok(Served::Order)
     }
 
@@ -217,10 +235,15 @@ impl Shop {
         let stalled = lock.acquire().max_hold(STALL).await?;
         // A worker that waits for this beside its work stops in time. This one does not.
         stalled.lost().await;
+        let mut outage = Outage::none();
         loop {
             // Another takes the lock, and counts the stock for longer than the ttl of its lease.
             let counting = lock.acquire().ttl(COUNTING_TTL).await?;
             match article.shelf.open(counting.stamp()).await {
+                Err(failure) if outage.lasts(&failure) => {
+                    pause(AGAIN).await;
+                    continue;
+                }
                 Err(failure) if !is_lost(&failure) => return Err(failure),
                 _ => pause(COUNTING).await,
             }
@@ -229,10 +252,13 @@ impl Shop {
             }
             // It was not renewed in time: this machine is very busy. Again.
         }
-        match article.shelf.append(stalled.stamp(), "late").await {
-            Err(failure) if is_lost(&failure) => Ok(()),
-            Err(failure) => Err(failure),
-            Ok(()) => Err("broken: the shelf has accepted a late write".into()),
+        loop {
+            match article.shelf.append(stalled.stamp(), "late").await {
+                Err(failure) if is_lost(&failure) => return Ok(()),
+                Err(failure) if outage.lasts(&failure) => pause(AGAIN).await,
+                Err(failure) => return Err(failure),
+                Ok(()) => return Err("broken: the shelf has accepted a late write".into()),
+            }
         }
     }
 
@@ -240,7 +266,7 @@ impl Shop {
     async fn leave(&self, guard: Guard) -> Result<(usize, usize), Failure> {
         let lock = self.locks.lock("order_pipeline/log")?;
         let done = format!("done {}", self.locks.id());
-        let log = read(&lock, &self.log, |_| vec![done.clone()]).await?;
+        let log = read(&lock, &self.log, |log| unless_in(last_run(log), &done).collect()).await?;
         drop(guard);
         let joined = last_run(&log).iter().filter_map(|row| row.text.strip_prefix("joined "));
         let joined: Vec<_> = joined.collect();
@@ -257,11 +283,17 @@ impl Shop {
     async fn audit(&self) -> Result<usize, Failure> {
         let mut short = 0;
         for article in &self.articles {
-            let Article { name, orders, shelf } = article;
+            let Article { name, orders, shelf, written } = article;
             let rows = read(&self.lock(article)?, shelf, |_| vec![]).await?;
             let (done, all) = (rows.len(), orders.len());
             if done != all {
                 return Err(format!("broken: {name}: {done} rows for {all} orders").into());
+            }
+            for (at, row) in written.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                if rows[*at].text != *row {
+                    let broken = format!("broken: {name}: {:?} replaced {row:?}", rows[*at]);
+                    return Err(broken.into());
+                }
             }
             let (mut stock, mut fence) = (0, 0);
             for (order, row) in orders.iter().zip(rows) {
@@ -296,21 +328,42 @@ fn is_lost(failure: &Failure) -> bool {
         || matches!(failure.downcast_ref(), Some(AcquireError::Lost(_)))
 }
 
+/// Servers that did not answer, or not yet: what was asked of them may happen or not.
+struct Outage {
+    ends_at: Option<Instant>,
+}
+
+impl Outage {
+    fn none() -> Self {
+        Self { ends_at: None }
+    }
+
+    /// Whether a failure is one of an outage that has not lasted for too long.
+    fn lasts(&mut self, failure: &Failure) -> bool {
+        let Some(GateError::Store(error)) = failure.downcast_ref() else { return false };
+        let now = SystemClock.now();
+        error.kind().is_transient() && now < *self.ends_at.get_or_insert(now + PATIENCE)
+    }
+}
+
 /// The lock that a copy of the program holds for as long as it works.
 fn presence(copy: &str) -> String {
     format!("order_pipeline/copy/{copy}")
 }
 
-/// Reads all rows under their lock, and adds some of its own; again, if the lease was lost.
+/// Reads all rows under their lock, and adds some of its own; again, if the lease was lost, or the
+/// servers were away.
 async fn read(
     lock: &ReentrantLock,
     rows: &Rows,
     more: impl Fn(&[Row]) -> Vec<String>,
 ) -> Result<Vec<Row>, Failure> {
+    let mut outage = Outage::none();
     loop {
         let guard = lock.acquire().await?;
         match read_as(&guard, rows, &more).await {
             Err(failure) if is_lost(&failure) => {}
+            Err(failure) if outage.lasts(&failure) => pause(AGAIN).await,
             read => return read,
         }
     }
@@ -327,6 +380,12 @@ async fn read_as(
         read.push(Row { fence: guard.fence().get(), text });
     }
     Ok(read)
+}
+
+/// A text that is not there yet.
+fn unless_in(rows: &[Row], text: &str) -> impl Iterator<Item = String> + use<> {
+    let is_there = rows.iter().any(|row| row.text == text);
+    (!is_there).then(|| text.to_owned()).into_iter()
 }
 
 /// The rows of a log since the last run began.
@@ -354,8 +413,11 @@ fn make_orders(shelf: impl Fn(&str) -> Rows) -> (Vec<Article>, Vec<usize>) {
     };
     let hot = (1..=HOT).map(|number| format!("H{number:02}"));
     let names = hot.chain((1..=COLD).map(|number| format!("C{number:03}")));
-    let mut articles: Vec<Article> =
-        names.map(|name| Article { shelf: shelf(&name), orders: Vec::new(), name }).collect();
+    let article = |name: String| {
+        let (shelf, written) = (shelf(&name), Mutex::default());
+        Article { name, orders: Vec::new(), shelf, written }
+    };
+    let mut articles: Vec<Article> = names.map(article).collect();
     let mut line = Vec::new();
     for number in 0..ORDERS {
         let (article, pieces) = if number < articles.len() {

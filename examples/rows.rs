@@ -1,6 +1,7 @@
 //! Rows behind a gate: what each holder of a lock wrote, in the order in which it was accepted.
 
 use std::{
+    env,
     error::Error,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 use leasehold::{
     Stamp,
     fencing::{FencedScript, MemoryGate, RedisGate},
-    redis::{RedisConfig, RedisPool},
+    redis::{RedisConfig, RedisPool, Replication},
 };
 use redis::FromRedisValue;
 
@@ -19,9 +20,25 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 /// How long rows and their watermark are kept on a server.
 const LIFE: Duration = Duration::from_secs(60 * 60);
 
-/// A gate on a server, with connections of its own.
+/// A gate on the servers of an address, with connections of its own.
+///
+/// A write is told as done when some replicas have it, too: as many as `REPLICAS` says, or else one
+/// where it takes over when its master fails.
 pub(crate) fn gate(url: &str) -> Result<RedisGate, Failure> {
-    Ok(RedisGate::new(RedisPool::new(&RedisConfig::new(url)?)?).watermark_ttl(LIFE)?)
+    // A failover may take longer than a call usually does.
+    let pool = RedisPool::new(&RedisConfig::new(url)?)?.command_timeout(Duration::from_secs(20))?;
+    let gate = RedisGate::new(pool).watermark_ttl(LIFE)?;
+    let scheme = url.split("://").next().unwrap_or_default();
+    let fails_over = scheme.ends_with("+sentinel") || scheme.ends_with("+cluster");
+    let replicas = match env::var("REPLICAS") {
+        Ok(number) => number.parse().map_err(|error| format!("REPLICAS: {error}"))?,
+        Err(_) => u8::from(fails_over),
+    };
+    let timeout = Duration::from_secs(1);
+    Ok(gate.replication(match replicas {
+        0 => Replication::None,
+        replicas => Replication::Wait { replicas, timeout },
+    })?)
 }
 
 /// What was written, and under which fence.
@@ -38,7 +55,7 @@ pub(crate) enum Rows {
     /// In the memory of this process.
     Here { gate: Arc<MemoryGate>, rows: Arc<Mutex<Vec<Row>>> },
     /// On a Redis server, for an hour.
-    Redis { append: FencedScript, read: FencedScript, key: String },
+    Redis { append: Arc<FencedScript>, read: Arc<FencedScript>, key: String },
 }
 
 impl Rows {
@@ -55,7 +72,7 @@ impl Rows {
              redis.call('PEXPIRE', KEYS[1], {life})"
         ));
         let read = gate.wrap("return redis.call('LRANGE', KEYS[1], 0, -1)");
-        Self::Redis { append, read, key }
+        Self::Redis { append: Arc::new(append), read: Arc::new(read), key }
     }
 
     /// Shuts out all earlier holders, and reads what they wrote.

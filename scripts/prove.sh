@@ -9,7 +9,7 @@
 #   matrix       every row of the fault matrix, REPEATS=3 times; writes docs/fault-matrix.md
 #   chaos        processes under random faults, histories checked; SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30,
 #                and the control without a gate
-#   failovers    FAILOVERS=50 rounds with Sentinel: a master is killed, one hangs, one is replaced
+#   failovers    FAILOVERS=50 with Sentinel and as many with a Cluster: masters are killed, hang, are replaced
 #   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
 #
@@ -75,8 +75,11 @@ run_chaos() {
 }
 
 run_failovers() {
-    LEASEHOLD_FAILOVERS="${FAILOVERS:-50}" recorded servers -- \
-        sentinel::failover::nothing_is_lost_when_the_master_is_killed_hangs_or_is_replaced --exact
+    local site status=0
+    for site in sentinel cluster; do
+        LEASEHOLD_FAILOVERS="${FAILOVERS:-50}" recorded servers -- "failovers::with_$site::" || status=$?
+    done
+    return "$status"
 }
 
 run_postgres() {

@@ -29,7 +29,7 @@ pages! {
     deadlocks = "docs/guides/deadlocks.md", "How deadlocks arise, how to find them, and how to take several locks at once.";
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
     kept_turns = "docs/guides/kept-turns.md", "Locks that stay with the process that uses them again and again.";
-    topologies = "docs/guides/topologies.md", "One server, Sentinel, or a Cluster: addresses, settings, what each cannot promise.";
+    topologies = "docs/guides/topologies.md", "One server, Sentinel, or a Cluster: addresses, settings, what each cannot promise, how much it carries.";
     faq = "docs/guides/faq.md", "Questions, and when to use something else.";
 
     duplicate_submission = "docs/guides/duplicate-submission.md", "Work that is done once, even if a client asks for it several times.";

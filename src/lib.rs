@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod diagnosis;
 pub mod error;
 pub mod fencing;
 #[cfg(doc)]
@@ -17,6 +18,8 @@ pub mod store;
 pub mod testing;
 pub mod time;
 
+#[doc(no_inline)]
+pub use diagnosis::{Diagnosis, Strictness};
 pub use leasehold_core::{
     AcquisitionId, Class, FenceToken, LockName, Namespace, RuntimeId, RuntimeLabel, Stamp, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},

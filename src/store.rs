@@ -4,7 +4,7 @@
 //! server. Give a store to [`LockRuntimeBuilder::on_store`](crate::LockRuntimeBuilder::on_store).
 
 pub use leasehold_core::{
-    MemoryStore,
+    Acks, MemoryStore, Terms,
     lease::{Grant, Holds, HoldsError},
     store::{
         Acquire, AcquireAnswer, FencePolicy, FenceSettings, ForceRelease, ForceReleaseAnswer,

@@ -314,6 +314,18 @@ fn metrics_are_documented() {
     }
 }
 
+/// The page says for each topic of a finding what to do.
+#[test]
+fn findings_of_a_diagnosis_are_documented() {
+    let (topics, page) = (read("crates/core/src/diagnosis/topic.rs"), read("docs/operations.md"));
+    let table = after(&page, "\n| about | found | what to do |\n").next().unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|')).skip(1);
+    let documented: BTreeSet<&str> =
+        rows.map(|row| row.trim_matches('|').split('|').next().unwrap().trim()).collect();
+    let labels = after(&topics, " => \"").map(|rest| rest.split('"').next().unwrap());
+    assert_eq!(labels.collect::<BTreeSet<_>>(), documented);
+}
+
 #[test]
 fn dependencies_are_documented() {
     let mut existing = BTreeMap::<String, BTreeSet<String>>::new();

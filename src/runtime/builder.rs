@@ -1,13 +1,15 @@
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, Clock, CredentialsProvider, Entropy, FenceSettings, LockStore, MemoryStore,
-    NameError, Namespace, RedisAddress, RedisConfig, RuntimeId, RuntimeLabel, SettingError,
-    StoreError, SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy,
+    Acks, AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
+    MemoryStore, Namespace, RedisAddress, RedisConfig, Replication, RuntimeId, RuntimeLabel,
+    SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy, diagnosis::Expected,
 };
-use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, TimingError, seam::Rules};
+use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
-use super::handle::LockRuntime;
+use super::{
+    connect_error::ConnectError, doctor::Doctor, handle::LockRuntime, strictness::Strictness,
+};
 
 /// Settings of a [`LockRuntime`], checked when it is made.
 #[derive(Debug, Clone)]
@@ -17,8 +19,10 @@ pub struct LockRuntimeBuilder {
     service: String,
     fencing: FenceSettings,
     ttl: Option<Duration>,
+    replication: Replication,
     timing: Timing,
     own_thread: bool,
+    strictness: Strictness,
     redis: Vec<RedisSetting>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -43,8 +47,10 @@ impl LockRuntimeBuilder {
             service: service_of_program(),
             fencing: FenceSettings::default(),
             ttl: None,
+            replication: Replication::None,
             timing: Timing::default(),
             own_thread: false,
+            strictness: Strictness::default(),
             redis: Vec::new(),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -73,6 +79,22 @@ impl LockRuntimeBuilder {
     /// How long a lease lives without renewal, 100 ms to 24 h. Default: 30 s.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Which acknowledgements grants and renewals need, so that a lease survives a failover.
+    /// Default: none.
+    ///
+    /// [`Acquire::replication`](crate::Acquire::replication) sets it for one call, and says what
+    /// happens when fewer acknowledge. The guide [topologies](crate::guide::topologies) says what to
+    /// choose, and what it costs.
+    ///
+    /// ```
+    /// # use {leasehold::{LockRuntime, redis::Replication}, std::time::Duration};
+    /// let replication = Replication::Wait { replicas: 1, timeout: Duration::from_millis(500) };
+    /// let builder = LockRuntime::builder().replication(replication);
+    /// ```
+    pub fn replication(self, replication: Replication) -> Self {
+        Self { replication, ..self }
     }
 
     /// How long an acquire waits for a lock if it sets no other time. Default: 30 s.
@@ -140,6 +162,21 @@ impl LockRuntimeBuilder {
     /// done.
     pub fn own_thread(self) -> Self {
         Self { own_thread: true, ..self }
+    }
+
+    /// What [`connect`](Self::connect) does about settings, rights and clocks of the servers that
+    /// endanger a promise. Default: [`Strictness::Warn`].
+    ///
+    /// Unless it is [`Strictness::Ignore`], each server gets some 25 commands more, on a connection of
+    /// their own. A server that does not answer them delays connecting by the connect
+    /// timeout, two command timeouts and 5 s at most; a group or Cluster by two connect timeouts more.
+    /// The settings that cannot be read on a server are findings, too.
+    ///
+    /// [`connect_lazy`](Self::connect_lazy) sends the servers nothing. It examines none, and fails
+    /// with [`Strictness::Refuse`]. Locks in memory, and in a store of your own, have no server that
+    /// is examined. [`LockRuntime::diagnose`] examines the servers at any time.
+    pub fn strictness(self, strictness: Strictness) -> Self {
+        Self { strictness, ..self }
     }
 
     /// How many connections carry acquires and releases, 1 to 16. Default: 1.
@@ -210,7 +247,8 @@ impl LockRuntimeBuilder {
 
     /// Connects to a Redis server, version 6.2 or newer.
     ///
-    /// It runs every kind of command once, so a missing right shows here. The address is a text,
+    /// It runs every kind of command once, so a missing right shows here. Then it examines the server
+    /// as [`strictness`](Self::strictness) says, and logs what it finds. The address is a text,
     /// `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls` or
     /// `redis+unix:///path`; or a `redis::Client` or `redis::ConnectionInfo` of the version of
     /// redis-rs that is re-exported as [`leasehold::redis`](crate::redis). From a client Leasehold
@@ -230,6 +268,8 @@ impl LockRuntimeBuilder {
     ///   [`ConnectError::Timing`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
     ///   command, is too old, or is a node of a Cluster at a plain address.
+    /// - [`ConnectError::Refused`] for a server that endangers a promise, with
+    ///   [`Strictness::Refuse`].
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`], [`ConnectError::TokioEnded`] and
     ///   [`ConnectError::Thread`] when there is no tokio runtime with timers, or no thread, for
     ///   the background tasks.
@@ -244,10 +284,18 @@ impl LockRuntimeBuilder {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
+        let doctor = self.doctor(&config, &executor, timing, id);
         // On the executor, because the caller may poll this future outside of a tokio runtime.
         let connecting = async move { connect_store(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
-        Ok(self.start(store, executor, timing, id))
+        if self.strictness != Strictness::Ignore {
+            let diagnosis = doctor.diagnose().await;
+            diagnosis.log();
+            if self.strictness == Strictness::Refuse && diagnosis.warnings().next().is_some() {
+                return Err(ConnectError::Refused(Box::new(diagnosis)));
+            }
+        }
+        Ok(self.start(store, doctor, timing, id))
     }
 
     /// Makes a runtime for a Redis server that may not be there yet, and sends it nothing.
@@ -265,17 +313,21 @@ impl LockRuntimeBuilder {
     /// # Errors
     ///
     /// As [`connect`](Self::connect), without [`ConnectError::TokioEnded`];
-    /// [`ConnectError::Store`] only for settings that cannot work with any server, such as a
+    /// [`ConnectError::NotExamined`] with [`Strictness::Refuse`], and [`ConnectError::Store`] only for settings that cannot work with any server, such as a
     /// certificate that is not readable.
     pub fn connect_lazy<A>(self, address: A) -> Result<LockRuntime, ConnectError>
     where
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
     {
+        if self.strictness == Strictness::Refuse {
+            return Err(ConnectError::NotExamined);
+        }
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = self.redis_config(address, timing)?;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
+        let doctor = self.doctor(&config, &executor, timing, id);
         let store = connect_store_lazy(&config, clock, handle, id)?;
-        Ok(self.start(store, executor, timing, id))
+        Ok(self.start(store, doctor, timing, id))
     }
 
     /// Keeps the leases in the memory of this process, under the same rules.
@@ -287,9 +339,13 @@ impl LockRuntimeBuilder {
     ///
     /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Timing`] for
     ///   bad settings.
+    /// - [`ConnectError::NoReplicas`] when acknowledgements of replicas are asked for.
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
+        if Acks::new(self.replication)?.are_asked() {
+            return Err(ConnectError::NoReplicas);
+        }
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
         self.on_store(Arc::new(store))
     }
@@ -303,22 +359,43 @@ impl LockRuntimeBuilder {
         self.checked_namespace()?;
         self.own_thread |= Executor::current().is_none();
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
-        Ok(self.start(store, executor, timing, id))
+        Ok(self.start(store, Doctor { examiner: None, executor }, timing, id))
     }
 
     fn start(
         self,
         store: Arc<dyn LockStore>,
-        executor: Executor,
+        doctor: Doctor,
         timing: Timing,
         runtime_id: RuntimeId,
     ) -> LockRuntime {
         let label = RuntimeLabel::of_process(&self.service);
         let Self { clock, entropy, rules, .. } = self;
+        let executor = doctor.executor.clone();
         let clock = executor.clock(clock);
         let parts =
             EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules };
-        LockRuntime { engine: Engine::start(parts) }
+        LockRuntime { engine: Engine::start(parts), doctor }
+    }
+
+    /// What examines the servers of a configuration.
+    fn doctor(
+        &self,
+        config: &RedisConfig,
+        executor: &Executor,
+        timing: Timing,
+        id: RuntimeId,
+    ) -> Doctor {
+        let expected = Expected {
+            ttl: timing.ttl,
+            claim_window: timing.claim_window,
+            command_timeout: timing.command_timeout,
+            fencing: self.fencing,
+            acks: timing.acks,
+        };
+        let clock = executor.clock(Arc::clone(&self.clock));
+        let examiner = Examiner::new(config.clone(), clock, id, expected);
+        Doctor { examiner: Some(Arc::new(examiner)), executor: executor.clone() }
     }
 
     fn with(
@@ -335,6 +412,7 @@ impl LockRuntimeBuilder {
         if let Some(ttl) = self.ttl {
             timing.ttl = Ttl::new(ttl)?;
         }
+        timing.acks = Acks::new(self.replication)?;
         Ok(timing.validated()?)
     }
 
@@ -357,7 +435,8 @@ impl LockRuntimeBuilder {
         let mut config = RedisConfig::new(address)?
             .fencing(self.fencing)
             .command_timeout(timing.command_timeout)
-            .client_name(&format!("leasehold:{}", self.service));
+            .client_name(&format!("leasehold:{}", self.service))
+            .acks(timing.acks);
         if let Some(namespace) = self.checked_namespace()? {
             config = config.namespace(namespace);
         }
@@ -365,45 +444,6 @@ impl LockRuntimeBuilder {
         config.check()?;
         Ok(config)
     }
-}
-
-/// Why a lock runtime was not made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The address is not understood.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// The namespace cannot prefix keys.
-    #[error(transparent)]
-    Namespace(#[from] NameError),
-    /// A setting is out of range.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// A default time is out of range.
-    #[error(transparent)]
-    Timing(#[from] TimingError),
-    /// The server is out of reach, refuses the login, denies a command, is too old, or is a node
-    /// of a Cluster.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// There is no tokio runtime to run on, and `own_thread()` was not set.
-    #[error("there is no tokio runtime here; call this inside of one, or ask for own_thread()")]
-    NoTokio,
-    /// The tokio runtime was built without timers, so nothing could be renewed on it.
-    #[error(
-        "this tokio runtime has no timers; build it with enable_all(), or ask for own_thread()"
-    )]
-    NoTimers,
-    /// The tokio runtime ended while the connection was being made.
-    #[error(
-        "the tokio runtime ended while a connection was being made; connect on one that lives as \
-         long as the locks, or ask for own_thread()"
-    )]
-    TokioEnded,
-    /// The system refused a new thread for the lock runtime.
-    #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
-    Thread(io::Error),
 }
 
 /// The name of the running program, or `service`.

@@ -2,11 +2,12 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId, StoreError,
+    diagnosis::Diagnosis,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
 use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
 
-use super::builder::{ConnectError, LockRuntimeBuilder};
+use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Doctor};
 
 /// The locks of this process. Make one runtime for a process; clones share it.
 ///
@@ -33,6 +34,7 @@ use super::builder::{ConnectError, LockRuntimeBuilder};
 #[derive(Debug, Clone)]
 pub struct LockRuntime {
     pub(super) engine: Arc<Engine>,
+    pub(super) doctor: Doctor,
 }
 
 /// The result of a force-release.
@@ -143,6 +145,28 @@ impl LockRuntime {
     /// Counts the entries that the runtime keeps in memory.
     pub fn footprint(&self) -> Footprint {
         self.engine.footprint()
+    }
+
+    /// Examines the servers for what endangers a promise: version, rights, scripts, eviction,
+    /// persistence, replicas, Sentinels or slots, clock, latency.
+    ///
+    /// It never fails: a server that does not answer, and what the user may not read, are findings.
+    /// It takes at most the connect timeout, two command timeouts and 5 s, and with Sentinels or on a
+    /// Cluster up to two connect timeouts more. It uses connections of its own, so no lease waits
+    /// for it. A runtime without a server answers with a diagnosis that says so.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: leasehold::LockRuntime) {
+    /// println!("{}", locks.diagnose().await);
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind but, at worst, test keys that expire after a
+    /// second.
+    pub async fn diagnose(&self) -> Diagnosis {
+        self.doctor.diagnose().await
     }
 
     /// Returns the holder of a lock, and the processes that wait for it.

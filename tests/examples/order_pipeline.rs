@@ -25,6 +25,9 @@ const REPORTED: [&str; 7] = [
     "All invariants hold.",
 ];
 
+/// So many of its rows are there when a master is killed.
+const HALF_WAY: u64 = 1000;
+
 #[test]
 fn in_process_it_ends_with_the_report() {
     assert_reported(&finished(start(None)), "1 of this program");
@@ -41,10 +44,37 @@ fn on_redis_one_copy_ends_with_the_report_and_leaves_no_key_without_ttl() {
 }
 
 #[test]
-fn its_address_alone_takes_it_to_sentinels_and_to_a_cluster() {
-    for url in [SentinelGroup::shared().url(), RedisCluster::shared().url()] {
-        assert_reported(&finished(start(Some(&url))), "1 of this program");
-    }
+fn at_sentinels_it_ends_well_although_a_master_is_killed_half_way_with_what_no_replica_has() {
+    assert_reported(&killed_half_way(None), "1 of this program");
+}
+
+/// Cuts the replicas off, and kills the master soon after.
+fn killed_half_way(replicas: Option<&str>) -> Output {
+    let group = SentinelGroup::start();
+    let [master, others @ ..] = group.servers() else { panic!("three servers") };
+    let copy = program::start_with("order_pipeline", Some(&group.url()), replicas);
+    wait_for_rows(std::slice::from_ref(master), HALF_WAY);
+    others.iter().for_each(RedisServer::cut_off);
+    // Without replicas, far more rows are there by then than are being written.
+    let more = || (rows_at(master) > HALF_WAY + 500).then_some(());
+    Patience::of(Duration::from_millis(500)).until(more);
+    master.kill();
+    others.iter().for_each(RedisServer::rejoin);
+    finished(copy)
+}
+
+#[test]
+fn on_a_cluster_it_ends_well_although_a_master_is_killed_half_way() {
+    let cluster = RedisCluster::with_replicas();
+    let copy = start(Some(&cluster.url()));
+    wait_for_rows(cluster.masters(), HALF_WAY);
+    cluster.kill(0);
+    let replica = &cluster.servers()[cluster.masters().len()];
+    let taken_over = || replica.is_master().then_some(());
+    Patience::of(LIMIT).until(taken_over).expect("the replica takes over");
+    // Without a replica of its own it could not acknowledge a write.
+    cluster.revive(0);
+    assert_reported(&finished(copy), "1 of this program");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,6 +143,18 @@ fn wait_for_copies(server: &RedisServer, count: usize) {
         (joined == count && !shelves.is_empty()).then_some(())
     };
     Patience::of(LIMIT).until(all_work).expect("the copies begin to work");
+}
+
+/// Waits until there are so many rows on all shelves of some masters.
+fn wait_for_rows(masters: &[RedisServer], count: u64) {
+    let written = || (masters.iter().map(rows_at).sum::<u64>() >= count).then_some(());
+    Patience::of(LIMIT).until(written).expect("the copy works");
+}
+
+/// How many rows there are on all shelves of a master.
+fn rows_at(master: &RedisServer) -> u64 {
+    let shelves: Vec<String> = master.query(&["KEYS", "order_pipeline:{*/*}"]);
+    shelves.iter().map(|shelf| master.query::<u64>(&["LLEN", shelf])).sum()
 }
 
 fn start(url: Option<&str>) -> Child {

@@ -26,8 +26,14 @@ fn program(example: &str) -> PathBuf {
 }
 
 pub(crate) fn start(example: &str, url: Option<&str>) -> Child {
+    start_with(example, url, None)
+}
+
+/// The same, where some replicas have to have each write.
+pub(crate) fn start_with(example: &str, url: Option<&str>, replicas: Option<&str>) -> Child {
     let mut command = Command::new(program(example));
     command.env_remove("REDIS_URL").envs(url.map(|url| ("REDIS_URL", url)));
+    command.env_remove("REPLICAS").envs(replicas.map(|replicas| ("REPLICAS", replicas)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the example starts")
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 use leasehold::{
     ForceReleased, LockRuntime,
     fencing::{FenceGate, RedisGate},
-    redis::{RedisConfig, RedisPool},
+    redis::{RedisConfig, RedisPool, Replication},
     store::Inspection,
     time::{Clock, SystemClock},
 };
@@ -17,7 +17,7 @@ use redis::{Client, Value, cmd};
 use tokio::task::block_in_place;
 
 /// The words of every `ACL SETUSER locks` of the page, which may go over several lines.
-fn documented() -> Vec<Vec<String>> {
+pub(crate) fn documented() -> Vec<Vec<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
     let page = fs::read_to_string(page).unwrap();
     page.split("```text\n")
@@ -28,7 +28,7 @@ fn documented() -> Vec<Vec<String>> {
         .collect()
 }
 
-fn set_user(server: &RedisServer, rights: &[String]) {
+pub(crate) fn set_user(server: &RedisServer, rights: &[String]) {
     let words: Vec<&str> = rights.iter().map(String::as_str).collect();
     server.command(&words);
 }
@@ -55,7 +55,7 @@ async fn the_documented_rights_suffice() {
 }
 
 async fn suffice_on(server: &RedisServer) {
-    let [locks, _, gates] = &documented()[..] else { panic!("three rules") };
+    let [locks, _, waits, gates] = &documented()[..] else { panic!("four rules") };
     set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
     set_user(server, locks);
     let url = server.url_with("locks", "PASSWORD", 1);
@@ -80,14 +80,20 @@ async fn suffice_on(server: &RedisServer) {
 
     let guard = lock.acquire().await.unwrap();
     let other = LockRuntime::connect(&url).await.unwrap();
-    let waits = other.lock("orders/42").unwrap();
-    let waiter = tokio::spawn(async move { waits.acquire().await });
+    let contended = other.lock("orders/42").unwrap();
+    let waiter = tokio::spawn(async move { contended.acquire().await });
     while waiting(&runtime).await == 0 {
         SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(5)).await;
     }
     guard.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
     assert!(other.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
+
+    let one = Replication::Wait { replicas: 1, timeout: Duration::from_millis(100) };
+    let asking = LockRuntime::builder().replication(one);
+    asking.clone().connect(&url).await.expect_err("no right to wait");
+    set_user(server, waits);
+    asking.connect(&url).await.expect("the documented right suffices to wait");
 
     let gate = RedisGate::new(RedisPool::new(&RedisConfig::new(&url).unwrap()).unwrap());
     let guard = lock.acquire().await.unwrap();
@@ -104,7 +110,7 @@ async fn suffice_on(server: &RedisServer) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_suffice_on_a_cluster() {
     let cluster = RedisCluster::start();
-    let [locks, nodes, gates] = &documented()[..] else { panic!("three rules") };
+    let [locks, nodes, _, gates] = &documented()[..] else { panic!("four rules") };
     for server in cluster.servers() {
         set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
         for rights in [locks, nodes, gates] {

@@ -21,11 +21,14 @@ mod p9_nothing_leaks;
 mod chaos;
 mod cluster;
 mod connect;
+mod diagnosis;
 mod documented_rights;
+mod failovers;
 mod faults;
 mod longest_times;
 mod once;
 mod own_thread;
 #[cfg(feature = "postgres")]
 mod postgres_gate;
+mod replication;
 mod sentinel;

@@ -36,9 +36,9 @@ impl Bounds {
     pub(crate) fn of(plan: &Plan) -> Self {
         let (ttl, window) = (plan.ttls[1], plan.claim_window);
         Self {
-            recovery: ttl + window * 2 + SLACK,
+            recovery: ttl + window * 2 + SLACK + plan.switch(),
             in_vain: plan.in_vain(),
-            rest: window * 2 + SLACK,
+            rest: window * 2 + SLACK + plan.switch(),
         }
     }
 }
@@ -47,7 +47,7 @@ impl Plan {
     /// For how long a task may wait in vain, exactly: P8.
     pub(crate) fn in_vain(&self) -> Duration {
         let ways = WAY * 6;
-        let wakeup = self.heartbeat() + ways;
+        let wakeup = self.heartbeat() + ways + self.in_vain_on_its_way(WAY);
         let Kind::Steady(strikes, fate) = self.kind else { return wakeup };
         match strikes {
             // A release of another name may be on the same connection.

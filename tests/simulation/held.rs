@@ -50,10 +50,14 @@ impl<'a> Held<'a> {
         if worker.dice.chance(habits.writes) {
             self.increment(true).await;
         }
+        // What was lost before the quiet came is not sent again: the lease is believed in anyway.
+        let is_counted = worker.scene.is_quiet();
         let inner = if worker.dice.chance(habits.reenters) { self.reenter().await } else { None };
         self.pass(worker.dice.spread(Duration::from_nanos(1), habits.longest_hold)).await;
         if let Some(inner) = inner {
-            self.compare_holds(2);
+            if is_counted {
+                self.compare_holds(2);
+            }
             inner.linger().await;
         }
         if worker.dice.chance(habits.writes) {
@@ -125,10 +129,10 @@ impl<'a> Held<'a> {
         self.look();
     }
 
-    /// In quiet times the server counts the holds that there are.
+    /// The server counts the holds that there are, if they were taken in quiet times.
     fn compare_holds(&self, holds: u32) {
         let scene = &self.worker.scene;
-        if !scene.is_quiet() || !self.alone || !self.lease.is_held() {
+        if !self.alone || !self.lease.is_held() {
             return;
         }
         if let Inspection::Held(record) = scene.peek.inspect(self.name)

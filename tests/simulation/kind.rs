@@ -18,13 +18,20 @@ pub(crate) enum Kind {
     Slow { alone: bool },
     /// One message goes wrong at a time, and all who ask stay and are polled.
     Steady(Strikes, Fate),
+    /// A storm over a master with replicas, some of which take over.
+    Group,
+    /// Slots of a Cluster move; in a storm, or all who ask stay and are polled.
+    Cluster { is_calm: bool },
 }
 
 impl Kind {
-    /// The kind of a seed: half of them are storms.
+    /// The kind of a seed: half of them are storms, on one server or several.
     pub(crate) fn of(seed: u64, dice: &Dice) -> Self {
         match seed % 8 {
-            0 | 2 | 4 | 6 => Self::Storm,
+            0 | 4 => Self::Storm,
+            6 if seed % 32 == 6 => Self::Cluster { is_calm: true },
+            6 if seed % 32 == 22 => Self::Cluster { is_calm: false },
+            2 | 6 => Self::Group,
             1 | 5 => Self::Wild,
             3 => Self::Steady(strikes(dice), fate(dice)),
             _ if dice.below(2) == 0 => Self::Slow { alone: dice.below(3) == 0 },
@@ -68,6 +75,8 @@ impl Plan {
             Kind::Wild => self.become_wild(dice),
             Kind::Slow { alone } => self.become_slow(alone, dice),
             Kind::Steady(strikes, fate) => self.become_steady(strikes, fate, dice),
+            Kind::Group => self.become_group(dice),
+            Kind::Cluster { is_calm } => self.become_cluster(is_calm, dice),
         }
     }
 

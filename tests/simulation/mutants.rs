@@ -1,9 +1,13 @@
 use std::ops::Range;
 
+use leasehold_core::{
+    redis_client::Value,
+    seam::{Redirect, Verdict, acknowledged},
+};
 use leasehold_reentrant_lock::seam::Rules;
-use leasehold_testkit::{Mistake, Wrong};
+use leasehold_testkit::{Mistake, Wrong, sim::Rules as Routes};
 
-use super::{run::run, runner};
+use super::{plan::Plan, run::run, runner};
 
 /// Other rules than the real ones, or a store that makes a runtime wrong.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +15,9 @@ pub(crate) struct Mutation {
     pub(crate) store: Option<Mistake>,
     pub(crate) driver: Rules,
     pub(crate) wrong: Option<Wrong>,
+    pub(crate) routes: Routes,
+    /// Changes what a seed has decided.
+    pub(crate) plan: fn(&mut Plan),
 }
 
 /// A mutation that the checks must notice within some seeds.
@@ -23,6 +30,11 @@ struct Mutant {
 /// The first seed in whose run one message or connection goes wrong at a time; so it is in every
 /// eighth after it.
 const STEADY: u64 = 3;
+
+/// The first seed with a group of servers, or with a Cluster whose slots move; so it is in every
+/// eighth, or sixteenth, after it.
+const GROUP: u64 = 2;
+const CLUSTER: u64 = 6;
 
 /// Every mutant.
 const MUTANTS: &[Mutant] = &[
@@ -170,12 +182,98 @@ const MUTANTS: &[Mutant] = &[
         seeds: STEADY..10_000,
         mutate: |mutation| mutation.driver.keeps = |_| true,
     },
+    Mutant {
+        name: "a_stale_master_that_is_believed",
+        seeds: GROUP..10_000,
+        mutate: |mutation| mutation.routes.is_fresh = |_| true,
+    },
+    Mutant {
+        name: "a_sentinel_that_is_believed_alone",
+        seeds: GROUP..10_000,
+        mutate: |mutation| {
+            mutation.routes.decide = |answers, _, _| match answers.first() {
+                Some(Some(place)) => Verdict::Named(place.clone()),
+                _ => Verdict::Open,
+            };
+        },
+    },
+    Mutant {
+        name: "a_wait_on_another_connection",
+        seeds: GROUP..10_000,
+        mutate: |mutation| mutation.routes.waits_for = |_| 0,
+    },
+    Mutant {
+        name: "a_master_without_replicas_that_is_enough",
+        seeds: GROUP..10_000,
+        mutate: |mutation| {
+            mutation.routes.acknowledged = |asked, counted| match counted {
+                Some(Value::Int(0)) => Ok(()),
+                counted => acknowledged(asked, counted),
+            };
+        },
+    },
+    Mutant {
+        name: "a_pushed_grant_that_no_replica_has",
+        seeds: GROUP..10_000,
+        mutate: |mutation| mutation.driver.needs_acks = |_| false,
+    },
+    // These are no mistakes of the program, but of those who set it up.
+    Mutant {
+        name: "a_failover_without_acknowledgements",
+        seeds: GROUP..10_000,
+        mutate: |mutation| mutation.plan = |plan| plan.asks = 0,
+    },
+    Mutant {
+        name: "two_masters_and_one_of_two_replicas",
+        seeds: GROUP..20_000,
+        mutate: |mutation| mutation.plan = |plan| plan.asks = plan.asks.min(1),
+    },
+    Mutant {
+        name: "a_new_master_whose_clock_is_ahead",
+        seeds: GROUP..10_000,
+        mutate: |mutation| mutation.plan = Plan::set_first_clock_back,
+    },
+    Mutant {
+        name: "a_clock_that_is_behind_by_more_than_the_outage",
+        seeds: GROUP..10_000,
+        mutate: |mutation| mutation.plan = Plan::set_new_clocks_back,
+    },
+    Mutant {
+        name: "an_old_slot_map_that_is_kept",
+        seeds: CLUSTER..10_000,
+        mutate: |mutation| {
+            mutation.routes.moved = |_, _, _| {};
+            mutation.routes.settle = |owners, view| owners.view().is_none() && owners.settle(view);
+        },
+    },
+    Mutant {
+        name: "an_ask_taken_for_moved",
+        seeds: CLUSTER..10_000,
+        mutate: |mutation| {
+            mutation.routes.redirect = |error, teller| match Redirect::of(error, teller)? {
+                Redirect::Ask { slot, to } => Some(Redirect::Moved { slot, to }),
+                other => Some(other),
+            };
+        },
+    },
+    Mutant {
+        name: "a_moved_taken_for_ask",
+        seeds: CLUSTER..10_000,
+        mutate: |mutation| {
+            mutation.routes.redirect = |error, teller| match Redirect::of(error, teller)? {
+                Redirect::Moved { slot, to } => Some(Redirect::Ask { slot, to }),
+                other => Some(other),
+            };
+            mutation.routes.settle = |owners, view| owners.view().is_none() && owners.settle(view);
+        },
+    },
 ];
 
 impl Mutation {
     /// The real rules.
     pub(crate) fn none() -> Self {
-        Self { store: None, driver: Rules::default(), wrong: None }
+        let (driver, routes) = (Rules::default(), Routes::default());
+        Self { store: None, driver, wrong: None, routes, plan: |_| {} }
     }
 
     /// The mutant of a name, or the real rules.
@@ -194,8 +292,12 @@ fn is_caught(name: &str) {
     let mutant = MUTANTS.iter().find(|mutant| mutant.name == name).expect("it is in the table");
     let mutation = Mutation::named(Some(name));
     let (mut range, mut seeds) = (mutant.seeds.clone(), 0);
-    // Those that begin with a steady seed are looked for among steady ones.
-    let step = if range.start == STEADY { 8 } else { 1 };
+    // Those that begin with a seed of a kind are looked for among seeds of that kind.
+    let step = match range.start {
+        STEADY | GROUP => 8,
+        CLUSTER => 16,
+        _ => 1,
+    };
     loop {
         let batch = runner::seeds(range.clone(), step, mutation, 1);
         seeds += batch.tally.runs;
@@ -256,4 +358,16 @@ mutants! {
     an_idle_turn_that_nobody_can_recall
     an_idle_turn_that_ends_by_an_old_recall
     a_recall_that_is_not_learnt
+    a_stale_master_that_is_believed
+    a_sentinel_that_is_believed_alone
+    a_wait_on_another_connection
+    a_master_without_replicas_that_is_enough
+    a_pushed_grant_that_no_replica_has
+    a_failover_without_acknowledgements
+    two_masters_and_one_of_two_replicas
+    a_new_master_whose_clock_is_ahead
+    a_clock_that_is_behind_by_more_than_the_outage
+    an_old_slot_map_that_is_kept
+    an_ask_taken_for_moved
+    a_moved_taken_for_ask
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::LockName;
 use leasehold_core::seam::Part;
-use leasehold_testkit::sim::{Dice, Drift, Weather};
+use leasehold_testkit::sim::{Dice, Drift, Fall, Forsaken, Layout, Weather};
 
 use super::kind::{Kind, MishapPlan};
 
@@ -11,6 +11,11 @@ use super::kind::{Kind, MishapPlan};
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) kind: Kind,
+    pub(crate) layout: Layout,
+    /// How many replicas the runtimes ask to acknowledge what they believe.
+    pub(crate) asks: u8,
+    /// How long a command waits for them.
+    pub(crate) acks_within: Duration,
     pub(crate) processes: Vec<ProcessPlan>,
     pub(crate) names: Vec<LockName>,
     pub(crate) ttls: [Duration; 2],
@@ -35,7 +40,7 @@ pub(crate) struct ProcessPlan {
     pub(crate) workers: u64,
 }
 
-/// Something that happens to a process or to the server.
+/// Something that happens to a process or to the servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     Crash { process: usize },
@@ -47,6 +52,16 @@ pub(crate) enum Act {
     ForceRelease { name: usize },
     Lose { name: usize, part: Part },
     Mislead { process: usize, time: Duration },
+    Stall { time: Duration },
+    Fall { fall: Fall },
+    Wake,
+    Promote { is_any: bool, slowness: Duration, forsaken: Forsaken },
+    Rejoin,
+    BeginMove { name: usize, to: usize },
+    Tear { name: usize },
+    MoveKeys { name: usize },
+    EndMove { name: usize, slowness: Duration },
+    Leave { node: usize },
 }
 
 /// How often tasks do what, in a million; and how long they think and hold.
@@ -102,6 +117,9 @@ impl Plan {
         let mut plan = Self {
             seed,
             kind: Kind::Storm,
+            layout: Layout::One,
+            asks: 0,
+            acks_within: Duration::ZERO,
             processes,
             names,
             ttls,
@@ -130,7 +148,7 @@ impl Plan {
 
     /// Whether one message goes wrong at a time, and all who ask stay and are polled.
     pub(crate) fn is_steady(&self) -> bool {
-        matches!(self.kind, Kind::Steady(..))
+        matches!(self.kind, Kind::Steady(..) | Kind::Cluster { is_calm: true })
     }
 
     /// For how long runtimes keep locks idle.

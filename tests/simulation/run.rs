@@ -4,10 +4,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{LockRuntime, store::LockStore, time::Instant};
+use leasehold::{LockName, LockRuntime, store::LockStore, time::Instant};
 use leasehold_testkit::{
     Event, ManualClock, WrongStore,
-    sim::{Dice, Fate, Trace, Weather, World},
+    sim::{Dice, Fate, Layout, Trace, Weather, World},
 };
 use tokio::task::JoinHandle;
 
@@ -41,9 +41,11 @@ const A_LOOK: Duration = millis(20);
 
 /// Runs a seed.
 pub(crate) fn run(seed: u64, mutation: Mutation, traced: bool) -> (Verdict, Trace) {
-    let plan = Plan::of(seed);
+    let mut plan = Plan::of(seed);
+    (mutation.plan)(&mut plan);
     panics::forget();
-    let world = World::new(seed, mutation.store, traced);
+    let layout = plan.layout.clone();
+    let world = World::new(seed, layout, mutation.store, mutation.routes, traced);
     world.set_weather(plan.weather);
     let scene = Scene::new(plan, world.spy().clone(), world.post(), world.peek());
     let bounds = Bounds::of(&scene.plan);
@@ -79,6 +81,7 @@ impl Run {
             .claim_window(plan.claim_window)
             .command_timeout(plan.command_timeout)
             .keep_idle(plan.keep_idle())
+            .replication(plan.replication())
             .seam(self.mutation.driver);
         let line: Arc<dyn LockStore> = Arc::new(world.line(&place));
         let line: Arc<dyn LockStore> = match self.mutation.wrong {
@@ -101,6 +104,9 @@ impl Run {
             self.tasks.push((id, number, task));
         }
         self.locks.insert(number, locks);
+        if plan.layout != Layout::One {
+            self.world.watch(number);
+        }
     }
 
     /// Lets the tasks work while things happen.
@@ -130,15 +136,29 @@ impl Run {
             Act::Unsubscribe { process } => self.world.unsubscribe(process),
             Act::Flush => self.world.flush(),
             Act::ForceRelease { name } => {
-                let name = self.scene.plan.names[name].clone();
-                self.world.force_release(&name);
+                self.world.force_release(&self.name(name));
             }
             Act::Lose { name, part } => {
-                let name = self.scene.plan.names[name].clone();
-                self.world.lose(&name, part);
+                self.world.lose(&self.name(name), part);
             }
             Act::Mislead { process, time } => self.world.mislead(process, now + time),
+            Act::Stall { time } => self.world.stall(now + time),
+            Act::Fall { fall } => self.world.fall(fall),
+            Act::Wake => self.world.wake(),
+            Act::Promote { is_any, slowness, forsaken } => {
+                self.world.promote(is_any, slowness, forsaken);
+            }
+            Act::Rejoin => self.world.rejoin(),
+            Act::BeginMove { name, to } => self.world.begin_move(&self.name(name), to),
+            Act::Tear { name } => self.world.tear(&self.name(name)),
+            Act::MoveKeys { name } => self.world.move_keys(&self.name(name)),
+            Act::EndMove { name, slowness } => self.world.end_move(&self.name(name), slowness),
+            Act::Leave { node } => self.world.leave(node),
         }
+    }
+
+    fn name(&self, number: usize) -> LockName {
+        self.scene.plan.names[number].clone()
     }
 
     fn crash(&mut self, process: usize) {
@@ -199,6 +219,11 @@ impl Run {
             let recovery = self.bounds.recovery.max(patience);
             history.record(Event::Calm { from: began, until, patience: recovery });
             history.record(Event::Calm { from: settled, until, patience });
+            if plan.kind == (Kind::Cluster { is_calm: true }) {
+                history.record(Event::Calm { from: ManualClock::START, until, patience });
+                let (from, takes_all) = (ManualClock::START, true);
+                history.record(Event::Steady { from, until, takes_all });
+            }
             if let Kind::Steady(_, fate) = plan.kind {
                 let takes_all = !matches!(fate, Fate::Late(_) | Fate::Mute);
                 history.record(Event::Calm { from: ManualClock::START, until, patience });

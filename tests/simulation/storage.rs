@@ -3,7 +3,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use leasehold::{LockName, Stamp, time::Instant};
+use leasehold::{
+    LockName, Stamp,
+    fencing::{Verdict, judge},
+    time::Instant,
+};
 use leasehold_testkit::{Event, History, sim::Spy};
 
 /// The storages behind the locks: one counter per name, behind a gate that checks fences.
@@ -61,7 +65,7 @@ impl Storages {
 
 impl Storage {
     fn admits(&mut self, stamp: Stamp, at: Instant) -> bool {
-        let accepted = self.highest.is_none_or(|highest| stamp.fence >= highest.fence);
+        let accepted = matches!(judge(self.highest, stamp), Verdict::Admit(_));
         if accepted {
             self.highest = Some(stamp);
         }

@@ -6,7 +6,7 @@ use super::{connection, connections};
 use crate::Failure;
 
 /// Takes a free lock, and counts its fence up.
-const ACQUIRE: &str = "
+pub(super) const ACQUIRE: &str = "
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end
 return false";
 
@@ -32,7 +32,7 @@ impl Fenced {
     /// Takes a free lock, and tells its fence. The number is another one for each lease of a name.
     pub(crate) async fn acquire(&self, name: &str, number: usize) -> Result<u64, Failure> {
         let [acquire, _] = &*self.scripts;
-        let (lease, counter) = (lease(name), format!("fenced:{{{name}}}:fence"));
+        let [lease, counter] = Self::keys(name);
         let mut call = acquire.key(&lease);
         call.key(&counter).arg(number).arg(30_000);
         Ok(call.invoke_async(&mut connection(&self.connections, name)).await?)
@@ -42,12 +42,13 @@ impl Fenced {
     pub(crate) async fn release(&self, name: &str, number: usize) -> Result<(), Failure> {
         let [_, release] = &*self.scripts;
         let mut connection = connection(&self.connections, name);
-        let lease = lease(name);
+        let [lease, _] = Self::keys(name);
         let ended: u64 = release.key(&lease).arg(number).invoke_async(&mut connection).await?;
         if ended == 1 { Ok(()) } else { Err("the lease is gone".into()) }
     }
-}
 
-fn lease(name: &str) -> String {
-    format!("fenced:{{{name}}}")
+    /// The keys of a lock: its lease and its counter.
+    pub(crate) fn keys(name: &str) -> [String; 2] {
+        [format!("fenced:{{{name}}}"), format!("fenced:{{{name}}}:fence")]
+    }
 }

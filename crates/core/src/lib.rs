@@ -5,12 +5,14 @@
 //! - [`lease`] holds the rules of a lease, pure functions of state, time and event.
 //! - [`LockStore`] is the contract that [`RedisStore`] and [`MemoryStore`] keep.
 //! - [`outage`] knows whether the server answers, from every command of a runtime.
+//! - [`diagnosis`] says what may keep a server from what Leasehold promises; an [`Examiner`] asks.
 //! - [`Clock`] and [`Entropy`] are the only sources of time and randomness.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod backoff;
 mod clock;
+pub mod diagnosis;
 mod entropy;
 pub mod lease;
 mod memory;
@@ -34,11 +36,12 @@ pub use memory::MemoryStore;
 pub use mutex::Mutex;
 pub use redis::{
     AddressError, AddressPart, ClusterStore, Credentials, CredentialsError, CredentialsFuture,
-    CredentialsProvider, RedisAddress, RedisConfig, RedisPool, RedisStore, Script, connect_store,
-    connect_store_lazy,
+    CredentialsProvider, Examiner, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,
+    connect_store, connect_store_lazy,
 };
 pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
 pub use types::{
-    AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash, LockName,
-    NameError, NameMap, Namespace, RuntimeId, RuntimeLabel, SettingError, Stamp, StampError, Ttl,
+    Acks, AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash,
+    LockName, NameError, NameMap, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError,
+    Stamp, StampError, Terms, Ttl,
 };

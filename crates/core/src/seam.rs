@@ -1,8 +1,15 @@
-//! For the tests of Leasehold: what of the embedded store they can lose, and the slots of keys.
+//! For the tests of Leasehold: what of the embedded store they can lose and copy, and the rules by
+//! which commands find their server.
 //!
 //! Not part of the public interface.
 
-pub use crate::redis::slot_of;
+pub use crate::{
+    memory::Copied,
+    redis::{
+        Course, Found, Learnt, Owners, Place, Redirect, Verdict, View, acknowledged, decide,
+        slot_of, slot_of_lock,
+    },
+};
 
 /// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key
 /// in Redis, which can be evicted alone.

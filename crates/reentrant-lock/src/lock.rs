@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Class, LockName, NameError, RuntimeLabel, Ttl,
+    Acks, Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
     metric::ClassMetrics,
 };
@@ -109,6 +109,7 @@ impl ReentrantLock {
             patience: Patience::For(wait),
             outage_patience,
             ttl: None,
+            replication: None,
             max_hold: None,
             min_hold: None,
             label: None,
@@ -181,6 +182,7 @@ pub struct Acquire {
     patience: Patience,
     outage_patience: Duration,
     ttl: Option<Duration>,
+    replication: Option<Replication>,
     max_hold: Option<Duration>,
     min_hold: Option<Duration>,
     label: Option<RuntimeLabel>,
@@ -210,6 +212,18 @@ impl Acquire {
     /// How long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Which acknowledgements the grant and each renewal of the lease need. Default: the runtime's.
+    ///
+    /// If fewer acknowledge in time, what was granted is taken back. A try fails at once; otherwise
+    /// the call asks again until its wait is over, and then fails as
+    /// [`Unavailable`](AcquireError::Unavailable). A renewal without them extends nothing, and is
+    /// repeated until the lease ends. Acquires that ask for different acknowledgements do not share
+    /// a turn; a re-entry has those of the lease that it enters. On a store without replicas, such as an embedded one, every acquire that asks for
+    /// them fails.
+    pub fn replication(self, replication: Replication) -> Self {
+        Self { replication: Some(replication), ..self }
     }
 
     /// Whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
@@ -298,7 +312,7 @@ impl Acquire {
     }
 
     fn validated(self) -> Result<Wait, AcquireError> {
-        let ttl = self.checked_ttl();
+        let terms = self.checked_terms();
         let Self {
             lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
         } = self;
@@ -306,19 +320,22 @@ impl Acquire {
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(engine.runtime_id())) {
             return Err(AcquireError::ForeignOwner { lock: name });
         }
-        let ttl = match ttl {
-            Ok(ttl) => ttl,
+        let terms = match terms {
+            Ok(terms) => terms,
             Err(option) => return Err(AcquireError::Options { lock: name, option }),
         };
         let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
         let caller = None;
         let request =
-            Request { ttl, tries, renews, max_hold, min_hold, keep_idle, caller, label, metrics };
+            Request { terms, tries, renews, max_hold, min_hold, keep_idle, caller, label, metrics };
         Ok(Wait { engine, name, request, patience, outage_patience, owner, recall_ends: None })
     }
 
-    fn checked_ttl(&self) -> Result<Ttl, OptionsError> {
-        let ttl = self.ttl.map_or(Ok(self.lock.engine.timing.ttl), Ttl::new)?;
+    fn checked_terms(&self) -> Result<Terms, OptionsError> {
+        let Timing { ttl, acks, .. } = self.lock.engine.timing;
+        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
+        let acks =
+            self.replication.map_or(Ok(acks), Acks::new).map_err(OptionsError::Replication)?;
         let patience = self.outage_patience;
         match self.patience {
             Patience::For(wait) if wait > OptionsError::MAX_WAIT => {
@@ -329,7 +346,7 @@ impl Acquire {
             }
             _ if self.max_hold == Some(Duration::ZERO) => Err(OptionsError::MaxHold),
             _ if self.min_hold > Some(OptionsError::MAX_CLOSED) => Err(OptionsError::MinHold),
-            _ => Ok(ttl),
+            _ => Ok(Terms { ttl, acks }),
         }
     }
 }

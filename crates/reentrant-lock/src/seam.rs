@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant};
 
 /// Decisions as plain functions; the real ones by default.
 ///
@@ -14,6 +14,9 @@ pub struct Rules {
     pub push_counts_from: fn(sent_at: Instant, arrived_at: Instant) -> Instant,
     /// Whether a grant is new, by its first token and that of the last turn begun.
     pub is_news: fn(first: FenceToken, begun: Option<FenceToken>) -> bool,
+    /// Whether a grant that waited for no acknowledgement has to be confirmed, by those that its
+    /// leases ask for.
+    pub needs_acks: fn(asked: Acks) -> bool,
     /// The id with which a runtime queues anew, by a fresh one and that of its turn.
     pub next_id: fn(fresh: AcquisitionId, old: AcquisitionId) -> AcquisitionId,
     /// Whether a task may take an offer, by the ticket of the task that it was made to and its own.
@@ -41,6 +44,7 @@ impl Default for Rules {
         Self {
             push_counts_from: |sent_at, _| sent_at,
             is_news: |first, begun| begun.is_none_or(|begun| first > begun),
+            needs_acks: Acks::are_asked,
             next_id: |fresh, _| fresh,
             may_take: |offered_to, own| offered_to == own,
             offer_ends: |offered_at, claim_window| offered_at + claim_window / 2,

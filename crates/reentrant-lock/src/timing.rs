@@ -1,15 +1,18 @@
 use std::time::Duration;
 
-use leasehold_core::Ttl;
+use leasehold_core::{Acks, Ttl};
 
 use crate::error::OptionsError;
 
-/// The times that hold for all locks of a runtime, unless an acquire says otherwise.
+/// The times that hold for all locks of a runtime, unless an acquire says otherwise; and the
+/// acknowledgements that its leases need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
     /// How long a lease lives without renewal. Default: 30 s.
     pub ttl: Ttl,
+    /// Which acknowledgements grants and renewals need. Default: none.
+    pub acks: Acks,
     /// How long an acquire waits for a lock. Default: 30 s.
     pub wait: Duration,
     /// For how long a grant waits to be taken, and a place in the queue for a sign of life; at
@@ -103,6 +106,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             ttl: Ttl::default(),
+            acks: Acks::NONE,
             wait: Duration::from_secs(30),
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),

@@ -21,6 +21,7 @@ pub mod cluster;
 pub mod contract;
 mod entropy;
 pub mod faulty;
+mod folder;
 pub mod gates;
 mod guardian;
 pub mod history;

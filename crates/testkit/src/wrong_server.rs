@@ -104,10 +104,11 @@ impl WrongServer {
         if self.lease(&renewal.name, deadline).await.is_some() {
             return None;
         }
-        let Renewal { name, id, fence, ttl } = renewal;
+        let Renewal { name, id, fence, ttl, acks } = renewal;
         let (id, ttl, watermark, keeps, wait) = (*id, *ttl, Some(*fence), false, None);
         let label = &RuntimeLabel::new("re-created");
-        let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+        let acquire =
+            Acquire { name, id, ttl, watermark, label, keeps, wait, acks: *acks, deadline };
         match self.memory.acquire(acquire).await {
             Ok(AcquireAnswer::Granted(granted)) => Some(granted.first),
             _ => None,

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use leasehold_core::{LockName, Ttl, lease::Grant};
+use leasehold_core::{LockName, Terms, lease::Grant};
 
 use crate::slots::Key;
 
@@ -12,7 +12,7 @@ pub(crate) enum Attempt {
     Unconfirmed,
 }
 
-/// Turns of one ttl that one command renews.
+/// Turns on the same terms that one command renews.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) patience: Duration,
@@ -42,13 +42,13 @@ impl Batch {
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
     full: Vec<Batch>,
-    /// By ttl; turns whose answer is awaited for less than a sixth of the ttl have their own.
-    open: BTreeMap<(Ttl, bool), Batch>,
+    /// By terms; turns whose answer is awaited for less than a sixth of the ttl have their own.
+    open: BTreeMap<(Terms, bool), Batch>,
 }
 
 impl Batches {
     pub(crate) fn add(&mut self, key: Key, turn: &Arc<Grant>, patience: Duration) {
-        let kind = (turn.ttl(), patience < turn.ttl().get() / 6);
+        let kind = (turn.terms(), patience < turn.ttl().get() / 6);
         let open = self.open.entry(kind).or_insert_with(|| Batch { patience, turns: Vec::new() });
         open.patience = open.patience.min(patience);
         open.turns.push((key, Arc::clone(turn)));
@@ -62,23 +62,23 @@ impl Batches {
     }
 }
 
-/// How many turns of each ttl still fit into a command that is sent anyway. A ttl without room is
-/// left out.
+/// How many turns on the same terms still fit into a command that is sent anyway. Terms without
+/// room are left out.
 #[derive(Debug, Default)]
-pub(crate) struct SpareRoom(BTreeMap<Ttl, usize>);
+pub(crate) struct SpareRoom(BTreeMap<Terms, usize>);
 
 impl SpareRoom {
-    pub(crate) fn add(&mut self, ttl: Ttl) {
-        let room = self.0.entry(ttl).or_insert(Batch::MAX);
+    pub(crate) fn add(&mut self, terms: Terms) {
+        let room = self.0.entry(terms).or_insert(Batch::MAX);
         *room -= 1;
         if *room == 0 {
-            self.0.remove(&ttl);
+            self.0.remove(&terms);
         }
     }
 
-    /// Whether a turn of this ttl fits without another command.
-    pub(crate) fn is_for(&self, ttl: Ttl) -> bool {
-        self.0.contains_key(&ttl)
+    /// Whether a turn on these terms fits without another command.
+    pub(crate) fn is_for(&self, terms: Terms) -> bool {
+        self.0.contains_key(&terms)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -90,11 +90,13 @@ impl SpareRoom {
 mod tests {
     use std::time::Duration;
 
+    use leasehold_core::Ttl;
+
     use super::*;
 
     #[test]
     fn a_command_has_room_once_it_has_begun_and_until_it_is_full() {
-        let ttl = |seconds| Ttl::new(Duration::from_secs(seconds)).unwrap();
+        let ttl = |seconds| Terms::without_acks(Ttl::new(Duration::from_secs(seconds)).unwrap());
         let mut room = SpareRoom::default();
         assert!(room.is_empty() && !room.is_for(ttl(1)));
         for _ in 1..Batch::MAX {

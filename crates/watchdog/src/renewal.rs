@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Instant, StoreError, StoreErrorKind,
+    Instant, StoreError, StoreErrorKind, Terms,
     lease::{Grant, LossReason},
     metric::RenewalOutcome,
     outage::WatchedStore,
@@ -26,7 +26,8 @@ impl Batch {
 }
 
 fn renewal(turn: &Grant) -> Renewal {
-    Renewal { name: turn.name().clone(), id: turn.id(), fence: turn.first(), ttl: turn.ttl() }
+    let Terms { ttl, acks } = turn.terms();
+    Renewal { name: turn.name().clone(), id: turn.id(), fence: turn.first(), ttl, acks }
 }
 
 /// Renewals without an answer: if the store panics, they are unconfirmed and tried again.

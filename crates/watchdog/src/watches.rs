@@ -201,17 +201,17 @@ impl Watches {
             let Some(watched) = state.queue.get(key) else { continue };
             let is_renewed = (state.renews)(watched.lease.is_some());
             let renewed = is_renewed && watched.plan.due_for(now).is_some();
-            let ttl = watched.plan.ttl();
+            let terms = watched.plan.terms();
             if at > now {
                 if room.is_empty() || examined > due.len() + MAX_EXAMINED {
                     break;
                 }
-                if !renewed || !room.is_for(ttl) {
+                if !renewed || !room.is_for(terms) {
                     continue;
                 }
             }
             if renewed {
-                room.add(ttl);
+                room.add(terms);
             }
             due.push((at, key, watched.lease.clone()));
         }
@@ -300,7 +300,7 @@ impl State {
 
     fn insert(&mut self, lease: &HeldLease) -> Watch {
         let turn = Arc::clone(lease.turn());
-        let plan = RenewalPlan::new(turn.ttl());
+        let plan = RenewalPlan::new(turn.terms());
         Watch(self.queue.insert(Instant::at(Duration::MAX), Watched { turn, lease: None, plan }))
     }
 

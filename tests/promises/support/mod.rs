@@ -9,6 +9,8 @@ mod waiters;
 mod words;
 mod world;
 
+pub(crate) use leasehold_testkit::contract::{ClusterSubject, RedisSubject, SentinelSubject};
+
 pub(crate) use clocks::{BrokenClock, TickingClock, TimerlessClock};
 pub(crate) use futures::{at_most_polls, poll_once};
 pub(crate) use processes::{Process, step};
@@ -18,7 +20,7 @@ pub(crate) use words::{config, definite, indeterminate, just_before, millis, nan
 pub(crate) use world::World;
 
 /// Makes a test of every function for each store: in virtual time over the embedded one, and over
-/// a private Redis server.
+/// a private Redis server, a Sentinel group and a Cluster.
 macro_rules! on_every_store {
     ($($(#[$doc:meta])* async fn $name:ident($world:ident: World) $body:block)+) => {
         $($(#[$doc])*
@@ -34,7 +36,17 @@ macro_rules! on_every_store {
 
             #[tokio::test]
             async fn redis() {
-                scene(World::on_redis().await).await;
+                scene(World::on::<crate::support::RedisSubject>().await).await;
+            }
+
+            #[tokio::test]
+            async fn sentinel() {
+                scene(World::on::<crate::support::SentinelSubject>().await).await;
+            }
+
+            #[tokio::test]
+            async fn cluster() {
+                scene(World::on::<crate::support::ClusterSubject>().await).await;
             }
         })+
     };

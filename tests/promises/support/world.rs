@@ -7,7 +7,7 @@ use leasehold::{
 };
 use leasehold_testkit::{
     CommandKind, Fault, FaultyStore, Gate, ManualClock, Patience, Rule, SeededEntropy, Wrong,
-    WrongStore, contract::RedisSubject,
+    WrongStore, contract::StoreUnderTest,
 };
 
 use super::words::{millis, secs};
@@ -21,7 +21,7 @@ pub(crate) struct World {
     any_clock: Arc<dyn Clock>,
     behind: Arc<dyn LockStore>,
     // Lives as long as the world does.
-    _server: Option<Arc<RedisSubject>>,
+    _server: Option<Arc<dyn StoreUnderTest>>,
 }
 
 #[derive(Debug, Clone)]
@@ -52,10 +52,10 @@ impl World {
         Self { store, time, any_clock: shown, behind, _server: None }
     }
 
-    /// A private server in real time.
-    pub(crate) async fn on_redis() -> Self {
-        let server = Arc::new(RedisSubject::new(FenceSettings::default()).await);
-        let behind: Arc<dyn LockStore> = Arc::clone(server.redis()) as _;
+    /// Real servers, in real time: one, a Sentinel group, or a Cluster.
+    pub(crate) async fn on<S: StoreUnderTest>() -> Self {
+        let server: Arc<dyn StoreUnderTest> = Arc::from(S::start(FenceSettings::default()).await);
+        let behind = server.store();
         let any_clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = FaultyStore::new(Arc::clone(&behind), Arc::clone(&any_clock));
         Self { store, time: Time::Real, any_clock, behind, _server: Some(server) }

@@ -1,16 +1,13 @@
-//! Slots that move to another master, while tasks hold and wait.
+//! A slot that moves to another master, while a task holds and another waits.
 #![expect(clippy::disallowed_methods, reason = "leases are held for real time")]
 
 use std::time::Duration;
 
 use leasehold_testkit::cluster::RedisCluster;
-use tokio::task::{JoinSet, block_in_place};
+use tokio::task::block_in_place;
 
 use super::scene::{TTL, a_name_for_each, key, runtime_at, slot};
-use crate::support::{
-    counting::{Counting, ended},
-    wait,
-};
+use crate::support::wait;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_and_places_move_with_their_slot() {
@@ -43,24 +40,4 @@ async fn leases_and_places_move_with_their_slot() {
     assert!(next.fence() > first);
     assert!(cluster.servers()[1].query::<bool>(&["EXISTS", &*key(name)]));
     next.release().await.expect("a lease that was held to the end");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_goes_on_while_its_slot_moves_to_and_fro() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let counting = Counting::under(name);
-    let mut tasks = JoinSet::new();
-    for _ in 0..2 {
-        counting.start(&runtime_at(&cluster.url()).await, 2, &mut tasks);
-    }
-    for to in [1, 2, 0, 1] {
-        counting.goes_on().await;
-        block_in_place(|| cluster.migrate(slot(name), to));
-    }
-    counting.goes_on().await;
-    counting.end();
-    ended(tasks).await;
-    assert_eq!(counting.stale(), 0, "no lease was lost");
-    counting.check();
 }

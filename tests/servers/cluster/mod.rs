@@ -1,6 +1,6 @@
-//! Locks on a Cluster: failovers, slots that move, and a shard that is down.
+//! Locks on a Cluster: where a lease lives after a failover, and while its slot moves.
 
 mod failover;
 mod migration;
+mod outage;
 mod scene;
-mod shards;

@@ -4,6 +4,7 @@
 
 mod clock;
 mod data;
+mod failover;
 mod network;
 mod process;
 mod server;

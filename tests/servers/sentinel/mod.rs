@@ -1,4 +1,4 @@
-//! The master that Sentinels name: who is believed, and what a failover costs.
+//! The master that Sentinels name: who is believed, and where a lease lives after a failover.
 
 mod believed;
 mod failover;

@@ -11,12 +11,16 @@ use super::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) lock: Lock,
+    /// The name of the lock.
+    pub(crate) name: &'static str,
     /// Whether the storage looks at fences.
     pub(crate) gated: bool,
     pub(crate) processes: usize,
     /// Tasks of each process.
     pub(crate) tasks: usize,
     pub(crate) ttl: Duration,
+    /// How many replicas have to acknowledge grants and renewals.
+    pub(crate) replicas: u8,
     /// How long a section takes.
     pub(crate) hold: Duration,
 }
@@ -33,10 +37,12 @@ impl Plan {
     /// Three processes of two tasks with leases of a second, behind a gate.
     pub(crate) const PROTECTED: Self = Self {
         lock: Lock::Leasehold,
+        name: "value",
         gated: true,
         processes: 3,
         tasks: 2,
         ttl: Duration::from_secs(1),
+        replicas: 0,
         hold: Duration::from_millis(1),
     };
 
@@ -45,11 +51,22 @@ impl Plan {
 
     /// The same with a naive lock, behind a gate.
     pub(crate) const NAIVE: Self = Self { lock: Lock::Naive, ..Self::PROTECTED };
+
+    /// The same with another lock.
+    pub(crate) fn of(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    /// The key of the lease.
+    pub(crate) fn lease(&self) -> String {
+        format!("leasehold:{{{}}}:lease", self.name)
+    }
 }
 
 /// The processes of a plan at work, and the server of their storage.
 #[derive(Debug)]
 pub(crate) struct Crew {
+    plan: Plan,
     storage: RedisServer,
     children: Vec<ChildProcess>,
 }
@@ -57,29 +74,42 @@ pub(crate) struct Crew {
 impl Crew {
     /// Starts the processes, whose locks are on the server at `url`; each has connected.
     pub(crate) fn start(plan: &Plan, url: &str) -> Self {
-        let storage = RedisServer::start();
-        let spawn = |index: usize| {
-            let lock = if plan.lock == Lock::Leasehold { "leasehold" } else { "naive" };
-            child::spawn(
-                CHILD,
-                ROLE,
-                &[
-                    ("url", url),
-                    ("storage", &storage.url()),
-                    ("index", &index.to_string()),
-                    ("lock", lock),
-                    ("gated", &plan.gated.to_string()),
-                    ("tasks", &plan.tasks.to_string()),
-                    ("ttl", &plan.ttl.as_millis().to_string()),
-                    ("hold", &plan.hold.as_millis().to_string()),
-                ],
-            )
-        };
-        let mut children: Vec<_> = (0..plan.processes).map(spawn).collect();
-        for child in &mut children {
+        let mut crew = Self { plan: *plan, storage: RedisServer::start(), children: Vec::new() };
+        crew.join(url, plan.processes);
+        crew
+    }
+
+    /// Starts more processes, which know nothing of what the others have seen.
+    pub(crate) fn join(&mut self, url: &str, processes: usize) {
+        let first = self.children.len();
+        for index in first..first + processes {
+            let child = self.spawn(url, index);
+            self.children.push(child);
+        }
+        for child in &mut self.children[first..] {
             child.wait_for_line("ready", wait::CEILING);
         }
-        Self { storage, children }
+    }
+
+    fn spawn(&self, url: &str, index: usize) -> ChildProcess {
+        let Plan { lock, name, gated, tasks, ttl, replicas, hold, .. } = self.plan;
+        let lock = if lock == Lock::Leasehold { "leasehold" } else { "naive" };
+        child::spawn(
+            CHILD,
+            ROLE,
+            &[
+                ("url", url),
+                ("storage", &self.storage.url()),
+                ("index", &index.to_string()),
+                ("lock", lock),
+                ("name", name),
+                ("gated", &gated.to_string()),
+                ("tasks", &tasks.to_string()),
+                ("ttl", &ttl.as_millis().to_string()),
+                ("replicas", &replicas.to_string()),
+                ("hold", &hold.as_millis().to_string()),
+            ],
+        )
     }
 
     /// A process, to be stopped and continued.
@@ -87,8 +117,8 @@ impl Crew {
         &mut self.children[index]
     }
 
-    /// Waits until a task of a process stands in the midst of its section, between its read and its
-    /// write, where it stays, its executor alive; returns what it read.
+    /// Waits until one task of a process stands in the midst of its section, between its read and
+    /// its write, where it stays, its executor alive; returns what it read.
     pub(crate) fn halt(&mut self, index: usize) -> u64 {
         self.storage.command(&["SET", &flag("halt", index), "1"]);
         let read = self.children[index].wait_for_line("halted ", wait::CEILING);
@@ -104,7 +134,7 @@ impl Crew {
 
     /// Lets a halted task write.
     pub(crate) fn resume(&mut self, index: usize) {
-        self.storage.command(&["DEL", &flag("halt", index)]);
+        self.storage.command(&["DEL", &flag("halted", index)]);
         self.children[index].wait_for_line("went on", wait::CEILING);
     }
 

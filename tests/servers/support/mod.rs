@@ -3,7 +3,6 @@
 
 pub(crate) mod cancel;
 pub(crate) mod child;
-pub(crate) mod counting;
 pub(crate) mod crew;
 pub(crate) mod events;
 pub(crate) mod idle;
@@ -11,8 +10,10 @@ pub(crate) mod lease;
 pub(crate) mod line;
 pub(crate) mod matrix;
 pub(crate) mod naive;
+pub(crate) mod pair;
 pub(crate) mod patient;
 pub(crate) mod raw;
 pub(crate) mod storage;
+pub(crate) mod unheard;
 pub(crate) mod wait;
 pub(crate) mod worker;

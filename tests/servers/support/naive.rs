@@ -65,6 +65,12 @@ impl NaiveLock {
         }))
     }
 
+    /// Lets it live for a ttl from now on, if it is still there.
+    pub(crate) async fn renew(&mut self) -> Result<bool, RedisError> {
+        let ttl = u64::try_from(self.ttl.as_millis()).expect("a time");
+        redis::cmd("PEXPIRE").arg(self.key()).arg(ttl).query_async(&mut self.connection).await
+    }
+
     /// Gives it back; `false` when it was no longer ours.
     pub(crate) async fn release(&mut self, held: &NaiveHeld) -> Result<bool, RedisError> {
         let script = Script::new(GIVE);

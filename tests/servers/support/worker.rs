@@ -3,8 +3,9 @@
 use std::{fmt::Display, thread, time::Duration};
 
 use leasehold::{
-    Guard, ReentrantLock, Stamp,
+    Guard, ReentrantLock, Stamp, Strictness,
     fencing::{FenceGate, GateError, RedisGate},
+    redis::Replication,
     time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{Event, history::Worker};
@@ -69,12 +70,19 @@ fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(key: &str) -> T {
 }
 
 async fn lock(url: &str, ttl: Duration) -> AnyLock {
+    let name = child::arg("name");
     if child::arg("lock") == "naive" {
-        return AnyLock::Naive(NaiveLock::new(raw::connect(url).await, "value", ttl));
+        return AnyLock::Naive(NaiveLock::new(raw::connect(url).await, &name, ttl));
     }
-    let builder = patient::builder().ttl(ttl).claim_window(ttl);
+    let replication = match number("replicas") {
+        0 => Replication::None,
+        replicas => Replication::Wait { replicas, timeout: ttl },
+    };
+    let builder = patient::builder().ttl(ttl).claim_window(ttl).replication(replication);
+    // To examine a server that hangs on purpose takes the whole connect timeout.
+    let builder = builder.strictness(Strictness::Ignore);
     let locks = builder.connect(url).await.expect("the server answers");
-    AnyLock::Leasehold(locks.lock("value").expect("a name"))
+    AnyLock::Leasehold(locks.lock(name).expect("a name"))
 }
 
 /// A lock of either kind.
@@ -216,10 +224,13 @@ impl Task {
 
     /// Stands still between read and write, if it is told to.
     async fn stand_still(&mut self, read: u64) {
-        let (halt, stall) = (flag("halt", self.index), flag("stall", self.index));
-        if exists(&mut self.raw, &halt).await {
+        let [halt, halted, stall] = ["halt", "halted", "stall"].map(|what| flag(what, self.index));
+        // One task takes the order; it is an error if there is none.
+        let mut taking = redis::cmd("RENAME");
+        taking.arg(halt).arg(&halted);
+        if taking.query_async::<()>(&mut self.raw).await.is_ok() {
             println!("halted {read}");
-            while exists(&mut self.raw, &halt).await {
+            while exists(&mut self.raw, &halted).await {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             println!("went on");

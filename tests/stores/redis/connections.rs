@@ -111,8 +111,8 @@ async fn every_connection_has_the_client_name() {
     let config = config(&server.url()).connections(1).client_name("billing on host 7");
     let store = connect_with(&config).await.expect("the server answers");
     let calls = calls(&store);
-    granted(&calls, alice(1)).await;
-    calls.renew(&[]).await.expect("renew");
+    let fence = granted(&calls, alice(1)).await;
+    calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await.expect("renew");
     calls.inspect().await.expect("inspect");
     let clients: String = server.query(&["CLIENT", "LIST"]);
     let named = clients.lines().filter(|line| line.contains(" name=billing-on-host-7 "));

@@ -109,12 +109,12 @@ async fn a_master_without_replicas_refuses_for_now() {
     let before = digest(&server);
     let free = calls.about("orders/43");
     let error = free.acquire(alice(2), ttl(60), None).await.expect_err("no replica");
-    assert_says(&error, Definite, "NOREPLICAS", "retried");
+    assert_says(&error, Definite, "NOREPLICAS", "start the replicas");
     let error = calls.release(alice(1), fence, None).await.expect_err("no replica");
-    assert_says_of_lock(&error, Definite, "NOREPLICAS", "retried");
+    assert_says_of_lock(&error, Definite, "NOREPLICAS", "start the replicas");
     let renewal = calls.renewal(alice(1), fence, ttl(60));
     let error = calls.renew(&[renewal]).await.expect_err("no replica");
-    assert_says(&error, Definite, "NOREPLICAS", "retried");
+    assert_says(&error, Definite, "NOREPLICAS", "start the replicas");
     assert_eq!(digest(&server), before);
     set(&server, "min-replicas-to-write", "0");
     let released = calls.release(alice(1), fence, None).await.expect("release");

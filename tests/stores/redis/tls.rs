@@ -1,7 +1,10 @@
 //! `rediss://`, under a private certificate authority.
 
 use leasehold_core::StoreErrorKind::Config;
-use leasehold_testkit::{RedisServer, contract::alice};
+use leasehold_testkit::{
+    RedisServer,
+    contract::{alice, ttl},
+};
 
 use super::support::{assert_says, calls, config, connect_with, granted};
 
@@ -12,7 +15,7 @@ async fn a_server_under_a_trusted_authority_is_taken() {
     let store = connect_with(&config(&server.url()).tls_root_ca(ca)).await.expect("trusted");
     let calls = calls(&store);
     let fence = granted(&calls, alice(1)).await;
-    calls.renew(&[]).await.expect("renew");
+    calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await.expect("renew");
     calls.inspect().await.expect("inspect");
     calls.release(alice(1), fence, None).await.expect("release");
 }

@@ -4,7 +4,7 @@ use super::state::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,
-    types::{AcquisitionId, FenceToken, LockName, Ttl},
+    types::{Acks, AcquisitionId, FenceToken, LockName, Terms, Ttl},
 };
 
 /// Proof that a store granted a lock to an acquisition, made of an answer or a push of the store.
@@ -16,13 +16,14 @@ pub struct Grant {
     id: AcquisitionId,
     first: FenceToken,
     /// How many tokens follow the first one.
-    others: u32,
+    others: u16,
+    acks: Acks,
     ttl: Ttl,
     believed_until: Instant,
 }
 
 impl Grant {
-    /// Makes a grant of a store's message to an acquisition that asks for leases of `ttl`.
+    /// Makes a grant of a store's message to an acquisition that asks for leases on `terms`.
     ///
     /// The remaining time counts from `sent_at`; the server counts from a later moment. That is
     /// when the answered command was sent or, for a push, when the last heartbeat was sent that the
@@ -30,16 +31,19 @@ impl Grant {
     pub fn from_answer(
         name: &LockName,
         id: AcquisitionId,
-        ttl: Ttl,
+        terms: Terms,
         sent_at: Instant,
         granted: &Granted,
     ) -> Self {
         let others = granted.last.get().saturating_sub(granted.first.get());
+        let Terms { ttl, acks } = terms;
         Self {
             name: name.clone(),
             id,
             first: granted.first,
-            others: u32::try_from(others).unwrap_or(u32::MAX),
+            // A block has 1,024 tokens at most; a longer one is used in part.
+            others: u16::try_from(others).unwrap_or(u16::MAX),
+            acks,
             ttl,
             believed_until: believed_until(sent_at, granted.remaining),
         }
@@ -72,12 +76,17 @@ impl Grant {
 
     /// The last token of the grant.
     pub fn last(&self) -> FenceToken {
-        self.first.above(self.others)
+        self.first.above(self.others.into())
     }
 
     /// The ttl to which renewals extend it.
     pub fn ttl(&self) -> Ttl {
         self.ttl
+    }
+
+    /// What its leases ask for.
+    pub fn terms(&self) -> Terms {
+        Terms { ttl: self.ttl, acks: self.acks }
     }
 
     /// Until when the holder may believe without a renewal.

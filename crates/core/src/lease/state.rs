@@ -80,7 +80,7 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => {
-                "no renewal was confirmed in time (the server was out of reach, or this process was paused)"
+                "no renewal was confirmed in time (the server was out of reach, too few replicas had it, or this process was paused)"
             }
             Self::Gone => {
                 "the server no longer has it (it expired, was force-released, or its data was lost)"

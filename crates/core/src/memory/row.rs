@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The state of one name; parts that have expired count as absent.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
     pub(super) lease: Option<LeaseRow>,
     pub(super) counter: Option<CounterRow>,

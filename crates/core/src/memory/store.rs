@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    copied::Copied,
     row::{Keyspace, ServerTime},
     rules::{Asker, Step},
 };
@@ -18,7 +19,7 @@ use crate::{
         Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
         StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
-    types::{LockName, RuntimeId, RuntimeLabel},
+    types::{Acks, LockName, RuntimeId, RuntimeLabel},
 };
 
 /// Leases in the memory of this process, under the same rules as in Redis.
@@ -67,6 +68,27 @@ impl MemoryStore {
         self.keyspace.lock().with(now, name, |row| row.lose(part));
     }
 
+    /// A copy of what is known of a name, for tests.
+    #[doc(hidden)]
+    pub fn copy(&self, name: &LockName) -> Copied {
+        let now = self.server_time();
+        self.keyspace.lock().with(now, name, |row| Copied::of(row, now))
+    }
+
+    /// Forgets a name, and returns what was known of it, for tests.
+    #[doc(hidden)]
+    pub fn take(&self, name: &LockName) -> Copied {
+        let now = self.server_time();
+        self.keyspace.lock().with(now, name, |row| Copied::of(&std::mem::take(row), now))
+    }
+
+    /// Knows of a name what another store knew, for tests. Times are those of the other's clock.
+    #[doc(hidden)]
+    pub fn paste(&self, name: &LockName, copied: &Copied) {
+        let now = self.server_time();
+        self.keyspace.lock().with(now, name, |row| *row = copied.row());
+    }
+
     /// Takes one step on the row of a name, then delivers what it sent.
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let now = self.server_time();
@@ -92,7 +114,10 @@ impl MemoryStore {
 
 impl LockStore for MemoryStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        Box::pin(async move { self.apply(command.name, |step| step.acquire(&command)) })
+        Box::pin(async move {
+            without_replicas(command.acks)?;
+            self.apply(command.name, |step| step.acquire(&command))
+        })
     }
 
     fn heartbeat<'a>(
@@ -121,7 +146,10 @@ impl LockStore for MemoryStore {
     }
 
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        Box::pin(async move { Ok(self.apply(command.name, |step| step.hold(&command))) })
+        Box::pin(async move {
+            without_replicas(command.acks)?;
+            Ok(self.apply(command.name, |step| step.hold(&command)))
+        })
     }
 
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
@@ -134,7 +162,10 @@ impl LockStore for MemoryStore {
         _deadline: Instant,
     ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         Box::pin(async move {
-            let renew = |one: &Renewal| Ok(self.apply(&one.name, |step| step.renew(one)));
+            let renew = |one: &Renewal| {
+                without_replicas(one.acks)?;
+                Ok(self.apply(&one.name, |step| step.renew(one)))
+            };
             Ok(batch.iter().map(renew).collect())
         })
     }
@@ -161,4 +192,9 @@ impl LockStore for MemoryStore {
     ) -> StoreFuture<'a, ForceReleaseAnswer> {
         Box::pin(async move { Ok(self.apply(command.name, |step| step.force_release(&command))) })
     }
+}
+
+/// A memory has no replicas: what needs them does not run.
+fn without_replicas(asked: Acks) -> Result<(), StoreError> {
+    if asked.are_asked() { Err(StoreError::unacknowledged(asked, "none")) } else { Ok(()) }
 }

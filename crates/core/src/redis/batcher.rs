@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use super::{
+    acknowledge::Answered,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::{Command, Preamble},
     decode,
@@ -27,6 +28,7 @@ use crate::{
         StoreError,
         StoreErrorKind::{Config, Definite, Indeterminate},
     },
+    types::Acks,
 };
 
 /// Commands for one connection: those that wait for it at the same moment travel as one call
@@ -54,6 +56,10 @@ struct Inner {
     runtime: Handle,
     /// Whether callers are answered in halves.
     splits: bool,
+    /// Whether its calls wait for acknowledgements. The server answers nothing else on the
+    /// connection meanwhile, so one call at a time is sent: the next would stand in line there, and
+    /// its deadline would not know it.
+    waits: bool,
     /// The most commands of one call. With one, every caller sends its command itself.
     max_commands: usize,
     state: Mutex<State>,
@@ -82,7 +88,7 @@ struct Waiting {
     answer: oneshot::Sender<Answer>,
 }
 
-type Answer = Result<Value, StoreError>;
+type Answer = Result<Answered, StoreError>;
 
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
@@ -113,10 +119,12 @@ impl Batcher {
         clock: Arc<dyn Clock>,
         runtime: Handle,
         max_commands: usize,
+        waits: bool,
     ) -> Self {
-        let (state, splits) =
-            (Mutex::default(), runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
-        Self(Arc::new(Inner { lane, preamble, clock, runtime, splits, max_commands, state }))
+        let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let (state, splits) = (Mutex::default(), is_single && !waits);
+        let inner = Inner { lane, preamble, clock, runtime, splits, waits, max_commands, state };
+        Self(Arc::new(inner))
     }
 
     /// The connection.
@@ -136,10 +144,12 @@ impl Batcher {
             Sent::Later { number, mut answer } => {
                 let pushed_at = self.0.clock.now();
                 let soon = (pushed_at + LONGEST_GATHER).min(deadline);
-                if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
-                    return answer.unwrap_or_else(|_| Err(gone()));
+                if !self.0.waits {
+                    if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
+                        return answer.unwrap_or_else(|_| Err(gone()));
+                    }
+                    self.hurry(number);
                 }
-                self.hurry(number);
                 match within(&*self.0.clock, deadline, &mut answer).await {
                     Some(answer) => answer.unwrap_or_else(|_| Err(gone())),
                     None if self.take_back(number) => Err(not_sent()),
@@ -205,11 +215,19 @@ impl Batcher {
     ) -> Result<Vec<Answer>, Failed> {
         let count = commands.clone().count();
         let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands.clone());
-        let call = Call::new(&scripts::COMMANDS, Command::KEYS * count, &write);
+        let acks = commands.clone().next().map_or(Acks::NONE, |first| first.acks);
+        let script =
+            if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS };
+        let call = Call::new(script, Command::KEYS * count, &write).waiting_for(acks);
         let value = self.0.lane.exchange(call, deadline).await?;
-        match value {
+        let Answered { answer, counted } = Answered::of(value, acks.are_asked());
+        match answer {
             Value::Array(answers) if answers.len() == count => {
-                Ok(answers.into_iter().map(|answer| self.0.lane.unless_refused(answer)).collect())
+                let each = |answer| {
+                    let answer = self.0.lane.unless_refused(answer)?;
+                    Ok(Answered { answer, counted: counted.clone() })
+                };
+                Ok(answers.into_iter().map(each).collect())
             }
             other => Err(decode::not_understood(&format!("{other:?}")).into()),
         }
@@ -217,9 +235,9 @@ impl Batcher {
 
     fn line_up(&self, command: Command, deadline: Instant) -> Sent {
         let mut state = self.0.state.lock();
-        let usual = USUAL_CALLS[usize::from(self.0.splits)];
+        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
-        if is_idle || self.0.max_commands == 1 {
+        if is_idle || self.0.max_commands == 1 && !self.0.waits {
             state.alone += 1;
             return Sent::Alone(command);
         }
@@ -227,11 +245,21 @@ impl Batcher {
         let number = state.next;
         state.next += 1;
         state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
-        let is_full = state.waiting.len().is_multiple_of(self.0.max_commands);
-        if is_full || state.couriers < USUAL_COURIERS {
+        if self.0.waits {
+            self.go_on(state);
+        } else if state.waiting.len().is_multiple_of(self.0.max_commands)
+            || state.couriers < USUAL_COURIERS
+        {
             self.send_courier(state);
         }
         Sent::Later { number, answer }
+    }
+
+    /// Where one call at a time is sent, a courier goes when none is.
+    fn go_on(&self, state: MutexGuard<'_, State>) {
+        if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
+            self.send_courier(state);
+        }
     }
 
     /// Sends a courier for a command that still waits.
@@ -253,7 +281,8 @@ impl Batcher {
     fn relieve(&self) -> bool {
         let state = self.0.state.lock();
         let waits = !state.waiting.is_empty();
-        if waits && state.coming == 0 && state.couriers < USUAL_COURIERS {
+        let most = if self.0.waits { 1 } else { USUAL_COURIERS };
+        if waits && state.coming == 0 && state.couriers < most {
             self.send_courier(state);
         }
         waits
@@ -286,7 +315,9 @@ struct Alone<'a>(&'a Batcher);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.0.state.lock().alone -= 1;
+        let mut state = self.0.0.state.lock();
+        state.alone -= 1;
+        self.0.go_on(state);
     }
 }
 
@@ -333,24 +364,29 @@ impl Courier {
         }
     }
 
-    /// What waits, in order; nobody needs what was dropped before it was sent.
+    /// What waits, in order; nobody needs what was dropped before it was sent. All of a batch need
+    /// the same acknowledgements.
     fn batch(&mut self) -> Option<Batch> {
         let mut state = self.batcher.0.state.lock();
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
         }
-        let max = self.batcher.0.max_commands;
+        let Inner { max_commands: max, waits, .. } = *self.batcher.0;
         let size = state.waiting.len().min(max);
         let mut commands = Vec::with_capacity(size);
         let mut senders = Vec::with_capacity(size);
-        let mut last = None;
+        let mut due = None;
         while commands.len() < max
+            && state.waiting.front().is_some_and(|next| joins(&commands, &next.command))
             && let Some(Waiting { command, deadline, answer, .. }) = state.waiting.pop_front()
         {
             if answer.is_closed() {
                 continue;
             }
-            last = last.max(Some(deadline));
+            // Behind a wait, the earliest counts: the wait has to end before it.
+            let both =
+                |known: Instant| if waits { known.min(deadline) } else { known.max(deadline) };
+            due = Some(due.map_or(deadline, both));
             commands.push(command);
             senders.push(answer);
         }
@@ -359,8 +395,13 @@ impl Courier {
             state.couriers -= 1;
             self.is_under_way = false;
         }
-        last.map(|deadline| Batch { commands, senders, deadline })
+        due.map(|deadline| Batch { commands, senders, deadline })
     }
+}
+
+/// Whether a command may travel behind others of a call.
+fn joins(others: &[Command], next: &Command) -> bool {
+    others.first().is_none_or(|first| first.acks == next.acks)
 }
 
 fn answer(answered: impl Iterator<Item = (oneshot::Sender<Answer>, Answer)>) {
@@ -394,7 +435,7 @@ struct Batch {
 }
 
 /// The error of a command that waited for its connection until its deadline.
-fn not_sent() -> StoreError {
+pub(super) fn not_sent() -> StoreError {
     StoreError::new(Definite, "the connection did not take the command in time", OUT_OF_REACH)
 }
 

@@ -77,19 +77,33 @@ pub(super) struct NotDialed {
     pub(super) error: StoreError,
     /// The connection ended before it was set up: another attempt may succeed at once.
     pub(super) was_cut: bool,
+    /// What answers does not speak Redis' protocol.
+    pub(super) is_foreign: bool,
 }
 
 impl NotDialed {
     /// The error of the client library while it connected or set the connection up.
     pub(super) fn because(error: &RedisError) -> Self {
         let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
-        Self { error: classify_dial(error), was_cut }
+        let is_foreign = error.kind() == ErrorKind::Parse;
+        Self { error: classify_dial(error), was_cut, is_foreign }
+    }
+
+    /// The same for an address that has led to Redis before: a proxy may answer in its place for a
+    /// while, as during a failover.
+    pub(super) fn for_now(mut self) -> Self {
+        if self.is_foreign {
+            let what = "what answers there for now does not speak Redis' protocol";
+            self.error = StoreError::new(Definite, what, NOT_THERE);
+        }
+        self
     }
 
     /// A connection that was made, and ended before anybody used it.
     pub(super) fn ended() -> Self {
         let what = "cannot connect to Redis: the connection ended as soon as it was made";
-        Self { error: StoreError::new(Definite, what, SHUT), was_cut: true }
+        let error = StoreError::new(Definite, what, SHUT);
+        Self { error, was_cut: true, is_foreign: false }
     }
 
     /// The deadline came first.
@@ -101,7 +115,7 @@ impl NotDialed {
 
 impl From<StoreError> for NotDialed {
     fn from(error: StoreError) -> Self {
-        Self { error, was_cut: false }
+        Self { error, was_cut: false, is_foreign: false }
     }
 }
 
@@ -195,6 +209,12 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         (&["NOPROTO"], Config, "use a server or proxy that speaks RESP3, as Redis 6.2 does"),
         (&["WRONGPASS"], Config, LOG_IN),
         (&["AUTH <password> called", "no password is set"], Config, NO_PASSWORD),
+        (&["appendonly is disabled"], Config, "set appendonly yes, or ask for Replication::Wait"),
+        (
+            &["unknown command 'WAITAOF'", "unknown command `WAITAOF`"],
+            Config,
+            "use Redis 7.2 or newer, or ask for Replication::Wait",
+        ),
         (&["unknown command"], Config, "use Redis 6.2 or newer, with scripts enabled"),
         (&["CROSSSLOT"], Config, CROSS_SLOT),
         (&["invalid DB index", "DB index is out of range"], Config, DATABASE),
@@ -205,7 +225,12 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         (&["READONLY"], Definite, "the server is a replica; write the master's address"),
         (&["OOM"], Definite, "the server is out of memory; raise maxmemory or free some"),
         (&["MISCONF"], Definite, "the server cannot persist; see its log"),
-        (&["NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
+        (
+            &["NOREPLICAS"],
+            Definite,
+            "start the replicas that are missing, or lower min-replicas-to-write",
+        ),
+        (&["MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
         (&["server's clock shows"], Definite, "set the clock of the server's machine"),
         (&["max number of clients"], Definite, "raise maxclients, or open fewer connections"),
     ];
@@ -276,6 +301,17 @@ mod tests {
             assert_eq!(classify(&error).kind(), kind, "{code} {detail}");
             assert!(classify(&error).is_answer() && classify_dial(&error).is_answer(), "{detail}");
         }
+    }
+
+    #[test]
+    fn what_speaks_another_protocol_is_wrong_unless_redis_was_there_before() {
+        let error = RedisError::from((ErrorKind::Parse, "Parse error at 1"));
+        assert_eq!(NotDialed::because(&error).error.kind(), Config);
+        let for_now = NotDialed::because(&error).for_now().error;
+        assert_eq!(for_now.kind(), Definite);
+        assert!(!for_now.is_sign_of_life(), "it is an outage");
+        let refused = make_extension_error("NOPERM".into(), None);
+        assert_eq!(NotDialed::because(&refused).for_now().error.kind(), Config);
     }
 
     #[test]

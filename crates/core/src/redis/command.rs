@@ -9,13 +9,15 @@ use crate::{
         Acquire, FenceSettings, Heartbeat, Hold, KeyScheme, Next, Release, WITHDRAWAL_MARK, Waiter,
         Withdraw,
     },
-    types::{AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
+    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
 };
 
 /// A command on one lock, as `lua/commands/usual.lua` takes it; owned, so that it can wait.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) name: LockName,
+    /// Which acknowledgements a good answer needs.
+    pub(super) acks: Acks,
     id: AcquisitionId,
     what: What,
 }
@@ -45,25 +47,29 @@ impl Command {
     /// The keys of each command.
     pub(super) const KEYS: usize = 4;
 
+    fn new(name: &LockName, id: AcquisitionId, what: What) -> Self {
+        Self { name: name.clone(), acks: Acks::NONE, id, what }
+    }
+
     pub(super) fn acquire(command: Acquire<'_>) -> Self {
-        let Acquire { name, id, ttl, watermark, label, keeps, wait, .. } = command;
+        let Acquire { name, id, ttl, watermark, label, keeps, wait, acks, .. } = command;
         let asker = Asker { ttl, watermark, label: label.clone(), keeps };
         let what = match wait {
             Some(heartbeat) => What::Acquire(asker, heartbeat),
             None => What::Try(asker),
         };
-        Self { name: name.clone(), id, what }
+        Self { acks, ..Self::new(name, id, what) }
     }
 
     pub(super) fn heartbeat(waiter: &Waiter, label: &RuntimeLabel) -> Self {
         let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
         let asker = Asker { ttl, watermark, label: label.clone(), keeps };
-        Self { name: name.clone(), id, what: What::Heartbeat(asker, heartbeat) }
+        Self::new(name, id, What::Heartbeat(asker, heartbeat))
     }
 
     pub(super) fn hold(command: Hold<'_>) -> Self {
-        let Hold { name, id, fence, update, ttl, .. } = command;
-        Self { name: name.clone(), id, what: What::Hold { fence, update, ttl } }
+        let Hold { name, id, fence, update, ttl, acks, .. } = command;
+        Self { acks, ..Self::new(name, id, What::Hold { fence, update, ttl }) }
     }
 
     pub(super) fn release(command: Release<'_>) -> Self {
@@ -77,11 +83,11 @@ impl Command {
             }
             None => What::Release { fence },
         };
-        Self { name: name.clone(), id, what }
+        Self::new(name, id, what)
     }
 
     pub(super) fn withdraw(command: Withdraw<'_>) -> Self {
-        Self { name: command.name.clone(), id: command.id, what: What::Withdraw }
+        Self::new(command.name, command.id, What::Withdraw)
     }
 
     /// Whether the command may be sent once more when its connection ends before the answer.
@@ -246,7 +252,7 @@ mod tests {
             let label = RuntimeLabel::new("me");
             let asker = Asker { ttl, watermark: None, label, keeps };
             let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
-            Command { name: name.clone(), id, what: What::Try(asker) }
+            Command::new(&name, id, What::Try(asker))
         };
         let commands: Vec<_> = batch.iter().map(ask).collect();
         let mut cmd = Cmd::new();

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     store::{FenceSettings, KeyScheme},
-    types::{Namespace, SettingError},
+    types::{Acks, Namespace, SettingError},
 };
 
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
@@ -25,6 +25,8 @@ pub struct RedisConfig {
     pub(super) connect_timeout: Duration,
     pub(super) command_timeout: Duration,
     pub(super) client_name: String,
+    /// Which acknowledgements the check at connect tries to wait for.
+    pub(super) acks: Acks,
     /// Set for a node of a Cluster.
     pub(super) node: Option<NodeSettings>,
     #[cfg(feature = "tls")]
@@ -60,6 +62,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(2),
             command_timeout: Duration::from_secs(2),
             client_name: "leasehold".into(),
+            acks: Acks::NONE,
             node: None,
             #[cfg(feature = "tls")]
             tls: super::tls::TlsSettings::default(),
@@ -116,6 +119,12 @@ impl RedisConfig {
     pub fn client_name(self, name: &str) -> Self {
         let printable = |c: char| if c.is_ascii_graphic() { c } else { '-' };
         Self { client_name: name.chars().map(printable).collect(), ..self }
+    }
+
+    /// Lets the check at connect find out whether the server can wait for these acknowledgements.
+    /// Default: none.
+    pub fn acks(self, acks: Acks) -> Self {
+        Self { acks, ..self }
     }
 
     /// Checks the settings against their ranges, as every function does that connects with them.

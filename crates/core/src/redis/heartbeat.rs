@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use super::{
+    acknowledge::Answered,
     batcher::MAX_COMMANDS,
     command::Command,
     decode,
@@ -56,9 +57,9 @@ async fn one_call(
         Ok(()) => store.batcher(&first.name).deliver(&commands, deadline).await,
         Err(error) => part.iter().map(|_| Err(error.clone())).collect(),
     };
-    let named = |(answer, (_, waiter)): (Result<_, StoreError>, &Numbered<'_>)| {
+    let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
         answer
-            .and_then(|value| decode::acquire(value, waiter.ttl))
+            .and_then(|value| decode::acquire(value.answer, waiter.ttl))
             .map_err(|error| error.for_lock(&waiter.name))
     };
     answers.into_iter().zip(part).map(named).collect()

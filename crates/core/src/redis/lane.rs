@@ -9,6 +9,7 @@ use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnecti
 use tokio::{runtime::Handle, select};
 
 use super::{
+    acknowledge::send_and_wait,
     classify::{
         NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
         spoils_connection, unanswered,
@@ -23,7 +24,7 @@ use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::StoreError,
-    types::FenceToken,
+    types::{Acks, FenceToken},
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
@@ -106,17 +107,25 @@ pub(super) struct Call<'a> {
     write: Write<'a>,
     /// Whether the whole text is sent with `EVAL` from the start.
     pub(super) has_body: bool,
+    /// What the call waits for behind its script. It is then answered with both answers, see
+    /// [`Answered`](super::acknowledge::Answered).
+    acks: Acks,
 }
 
 impl<'a> Call<'a> {
     /// A call by digest.
     pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, write, has_body: false }
+        Self { script, keys, write, has_body: false, acks: Acks::NONE }
     }
 
     /// The same call with the whole text from the start.
     pub(super) fn with_body(self) -> Self {
         Self { has_body: true, ..self }
+    }
+
+    /// The same call, which waits behind its script.
+    pub(super) fn waiting_for(self, acks: Acks) -> Self {
+        Self { acks, ..self }
     }
 
     pub(super) fn by_digest(&self) -> Cmd {
@@ -193,7 +202,11 @@ impl Lane {
         match self.send(&present, call, deadline).await {
             Ok(Ok(value)) => {
                 present.pulse.answered(sent_at, self.0.clock.now());
-                if refused_by_a_replica(&value) {
+                let of_script = match &value {
+                    Value::Array(both) if call.acks.are_asked() => both.first(),
+                    _ => Some(&value),
+                };
+                if of_script.is_some_and(refused_by_a_replica) {
                     self.give_up(present.generation);
                 }
                 Ok(value)
@@ -246,27 +259,34 @@ impl Lane {
         deadline: Instant,
     ) -> Result<Result<Value, RedisError>, Late> {
         if !call.has_body {
-            match self.send_one(present, call.by_digest(), deadline).await? {
+            match self.send_one(present, call.by_digest(), call, deadline).await? {
                 Err(error) if error.code() == Some("NOSCRIPT") => {
                     present.pulse.heard(self.0.clock.now());
                 }
                 answer => return Ok(answer),
             }
         }
-        Box::pin(self.send_one(present, call.by_body(), deadline)).await
+        Box::pin(self.send_one(present, call.by_body(), call, deadline)).await
     }
 
     async fn send_one(
         &self,
         present: &Present,
         command: Cmd,
+        call: Call<'_>,
         deadline: Instant,
     ) -> Result<Result<Value, RedisError>, Late> {
         let mut connection = present.connection.clone();
         // Owned, so that a late answer can be waited for by a task.
         let is_asking = self.0.dialer.is_asking;
-        let mut sending: Late =
-            Box::pin(async move { send(&mut connection, command, is_asking).await });
+        let (acks, limit) = (call.acks, deadline.saturating_since(self.0.clock.now()));
+        let mut sending: Late = if acks.are_asked() {
+            Box::pin(async move {
+                send_and_wait(&mut connection, command, is_asking, acks, limit).await
+            })
+        } else {
+            Box::pin(async move { send(&mut connection, command, is_asking).await })
+        };
         let answer = select! {
             biased;
             answer = within(&*self.0.clock, deadline, sending.as_mut()) => answer,
@@ -445,20 +465,29 @@ async fn send(
     answers.map(|mut answers| answers.pop().unwrap_or(Value::Nil))
 }
 
-/// Sends a call like a lane does, on a borrowed connection and without a deadline.
+/// Sends a call like a lane does, on a borrowed connection. The caller keeps the deadline; a wait
+/// for acknowledgements ends within `limit`.
 pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
     call: Call<'_>,
     is_asking: bool,
+    limit: Duration,
 ) -> Result<Value, RedisError> {
+    let mut send = async |command| {
+        if call.acks.are_asked() {
+            send_and_wait(connection, command, is_asking, call.acks, limit).await
+        } else {
+            send(connection, command, is_asking).await
+        }
+    };
     if !call.has_body {
-        let answer = send(connection, call.by_digest(), is_asking).await;
+        let answer = send(call.by_digest()).await;
         match answer.and_then(refuse_error) {
             Err(error) if error.code() == Some("NOSCRIPT") => {}
             answer => return answer,
         }
     }
-    let answer = Box::pin(async { send(connection, call.by_body(), is_asking).await }).await;
+    let answer = Box::pin(async { send(call.by_body()).await }).await;
     answer.and_then(refuse_error)
 }
 
@@ -471,7 +500,7 @@ fn refused_by_a_replica(answer: &Value) -> bool {
 /// Makes an `Err` of an answer that is an error.
 ///
 /// An error inside of an answer is a part of it: the script has run to its end.
-fn refuse_error(answer: Value) -> Result<Value, RedisError> {
+pub(super) fn refuse_error(answer: Value) -> Result<Value, RedisError> {
     match answer {
         Value::ServerError(error) => Err(error.into()),
         answer => Ok(answer),

@@ -4,7 +4,10 @@ use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
@@ -16,13 +19,12 @@ use redis::{
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
     make_extension_error,
 };
-
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
     classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
-    preflight::{check_server, not_greeted, replica_of},
+    preflight::{REPLICA, check_server, not_greeted, replica_of},
     route::{Epoch, Route},
 };
 use crate::{
@@ -97,7 +99,7 @@ impl Login {
         match replica_of(connection).await? {
             None => Ok(()),
             Some(master) => {
-                let what = format!("the server is a replica of {master}");
+                let what = format!("{REPLICA} {master}");
                 Err(make_extension_error("READONLY".into(), Some(what)))
             }
         }
@@ -270,6 +272,8 @@ pub(super) struct Dialer {
     is_node: bool,
     /// Whether each command goes behind `ASKING`.
     pub(super) is_asking: bool,
+    /// Whether a connection was made before: the address is right.
+    was_there: AtomicBool,
     /// The server's address without credentials.
     pub(super) endpoint: Arc<str>,
     /// Asks the Sentinels of a group where the master is; ends with the dialer.
@@ -307,6 +311,7 @@ impl Dialer {
             connect_timeout: config.connect_timeout,
             is_node: config.node.is_some(),
             is_asking: config.node.as_ref().is_some_and(|node| node.is_asking),
+            was_there: AtomicBool::new(false),
             endpoint,
             _watching: watching,
         })
@@ -347,14 +352,16 @@ impl Dialer {
                 .min(clock.now().saturating_since(checked_at));
             Ok(Dialed { connection, round_trip, epoch })
         };
-        select! {
+        let dialed = select! {
             biased;
             dialed = within(clock, deadline, Box::pin(dialing)) => {
                 dialed.unwrap_or(Err(NotDialed::in_time()))
             }
             // The old master may hang.
             () = self.route.left(epoch) => Err(NotDialed::ended()),
-        }
+        };
+        let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
+        dialed.map_err(|failed| if was_there { failed.for_now() } else { failed })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The store on a Redis server: connections, scripts, and what their failures mean.
 
+mod acknowledge;
 mod address;
 mod batcher;
 mod classify;
@@ -8,6 +9,7 @@ mod command;
 mod config;
 mod connect;
 mod decode;
+mod examine;
 mod heartbeat;
 mod lane;
 mod login;
@@ -23,12 +25,17 @@ mod store;
 mod subscriber;
 #[cfg(feature = "tls")]
 mod tls;
+mod waiting;
 
+pub use acknowledge::acknowledged;
 pub use address::{AddressError, AddressPart, RedisAddress};
-pub use cluster::{ClusterStore, slot_of};
+pub use cluster::{ClusterStore, Course, Learnt, Owners, Redirect, View, slot_of, slot_of_lock};
 pub use config::RedisConfig;
 pub use connect::{connect_store, connect_store_lazy};
+pub use examine::Examiner;
 pub use login::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
+pub use place::Place;
 pub use pool::RedisPool;
 pub use script::Script;
+pub use sentinel::{Found, Verdict, decide};
 pub use store::RedisStore;

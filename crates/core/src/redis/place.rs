@@ -6,9 +6,11 @@ use super::config::RedisConfig;
 
 /// Where a server listens, as a Sentinel or another server tells it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
-    pub(super) host: String,
-    pub(super) port: u16,
+pub struct Place {
+    /// Its name or its address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
 }
 
 impl Place {

@@ -11,6 +11,7 @@ use redis::{AsyncConnectionConfig, Client, RedisError, Value};
 use tokio::{runtime::Handle, select};
 
 use super::{
+    acknowledge::{Answered, acknowledged},
     classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     cluster::{Topology, slot_of},
     config::{RedisConfig, TIMEOUTS},
@@ -23,7 +24,7 @@ use crate::{
     clock::{Clock, Instant, SystemClock, within},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
-    types::SettingError,
+    types::{Acks, SettingError},
 };
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
@@ -204,10 +205,54 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
         let args: Vec<Vec<u8>> = args.into_iter().collect();
+        self.evaluate(script, &keys, &args, Acks::NONE).await
+    }
+
+    /// Calls a script, as [`call`](Self::call) does, and waits in the same round trip until its
+    /// writes are acknowledged as `asked`. Whenever they are needed, the script has to write
+    /// something: `WAIT` counts the copies of the last write of its connection.
+    ///
+    /// `is_needed` tells by its answer whether the script has written: a refusal needs no copies.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call). If the script has run, and fewer acknowledged it in time, an
+    /// `Indeterminate` error that [is unacknowledged](StoreError::is_unacknowledged).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_acknowledged(
+        &self,
+        script: &Script,
+        keys: impl IntoIterator<Item = String>,
+        args: impl IntoIterator<Item = Vec<u8>>,
+        asked: Acks,
+        is_needed: impl FnOnce(&Value) -> bool,
+    ) -> Result<Value, StoreError> {
+        let keys: Vec<String> = keys.into_iter().collect();
+        let args: Vec<Vec<u8>> = args.into_iter().collect();
+        let called = self.evaluate(script, &keys, &args, asked).await?;
+        let Answered { answer, counted } = Answered::of(called, asked.are_asked());
+        if is_needed(&answer) {
+            // Whatever refused the wait, the script has run.
+            let told = |error: StoreError| error.indeterminate().from_endpoint(&*self.endpoint);
+            acknowledged(asked, counted.as_ref()).map_err(told)?;
+        }
+        Ok(answer)
+    }
+
+    async fn evaluate(
+        &self,
+        script: &Script,
+        keys: &[String],
+        args: &[Vec<u8>],
+        acks: Acks,
+    ) -> Result<Value, StoreError> {
         let write = |command: &mut redis::Cmd| {
-            command.arg(&keys).arg(&args);
+            command.arg(keys).arg(args);
         };
-        let call = Call::new(script, keys.len(), &write);
+        let call = Call::new(script, keys.len(), &write).waiting_for(acks);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
         match &self.source {
@@ -235,9 +280,10 @@ impl RedisPool {
             let (connection, epoch) = connection.unwrap_or_else(|| Err(none_in_time()))?;
             let mut borrowed = Borrowed(Some(connection));
             let is_asking = self.own().is_some_and(|own| own.dialer.is_asking);
+            let limit = deadline.saturating_since(clock.now());
             let answer = select! {
                 biased;
-                answer = within(clock, deadline, borrowed.evaluate(call, is_asking)) => answer,
+                answer = within(clock, deadline, borrowed.evaluate(call, is_asking, limit)) => answer,
                 // The old master may hang.
                 () = self.left(epoch) => None,
             };
@@ -336,9 +382,14 @@ async fn routed(
 struct Borrowed(Option<Connection>);
 
 impl Borrowed {
-    async fn evaluate(&mut self, call: Call<'_>, is_asking: bool) -> Result<Value, RedisError> {
+    async fn evaluate(
+        &mut self,
+        call: Call<'_>,
+        is_asking: bool,
+        limit: Duration,
+    ) -> Result<Value, RedisError> {
         match &mut self.0 {
-            Some(connection) => evaluate(connection, call, is_asking).await,
+            Some(connection) => evaluate(connection, call, is_asking, limit).await,
             None => Err((redis::ErrorKind::Client, "the connection was given back").into()),
         }
     }

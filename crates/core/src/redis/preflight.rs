@@ -12,6 +12,7 @@ use redis::{Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_
 use tokio::{runtime::Handle, sync::Mutex};
 
 use super::{
+    acknowledge::{Answered, refused},
     classify::{NOT_THERE, NotDialed, no_runtime, not_in_time},
     cluster::is_elsewhere,
     command::{Command, Preamble},
@@ -27,11 +28,14 @@ use crate::{
         StoreError,
         StoreErrorKind::{self, Config, Definite},
     },
-    types::LockName,
+    types::{Acks, LockName},
 };
 
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
+
+/// How the error of a new connection to a replica begins.
+pub(super) const REPLICA: &str = "the server is a replica of";
 
 /// Checks that a server is a master and new enough, and a node of a Cluster only where one is
 /// expected: a node refuses commands about the slots of others.
@@ -66,10 +70,7 @@ pub(super) async fn check_server(
             // It is retried while a task waits: the address may lead to the master soon.
             Some(_) => refusal(
                 Definite,
-                format!(
-                    "the server is a replica of {}, and has no say about locks",
-                    master_of(connection).await
-                ),
+                format!("{REPLICA} {}, and has no say about locks", master_of(connection).await),
                 "write the master's address",
             ),
             None => tells_not("role"),
@@ -89,7 +90,7 @@ pub(super) async fn replica_of(
 }
 
 /// What a server is. `INFO` has the same facts, but may be denied. `HELLO` is always allowed.
-async fn hello(
+pub(super) async fn hello(
     connection: &mut MultiplexedConnection,
 ) -> Result<BTreeMap<String, Value>, RedisError> {
     let answer = redis::cmd("HELLO").query_async(connection).await?;
@@ -148,6 +149,8 @@ pub(super) struct Readiness {
     /// The lock whose keys are used; `None` if there is no check.
     pub(super) probe: Option<LockName>,
     pub(super) channel: String,
+    /// What grants will wait for.
+    pub(super) acks: Acks,
     /// How long the connection and the scripts of an attempt may take.
     pub(super) limit: Duration,
     pub(super) clock: Arc<dyn Clock>,
@@ -216,7 +219,9 @@ impl Readiness {
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
             self.lane.call(call.with_body(), deadline).await?;
-            self.lane.call(call, deadline).await
+            let acks = self.acks.without_replicas();
+            let called = self.lane.call(call.waiting_for(acks), deadline).await?;
+            refused(&Answered::of(called, acks.are_asked()))
         };
         match sent.await {
             // The rights are checked before the slot; the keys are those of another node meanwhile.

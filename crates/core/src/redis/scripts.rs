@@ -13,10 +13,28 @@ macro_rules! script {
     (@ ($line:literal)) => { concat!($line, "\n") };
 }
 
+/// A script, and the same with a write for replicas to acknowledge; their leases stand so far apart
+/// in `KEYS`.
+macro_rules! script_and_touch {
+    ($name:ident, $touching:ident, $step:literal, $($part:tt),+ $(,)?) => {
+        script!($name, $($part),+);
+        script!(
+            $touching,
+            ($step),
+            ("local answers = (function()"),
+            $($part),+,
+            ("end)()"),
+            "commands/touch.lua",
+        );
+    };
+}
+
 // The ways that few commands need stand in functions: to make a function costs a server as much as
 // an argument, even if it is never called, so that functions are made when a command needs them.
-script!(
+script_and_touch!(
     COMMANDS,
+    COMMANDS_AND_TOUCH,
+    "local step = 4",
     "commands/head.lua",
     ("local function contended()"),
     "lease/grant.lua",
@@ -32,7 +50,15 @@ script!(
     ("return quick, general end"),
     "commands/usual.lua",
 );
-script!(RENEW, "commands/head.lua", "lease/grant.lua", "lease/row.lua", "lease/renew.lua");
+script_and_touch!(
+    RENEW,
+    RENEW_AND_TOUCH,
+    "local step = 1",
+    "commands/head.lua",
+    "lease/grant.lua",
+    "lease/row.lua",
+    "lease/renew.lua",
+);
 script!(
     INSPECT,
     "commands/head.lua",

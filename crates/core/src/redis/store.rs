@@ -3,10 +3,12 @@ use std::{
     sync::{Arc, Weak, atomic::Ordering},
 };
 
+use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use tokio::runtime::Handle;
 
 use super::{
+    acknowledge::{Answered, acknowledged},
     batcher::{Batcher, MAX_COMMANDS},
     command::{Command, Preamble},
     config::RedisConfig,
@@ -17,27 +19,31 @@ use super::{
     preflight::Readiness,
     scripts,
     subscriber::{Dialers, Subscriptions},
+    waiting::Waiting,
 };
 use crate::{
     clock::{Clock, Instant},
+    mutex::Mutex,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
         KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
         StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
-    types::{LockName, RuntimeId, RuntimeLabel},
+    types::{Acks, LockName, RuntimeId, RuntimeLabel},
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
 /// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
-/// one. Renewals have one of their own, so that nothing queues ahead of them. Inspections use a
-/// pool. One more connection brings the pushes of the server.
+/// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
+/// for acknowledgements have connections of their own. Inspections use a pool. One more connection
+/// brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
     pub(super) commands: Vec<Batcher>,
     pub(super) renewals: Lane,
+    waiting: Waiting,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
@@ -103,19 +109,29 @@ impl RedisStore {
         let max_commands = if config.node.is_some() { 1 } else { MAX_COMMANDS };
         let batcher = || {
             let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
-            Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands)
+            Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands, false)
         };
         let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
         let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
         let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let renewals = lane();
+        let waiting = Waiting {
+            dialer: Arc::clone(&dialer),
+            preamble: Arc::clone(&preamble),
+            clock: Arc::clone(&clock),
+            runtime: runtime.clone(),
+            connections: config.connections,
+            max_commands,
+            by_demand: Mutex::default(),
+        };
         let lane = probe.as_ref().map_or(0, |probe| lane_number(probe, commands.len()));
         let readiness = Readiness {
             dialer,
             lane: commands[lane].lane().clone(),
             preamble: Arc::clone(&preamble),
             channel: config.keys.channel(runtime_id),
+            acks: config.acks,
             limit: config.connect_timeout.saturating_add(config.command_timeout),
             clock: Arc::clone(&clock),
             runtime,
@@ -126,6 +142,7 @@ impl RedisStore {
         Ok(Self {
             commands,
             renewals,
+            waiting,
             pool,
             preamble,
             subscriptions,
@@ -159,7 +176,13 @@ impl RedisStore {
 impl LockStore for RedisStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
         let sent = (Command::acquire(command), command.deadline);
-        let decode = move |value| decode::acquire(value, command.ttl);
+        let decode = move |Answered { answer, counted }| {
+            let answer = decode::acquire(answer, command.ttl)?;
+            if matches!(answer, AcquireAnswer::Granted(_)) {
+                acknowledged(command.acks, counted.as_ref())?;
+            }
+            Ok(answer)
+        };
         Box::pin(self.run(command.name, sent, decode))
     }
 
@@ -178,12 +201,19 @@ impl LockStore for RedisStore {
 
     fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
         let sent = (Command::hold(command), command.deadline);
-        Box::pin(self.run(command.name, sent, decode::hold))
+        let decode = move |Answered { answer, counted }| {
+            let answer = decode::hold(answer)?;
+            if matches!(answer, HoldAnswer::Held { .. }) {
+                acknowledged(command.acks, counted.as_ref())?;
+            }
+            Ok(answer)
+        };
+        Box::pin(self.run(command.name, sent, decode))
     }
 
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
         let sent = (Command::release(command), command.deadline);
-        Box::pin(self.run(command.name, sent, decode::release))
+        Box::pin(self.run(command.name, sent, |answered| decode::release(answered.answer)))
     }
 
     fn renew<'a>(
@@ -192,31 +222,24 @@ impl LockStore for RedisStore {
         deadline: Instant,
     ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         Box::pin(async move {
-            let write = |to: &mut Cmd| {
-                // One text for all: these are very many.
-                let mut text = String::new();
-                for one in batch {
-                    text.clear();
-                    self.preamble.keys.write_lease(&mut text, &one.name);
-                    to.arg(&*text);
-                }
-                self.preamble.write(to);
-                for one in batch {
-                    text.clear();
-                    one.id.write_text(&mut text);
-                    to.arg(&*text).arg(one.fence.get()).arg(millis(one.ttl.get()));
-                }
-            };
-            let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            self.ready(deadline).await?;
-            let answer = self.renewals.call(call, deadline).await;
-            answer.and_then(|value| decode::renew(value, batch.len()))
+            let Some(first) = batch.first() else { return Ok(Vec::new()) };
+            // As a rule all need the same.
+            let mut parts = batch.chunk_by(|one, next| one.acks == next.acks);
+            if let (Some(_), None) = (parts.next(), parts.next()) {
+                return self.renew_alike(batch, first.acks, deadline).await;
+            }
+            let parts = batch.chunk_by(|one, next| one.acks == next.acks);
+            let renewing = parts.map(async |part| {
+                let answers = self.renew_alike(part, part[0].acks, deadline).await;
+                answers.unwrap_or_else(|error| vec![Err(error); part.len()])
+            });
+            Ok(join_all(renewing).await.into_iter().flatten().collect())
         })
     }
 
     fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
         let sent = (Command::withdraw(command), command.deadline);
-        Box::pin(self.run(command.name, sent, decode::withdraw))
+        Box::pin(self.run(command.name, sent, |answered| decode::withdraw(answered.answer)))
     }
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
@@ -262,15 +285,61 @@ impl RedisStore {
         Box::pin(self.readiness.by(deadline)).await
     }
 
+    /// Renews leases that need the same acknowledgements.
+    async fn renew_alike(
+        &self,
+        batch: &[Renewal],
+        acks: Acks,
+        deadline: Instant,
+    ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
+        let write = |to: &mut Cmd| {
+            // One text for all: these are very many.
+            let mut text = String::new();
+            for one in batch {
+                text.clear();
+                self.preamble.keys.write_lease(&mut text, &one.name);
+                to.arg(&*text);
+            }
+            self.preamble.write(to);
+            for one in batch {
+                text.clear();
+                one.id.write_text(&mut text);
+                to.arg(&*text).arg(one.fence.get()).arg(millis(one.ttl.get()));
+            }
+        };
+        self.ready(deadline).await?;
+        if !acks.are_asked() {
+            let call = Call::new(&scripts::RENEW, batch.len(), &write);
+            return decode::renew(self.renewals.call(call, deadline).await?, batch.len());
+        }
+        let call = Call::new(&scripts::RENEW_AND_TOUCH, batch.len(), &write).waiting_for(acks);
+        let called = self.waiting.lanes(acks).renew(call, &*self.clock, deadline).await?;
+        let Answered { answer, counted } = Answered::of(called, true);
+        let mut answers = decode::renew(answer, batch.len())?;
+        if let Err(error) = acknowledged(acks, counted.as_ref()) {
+            // A lease that is gone needs no copies.
+            let renewed =
+                |answer: &&mut Result<_, _>| matches!(answer, Ok(RenewAnswer::Renewed { .. }));
+            answers.iter_mut().filter(renewed).for_each(|answer| *answer = Err(error.clone()));
+        }
+        Ok(answers)
+    }
+
     /// Sends a command on the connection of its name.
     async fn run<T>(
         &self,
         name: &LockName,
         (command, deadline): (Command, Instant),
-        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+        decode: impl FnOnce(Answered) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let answer = async {
             self.ready(deadline).await?;
+            let acks = command.acks;
+            if acks.are_asked() {
+                let lanes = self.waiting.lanes(acks);
+                let lane = lane_number(name, lanes.commands.len());
+                return lanes.commands[lane].send(command, deadline).await;
+            }
             self.batcher(name).send(command, deadline).await
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt};
 
-use crate::types::LockName;
+use crate::types::{Acks, LockName};
 
 /// What a failure of a store means for the command that failed.
 ///
@@ -58,6 +58,7 @@ struct Inner {
     lock: Option<LockName>,
     endpoint: Option<String>,
     is_answer: bool,
+    is_unacknowledged: bool,
     others_were_answered: bool,
 }
 
@@ -69,9 +70,37 @@ impl StoreError {
         remedy: impl Into<Cow<'static, str>>,
     ) -> Self {
         let (what, remedy, lock, endpoint) = (what.into(), remedy.into(), None, None);
-        let (is_answer, others_were_answered) = (false, false);
-        let inner = Inner { kind, what, remedy, lock, endpoint, is_answer, others_were_answered };
-        Self(Box::new(inner))
+        Self(Box::new(Inner {
+            kind,
+            what,
+            remedy,
+            lock,
+            endpoint,
+            is_answer: false,
+            is_unacknowledged: false,
+            others_were_answered: false,
+        }))
+    }
+
+    /// The server has run a command, and too few copies of it were acknowledged: `had` tells how
+    /// many.
+    #[must_use]
+    pub fn unacknowledged(asked: Acks, had: impl fmt::Display) -> Self {
+        let what = format!("the write needs {asked} to acknowledge it in time, and {had} did");
+        let remedy = "check the replicas and their lag, or ask for fewer of them";
+        Self::new(StoreErrorKind::Indeterminate, what, remedy).as_answer().not_acknowledged()
+    }
+
+    /// The same error of a command that has run, whatever its kind was.
+    pub(crate) fn indeterminate(mut self) -> Self {
+        self.0.kind = StoreErrorKind::Indeterminate;
+        self
+    }
+
+    /// The same error of a command that the server has run, and could not wait behind.
+    pub(crate) fn not_acknowledged(mut self) -> Self {
+        self.0.is_unacknowledged = true;
+        self
     }
 
     /// No token is left above the last one.
@@ -144,7 +173,7 @@ impl StoreError {
 
     /// Whether the server works: it has answered this command, or any other since this one was
     /// sent.
-    pub(crate) fn is_sign_of_life(&self) -> bool {
+    pub fn is_sign_of_life(&self) -> bool {
         self.is_answer() || self.0.others_were_answered
     }
 
@@ -154,6 +183,11 @@ impl StoreError {
             self.0.kind = StoreErrorKind::Indeterminate;
         }
         self
+    }
+
+    /// Whether the server has run the command, and too few copies of it were acknowledged.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.0.is_unacknowledged
     }
 
     /// What the failure means for the command.
@@ -187,7 +221,7 @@ impl fmt::Display for StoreError {
         if let Some(endpoint) = endpoint {
             write!(f, " (at {endpoint})")?;
         }
-        if *kind == StoreErrorKind::Indeterminate {
+        if *kind == StoreErrorKind::Indeterminate && !self.is_unacknowledged() {
             write!(f, "; whether the command ran is unknown")?;
         }
         write!(f, "; {remedy}")

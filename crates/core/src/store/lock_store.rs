@@ -7,7 +7,7 @@ use super::{
 use crate::{
     clock::Instant,
     lease::HoldUpdate,
-    types::{AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
+    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// A future of the answer of a store.
@@ -25,7 +25,9 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 ///
 /// Every method fails with a [`StoreError`] whose kind says whether the command may have run
 /// (`Indeterminate`), has not run (`Definite`), cannot run until an operator changes something
-/// (`Config`), or met data that is not Leasehold's (`Corrupt`).
+/// (`Config`), or met data that is not Leasehold's (`Corrupt`). A grant or an extension that needs
+/// acknowledgements, and has too few of them, fails as `Indeterminate`, see
+/// [`StoreError::is_unacknowledged`].
 ///
 /// # Cancel safety
 ///
@@ -102,6 +104,8 @@ pub struct Acquire<'a> {
     pub keeps: bool,
     /// How to stand in the queue if the lock is taken; `None` tries and does not wait.
     pub wait: Option<Heartbeat>,
+    /// Which acknowledgements a grant needs.
+    pub acks: Acks,
     /// Until when the answer is of use.
     pub deadline: Instant,
 }
@@ -154,6 +158,8 @@ pub struct Hold<'a> {
     pub update: HoldUpdate,
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
+    /// Which acknowledgements the extension needs.
+    pub acks: Acks,
     /// Until when the answer is of use.
     pub deadline: Instant,
 }
@@ -218,6 +224,8 @@ pub struct Renewal {
     pub fence: FenceToken,
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
+    /// Which acknowledgements the extension needs.
+    pub acks: Acks,
 }
 
 /// How long a store remembers a withdrawn acquisition.

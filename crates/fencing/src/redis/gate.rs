@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{RedisPool, Script, SettingError, Stamp};
+use leasehold_core::{Acks, RedisPool, Replication, Script, SettingError, Stamp};
 use redis::Value;
 
 use super::{
@@ -56,6 +56,7 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 pub struct RedisGate {
     pool: RedisPool,
     watermark_ttl: Option<Duration>,
+    acks: Acks,
     refusals: Arc<Refusals>,
 }
 
@@ -63,7 +64,8 @@ impl RedisGate {
     /// A gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
     /// `deadpool_redis::Pool` of the version that Leasehold re-exports.
     pub fn new(pool: impl Into<RedisPool>) -> Self {
-        Self { pool: pool.into(), watermark_ttl: None, refusals: Arc::new(Refusals::new("redis")) }
+        let refusals = Arc::new(Refusals::new("redis"));
+        Self { pool: pool.into(), watermark_ttl: None, acks: Acks::NONE, refusals }
     }
 
     /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
@@ -81,6 +83,22 @@ impl RedisGate {
         Ok(self)
     }
 
+    /// Which acknowledgements an admitted write needs before it is a success. Default: none, so
+    /// that a failover may lose it.
+    ///
+    /// The wait travels in one round trip with the write. If fewer acknowledge in time, the write
+    /// fails as [`GateError::Store`] of kind `Indeterminate`, whose error
+    /// [`is_unacknowledged`](leasehold_core::StoreError::is_unacknowledged): the master has it, and
+    /// a failover may lose it. Repeat it with the same stamp until it is a success. A repeat runs a
+    /// wrapped script again, so make what it does the same when it is done twice.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] when the replicas or the timeout are out of range.
+    pub fn replication(self, replication: Replication) -> Result<Self, SettingError> {
+        Ok(Self { acks: Acks::new(replication)?, ..self })
+    }
+
     /// Writes a value if the stamp is admitted, in one step with the comparison.
     ///
     /// It is a plain `SET`, which replaces any value of the key and removes its time to live. You
@@ -95,7 +113,7 @@ impl RedisGate {
     ///
     /// - [`GateError::Stale`] when another holder has been admitted; nothing was written.
     /// - [`GateError::Store`] when the server failed; of kind `Corrupt` when the watermark is not
-    ///   a valid stamp.
+    ///   a valid stamp; of kind `Indeterminate` when [too few](Self::replication) have the write.
     /// - [`GateError::Resource`] when the key cannot have a watermark, or is the key of one.
     ///
     /// # Cancel safety
@@ -126,7 +144,8 @@ impl RedisGate {
         args.extend(
             [fence.to_string(), lease.to_string(), ttl.to_string()].map(String::into_bytes),
         );
-        match self.pool.call(script, keys, args).await {
+        let call = self.pool.call_acknowledged(script, keys, args, self.acks, reply::is_admitted);
+        match call.await {
             Ok(answer) => reply::read(answer, resource, presented, &self.refusals),
             Err(error) => Err(reply::unanswered(error, resource)),
         }

@@ -6,6 +6,13 @@ use crate::{
     gate::{Admitted, Refusals},
 };
 
+/// Whether a gate's script has admitted the stamp, and so has written.
+pub(super) fn is_admitted(reply: &Value) -> bool {
+    let Value::Array(parts) = reply else { return false };
+    let word = parts.first().map(text).unwrap_or_default();
+    ["first", "newer", "again"].contains(&word.as_str())
+}
+
 /// Reads the answer of a gate's script: the verdict, and the answer of a wrapped script.
 pub(super) fn read(
     reply: Value,

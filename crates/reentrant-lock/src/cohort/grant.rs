@@ -1,9 +1,11 @@
 use leasehold_core::{
-    AcquisitionId, StoreError,
+    AcquisitionId, Instant, StoreError,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Granted, RenewAnswer},
 };
+
+use crate::timing::Timing;
 
 use super::{
     Answer,
@@ -35,8 +37,10 @@ impl Cohort {
                 return releasing.turn.unanswered.on_reply(&answer.result);
             }
             _ => {
-                if let Ok(AcquireAnswer::Granted(_)) = &answer.result {
-                    self.orphan(env, id);
+                match &answer.result {
+                    Ok(AcquireAnswer::Granted(_)) => self.orphan(env, id),
+                    Err(error) if error.is_unacknowledged() => self.orphan(env, id),
+                    _ => {}
                 }
                 return;
             }
@@ -44,20 +48,24 @@ impl Cohort {
         place.unanswered.on_reply(&answer.result);
         match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
-                let grant = Grant::from_answer(env.name, id, place.ttl, answer.sent_at, &granted);
+                place.on_answer();
+                let grant = Grant::from_answer(env.name, id, place.terms, answer.sent_at, &granted);
                 self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }
             Ok(AcquireAnswer::Queued(position)) => {
                 place.on_not_yet(env, answer.sent_at, position);
             }
             Ok(AcquireAnswer::Busy { .. } | AcquireAnswer::Withdrawn) => self.ask_anew(env),
+            Err(error) if error.is_unacknowledged() => {
+                self.take_back(env, answer.sent_at, error);
+            }
             Err(error) if error.kind().is_transient() => {
                 place.on_failure(env, answer.sent_at, error);
             }
             Err(error) => {
                 // It is not left to lapse.
                 if place.may_be_queued() {
-                    env.effects.withdraw.push((id, place.ttl));
+                    env.effects.withdraw.push((id, place.terms.ttl));
                 }
                 self.fail(env, &error);
             }
@@ -73,27 +81,29 @@ impl Cohort {
         number: u64,
     ) {
         let found = match &self.phase {
-            Phase::Place(place) if place.id == id => Some((place.ttl, place.sent_at(number))),
+            Phase::Place(place) if place.id == id => Some((place.terms, place.sent_at(number))),
             Phase::Asking(asking) if asking.id(env) == id => {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
-                Some((asking.ttl, sent_at))
+                Some((asking.terms, sent_at))
             }
             Phase::Releasing(releasing) => {
                 releasing.next.filter(|next| next.id == id).map(|next| {
                     let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
-                    (next.ttl, sent_at)
+                    (next.terms, sent_at)
                 })
             }
             _ => None,
         };
-        let Some((ttl, sent_at)) = found else { return self.orphan(env, id) };
+        let Some((terms, sent_at)) = found else { return self.orphan(env, id) };
         // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
         let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
-        let grant = Grant::from_answer(env.name, id, ttl, counts_from, granted);
+        let grant = Grant::from_answer(env.name, id, terms, counts_from, granted);
         self.consider(env, grant, granted.contended, WakeSource::Push);
     }
 
-    /// Begins a turn with a grant of the present acquisition, if it is news and can be believed.
+    /// Begins a turn with a grant of the present acquisition, if it is news and can be believed. A
+    /// grant that needs acknowledgements, and did not wait for them, is confirmed by a renewal that
+    /// does.
     pub(super) fn consider(
         &mut self,
         env: &mut Env<'_>,
@@ -102,15 +112,19 @@ impl Cohort {
         source: WakeSource,
     ) {
         let is_news = (env.rules.is_news)(grant.first(), self.begun);
-        if !is_news || grant.remaining(env.now) >= env.timing.enough(grant.ttl()) {
+        let is_enough = grant.remaining(env.now) >= env.timing.enough(grant.ttl());
+        if !is_news || is_enough && !(env.rules.needs_acks)(grant.terms().acks) {
             return self.begin(env, grant, contended, Some(source));
         }
-        // Too little is left: one renewal says whether the grant is still there.
+        // Otherwise one renewal says whether the grant is still there, and who has it.
         self.keep_place(env);
         if let Phase::Place(place) = &mut self.phase
             && place.confirming.replace(grant.first()) != Some(grant.first())
         {
             env.effects.send = Some(Outgoing::Confirm(Box::new(grant)));
+        } else if let Phase::Releasing(releasing) = &mut self.phase {
+            // The answer to the release, or to its next copy, tells of the grant once more.
+            releasing.asks_soon.get_or_insert(env.now + Timing::SHORTEST_PAUSE);
         }
     }
 
@@ -138,7 +152,25 @@ impl Cohort {
             }
             // That ends the grant, not the acquisition, which keeps its place: it asks again.
             Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {}
+            Err(error) if error.is_unacknowledged() => {
+                self.take_back(env, answer.sent_at, error);
+            }
             Err(error) => place.on_failure(env, answer.sent_at, error),
+        }
+    }
+
+    /// Too few replicas have the grant: it is withdrawn, and the runtime asks under a fresh id after
+    /// a pause. Meanwhile others may have the lock. If the server cannot wait for replicas at all,
+    /// waiting does not help.
+    fn take_back(&mut self, env: &mut Env<'_>, sent_at: Instant, error: StoreError) {
+        let Phase::Place(mut old) = std::mem::take(&mut self.phase) else { return };
+        env.effects.withdraw.push((old.id, old.terms.ttl));
+        if !error.kind().is_transient() {
+            return self.fail(env, &error);
+        }
+        self.ask_anew(env);
+        if let Phase::Place(place) = &mut self.phase {
+            place.follow(env, &mut old, sent_at, error);
         }
     }
 

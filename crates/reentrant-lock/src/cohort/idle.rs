@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Ttl, metric::KeptOutcome};
+use leasehold_core::{Terms, metric::KeptOutcome};
 
 use super::{
     join::Taken,
@@ -40,12 +40,12 @@ impl Cohort {
     }
 
     /// A task takes the next token of an idle turn, which ends if it does not serve the task.
-    pub(super) fn reuse(&mut self, env: &mut Env<'_>, ttl: Ttl) -> Option<Taken> {
+    pub(super) fn reuse(&mut self, env: &mut Env<'_>, terms: Terms) -> Option<Taken> {
         let until = self.idle_ends_at()?;
         let Phase::Turn(turn) = &mut self.phase else { return None };
         // The timer may be late: the clock decides.
         let is_in_time = (env.rules.is_believed)(env.now, until);
-        let serves = self.keep.is_some() && is_in_time && ttl == turn.grant.ttl();
+        let serves = self.keep.is_some() && is_in_time && terms == turn.grant.terms();
         if serves && turn.offer(env, env.numbers.id().number(), None) {
             env.effects.kept = Some(KeptOutcome::Reused);
             return turn.hand_over(env);

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, Ttl,
+    AcquisitionId, FenceToken, Instant, StoreError, Terms,
     lease::Grant,
     store::{AcquireAnswer, Heartbeat},
 };
@@ -75,19 +75,19 @@ pub(crate) enum Joined<P = Ticket, L = Taken> {
 }
 
 impl Cohort {
-    /// A task comes for a lease of `ttl`. One that only tries, and would have to wait, gets `Busy`
+    /// A task comes for a lease on `terms`. One that only tries, and would have to wait, gets `Busy`
     /// or `Releasing`.
     pub(crate) fn join(
         &mut self,
         env: &mut Env<'_>,
-        ttl: Ttl,
+        terms: Terms,
         tries: bool,
         keep: Option<Keep>,
         waker: &Waker,
     ) -> Result<Joined, NoLease> {
         self.keep = keep;
         if self.is_idle()
-            && let Some(taken) = self.reuse(env, ttl)
+            && let Some(taken) = self.reuse(env, terms)
         {
             return Ok(Joined::Taken(taken));
         }
@@ -100,22 +100,22 @@ impl Cohort {
             return Err(if soon { NoLease::Releasing } else { NoLease::Busy });
         }
         let ticket = env.numbers.id().number();
-        self.queue.join(ticket, ttl, waker);
-        Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, ttl, tries))))
+        self.queue.join(ticket, terms, waker);
+        Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, terms, tries))))
     }
 
-    fn lead(&mut self, env: &Env<'_>, lead: Ticket, ttl: Ttl, tries: bool) -> Lead {
+    fn lead(&mut self, env: &Env<'_>, lead: Ticket, terms: Terms, tries: bool) -> Lead {
         let (id, sent_at, keeps) = (env.numbers.known(lead), env.now, self.keeps());
-        let claim_window = env.timing.claim_window(ttl);
+        let claim_window = env.timing.claim_window(terms.ttl);
         let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
         self.phase = Phase::Asking(Asking {
             lead,
-            ttl,
+            terms,
             heartbeat: heartbeat.map(|heartbeat| heartbeat.number),
             keeps,
             sent_at,
             polled_at: sent_at,
-            calls_at: Some(env.next_heartbeat(sent_at, ttl)),
+            calls_at: Some(env.next_heartbeat(sent_at, terms.ttl)),
             asks_soon: None,
         });
         Lead { id, heartbeat, keeps, sent_at, begun: self.begun }
@@ -168,7 +168,7 @@ impl Cohort {
         if is_wanted {
             self.keep_place(env);
         } else {
-            asking.calls_at = Some(env.next_heartbeat(env.now, asking.ttl));
+            asking.calls_at = Some(env.next_heartbeat(env.now, asking.terms.ttl));
         }
         if let Phase::Place(place) = &mut self.phase {
             env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
@@ -214,7 +214,7 @@ impl Cohort {
         }
         match &mut self.phase {
             Phase::Asking(asking) if asking.lead == ticket && self.queue.is_empty() => {
-                env.effects.withdraw.push((asking.id(env), asking.ttl));
+                env.effects.withdraw.push((asking.id(env), asking.terms.ttl));
                 self.phase = Phase::Idle;
             }
             // Its command may still be executed.
@@ -225,7 +225,7 @@ impl Cohort {
             // No task wants the place any more: its id is dead.
             Phase::Place(place) if self.queue.is_empty() => {
                 if place.may_be_known() {
-                    env.effects.withdraw.push((place.id, place.ttl));
+                    env.effects.withdraw.push((place.id, place.terms.ttl));
                 }
                 self.phase = Phase::Idle;
             }
@@ -253,7 +253,7 @@ impl Cohort {
         };
         match (&self.phase, &answer.result) {
             (Phase::Asking(asking), Ok(AcquireAnswer::Granted(granted))) if asking.lead == lead => {
-                let grant = Grant::from_answer(env.name, id, asking.ttl, answer.sent_at, granted);
+                let grant = Grant::from_answer(env.name, id, asking.terms, answer.sent_at, granted);
                 let is_late = grant.remaining(env.now).is_zero();
                 // It is no news if it was ended by force while its answer was on its way.
                 if is_late || !(env.rules.is_news)(grant.first(), self.begun) {

@@ -1,7 +1,7 @@
 use std::{sync::Arc, task::Waker, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Terms,
     lease::Grant,
     metric::{ReleaseVia, WakeSource},
 };
@@ -37,7 +37,7 @@ pub(crate) enum Phase {
 pub(crate) struct Asking {
     /// The task that sent it; its ticket is the number of the acquisition.
     pub(super) lead: Ticket,
-    pub(super) ttl: Ttl,
+    pub(super) terms: Terms,
     pub(super) heartbeat: Option<u64>,
     /// Whether the lease says that the runtime keeps it.
     pub(super) keeps: bool,
@@ -89,11 +89,11 @@ impl Cohort {
     ) {
         if !(env.rules.is_news)(grant.first(), self.begun) {
             if let Phase::Place(place) = &mut self.phase {
-                place.ask_at(env.next_heartbeat(env.now, place.ttl));
+                place.ask_at(env.next_heartbeat(env.now, place.terms.ttl));
             }
             return;
         }
-        let Some((ticket, ttl)) = self.queue.first() else {
+        let Some((ticket, terms)) = self.queue.first() else {
             return self.orphan(env, grant.id());
         };
         let (mut unanswered, mut keeps) = (Unanswered::default(), false);
@@ -124,9 +124,9 @@ impl Cohort {
         // The message may have come before the grant.
         let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
         // If more is left than its task's ttl, the lease would outlive that: the turn ends at once.
-        let fits = grant.remaining(env.now) <= ttl.get();
-        let grant = if fits { grant.for_ttl(ttl) } else { grant };
-        let is_for_it = grant.ttl() == ttl;
+        let fits = grant.remaining(env.now) <= terms.ttl.get();
+        let grant = if fits { grant.for_ttl(terms.ttl) } else { grant };
+        let is_for_it = grant.terms() == terms;
         self.phase = Phase::Turn(Turn {
             token: grant.first(),
             until: grant.believed_until(),
@@ -144,7 +144,7 @@ impl Cohort {
         if is_for_it {
             env.effects.wake.extend(self.queue.waker(ticket));
         } else {
-            // The task for whose ttl it was asked is gone.
+            // The task on whose terms it was asked is gone.
             self.release(env, None, None);
         }
     }
@@ -163,7 +163,8 @@ impl Asking {
 
     /// When its task has not been polled for so long that it will not look at the answer.
     pub(super) fn unattended_at(&self, env: &Env<'_>) -> Instant {
-        (env.rules.attended_from)(self.sent_at, self.polled_at) + env.timing.claim_window(self.ttl)
+        (env.rules.attended_from)(self.sent_at, self.polled_at)
+            + env.timing.claim_window(self.terms.ttl)
     }
 }
 
@@ -247,8 +248,8 @@ impl Turn {
         TurnId::of(&self.grant)
     }
 
-    /// Whether the turn is over for the next task, who wants a lease of `ttl`.
-    pub(super) fn is_over_for(&self, env: &Env<'_>, ttl: Ttl) -> bool {
+    /// Whether the turn is over for the next task, who wants a lease on `terms`.
+    pub(super) fn is_over_for(&self, env: &Env<'_>, terms: Terms) -> bool {
         let limit = match self.contended {
             true => Self::LIMIT,
             // It hears of runtimes that come later, unless all messages are lost.
@@ -258,7 +259,11 @@ impl Turn {
         let time_is_up =
             self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
         let served = self.contended && self.to_serve == 0;
-        served || time_is_up || self.is_spent() || ttl != self.grant.ttl() || !self.can_enter(env)
+        served
+            || time_is_up
+            || self.is_spent()
+            || terms != self.grant.terms()
+            || !self.can_enter(env)
     }
 
     /// Whether enough belief is left for the next task: the last lease may not have been renewed.

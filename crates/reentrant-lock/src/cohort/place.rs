@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, Ttl, backoff,
+    AcquisitionId, FenceToken, Instant, StoreError, Terms, backoff,
     store::{Heartbeat, Place as Position, Waiter},
 };
 
@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(super) id: AcquisitionId,
-    pub(super) ttl: Ttl,
+    pub(super) terms: Terms,
     pub(super) keeps: bool,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
@@ -30,6 +30,8 @@ pub(crate) struct Place {
     pub(super) confirming: Option<FenceToken>,
     pub(super) ahead: Option<u64>,
     failing: Option<Failing>,
+    /// How many grants in a row too few replicas had, under ids before this one.
+    taken_back: u32,
     pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
@@ -39,10 +41,10 @@ impl Place {
     /// How many heartbeats are remembered; as a rule, more than are sent within a claim window.
     const REMEMBERED: usize = 16;
 
-    pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, ttl: Ttl, keeps: bool) -> Self {
+    pub(super) fn wanted(env: &Env<'_>, id: AcquisitionId, terms: Terms, keeps: bool) -> Self {
         Self {
             id,
-            ttl,
+            terms,
             keeps,
             sent: VecDeque::new(),
             unanswered: Unanswered::default(),
@@ -51,6 +53,7 @@ impl Place {
             confirming: None,
             ahead: None,
             failing: None,
+            taken_back: 0,
             round_trip: Duration::ZERO,
             asks_soon: None,
         }
@@ -58,7 +61,7 @@ impl Place {
 
     /// The place of a first command, which the runtime keeps from now on.
     pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(env, asking.id(env), asking.ttl, asking.keeps);
+        let mut place = Self::wanted(env, asking.id(env), asking.terms, asking.keeps);
         if let Some(number) = asking.heartbeat {
             place.remember(number, asking.sent_at);
         }
@@ -104,9 +107,10 @@ impl Place {
         self.remember(number, env.now);
         self.unanswered.on_send();
         self.asks_soon = None;
-        self.ask_within(env, env.next_heartbeat(env.now, self.ttl));
-        let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(self.ttl) };
-        let (name, id, ttl, keeps) = (env.name.clone(), self.id, self.ttl, self.keeps);
+        let ttl = self.terms.ttl;
+        self.ask_within(env, env.next_heartbeat(env.now, ttl));
+        let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(ttl) };
+        let (name, id, keeps) = (env.name.clone(), self.id, self.keeps);
         let waiter = Waiter { name, id, ttl, watermark: begun, keeps, heartbeat };
         Beat { waiter, sent_at: env.now }
     }
@@ -119,7 +123,7 @@ impl Place {
         // When the present lease runs out it is worth asking again.
         let over = env.now + position.remaining + A_TICK;
         let last_sent = self.sent.back().map_or(sent_at, |(_, at)| sent_at.max(*at));
-        let regular = env.next_heartbeat(last_sent, self.ttl);
+        let regular = env.next_heartbeat(last_sent, self.terms.ttl);
         if regular < over {
             self.ask_within(env, regular);
         } else {
@@ -130,20 +134,48 @@ impl Place {
     /// The next heartbeat is to be sent then, or a little earlier with others.
     fn ask_within(&mut self, env: &Env<'_>, at: Instant) {
         self.ask_at(at);
-        self.early_at = self.next_at.min(at - env.timing.claim_window(self.ttl) / 16);
+        self.early_at = self.next_at.min(at - env.timing.claim_window(self.terms.ttl) / 16);
     }
 
     /// A command that was sent at `sent_at` failed in a way that waiting may mend.
     pub(super) fn on_failure(&mut self, env: &Env<'_>, sent_at: Instant, error: StoreError) {
+        let known = self.failing.take();
         let (since, failed) =
-            self.failing.as_ref().map_or((sent_at, 0), |failing| (failing.since, failing.failed));
+            known.as_ref().map_or((sent_at, 0), |failing| (failing.since, failing.failed));
+        let silent_since = known.and_then(|failing| failing.silent_since).or(Some(sent_at));
+        let silent_since = silent_since.filter(|_| !error.is_sign_of_life());
         // Never later than without the failure: it may be that of an older heartbeat.
-        let longest = env.timing.heartbeat_pause(self.ttl);
+        let longest = env.timing.heartbeat_pause(self.terms.ttl);
         let pause = backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter());
         let retry = env.now + pause;
-        let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.ttl));
+        let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.terms.ttl));
         self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
-        self.failing = Some(Failing { since, failed: failed.saturating_add(1), error });
+        self.failing =
+            Some(Failing { since, silent_since, failed: failed.saturating_add(1), error });
+    }
+
+    /// The server has answered, if not with a word about others.
+    pub(super) fn on_answer(&mut self) {
+        if let Some(failing) = &mut self.failing {
+            failing.silent_since = None;
+        }
+    }
+
+    /// The place follows one whose grant too few replicas had; `error` says so.
+    pub(super) fn follow(
+        &mut self,
+        env: &Env<'_>,
+        old: &mut Self,
+        sent_at: Instant,
+        error: StoreError,
+    ) {
+        self.failing = old.failing.take();
+        self.on_failure(env, sent_at, error);
+        // Not by the failures alone: between two of them the lock may be taken, which is none.
+        let longest = env.timing.heartbeat_pause(self.terms.ttl);
+        let pause = backoff(Timing::SHORTEST_PAUSE, longest, old.taken_back, 1.0 - env.jitter());
+        self.ask_at(self.next_at.max(env.now + pause));
+        self.taken_back = old.taken_back.saturating_add(1);
     }
 
     /// When a heartbeat of this place was sent; `None` if it is forgotten.
@@ -163,6 +195,8 @@ impl Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Failing {
     pub(crate) since: Instant,
+    /// Since when the server has not answered them; `None` if it refused the last one.
+    pub(crate) silent_since: Option<Instant>,
     /// How many have failed one after the other; zero when none was answered so far.
     pub(crate) failed: u32,
     pub(crate) error: StoreError,
@@ -170,7 +204,7 @@ pub(crate) struct Failing {
 
 impl Failing {
     pub(super) fn unheard(since: Instant) -> Self {
-        Self { since, failed: 0, error: unheard() }
+        Self { since, silent_since: None, failed: 0, error: unheard() }
     }
 }
 

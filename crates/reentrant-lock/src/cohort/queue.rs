@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, task::Waker};
 
-use leasehold_core::{StoreError, Ttl};
+use leasehold_core::{StoreError, Terms};
 
 use super::state::Wakers;
 
@@ -72,14 +72,14 @@ impl Line {
 
 #[derive(Debug)]
 struct Waiting {
-    ttl: Ttl,
+    terms: Terms,
     waker: Option<Waker>,
 }
 
 impl LocalQueue {
-    pub(super) fn join(&mut self, ticket: Ticket, ttl: Ttl, waker: &Waker) {
+    pub(super) fn join(&mut self, ticket: Ticket, terms: Terms, waker: &Waker) {
         let tasks = self.0.get_or_insert_default();
-        tasks.waiting.push(ticket, Waiting { ttl, waker: Some(waker.clone()) });
+        tasks.waiting.push(ticket, Waiting { terms, waker: Some(waker.clone()) });
     }
 
     /// A task goes; whether it stood in the queue.
@@ -93,9 +93,9 @@ impl LocalQueue {
         was_there
     }
 
-    pub(super) fn first(&self) -> Option<(Ticket, Ttl)> {
+    pub(super) fn first(&self) -> Option<(Ticket, Terms)> {
         let (ticket, waiting) = self.0.as_ref()?.waiting.first.as_ref()?;
-        Some((*ticket, waiting.ttl))
+        Some((*ticket, waiting.terms))
     }
 
     pub(super) fn has(&mut self, ticket: Ticket) -> bool {

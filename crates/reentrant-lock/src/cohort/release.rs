@@ -91,13 +91,13 @@ impl Cohort {
         }
         releasing.sent_at = Some(env.now);
         if !releasing.stays_closed(env) {
-            releasing.next = self.queue.first().map(|(_, ttl)| NextPlace {
+            releasing.next = self.queue.first().map(|(_, terms)| NextPlace {
                 id: (env.rules.next_id)(env.numbers.id(), turn.id),
-                ttl,
+                terms,
                 keeps,
                 heartbeat: Heartbeat {
                     number: env.numbers.change(),
-                    claim_window: env.timing.claim_window(ttl),
+                    claim_window: env.timing.claim_window(terms.ttl),
                 },
                 sent_at: env.now,
             });
@@ -139,7 +139,7 @@ impl Cohort {
             (Err(error), Some(next)) => {
                 if releasing.is_repeated {
                     // An earlier copy may have queued it.
-                    env.effects.withdraw.push((next.id, next.ttl));
+                    env.effects.withdraw.push((next.id, next.terms.ttl));
                 }
                 self.fail(env, &error);
             }
@@ -215,11 +215,11 @@ impl Cohort {
         if self.queue.is_empty() {
             // All tasks left meanwhile. `Released` says that no place was queued.
             if answer != ReleaseAnswer::Released {
-                env.effects.withdraw.push((next.id, next.ttl));
+                env.effects.withdraw.push((next.id, next.terms.ttl));
             }
             return;
         }
-        let mut place = Place::wanted(env, next.id, next.ttl, next.keeps);
+        let mut place = Place::wanted(env, next.id, next.terms, next.keeps);
         place.remember(next.heartbeat.number, next.sent_at);
         if releasing.is_repeated {
             place.unanswered.on_send();
@@ -227,7 +227,7 @@ impl Cohort {
         place.asks_soon = releasing.asks_soon;
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
-                let grant = Grant::from_answer(env.name, next.id, next.ttl, sent_at, &granted);
+                let grant = Grant::from_answer(env.name, next.id, next.terms, sent_at, &granted);
                 self.phase = Phase::Place(Box::new(place));
                 self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }
@@ -250,8 +250,8 @@ impl Cohort {
         let Phase::Turn(turn) = &mut self.phase else { return };
         let local = Some(WakeSource::Local);
         match self.queue.first() {
-            Some((ticket, ttl))
-                if !turn.is_over_for(env, ttl) && turn.offer(env, ticket, local) =>
+            Some((ticket, terms))
+                if !turn.is_over_for(env, terms) && turn.offer(env, ticket, local) =>
             {
                 env.effects.wake.extend(self.queue.waker(ticket));
             }
@@ -310,12 +310,19 @@ impl Cohort {
             return self.release(env, closed_until, Some(ReleaseVia::MaxHold));
         }
         env.effects.lost = Some(reason);
-        if reason == LossReason::Expired && !self.queue.is_empty() {
-            // The server may still have it; the tasks that wait here are not to wait for that.
+        let is_waited_for = !self.queue.is_empty() || self.needs_acks();
+        if reason == LossReason::Expired && is_waited_for {
+            // The server may still have it: others are not to wait for that. If too few replicas had
+            // its renewals, the master has extended it all the same.
             self.release(env, closed_until, None);
         } else {
             self.lose(env, closed_until);
         }
+    }
+
+    /// Whether the leases of the turn need acknowledgements.
+    fn needs_acks(&self) -> bool {
+        self.turn().is_some_and(|turn| turn.grant.terms().acks.are_asked())
     }
 
     fn has_turn(&self, id: TurnId) -> bool {
@@ -355,10 +362,10 @@ impl Cohort {
 
     /// The runtime asks under a fresh id, if tasks wait.
     pub(super) fn ask_anew(&mut self, env: &Env<'_>) {
-        let wanted = |ttl| Place::wanted(env, env.numbers.id(), ttl, self.keeps());
+        let wanted = |terms| Place::wanted(env, env.numbers.id(), terms, self.keeps());
         self.phase = match self.queue.first() {
             None => Phase::Idle,
-            Some((_, ttl)) => Phase::Place(Box::new(wanted(ttl))),
+            Some((_, terms)) => Phase::Place(Box::new(wanted(terms))),
         };
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Ttl,
+    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Terms, Ttl,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, KeptOutcome, ReleaseVia},
     store::Heartbeat,
@@ -70,9 +70,10 @@ use super::{
 /// | reply: granted | withdrawn | → `Turn`: offered to the first task | → `Turn` | known; a newer grant is withdrawn | |
 /// | reply: not yet | | → `Place` | next heartbeat | | |
 /// | reply: failed | | → `Place` | next heartbeat | | |
+/// | reply: too few acknowledged it | | → `Place` of a fresh id, withdrawn | → `Place` of a fresh id, withdrawn | | |
 /// | reply: refused | | → `Idle`: all fail | → `Idle`: all fail | | |
 /// | a try: not granted, or failed | | → `Idle`; → `Place` if others wait | | | |
-/// | push of a grant | withdrawn | → `Turn` | → `Turn`; confirmed first if little belief is left | | → `Turn`, of the next id |
+/// | push of a grant | withdrawn | → `Turn` | → `Turn`; confirmed first if little belief is left, or if acknowledgements are asked for | | → `Turn`, of the next id |
 /// | a task polls | | → `Place` when the answer takes long | | the offered task takes its token; too late: → `Releasing` | |
 /// | a task leaves, others wait | | the one that asked: → `Place` | | the offered one: as if it released | |
 /// | the last task leaves | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer: → `Releasing` | |
@@ -382,7 +383,7 @@ pub(crate) struct TurnRelease {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NextPlace {
     pub(crate) id: AcquisitionId,
-    pub(crate) ttl: Ttl,
+    pub(crate) terms: Terms,
     pub(crate) keeps: bool,
     pub(crate) heartbeat: Heartbeat,
     /// When the first copy of the release was sent.

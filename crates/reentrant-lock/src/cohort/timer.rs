@@ -24,7 +24,7 @@ impl Cohort {
         match &mut self.phase {
             Phase::Place(place) if place.is_due(env) => {
                 // The task for whose ttl it was asked may be gone.
-                place.ttl = self.queue.first().map_or(place.ttl, |(_, ttl)| ttl);
+                place.terms = self.queue.first().map_or(place.terms, |(_, terms)| terms);
                 return Some(place.beat(env, self.begun));
             }
             Phase::Asking(asking) if asking.unattended_at(env) <= now => {
@@ -102,11 +102,11 @@ impl Cohort {
         env.effects.wake.extend(self.queue.dismiss());
         match &self.phase {
             Phase::Asking(asking) => {
-                env.effects.withdraw.push((asking.id(env), asking.ttl));
+                env.effects.withdraw.push((asking.id(env), asking.terms.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Place(place) => {
-                env.effects.withdraw.push((place.id, place.ttl));
+                env.effects.withdraw.push((place.id, place.terms.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Turn(turn) if turn.open_offer().is_some() || turn.idle_ends_at().is_some() => {

@@ -5,7 +5,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Instant, LockName, RuntimeLabel, StoreError, Ttl,
+    Instant, LockName, RuntimeLabel, StoreError, Terms, Ttl,
     lease::LossReason,
     metric::{ClassMetrics, WakeSource},
     store::AcquireAnswer,
@@ -21,7 +21,7 @@ use super::{core::Engine, table::Member};
 
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(crate) ttl: Ttl,
+    pub(crate) terms: Terms,
     pub(crate) tries: bool,
     pub(crate) renews: bool,
     pub(crate) max_hold: Option<Duration>,
@@ -64,7 +64,7 @@ impl Engine {
         let entry = self.with_new(name, &request.metrics, |member, env| {
             let keeps = !request.keep_idle.is_zero();
             let keep = keeps.then(|| self.keep(&member.cohort, env.now, name, request.keep_idle));
-            Ok(match member.cohort.join(env, request.ttl, request.tries, keep, waker)? {
+            Ok(match member.cohort.join(env, request.terms, request.tries, keep, waker)? {
                 Joined::InLine(ticket, lead) => {
                     Joined::InLine(InLine { engine: self, name, ticket, left: false }, lead)
                 }

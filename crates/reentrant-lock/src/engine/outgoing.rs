@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    AcquisitionId, Instant, LockName, Ttl,
+    AcquisitionId, Instant, LockName, Terms, Ttl,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, ReleaseVia},
     store::{RenewAnswer, Renewal},
@@ -135,8 +135,9 @@ impl Engine {
 
     async fn confirm(self: Arc<Self>, grant: Grant) {
         let sent_at = self.clock.now();
-        let (name, ttl) = (grant.name().clone(), grant.ttl());
-        let renewal = [Renewal { name: name.clone(), id: grant.id(), fence: grant.first(), ttl }];
+        let (name, Terms { ttl, acks }) = (grant.name().clone(), grant.terms());
+        let (id, fence) = (grant.id(), grant.first());
+        let renewal = [Renewal { name: name.clone(), id, fence, ttl, acks }];
         let deadline = sent_at + self.place_deadline(ttl);
         let answers = self.store.renew(sent_at, &renewal, deadline).await;
         let result =

@@ -239,7 +239,8 @@ impl Sending {
                     };
                     // If a place depends on it, another copy follows whether or not this one is
                     // answered, as a heartbeat would.
-                    let pause = |next: NextPlace| self.engine.timing.heartbeat_pause(next.ttl);
+                    let pause =
+                        |next: NextPlace| self.engine.timing.heartbeat_pause(next.terms.ttl);
                     rules.on_send(now, keep, next.map(|next| now + pause(next)));
                     copies.push(self.copy(keep, next, now));
                 }
@@ -353,7 +354,7 @@ impl Sending {
         let (engine, job) = (&*self.engine, &self.job);
         let (store, name, id) = (&engine.store, &job.name, job.id);
         let timeout = match next {
-            Some(next) => engine.place_deadline(next.ttl),
+            Some(next) => engine.place_deadline(next.terms.ttl),
             None => engine.timing.command_deadline(job.ttl),
         };
         let deadline = job.expires.min(now + timeout);
@@ -361,7 +362,7 @@ impl Sending {
             Command::Release { fence, .. } => {
                 let next = next.map(|next| Next {
                     id: next.id,
-                    ttl: next.ttl,
+                    ttl: next.terms.ttl,
                     watermark: engine.watermarks.of(now, name).max(Some(*fence)),
                     label: &engine.label,
                     keeps: next.keeps,
@@ -375,8 +376,9 @@ impl Sending {
                 Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
             })),
             Command::Hold { lease, update } => {
-                let (fence, ttl) = (lease.turn().first(), job.ttl);
-                let hold = Hold { name, id, fence, update: *update, ttl, deadline };
+                let (turn, update, ttl) = (lease.turn(), *update, job.ttl);
+                let (fence, acks) = (turn.first(), turn.terms().acks);
+                let hold = Hold { name, id, fence, update, ttl, acks, deadline };
                 Reply::Other(Box::pin(async move {
                     match store.hold(now, hold).await? {
                         HoldAnswer::Held { remaining } => {

@@ -4,8 +4,11 @@ use leasehold_core::{LockName, StoreError};
 
 use super::timeout::whole_millis;
 
-/// The server did not answer, or refused: an outage, or a server that is full, loads its data or
-/// was made a replica; and not a taken lock.
+/// The server did not answer, or refused: an outage, or a server that is full, loads its data, was
+/// made a replica or has too few of them; and not a taken lock.
+///
+/// If too few replicas acknowledged a grant that asked for them, the field
+/// [`error`](Self::error) [is unacknowledged](StoreError::is_unacknowledged).
 ///
 /// Whether the lock is free is unknown. What the call may have left is withdrawn or expires.
 #[derive(Debug, Clone)]

@@ -81,7 +81,7 @@ impl Wait {
                 let outcome = self.wait(&mut tally, started).await;
                 let is_first = self.recall_ends.is_none() && tally.found == Found::Kept;
                 if is_first {
-                    self.recall_ends = recall_ends(&self.engine, self.request.ttl, started);
+                    self.recall_ends = recall_ends(&self.engine, self.request.terms.ttl, started);
                 }
                 if !is_first || self.recall_ends.is_none() {
                     break outcome;
@@ -152,7 +152,7 @@ impl Wait {
                     }
                     Err(NoLease::Releasing) => {
                         // Its own command included, that takes no longer than one command may.
-                        let time = self.engine.timing.command_deadline(self.request.ttl);
+                        let time = self.engine.timing.command_deadline(self.request.terms.ttl);
                         let until = *ends.get_or_insert(started + time);
                         let (engine, name) = (&self.engine, &self.name);
                         let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
@@ -164,7 +164,8 @@ impl Wait {
                     }
                     Err(NoLease::Unavailable) => {
                         // While the task stands in line: to leave it may count as a failure.
-                        return Err(self.engine.unavailable(&self.name, started, None));
+                        let failing = self.failing(started).filter(|failing| failing.failed > 0);
+                        return Err(self.engine.unavailable(&self.name, started, failing));
                     }
                     Err(NoLease::TimedOut) if self.request.tries => {
                         return Err(self.unheard(started));

@@ -65,7 +65,7 @@ impl Wait {
     }
 
     /// Why it is not known whether others hold the lock.
-    fn failing(&self, started: Instant) -> Option<Failing> {
+    pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
         self.engine.look(&self.name, |cohort| cohort.failing(started)).flatten()
     }
 
@@ -128,7 +128,7 @@ impl Wait {
         let is_silent = !silence.heard_since(since);
         match seen {
             Some(Err(error)) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
-                Err(Some(Failing { since, failed: 1, error }))
+                Err(Some(Failing { since, silent_since: None, failed: 1, error }))
             }
             None if is_silent
                 && now < since + LONGEST_LOOK + LATE
@@ -184,7 +184,11 @@ impl Engine {
         if !error.kind().is_transient() {
             return error.for_lock(lock).into();
         }
-        self.unavailable(lock, started, Some(Failing { since: started, failed: 1, error }))
+        self.unavailable(
+            lock,
+            started,
+            Some(Failing { since: started, silent_since: None, failed: 1, error }),
+        )
     }
 }
 

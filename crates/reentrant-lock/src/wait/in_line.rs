@@ -110,8 +110,7 @@ impl Wait {
                 }
                 // A lease of this very process goes on without the server: no outage for those who
                 // wait for it.
-                let silent_since =
-                    || engine.outages().silence().silent_since().filter(|_| !self.is_held_here());
+                let silent_since = || self.silent_since(started).filter(|_| !self.is_held_here());
                 if endurance.is_over(now, looks_from, silent_since) {
                     return Poll::Ready(Err(NoLease::Unavailable));
                 }
@@ -127,15 +126,23 @@ impl Wait {
         })
     }
 
+    /// Since when the server does not answer, or the part of it where the lock lives.
+    fn silent_since(&self, started: Instant) -> Option<Instant> {
+        let server = self.engine.outages().silence().silent_since();
+        let part = self.failing(started).and_then(|failing| failing.silent_since);
+        server.into_iter().chain(part).min()
+    }
+
     /// Sends the command of the first task, for all that come after it.
     fn ask(&self, lead: Lead) -> Own<'_> {
         let Self { engine, name, request, .. } = self;
         let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
-        let deadline = sent_at + engine.timing.command_deadline(request.ttl);
+        let deadline = sent_at + engine.timing.command_deadline(request.terms.ttl);
         let command = AcquireCommand {
             name,
             id,
-            ttl: request.ttl,
+            ttl: request.terms.ttl,
+            acks: request.terms.acks,
             watermark: begun.max(engine.watermarks.of(sent_at, name)),
             label: request.label.as_ref().unwrap_or(&engine.label),
             keeps,

@@ -1,4 +1,4 @@
-//! A Redis Cluster of three masters, with replicas or without, and slots that move.
+//! A Redis Cluster, usually of three masters, with replicas or without, and slots that move.
 
 mod migration;
 mod redis_cluster;

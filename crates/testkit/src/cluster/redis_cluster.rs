@@ -13,11 +13,13 @@ use crate::{
 pub(super) const SLOTS: u16 = 16_384;
 
 /// A Cluster of three masters that own a third of the slots each, with a replica for each of them
-/// or without.
+/// or without. [`of_masters`](Self::of_masters) makes other numbers.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// First the masters of the start, then their replicas in the same order.
     servers: Vec<RedisServer>,
+    /// How many of them are masters at the start.
+    masters: u16,
 }
 
 impl RedisCluster {
@@ -27,13 +29,26 @@ impl RedisCluster {
     /// How long the Cluster has for each change; nodes wait for two seconds by themselves.
     pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
+    /// After how long a failover in agreement is given up by the servers, and a little more.
+    const FAILOVER_LIMIT: Duration = Duration::from_millis(5500);
+
     /// Starts three masters without replicas, and returns when every one takes commands.
     ///
     /// # Panics
     ///
     /// Panics if a server does not start, or they do not become a Cluster.
     pub fn start() -> Self {
-        Self::of((0..Self::MASTERS).map(|_| node().start()).collect())
+        Self::of_masters(Self::MASTERS)
+    }
+
+    /// Starts as many masters without replicas, which share the slots; of another number than three,
+    /// [`master_of`](Self::master_of) tells who owns a key.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`start`](Self::start) does, and if the number is 0.
+    pub fn of_masters(masters: u16) -> Self {
+        Self::of((0..masters).map(|_| node().start()).collect(), masters)
     }
 
     /// Starts three masters with a replica each, which takes over when its master is silent for two
@@ -53,7 +68,8 @@ impl RedisCluster {
                 .arg("repl-diskless-sync-delay", "0")
                 .start()
         };
-        let cluster = Self::of((0..2 * Self::MASTERS).map(member).collect());
+        let servers = (0..2 * Self::MASTERS).map(member).collect();
+        let cluster = Self::of(servers, Self::MASTERS);
         let (masters, replicas) = cluster.servers.split_at(Self::MASTERS.into());
         for (master, replica) in masters.iter().zip(replicas) {
             let id: String = master.query(&["CLUSTER", "MYID"]);
@@ -82,11 +98,11 @@ impl RedisCluster {
     }
 
     /// Makes a Cluster of servers, the first of which share the slots.
-    fn of(servers: Vec<RedisServer>) -> Self {
-        let cluster = Self { servers };
+    fn of(servers: Vec<RedisServer>, masters: u16) -> Self {
+        let cluster = Self { servers, masters };
         for (number, server) in (0..).zip(&cluster.servers) {
             server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
-            let slots: Vec<_> = (0..SLOTS).filter(|slot| owner(*slot) == number).collect();
+            let slots: Vec<_> = (0..SLOTS).filter(|slot| owner(*slot, masters) == number).collect();
             let slots: Vec<_> = slots.iter().map(ToString::to_string).collect();
             if !slots.is_empty() {
                 let words = ["CLUSTER", "ADDSLOTS"].into_iter();
@@ -121,12 +137,17 @@ impl RedisCluster {
 
     /// The masters of the start, in the order of their slots.
     pub fn masters(&self) -> &[RedisServer] {
-        &self.servers[..Self::MASTERS.into()]
+        &self.servers[..self.masters.into()]
     }
 
-    /// The number of the master that owns a key at the start.
+    /// The number of the master that owns a key at the start, of three.
     pub fn owner_of(key: &str) -> usize {
-        owner(slot_of(key)).into()
+        owner(slot_of(key), Self::MASTERS).into()
+    }
+
+    /// The number of the master of this Cluster that owns a key at the start.
+    pub fn master_of(&self, key: &str) -> usize {
+        owner(slot_of(key), self.masters).into()
     }
 
     /// The number of the server that owns a key now, by its own account and that of most others
@@ -179,9 +200,11 @@ impl RedisCluster {
             lines.lines().any(|line| line.contains("myself,slave") && line.contains(&*id))
         };
         let replica = self.servers.iter().find(follows).expect("the master has a replica");
+        let is_master = || replica.is_master().then_some(());
         let takes_over = || {
-            let _ = replica.try_query::<Value>(&["CLUSTER", "FAILOVER"]);
-            Replication::of(replica).is_master().then_some(())
+            // A repeat begins anew, and the master stands still for it.
+            replica.try_query::<Value>(&["CLUSTER", "FAILOVER"]).ok()?;
+            Patience::of(Self::FAILOVER_LIMIT).until(is_master)
         };
         Patience::of(Self::LIMIT).until(takes_over).expect("the replica takes over");
         let agreed = || {
@@ -206,7 +229,10 @@ impl RedisCluster {
                 replicas += usize::from(replication.is_in_sync());
             }
             let are_complete = masters == usize::from(Self::MASTERS) && masters == replicas;
-            (are_complete && self.servers.iter().all(|one| self.is_united(one))).then_some(())
+            let mut all = self.servers.iter();
+            // A master hears last that a server is its replica, and ignores it before.
+            (are_complete && all.all(|one| self.is_united(one) && knows_replicas(one)))
+                .then_some(())
         };
         Patience::of(Self::LIMIT).until(is_whole).expect("the Cluster is whole again");
     }
@@ -222,11 +248,19 @@ impl RedisCluster {
     }
 }
 
+/// Whether a server knows which ones are replicas.
+fn knows_replicas(server: &RedisServer) -> bool {
+    let nodes = server.try_query::<String>(&["CLUSTER", "NODES"]).unwrap_or_default();
+    let is_replica =
+        |line: &&str| line.split(' ').nth(2).is_some_and(|word| word.contains("slave"));
+    nodes.lines().filter(is_replica).count() == usize::from(RedisCluster::MASTERS)
+}
+
 fn node() -> RedisServerBuilder {
     RedisServer::builder().cluster_node()
 }
 
-/// The number of the master that owns a slot at the start.
-fn owner(slot: u16) -> u16 {
-    slot / SLOTS.div_ceil(RedisCluster::MASTERS)
+/// The number of the master that owns a slot at the start, of so many.
+fn owner(slot: u16, masters: u16) -> u16 {
+    slot / SLOTS.div_ceil(masters)
 }

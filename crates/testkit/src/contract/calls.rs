@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
+    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
@@ -24,6 +24,7 @@ pub struct Calls {
     name: LockName,
     deadline: Instant,
     keeps: bool,
+    acks: Acks,
 }
 
 #[expect(clippy::missing_errors_doc, reason = "the type says it for all of them")]
@@ -33,13 +34,19 @@ impl Calls {
 
     /// Calls to a store about a name, all due at `deadline`.
     pub fn new(store: Arc<dyn LockStore>, name: &LockName, deadline: Instant) -> Self {
-        Self { store, name: name.clone(), deadline, keeps: false }
+        Self { store, name: name.clone(), deadline, keeps: false, acks: Acks::NONE }
     }
 
     /// The same calls of runtimes that may keep the lock idle, or not; by default, not.
     #[must_use]
     pub fn keeping(self, keeps: bool) -> Self {
         Self { keeps, ..self }
+    }
+
+    /// The same calls, whose grants and extensions need acknowledgements; by default, none.
+    #[must_use]
+    pub fn needing(self, acks: Acks) -> Self {
+        Self { acks, ..self }
     }
 
     /// The same calls about another name.
@@ -85,9 +92,9 @@ impl Calls {
         watermark: Option<FenceToken>,
         wait: Option<Heartbeat>,
     ) -> Result<AcquireAnswer, StoreError> {
-        let Self { ref name, deadline, keeps, .. } = *self;
+        let Self { ref name, deadline, keeps, acks, .. } = *self;
         let label = &RuntimeLabel::new(Self::LABEL);
-        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks, deadline };
         self.store.acquire(command).await
     }
 
@@ -124,9 +131,9 @@ impl Calls {
         ttl: Ttl,
     ) -> Result<HoldAnswer, StoreError> {
         let count = NonZeroU32::new(count).expect("a hold counts one or more");
-        let (name, deadline) = (&self.name, self.deadline);
+        let Self { ref name, deadline, acks, .. } = *self;
         let update = HoldUpdate { count, number };
-        self.store.hold(Hold { name, id, fence, update, ttl, deadline }).await
+        self.store.hold(Hold { name, id, fence, update, ttl, acks, deadline }).await
     }
 
     /// Releases, or keeps the lock closed for a while.
@@ -158,7 +165,7 @@ impl Calls {
 
     /// One renewal of the name.
     pub fn renewal(&self, id: AcquisitionId, fence: FenceToken, ttl: Ttl) -> Renewal {
-        Renewal { name: self.name.clone(), id, fence, ttl }
+        Renewal { name: self.name.clone(), id, fence, ttl, acks: self.acks }
     }
 
     /// Renews a batch, of whatever names; a failure of one is a failure of all.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
+    Acks, Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
     RuntimeLabel, Ttl,
     seam::Part,
     store::{Acquire, AcquireAnswer, Release},
@@ -68,7 +68,7 @@ impl StoreUnderTest for MemorySubject {
     }
 
     fn capabilities(&self) -> &'static [Capability] {
-        &Capability::ALL
+        &Capability::OF_ONE
     }
 
     fn store(&self) -> Arc<dyn LockStore> {
@@ -128,7 +128,17 @@ impl StoreUnderTest for MemorySubject {
             let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
             let (label, keeps, wait) = (&label, false, None);
-            let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+            let acquire = Acquire {
+                name,
+                id,
+                ttl,
+                watermark,
+                label,
+                keeps,
+                wait,
+                acks: Acks::NONE,
+                deadline,
+            };
             let Ok(AcquireAnswer::Granted(granted)) = store.acquire(acquire).await else {
                 panic!("{name} is not free");
             };

@@ -66,7 +66,7 @@ impl StoreUnderTest for RedisSubject {
     }
 
     fn capabilities(&self) -> &'static [Capability] {
-        &Capability::ALL
+        &Capability::OF_ONE
     }
 
     fn store(&self) -> Arc<dyn LockStore> {

@@ -61,7 +61,7 @@ impl StoreUnderTest for SentinelSubject {
     }
 
     fn capabilities(&self) -> &'static [Capability] {
-        &Capability::OF_SHARED
+        &Capability::OF_REPLICATED
     }
 
     fn store(&self) -> Arc<dyn LockStore> {

@@ -20,11 +20,13 @@ pub enum Capability {
     Exhaustion,
     /// The data can be looked at from outside.
     Snapshot,
+    /// At least one replica has what is written.
+    Replicas,
 }
 
 impl Capability {
-    /// Every capability.
-    pub const ALL: [Self; 6] = [
+    /// Those of a subject of its own, without replicas.
+    pub const OF_ONE: [Self; 6] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
@@ -36,6 +38,16 @@ impl Capability {
     /// Those of a subject whose servers others use too.
     pub const OF_SHARED: [Self; 5] =
         [Self::Time, Self::DataLoss, Self::PartLoss, Self::Exhaustion, Self::Snapshot];
+
+    /// The same of a subject with replicas.
+    pub const OF_REPLICATED: [Self; 6] = [
+        Self::Time,
+        Self::DataLoss,
+        Self::PartLoss,
+        Self::Exhaustion,
+        Self::Snapshot,
+        Self::Replicas,
+    ];
 }
 
 /// What a subject keeps, piece by piece: its content, and how long it has left.

@@ -6,7 +6,7 @@ use super::{
     cases,
     scene::Scene,
     subject::{
-        Capability::{self, DataLoss, Exhaustion, PartLoss, Restart, Snapshot, Time},
+        Capability::{self, DataLoss, Exhaustion, PartLoss, Replicas, Restart, Snapshot, Time},
         StoreUnderTest, Task,
     },
 };
@@ -93,6 +93,11 @@ macro_rules! contract_cases {
                 names_do_not_touch_each_other [TimeFloor],
                 any_name_is_a_lock [TimeFloor],
                 the_shortest_and_the_longest_ttl_are_granted [TimeFloor],
+            }
+            acks {
+                what_a_replica_has_is_granted_and_extended [TimeFloor Replicas],
+                what_too_few_have_is_not_granted [TimeFloor],
+                what_too_few_have_is_not_extended [TimeFloor],
             }
             hold {
                 a_hold_sets_the_absolute_count [TimeFloor],

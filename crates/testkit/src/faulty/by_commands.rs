@@ -32,9 +32,9 @@ macro_rules! lock_store_by_commands {
 
             impl LockStore for $store {
                 fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-                    let Acquire { id, ttl, watermark, keeps, wait, deadline, .. } = command;
+                    let Acquire { id, ttl, watermark, keeps, wait, acks, deadline, .. } = command;
                     let (name, label) = (command.name.clone(), command.label.clone());
-                    let command = Command::Acquire { name, id, ttl, watermark, label, keeps, wait };
+                    let command = Command::Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
                     send_as!(self, Acquire, command, deadline)
                 }
 
@@ -53,9 +53,9 @@ macro_rules! lock_store_by_commands {
                 }
 
                 fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-                    let Hold { name, id, fence, update, ttl, deadline } = command;
+                    let Hold { name, id, fence, update, ttl, acks, deadline } = command;
                     let name = name.clone();
-                    send_as!(self, Hold, Command::Hold { name, id, fence, update, ttl }, deadline)
+                    send_as!(self, Hold, Command::Hold { name, id, fence, update, ttl, acks }, deadline)
                 }
 
                 fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
+    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     store::{Acquire, ForceRelease, Heartbeat, Hold, Release, Renewal, Waiter, Withdraw},
 };
@@ -21,11 +21,19 @@ pub enum Command {
         label: RuntimeLabel,
         keeps: bool,
         wait: Option<Heartbeat>,
+        acks: Acks,
     },
     /// A batch of waiters.
     Heartbeat { batch: Vec<Waiter>, label: RuntimeLabel },
     /// A [`Hold`].
-    Hold { name: LockName, id: AcquisitionId, fence: FenceToken, update: HoldUpdate, ttl: Ttl },
+    Hold {
+        name: LockName,
+        id: AcquisitionId,
+        fence: FenceToken,
+        update: HoldUpdate,
+        ttl: Ttl,
+        acks: Acks,
+    },
     /// A [`Release`].
     Release {
         name: LockName,
@@ -90,6 +98,26 @@ impl Command {
         }
     }
 
+    /// Which acknowledgements a good answer needs; of a batch, the most.
+    pub fn acks(&self) -> Acks {
+        match self {
+            Self::Acquire { acks, .. } | Self::Hold { acks, .. } => *acks,
+            Self::Renew { batch } => batch.iter().map(|one| one.acks).max().unwrap_or_default(),
+            _ => Acks::NONE,
+        }
+    }
+
+    /// The same command, for a store that has no replicas.
+    pub(crate) fn without_acks(&self) -> Self {
+        let mut command = self.clone();
+        match &mut command {
+            Self::Acquire { acks, .. } | Self::Hold { acks, .. } => *acks = Acks::NONE,
+            Self::Renew { batch } => batch.iter_mut().for_each(|one| one.acks = Acks::NONE),
+            _ => {}
+        }
+        command
+    }
+
     /// Runs the command on a store.
     pub(crate) async fn run(
         &self,
@@ -97,17 +125,18 @@ impl Command {
         deadline: Instant,
     ) -> Result<Answer, StoreError> {
         match self {
-            Self::Acquire { name, id, ttl, watermark, label, keeps, wait } => {
+            Self::Acquire { name, id, ttl, watermark, label, keeps, wait, acks } => {
                 let (id, ttl, watermark, keeps, wait) = (*id, *ttl, *watermark, *keeps, *wait);
-                let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+                let command =
+                    Acquire { name, id, ttl, watermark, label, keeps, wait, acks: *acks, deadline };
                 store.acquire(command).await.map(Answer::Acquire)
             }
             Self::Heartbeat { batch, label } => {
                 store.heartbeat(batch, label, deadline).await.map(Answer::Heartbeat)
             }
-            Self::Hold { name, id, fence, update, ttl } => {
+            Self::Hold { name, id, fence, update, ttl, acks } => {
                 let (id, fence, update, ttl) = (*id, *fence, *update, *ttl);
-                let command = Hold { name, id, fence, update, ttl, deadline };
+                let command = Hold { name, id, fence, update, ttl, acks: *acks, deadline };
                 store.hold(command).await.map(Answer::Hold)
             }
             Self::Release { name, id, fence, keep, next } => {

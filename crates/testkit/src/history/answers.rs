@@ -30,6 +30,12 @@ pub(super) fn check(events: &[Event], violations: &mut Vec<Violation>) {
             Deed::Withdrawn { id } => {
                 dead.insert(id);
             }
+            Deed::TookOver { stands: there, is_behind, .. } => {
+                stands = there;
+                if is_behind {
+                    dead.clear();
+                }
+            }
             Deed::Forgot => {
                 stands = None;
                 dead.clear();

@@ -13,9 +13,16 @@ pub(super) struct Block {
     pub(super) minted_at: Instant,
     /// Since when the server does not stand by it: data was lost, or an operator ended it.
     pub(super) void_since: Option<Instant>,
+    /// How many masters lost something before; of a server that is a master no more, `None`.
+    pub(super) reign: Option<u64>,
 }
 
 impl Block {
+    /// Whether nobody ever stood by the grant.
+    pub(super) fn is_disowned(&self) -> bool {
+        self.is_void(self.minted_at)
+    }
+
     /// Whether the server had forsaken the grant by `at`.
     pub(super) fn is_void(&self, at: Instant) -> bool {
         self.void_since.is_some_and(|since| since <= at)
@@ -31,13 +38,24 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Reads the grants, and what became of them, out of the deeds.
     pub(super) fn gather(events: &[Event]) -> Self {
-        let mut blocks = Self::default();
+        let (mut blocks, mut reign) = (Self::default(), 0);
         for event in events {
             let Event::Spied { at, deed } = *event else { continue };
             match deed {
                 Deed::Minted { id, first, last } => {
-                    let block = Block { id, first, last, minted_at: at, void_since: None };
-                    blocks.by_first.insert((first, blocks.by_first.len()), block);
+                    let (minted_at, void_since, reign) = (at, None, Some(reign));
+                    blocks.add(Block { id, first, last, minted_at, void_since, reign });
+                }
+                Deed::MintedAside { id, first, last, is_void } => {
+                    let (minted_at, void_since) = (at, is_void.then_some(at));
+                    blocks.add(Block { id, first, last, minted_at, void_since, reign: None });
+                }
+                Deed::TookOver { is_behind, forsakes, .. } => {
+                    reign += u64::from(is_behind);
+                    if let Some(last) = forsakes {
+                        blocks.disown(at - last);
+                        blocks.forsake(at, |_| true);
+                    }
                 }
                 Deed::Forced { first } => blocks.forsake(at, |block| block.first == first),
                 Deed::Forgot | Deed::PartLost { part: Part::Lock } => {
@@ -49,9 +67,18 @@ impl Blocks {
         blocks
     }
 
+    fn add(&mut self, block: Block) {
+        self.by_first.insert((block.first, self.by_first.len()), block);
+    }
+
     /// Whether nobody looked, or nothing was granted.
     pub(super) fn is_empty(&self) -> bool {
         self.by_first.is_empty()
+    }
+
+    /// How many grants are of servers that were masters no more.
+    pub(super) fn aside(&self) -> usize {
+        self.iter().filter(|block| block.reign.is_none()).count()
     }
 
     /// The grants, in the order of their first tokens.
@@ -65,6 +92,13 @@ impl Blocks {
         candidates
             .take(NEIGHBOURS)
             .find(|block| block.id.runtime() == runtime && fence <= block.last)
+    }
+
+    /// Nobody ever stood by what was granted since then.
+    fn disown(&mut self, since: Instant) {
+        for block in self.by_first.values_mut().filter(|block| block.minted_at > since) {
+            block.void_since = Some(block.minted_at);
+        }
     }
 
     fn forsake(&mut self, at: Instant, which: impl Fn(&Block) -> bool) {

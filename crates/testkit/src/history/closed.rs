@@ -86,7 +86,9 @@ impl Doors {
                 self.asked.remove(&first);
                 self.kept = None;
             }
-            Deed::Forgot | Deed::PartLost { part: Part::Lock } => {
+            Deed::Forgot
+            | Deed::PartLost { part: Part::Lock }
+            | Deed::TookOver { is_behind: true, .. } => {
                 self.asked.clear();
                 self.kept = None;
             }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
 
 /// What a server did, or what a runtime sent to it, as a spy between the two saw it.
@@ -73,6 +75,28 @@ pub enum Deed {
     PartLost {
         /// Which one.
         part: Part,
+    },
+    /// Another server is the master from now on, and what follows is what it does.
+    TookOver {
+        /// The lease that stands there.
+        stands: Option<(AcquisitionId, FenceToken)>,
+        /// Whether it lacks something that was written about the lock, or its clock is ahead.
+        is_behind: bool,
+        /// Nobody stands by what was granted before; of the grants of this last time before it,
+        /// nobody ever did. `None` where all are stood by.
+        forsakes: Option<Duration>,
+    },
+    /// A server that is a master no more granted the lock, too.
+    MintedAside {
+        /// Who was granted it.
+        id: AcquisitionId,
+        /// The first token of the block.
+        first: FenceToken,
+        /// The last token of the block.
+        last: FenceToken,
+        /// Whether the runtime could not know better, and no replica had to acknowledge it: then
+        /// nobody stands by it.
+        is_void: bool,
     },
     /// A runtime died, with all it believed.
     Crashed {

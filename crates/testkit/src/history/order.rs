@@ -25,6 +25,10 @@ struct Queue {
     last: BTreeMap<RuntimeId, AcquisitionId>,
     /// Live places whose runtimes ask anew: that is right where a withdrawal follows.
     given_up: BTreeMap<AcquisitionId, (AcquisitionId, Instant)>,
+    /// Acquisitions of which a master knew that was replaced, and when the present one took over:
+    /// it may have their places.
+    inherited: BTreeMap<AcquisitionId, usize>,
+    heard: BTreeSet<AcquisitionId>,
 }
 
 /// Checks that no grant passes over a live place that was there before the grantee's, and that no
@@ -54,6 +58,7 @@ pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Viol
             Deed::Forgot | Deed::PartLost { part: Part::Queue | Part::Waiters } => {
                 queue.places.clear();
             }
+            Deed::TookOver { is_behind: true, .. } => queue.pass_on(now),
             Deed::WithdrawSent { id } | Deed::ReleaseSent { id, .. } => {
                 queue.spent.insert(id);
                 queue.given_up.remove(&id);
@@ -79,7 +84,15 @@ impl Queue {
         live_until: Instant,
         refreshed: bool,
     ) {
-        let fresh = Place { id, earliest: now, latest: now, live_until };
+        self.heard.insert(id);
+        let earliest = self.inherited.get(&id).copied().unwrap_or(now);
+        let fresh = Place { id, earliest, latest: now, live_until };
+        let is_known = self.places.get(&id.runtime()).is_some_and(|place| place.id == id);
+        if !refreshed && !is_known && self.inherited.contains_key(&id) {
+            // The place is an old one, and for how long it lives is not known.
+            self.places.remove(&id.runtime());
+            return;
+        }
         let place = self.places.entry(id.runtime()).or_insert(fresh);
         if place.id != id {
             // Replaced; or it was dead and removed unseen, and this is a ghost of an older one.
@@ -96,9 +109,16 @@ impl Queue {
         place.live_until = place.live_until.max(live_until);
     }
 
+    /// Another server has an older queue, with places of those that were heard of.
+    fn pass_on(&mut self, now: usize) {
+        self.places.clear();
+        self.inherited = self.heard.iter().map(|id| (*id, now)).collect();
+    }
+
     fn passed_over(&self, now: usize, at: Instant, granted: AcquisitionId) -> Option<Violation> {
         let own = self.places.get(&granted.runtime()).filter(|own| own.id == granted);
-        let came = own.map_or(now, |own| own.earliest);
+        let unseen = self.inherited.get(&granted).copied().unwrap_or(now);
+        let came = own.map_or(unseen, |own| own.earliest);
         let before =
             |place: &&Place| place.id.runtime() != granted.runtime() && place.latest < came;
         let live = |place: &&Place| at < place.live_until;

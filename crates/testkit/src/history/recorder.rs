@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
-    answers, belief, blocks::Blocks, closed, event::Event, fences, idle, losses, order, reuse,
-    steady, storage, summary::Summary, turns, violation::Violation, waiting,
+    answers, belief, blocks::Blocks, closed, deed::Deed, event::Event, fences, idle, losses, order,
+    reuse, steady, storage, summary::Summary, turns, violation::Violation, waiting,
 };
 
 /// What happened to one lock, recorded by all who used it; clones are the same history.
@@ -71,7 +71,8 @@ impl History {
         steady::check(&events, &blocks, &mut violations);
         idle::check(&events, &blocks, &mut violations);
         losses::check(&events, &blocks, &mut violations);
-        summary.turns = blocks.iter().count();
+        (summary.turns, summary.aside) = (blocks.iter().count(), blocks.aside());
+        (summary.takeovers, summary.behind) = takeovers(&events);
         if strict {
             violations.extend(summary.overlaps.iter().cloned().map(Violation::TwoBelievers));
         }
@@ -81,6 +82,16 @@ impl History {
     fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How often another server became the master, and how often it lacked something.
+fn takeovers(events: &[Event]) -> (usize, usize) {
+    let is_behind = |event: &Event| match event {
+        Event::Spied { deed: Deed::TookOver { is_behind, .. }, .. } => Some(*is_behind),
+        _ => None,
+    };
+    let all: Vec<bool> = events.iter().filter_map(is_behind).collect();
+    (all.len(), all.iter().filter(|is_behind| **is_behind).count())
 }
 
 impl FromIterator<Event> for History {

@@ -28,6 +28,12 @@ pub struct Summary {
     pub turns: usize,
     /// How many locks a spy saw the server keep closed after their release.
     pub kept: usize,
+    /// How often a spy saw another server become the master.
+    pub takeovers: usize,
+    /// How often that server lacked something that was written about the lock.
+    pub behind: usize,
+    /// How many grants a spy saw at servers that were masters no more.
+    pub aside: usize,
     /// The longest time of those below, in thousandths of what was to be at most.
     pub tightest: u32,
     /// The longest time in which nothing went wrong, somebody waited and nobody believed.

@@ -5,6 +5,8 @@ use uuid::Uuid;
 
 use super::{Deed, Event, History, Violation};
 
+mod failover;
+
 const fn ms(millis: u64) -> Instant {
     Instant::at(Duration::from_millis(millis))
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
 
 use super::{
     blocks::{Block, Blocks},
@@ -8,6 +8,9 @@ use super::{
     event::Event,
     violation::Violation,
 };
+
+/// The first token of a grant and its runtime: two masters at once may give out the same token.
+type Key = (FenceToken, RuntimeId);
 
 /// What tasks had of one grant.
 #[derive(Debug, Default)]
@@ -27,6 +30,9 @@ struct Taken {
 
 /// How many renewals may confirm a grant before its first lease is taken.
 const CONFIRMATIONS: usize = 8;
+/// The same where a new master had no replicas at first: then those that wait for one stand in line,
+/// and most are not sent in time, or not answered.
+const CONFIRMATIONS_AFTER_FAILOVER: usize = 64;
 
 /// Checks what a spy saw of grants against what tasks had: blocks grow, tokens come out of a block
 /// of their own runtime and in order, a turn begins once, and only a held lease is renewed.
@@ -45,12 +51,14 @@ pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Viol
 }
 
 fn check_growth(blocks: &Blocks, violations: &mut Vec<Violation>) {
-    let mut minted: Vec<&Block> = blocks.iter().collect();
+    let mut minted: Vec<&Block> = blocks.iter().filter(|block| block.reign.is_some()).collect();
     // Stable: grants of one instant stay in the order of their tokens.
     minted.sort_by_key(|block| block.minted_at);
     for pair in minted.windows(2) {
         let [earlier, later] = pair else { continue };
-        if later.first <= earlier.last || later.last < later.first {
+        // What a failover has lost does not count, unless a task took it: `fences` looks at that.
+        let is_below = earlier.reign == later.reign && later.first <= earlier.last;
+        if is_below || later.last < later.first {
             let (earlier, later) = ((earlier.id, earlier.last), (later.id, later.first));
             violations.push(Violation::BlockFell { earlier, later });
         }
@@ -61,8 +69,8 @@ fn gather(
     events: &[Event],
     blocks: &Blocks,
     violations: &mut Vec<Violation>,
-) -> BTreeMap<FenceToken, Turn> {
-    let (mut turns, mut turn_of) = (BTreeMap::<FenceToken, Turn>::new(), BTreeMap::new());
+) -> BTreeMap<Key, Turn> {
+    let (mut turns, mut turn_of) = (BTreeMap::<Key, Turn>::new(), BTreeMap::new());
     for event in events {
         match *event {
             Event::Granted { fence, lease, granted_at: from, .. } => {
@@ -73,13 +81,14 @@ fn gather(
                     violations.push(Violation::ForeignToken { lease, fence });
                     continue;
                 };
-                let turn = turns.entry(block.first).or_default();
+                let key = (block.first, lease.runtime());
+                let turn = turns.entry(key).or_default();
                 turn.id = Some(block.id);
                 turn.leases.push(Taken { lease, fence, from, ended: None });
-                turn_of.insert(lease, block.first);
+                turn_of.insert(lease, key);
             }
             Event::Released { lease, at } | Event::Lost { lease, at } => {
-                let turn = turn_of.get(&lease).and_then(|first| turns.get_mut(first));
+                let turn = turn_of.get(&lease).and_then(|key| turns.get_mut(key));
                 let leases = turn.into_iter().flat_map(|turn| &mut turn.leases);
                 for taken in leases.filter(|taken| taken.lease == lease) {
                     taken.ended.get_or_insert(at);
@@ -104,9 +113,9 @@ fn check_order(turn: &Turn, violations: &mut Vec<Violation>) {
 }
 
 /// An acquisition that had a turn never has another one.
-fn check_once(turns: &BTreeMap<FenceToken, Turn>, violations: &mut Vec<Violation>) {
+fn check_once(turns: &BTreeMap<Key, Turn>, violations: &mut Vec<Violation>) {
     let mut begun: BTreeMap<AcquisitionId, FenceToken> = BTreeMap::new();
-    for (first, turn) in turns {
+    for ((first, _), turn) in turns {
         let Some(id) = turn.id else { continue };
         if let Some(before) = begun.insert(id, *first) {
             violations.push(Violation::TwoTurns { id, first: before, second: *first });
@@ -136,18 +145,22 @@ fn check_ends(events: &[Event], blocks: &Blocks, violations: &mut Vec<Violation>
 fn check_renewals(
     events: &[Event],
     blocks: &Blocks,
-    turns: &BTreeMap<FenceToken, Turn>,
+    turns: &BTreeMap<Key, Turn>,
     violations: &mut Vec<Violation>,
 ) {
-    let mut early: BTreeMap<FenceToken, usize> = BTreeMap::new();
+    let (mut early, mut most) = (BTreeMap::<Key, usize>::new(), CONFIRMATIONS);
     for event in events {
-        let Event::Spied { at, deed: Deed::RenewalSent { id, first } } = *event else { continue };
-        let begun = turns.get(&first).map_or(&[][..], |turn| &turn.leases);
+        let Event::Spied { at, deed } = *event else { continue };
+        if let Deed::TookOver { .. } = deed {
+            most = CONFIRMATIONS_AFTER_FAILOVER;
+        }
+        let Deed::RenewalSent { id, first } = deed else { continue };
+        let begun = turns.get(&(first, id.runtime())).map_or(&[][..], |turn| &turn.leases);
         let mut begun = begun.iter().filter(|taken| taken.from <= at).peekable();
         if begun.peek().is_none() {
-            let count = early.entry(first).or_default();
+            let count = early.entry((first, id.runtime())).or_default();
             *count += 1;
-            if *count == CONFIRMATIONS {
+            if *count == most {
                 violations.push(Violation::IdleRenewal { id, first, at });
             }
         } else if begun.all(|taken| taken.ended.is_some_and(|ended| ended < at)) {

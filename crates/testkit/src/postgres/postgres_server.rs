@@ -13,7 +13,7 @@ use super::{
     builder::PostgresServerBuilder,
     launch::{Launch, LaunchError},
 };
-use crate::{patience::Patience, process::Process, server::free_port};
+use crate::{folder, patience::Patience, process::Process, server::free_port};
 
 /// A PostgreSQL server of one test: nobody else's data, killed when dropped.
 ///
@@ -75,8 +75,7 @@ impl PostgresServer {
                  tests, on Debian so does `apt-get install postgresql`"
             )
         };
-        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a temporary folder");
+        let folder = folder::on_disk();
         let mut launch = Launch::new(binaries, folder.path(), builder);
         launch.initialise().unwrap_or_else(|error| fail(&error));
         let process = start(&mut launch, builder.tcp);

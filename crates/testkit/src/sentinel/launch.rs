@@ -47,7 +47,7 @@ impl Launch {
 
     /// What a Sentinel is told about its master.
     const SETTINGS: [(&str, u32); 3] =
-        [("down-after-milliseconds", 1000), ("failover-timeout", 6000), ("parallel-syncs", 2)];
+        [("down-after-milliseconds", 1000), ("failover-timeout", 3000), ("parallel-syncs", 2)];
 
     /// The address of the Sentinel.
     pub(super) fn url(&self) -> String {

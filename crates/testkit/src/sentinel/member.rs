@@ -8,6 +8,7 @@ use super::{
     sentinel_group::SentinelGroup,
 };
 use crate::{
+    folder,
     guardian::Ward,
     process::Process,
     server::{LIMIT, connect_to, free_port, query},
@@ -33,8 +34,7 @@ impl Sentinel {
 
     /// Starts a Sentinel that watches the master at a port of 127.0.0.1.
     pub(super) fn start(program: &Path, master: u16) -> Self {
-        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a temporary folder");
+        let folder = folder::in_memory();
         let (program, place) = (program.to_owned(), folder.path().to_owned());
         let mut launch = Launch { program, folder: place, port: 0, master };
         let process = start_on_free_port(&mut launch);

@@ -151,6 +151,22 @@ impl SentinelGroup {
         self.servers[index].restart();
     }
 
+    /// Makes every other server a replica of the present master, as the Sentinels do after some ten
+    /// seconds, and returns when the group is as it was at the start.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a server does not answer, or that takes longer than thirty seconds.
+    pub fn heal(&self) {
+        let master = self.master();
+        for server in self.servers.iter().filter(|server| server.pid() != master.pid()) {
+            server.rejoin();
+            server.follow(master);
+        }
+        let united = || self.sentinels.iter().all(is_united).then_some(());
+        Patience::of(Self::LIMIT).until(united).expect("the group is whole again");
+    }
+
     fn master_index(&self) -> usize {
         let index = Patience::of(Self::LIMIT).until(|| self.present_master());
         index.expect("most Sentinels name a master that is one")

@@ -61,6 +61,12 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Takes a command away from everybody, as some managed services do.
+    pub fn without(mut self, command: &str) -> Self {
+        self.args.push(("rename-command".into(), vec![command.into(), String::new()]));
+        self
+    }
+
     /// Sets a variable of the server's environment.
     pub fn env(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.variables.push((key.into(), value.into()));

@@ -5,7 +5,9 @@ mod admin;
 mod authority;
 mod builder;
 mod launch;
+mod link;
 mod redis_server;
+mod replicated_pair;
 mod replication;
 mod version;
 
@@ -14,5 +16,6 @@ pub(crate) use address::free_port;
 pub(crate) use admin::{LIMIT, connect_to, query};
 pub use builder::RedisServerBuilder;
 pub use redis_server::RedisServer;
+pub use replicated_pair::ReplicatedPair;
 pub(crate) use replication::Replication;
 pub use version::ServerVersion;

@@ -15,7 +15,7 @@ use super::{
     launch::{Launch, LaunchError},
     version::ServerVersion,
 };
-use crate::{patience::Patience, process::Process};
+use crate::{folder, patience::Patience, process::Process};
 
 /// A `redis-server` process of one test: nobody else's data, killed when dropped.
 ///
@@ -56,9 +56,9 @@ impl RedisServer {
 
     /// Starts what a builder describes.
     pub(super) fn start_as(builder: RedisServerBuilder) -> Self {
-        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a temporary folder");
         let RedisServerBuilder { program, address, args, variables } = builder;
+        let votes = matches!(address, Address::Node(_));
+        let folder = if votes { folder::in_memory() } else { folder::on_disk() };
         let mut launch = Launch { program, folder: folder.path().into(), address, args, variables };
         let socket = launch.socket();
         assert!(

@@ -59,6 +59,17 @@ impl ServerVersion {
         self.is_at_least(7, 0)
     }
 
+    /// Whether the server has `WAITAOF`.
+    pub fn has_waitaof(self) -> bool {
+        self.is_at_least(7, 2)
+    }
+
+    /// Whether `WAIT` counts the writes of its own connection alone; older servers count whatever
+    /// was written before the connection's last command.
+    pub fn waits_for_own_writes_only(self) -> bool {
+        self.is_at_least(7, 2)
+    }
+
     /// What the server says in a script whose user may not run a command.
     pub fn denied_command(self) -> &'static str {
         if self.is_at_least(7, 2) {

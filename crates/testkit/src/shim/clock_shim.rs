@@ -9,6 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::folder;
+
 /// The time of day of other processes, which a test moves while they run; other clocks stay.
 ///
 /// It is a small C library, built with `cc` when it is needed, that a process preloads: start the
@@ -30,8 +32,7 @@ impl ClockShim {
     ///
     /// Panics if there is no `cc`, or if it does not build the library.
     pub fn build() -> Self {
-        let folder = tempfile::Builder::new().prefix("lh-").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a temporary folder");
+        let folder = folder::on_disk();
         let (library, offset) = (folder.path().join("clock.so"), folder.path().join("offset"));
         compile(&folder.path().join("clock.c"), &library);
         let file = File::create_new(&offset).expect("a new folder takes a file");

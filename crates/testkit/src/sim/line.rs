@@ -1,29 +1,37 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    vec,
+};
 
+use futures_util::future::join_all;
 use leasehold_core::{
     Clock, Instant, RuntimeId, RuntimeLabel, StoreError,
-    store::{AcquireAnswer, Listener, Waiter},
+    seam::{Course, slot_of_lock},
+    store::{AcquireAnswer, Listener, Renewal, Waiter},
 };
 
 use super::{
-    letter::Lane,
-    wire::{Ticket, Wire},
+    network::{Lane, Ticket, Wire},
+    route::Router,
+    servers::{Layout, node_at},
 };
 use crate::{
     ManualClock,
     faulty::{Answer, Command, by_commands::lock_store_by_commands},
 };
 
-/// A process's store: the server at the other end of a network that the world rules.
+/// A process's store: the servers at the other end of a network that the world rules.
 #[derive(Debug, Clone)]
 pub struct Line {
     wire: Arc<Mutex<Wire>>,
     process: usize,
     clock: ManualClock,
+    layout: Layout,
+    router: Arc<Router>,
     announce: Announce,
 }
 
-lock_store_by_commands!(Line);
+lock_store_by_commands!(Line, shards of router);
 
 /// Tells the world which runtime a process has.
 #[derive(Clone)]
@@ -40,59 +48,161 @@ impl Line {
         wire: Arc<Mutex<Wire>>,
         process: usize,
         clock: ManualClock,
+        layout: Layout,
+        router: Arc<Router>,
         announce: impl Fn(RuntimeId) + Send + Sync + 'static,
     ) -> Self {
-        Self { wire, process, clock, announce: Announce(Arc::new(announce)) }
+        let announce = Announce(Arc::new(announce));
+        Self { wire, process, clock, layout, router, announce }
     }
 
-    /// Sends a command when it is first polled, and waits for its outcome until its deadline.
+    /// Sends a command when it is first polled, and waits for its outcome until its deadline. A
+    /// batch is sent as one command for each connection, or for each name in a Cluster.
     async fn send(&self, command: Command, deadline: Instant) -> Result<Answer, StoreError> {
-        if let Command::Heartbeat { batch, label } = &command {
-            return self.send_heartbeats(batch, label, deadline).await.map(Answer::Heartbeat);
+        // Where a connection has to be made first, the command leaves later.
+        self.wire().decided(&command);
+        let is_cluster = matches!(self.layout, Layout::Cluster { .. });
+        match command {
+            Command::Heartbeat { batch, label } => {
+                let part = |waiter: &Waiter| match self.layout {
+                    // Whatever differs from name to name.
+                    Layout::Cluster { .. } => usize::from(slot_of_lock(&waiter.name)),
+                    _ => Lane::of_name(&waiter.name),
+                };
+                self.send_heartbeats(&batch, &label, part, deadline).await
+            }
+            Command::Renew { batch } if is_cluster => self.send_renewals(batch, deadline).await,
+            command => self.send_one(command, deadline).await,
         }
-        let ticket = self.wire().send(self.process, command);
-        self.outcome(ticket, deadline).await
     }
 
-    async fn outcome(&self, ticket: Ticket, deadline: Instant) -> Result<Answer, StoreError> {
+    async fn send_one(&self, command: Command, deadline: Instant) -> Result<Answer, StoreError> {
+        match self.layout {
+            Layout::One => {
+                let ticket = self.send_now(0, command, false, deadline);
+                self.outcome(&ticket, deadline).await
+            }
+            Layout::Group { .. } => self.send_to_master(command, deadline).await,
+            Layout::Cluster { .. } => self.send_to_owner(command, deadline).await,
+        }
+    }
+
+    async fn send_to_master(
+        &self,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<Answer, StoreError> {
+        let number = Lane::of_command(&command);
+        let _turn = if command.acks().are_asked() {
+            Some(self.router.turn(number, deadline).await?)
+        } else {
+            None
+        };
+        let (lane, epoch) = self.router.reach(number, deadline).await?;
+        let ticket = self.send_now(lane.node, command, false, deadline);
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.outcome(&ticket, deadline) => outcome,
+            // The old master may hang, and its answer would say nothing about the new one.
+            () = self.router.left(epoch) => Err(self.wire().left(&ticket)),
+        };
+        let is_readonly = |error: &StoreError| error.what().contains("READONLY");
+        if outcome.as_ref().is_err_and(is_readonly) {
+            self.router.refused(ticket.lane);
+        }
+        outcome
+    }
+
+    async fn send_to_owner(
+        &self,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<Answer, StoreError> {
+        let names = command.names();
+        let name = names.first().expect("a command in a Cluster is about one lock");
+        let mut course = Course::new(slot_of_lock(name));
+        loop {
+            let (node, is_asking) = match course.ask() {
+                Some(place) => (node_at(&place), true),
+                None => (self.router.owner(course.slot(), deadline).await?, false),
+            };
+            let ticket = self.send_now(node, command.clone(), is_asking, deadline);
+            let error = match self.outcome(&ticket, deadline).await {
+                Err(error) => error,
+                answer => return answer,
+            };
+            if !self.router.redirected(&mut course, node, &error) {
+                return Err(error);
+            }
+            if let Some(pause) = course.pause(self.router.fraction()) {
+                let until = self.clock.now() + pause;
+                if until >= deadline {
+                    return Err(error);
+                }
+                self.clock.sleep_until(until).await;
+            }
+        }
+    }
+
+    fn send_now(
+        &self,
+        node: usize,
+        command: Command,
+        is_asking: bool,
+        deadline: Instant,
+    ) -> Ticket {
+        let patience = deadline.saturating_since(self.clock.now());
+        self.wire().send(self.process, node, command, is_asking, patience)
+    }
+
+    async fn outcome(&self, ticket: &Ticket, deadline: Instant) -> Result<Answer, StoreError> {
         tokio::select! {
             biased;
             outcome = ticket.slot.taken() => outcome,
-            () = self.clock.sleep_until(deadline) => Err(self.wire().time_out(&ticket)),
+            () = self.clock.sleep_until(deadline) => Err(self.wire().time_out(ticket)),
         }
     }
 
-    /// Sends a batch, as one command for each connection that its names are pinned to.
     async fn send_heartbeats(
         &self,
         batch: &[Waiter],
         label: &RuntimeLabel,
+        part: impl Fn(&Waiter) -> usize,
         deadline: Instant,
-    ) -> Result<Vec<Result<AcquireAnswer, StoreError>>, StoreError> {
-        let mut parts = Vec::new();
-        for lane in 0..Lane::NAMED {
-            let here = |waiter: &&Waiter| Lane::of_name(&waiter.name) == lane;
+    ) -> Result<Answer, StoreError> {
+        let mut parts: Vec<usize> = batch.iter().map(&part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let beat = |number: &usize| {
+            let here = |waiter: &&Waiter| part(waiter) == *number;
             let batch: Vec<_> = batch.iter().filter(here).cloned().collect();
-            if !batch.is_empty() {
-                let command = Command::Heartbeat { batch, label: label.clone() };
-                parts.push((lane, self.wire().send(self.process, command)));
-            }
-        }
-        // All have been sent: waiting for one after the other takes no longer.
-        let mut answers: [Option<_>; Lane::NAMED] = Default::default();
-        for (lane, ticket) in parts {
-            answers[lane] = Some(match self.outcome(ticket, deadline).await {
-                Ok(Answer::Heartbeat(answers)) => Ok(answers.into_iter()),
-                Ok(other) => unreachable!("{other:?} is of another kind than its command"),
-                Err(error) => Err(error),
-            });
-        }
-        let answer_of = |waiter: &Waiter| match &mut answers[Lane::of_name(&waiter.name)] {
-            Some(Ok(answers)) => answers.next().expect("there is one answer for each waiter"),
-            Some(Err(error)) => Err(error.clone()),
-            None => unreachable!("every waiter was sent"),
+            self.send_one(Command::Heartbeat { batch, label: label.clone() }, deadline)
         };
-        Ok(batch.iter().map(answer_of).collect())
+        let answers = join_all(parts.iter().map(beat)).await;
+        let mut answers: Vec<_> =
+            answers.into_iter().map(|answer| answer.map(answers_of)).collect();
+        let answer_of = |waiter: &Waiter| {
+            let at = parts.binary_search(&part(waiter)).expect("every waiter was sent");
+            match &mut answers[at] {
+                Ok(answers) => answers.next().expect("there is one answer for each waiter"),
+                Err(error) => Err(error.clone()),
+            }
+        };
+        Ok(Answer::Heartbeat(batch.iter().map(answer_of).collect()))
+    }
+
+    async fn send_renewals(
+        &self,
+        batch: Vec<Renewal>,
+        deadline: Instant,
+    ) -> Result<Answer, StoreError> {
+        let renew = |one: Renewal| async move {
+            match self.send_one(Command::Renew { batch: vec![one] }, deadline).await? {
+                Answer::Renew(mut answers) => answers.remove(0),
+                other => unreachable!("{other:?} is of another kind than its command"),
+            }
+        };
+        Ok(Answer::Renew(join_all(batch.into_iter().map(renew)).await))
     }
 
     fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
@@ -102,5 +212,13 @@ impl Line {
 
     fn wire(&self) -> MutexGuard<'_, Wire> {
         self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answers to a batch of waiters.
+fn answers_of(answer: Answer) -> vec::IntoIter<Result<AcquireAnswer, StoreError>> {
+    match answer {
+        Answer::Heartbeat(answers) => answers.into_iter(),
+        other => unreachable!("{other:?} is of another kind than its command"),
     }
 }

@@ -12,7 +12,7 @@ use leasehold_core::{
     store::{HoldAnswer, Inspection, Listener, Push, ReleaseAnswer, RenewAnswer},
 };
 
-use super::slot::Outcome;
+use super::{behind::Behind, network::Outcome, servers::Fleet};
 use crate::{
     ManualClock, Mistake, WrongServer,
     faulty::{Answer, Command},
@@ -53,8 +53,10 @@ impl Server {
     /// The least time that passes with every command.
     const PACE: Duration = Duration::from_micros(1);
 
-    pub(super) fn new(clock: &ManualClock, mistake: Option<Mistake>) -> Self {
-        let memory = MemoryStore::new(Arc::new(clock.clone()), FenceSettings::default());
+    /// An empty server, whose time of day is behind that of the world by something.
+    pub(super) fn new(clock: &ManualClock, by: Duration, mistake: Option<Mistake>) -> Self {
+        let own = Arc::new(Behind { clock: clock.clone(), by });
+        let memory = MemoryStore::new(own, FenceSettings::default());
         let store = WrongServer::new(Arc::new(memory), mistake);
         let (outbox, mailboxes) = (Arc::default(), Mutex::default());
         Self { clock: clock.clone(), store, outbox, mailboxes }
@@ -140,11 +142,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Looks at a simulated server from within, unseen; clones look at the same.
 #[derive(Debug, Clone)]
-pub struct Peek(pub(super) Arc<Server>);
+pub struct Peek(pub(super) Arc<Mutex<Fleet>>);
 
 impl Peek {
     /// What the server has of a lock.
     pub fn inspect(&self, name: &LockName) -> Inspection {
-        self.0.inspect(name)
+        let fleet = lock(&self.0);
+        fleet.nodes[fleet.home(name)].server.inspect(name)
     }
 }

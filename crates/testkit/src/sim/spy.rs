@@ -5,7 +5,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, StoreError,
+    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, StoreError,
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, Heartbeat, HoldAnswer, Push, ReleaseAnswer,
         RenewAnswer,
@@ -105,6 +105,49 @@ impl Spy {
                     self.tell(at, name, Deed::Wanted { first: *fence });
                 }
                 Push::ForceReleased { .. } | Push::Listening => {}
+            }
+        }
+    }
+
+    /// A server that is a master no more executed a command. `knew` is whether a runtime had found
+    /// its successor, and `counts` whether replicas had to acknowledge what it granted.
+    pub(super) fn executed_aside(
+        &self,
+        at: Instant,
+        (command, answer): (&Command, &Result<Answer, StoreError>),
+        pushes: &[(usize, Push)],
+        counts: bool,
+        knew: impl Fn(RuntimeId) -> bool,
+    ) {
+        let mut told: Vec<(&LockName, AcquisitionId, &Granted)> = Vec::new();
+        match (command, answer) {
+            (
+                Command::Acquire { name, id, .. },
+                Ok(Answer::Acquire(AcquireAnswer::Granted(granted))),
+            ) => told.push((name, *id, granted)),
+            (Command::Heartbeat { batch, .. }, Ok(Answer::Heartbeat(answers))) => {
+                for (waiter, answer) in batch.iter().zip(answers) {
+                    if let Ok(AcquireAnswer::Granted(granted)) = answer {
+                        told.push((&waiter.name, waiter.id, granted));
+                    }
+                }
+            }
+            (
+                Command::Release { name, next: Some(next), .. },
+                Ok(Answer::Release(ReleaseAnswer::NextGranted(granted))),
+            ) => told.push((name, next.id, granted)),
+            _ => {}
+        }
+        for (_, push) in pushes {
+            if let Push::Granted { name, id, granted, .. } = push {
+                told.push((name, *id, granted));
+            }
+        }
+        for (name, id, Granted { first, last, .. }) in told {
+            if self.book().minted.insert((name.clone(), id, *first)) {
+                let is_void = !counts && !knew(id.runtime());
+                let (first, last) = (*first, *last);
+                self.tell(at, name, Deed::MintedAside { id, first, last, is_void });
             }
         }
     }

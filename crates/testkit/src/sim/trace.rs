@@ -6,19 +6,69 @@ use crate::faulty::{Answer, Command};
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Step {
-    Sent { process: usize, call: u64, command: Command, fate: &'static str },
-    Executed { process: usize, call: u64, command: Command, answer: Result<Answer, StoreError> },
-    Answered { process: usize, call: u64 },
-    TimedOut { process: usize, call: u64 },
-    Reset { process: usize, lane: usize },
-    Pushed { process: usize, push: Push, fate: &'static str },
-    Heard { process: usize, push: Push },
-    Subscribed { process: usize },
-    Unsubscribed { process: usize },
-    Cut { process: usize, until: Instant },
-    Misled { process: usize, until: Instant },
-    Paused { process: usize, until: Instant },
-    Crashed { process: usize },
+    Sent {
+        process: usize,
+        node: usize,
+        call: u64,
+        command: Command,
+        fate: &'static str,
+    },
+    Executed {
+        process: usize,
+        node: usize,
+        call: u64,
+        command: Command,
+        answer: Result<Answer, StoreError>,
+    },
+    Answered {
+        process: usize,
+        call: u64,
+    },
+    TimedOut {
+        process: usize,
+        call: u64,
+    },
+    Reset {
+        process: usize,
+        node: usize,
+        lane: usize,
+    },
+    Pushed {
+        process: usize,
+        push: Push,
+        fate: &'static str,
+    },
+    Heard {
+        process: usize,
+        push: Push,
+    },
+    Subscribed {
+        process: usize,
+        node: usize,
+    },
+    Unsubscribed {
+        process: usize,
+    },
+    Cut {
+        process: usize,
+        until: Instant,
+    },
+    Misled {
+        process: usize,
+        until: Instant,
+    },
+    Paused {
+        process: usize,
+        until: Instant,
+    },
+    Crashed {
+        process: usize,
+    },
+    /// A Sentinel or a view of a Cluster led a process there.
+    Led {
+        process: usize,
+        node: usize,
+    },
     Note(String),
 }
 

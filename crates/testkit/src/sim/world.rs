@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Entropy, Instant, LockName, MemoryStore, RuntimeId,
+    Clock, Entropy, Instant, LockName, RuntimeId,
     seam::Part,
     store::{Inspection, LeaseRecord},
 };
@@ -15,16 +15,17 @@ use tokio::task::JoinHandle;
 use super::{
     dice::Dice,
     drift::Drift,
-    letter::{Happening, Letter},
     line::Line,
     mishap::Mishap,
+    network::{Happening, Wire},
     process::Process,
-    server::{Peek, Server, refusal},
+    route::{Router, Rules},
+    server::Peek,
+    servers::{Fleet, Layout},
     spy::Spy,
     stops::Stops,
     trace::{Step, Trace},
     weather::Weather,
-    wire::Wire,
 };
 use crate::{ManualClock, Mistake, SeededEntropy, faulty::Command, history::Deed};
 
@@ -33,13 +34,15 @@ use crate::{ManualClock, Mistake, SeededEntropy, faulty::Command, history::Deed}
 /// Everything happens on the thread that calls [`run_until`](Self::run_until), in an order that
 /// follows from the seed.
 pub struct World {
-    clock: ManualClock,
-    dice: Dice,
-    server: Arc<Server>,
-    wire: Arc<Mutex<Wire>>,
-    spy: Spy,
-    processes: Vec<Process>,
-    runtimes: Arc<Mutex<Vec<Option<RuntimeId>>>>,
+    pub(super) clock: ManualClock,
+    pub(super) dice: Dice,
+    pub(super) fleet: Arc<Mutex<Fleet>>,
+    pub(super) wire: Arc<Mutex<Wire>>,
+    pub(super) spy: Spy,
+    pub(super) routers: Vec<Arc<Router>>,
+    pub(super) rules: Rules,
+    pub(super) processes: Vec<Process>,
+    pub(super) runtimes: Arc<Mutex<Vec<Option<RuntimeId>>>>,
     seed: u64,
 }
 
@@ -73,17 +76,26 @@ impl Post {
 
 impl World {
     /// A world without processes, calm, whose log is kept or not.
-    pub fn new(seed: u64, mistake: Option<Mistake>, traced: bool) -> Self {
+    pub fn new(
+        seed: u64,
+        layout: Layout,
+        mistake: Option<Mistake>,
+        rules: Rules,
+        traced: bool,
+    ) -> Self {
         let (clock, spy) = (ManualClock::new(), Spy::default());
         let (dice, wire_dice) = (Dice::new(seed ^ 0x0077_6f72), Dice::new(seed ^ 0x7769_7265));
-        let wire = Wire::new(clock.clone(), wire_dice, spy.clone(), Trace::new(traced));
-        let server = Arc::new(Server::new(&clock, mistake));
+        let trace = Trace::new(traced);
+        let wire = Wire::new(clock.clone(), wire_dice, spy.clone(), trace, &layout);
+        let fleet = Arc::new(Mutex::new(Fleet::new(layout, &clock, mistake)));
         Self {
             clock,
             dice,
-            server,
+            fleet,
             wire: Arc::new(Mutex::new(wire)),
             spy,
+            routers: Vec::new(),
+            rules,
             processes: Vec::new(),
             runtimes: Arc::default(),
             seed,
@@ -100,14 +112,9 @@ impl World {
         &self.spy
     }
 
-    /// The server's store, out of the network's reach.
-    pub fn memory(&self) -> &MemoryStore {
-        self.server.memory()
-    }
-
-    /// Another look at the server.
+    /// Another look at the servers.
     pub fn peek(&self) -> Peek {
-        Peek(Arc::clone(&self.server))
+        Peek(Arc::clone(&self.fleet))
     }
 
     /// Another sender of messages.
@@ -123,6 +130,7 @@ impl World {
     /// From now on nothing goes wrong, and what is on its way arrives within `by`.
     pub fn clear_up(&mut self, by: Duration) {
         lock(&self.wire).clear_up(by);
+        lock(&self.fleet).hurry(self.clock.now() + by);
         let latest = self.now() + by;
         self.processes.iter_mut().for_each(|process| process.stop_no_longer_than(latest));
     }
@@ -132,19 +140,32 @@ impl World {
         let process = Process::new(self.now(), drift);
         let (local, stops) = (process.clock().clone(), process.stops().clone());
         let number = lock(&self.wire).connect();
+        let layout = lock(&self.fleet).layout.clone();
+        let dice = Dice::new(self.seed ^ 0x726f_7574 ^ (number as u64 + 1) << 32);
+        let router =
+            Router::new(Arc::clone(&self.wire), number, local.clone(), layout, self.rules, dice);
         self.processes.push(process);
+        self.routers.push(router);
         lock(&self.runtimes).push(None);
         Place { process: number, local, world: self.clock.clone(), drift, stops }
     }
 
     /// The store of a process.
     pub fn line(&self, place: &Place) -> Line {
-        let (process, server) = (place.process, Arc::clone(&self.server));
-        let runtimes = Arc::clone(&self.runtimes);
-        Line::new(Arc::clone(&self.wire), process, place.local.clone(), move |runtime| {
+        let (process, fleet) = (place.process, Arc::clone(&self.fleet));
+        let (runtimes, router) = (Arc::clone(&self.runtimes), Arc::clone(&self.routers[process]));
+        let layout = lock(&fleet).layout.clone();
+        let announce = move |runtime| {
             lock(&runtimes)[process] = Some(runtime);
-            server.watch(process, runtime);
-        })
+            lock(&fleet).nodes.iter().for_each(|node| node.server.watch(process, runtime));
+        };
+        Line::new(Arc::clone(&self.wire), process, place.local.clone(), layout, router, announce)
+    }
+
+    /// Lets a process look where the servers are, as long as it lives.
+    pub fn watch(&mut self, process: usize) {
+        let router = Arc::clone(&self.routers[process]);
+        drop(self.spawn(process, async move { router.watch().await }));
     }
 
     /// The entropy of a process.
@@ -200,14 +221,16 @@ impl World {
     /// The server forgets everything.
     pub fn flush(&mut self) {
         self.note(|| Step::Note("FLUSHALL".into()));
-        self.server.clear();
+        lock(&self.fleet).nodes.iter().for_each(|node| node.server.clear());
         self.spy.everywhere(self.now(), Deed::Forgot);
     }
 
     /// The server forgets one part of what it knows of a name.
     pub fn lose(&mut self, name: &LockName, part: Part) {
         self.note(|| Step::Note(format!("{part:?} of {name} is lost")));
-        self.server.lose(name, part);
+        let fleet = lock(&self.fleet);
+        fleet.nodes[fleet.home(name)].server.lose(name, part);
+        drop(fleet);
         self.spy.about(self.now(), name, Deed::PartLost { part });
     }
 
@@ -226,7 +249,8 @@ impl World {
         let Some(record) = self.holder(name) else { return false };
         let name = name.clone();
         let command = Command::ForceRelease { name, id: record.id, fence: record.fence };
-        self.execute(&command).is_ok()
+        let home = lock(&self.fleet).home(command.names()[0]);
+        self.execute(home, &command).0.is_ok()
     }
 
     /// Who holds a lock, as the server has it.
@@ -239,7 +263,7 @@ impl World {
 
     /// What the server has of a lock.
     pub fn inspect(&self, name: &LockName) -> Inspection {
-        self.server.inspect(name)
+        self.peek().inspect(name)
     }
 
     /// Adds to the log.
@@ -267,65 +291,6 @@ impl World {
                 None => return self.clock.set(end.max(now)),
             }
         }
-    }
-
-    fn deliver(&mut self) {
-        loop {
-            let Some(happening) = lock(&self.wire).take_due() else { return };
-            match happening {
-                Happening::Arrival(letter) => self.arrive(letter),
-                Happening::Reply { lane, call, slot, outcome } => {
-                    let mut wire = lock(&self.wire);
-                    if wire.delivers(lane) {
-                        wire.note(|| Step::Answered { process: lane.process, call });
-                        let delivery = Box::new(move || slot.fill(outcome));
-                        self.processes[lane.process].deliver(delivery);
-                    }
-                }
-                Happening::Push { process, push } => {
-                    let mut wire = lock(&self.wire);
-                    wire.note(|| Step::Heard { process, push: push.clone() });
-                    let Some(listener) = wire.listener(process) else { continue };
-                    self.processes[process].deliver(Box::new(move || {
-                        if let Some(listener) = listener.upgrade() {
-                            listener.on_push(push);
-                        }
-                    }));
-                }
-                Happening::Subscription { process } => lock(&self.wire).subscribe(process),
-                Happening::Visit(deed) => deed(self.now()),
-            }
-        }
-    }
-
-    fn arrive(&mut self, letter: Letter) {
-        let Letter { lane, call, command, slot, refused, loses_reply } = letter;
-        let is_misled = lock(&self.wire).is_misled(lane.process);
-        let outcome = match (refused, is_misled) {
-            (true, _) => Err(refusal("the server is loading")),
-            (_, true) => self.server.answer_as_replica(&command),
-            (..) => self.execute(&command),
-        };
-        let mut wire = lock(&self.wire);
-        wire.note(|| Step::Executed {
-            process: lane.process,
-            call,
-            command,
-            answer: outcome.clone(),
-        });
-        if let Some(slot) = slot.filter(|_| !loses_reply) {
-            wire.reply(lane, call, slot, outcome);
-        }
-    }
-
-    fn execute(&mut self, command: &Command) -> super::slot::Outcome {
-        let (outcome, pushes) = self.server.execute(command);
-        let (now, mut wire) = (self.clock.now(), lock(&self.wire));
-        self.spy.executed(now, command, &outcome, &pushes);
-        for (process, push) in pushes {
-            wire.push(process, &push);
-        }
-        outcome
     }
 
     fn run_processes(&mut self) -> bool {
@@ -364,6 +329,6 @@ const MOMENT: (Duration, Duration) = (Duration::from_micros(1), Duration::from_m
 /// How many polls of a process's tasks come at most before it is stopped in their midst.
 const MOST_POLLS: u64 = 24;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

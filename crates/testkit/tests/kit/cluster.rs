@@ -40,3 +40,16 @@ fn a_slot_moves_with_its_keys() {
     assert_eq!(new.query::<String>(&["GET", "a"]), "1");
     assert_eq!(cluster.owner_of_now("a"), Some(to));
 }
+
+#[test]
+fn a_cluster_has_as_many_masters_as_asked_for() {
+    for masters in [1, 2] {
+        let cluster = RedisCluster::of_masters(masters);
+        assert_eq!(cluster.masters().len(), usize::from(masters));
+        for key in ["a", "b", "c", "d"] {
+            // Any other one would answer `MOVED`.
+            let owner = &cluster.masters()[cluster.master_of(key)];
+            owner.command(&["SET", key, "1"]);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
+    Acks, AcquisitionId, Clock, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
     StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
@@ -59,9 +59,9 @@ async fn without_rules_every_command_passes() {
     let name = &name;
     assert!(matches!(acquire(&store, 1, deadline).await, Ok(AcquireAnswer::Granted(_))));
     let update = HoldUpdate { count: NonZeroU32::MIN, number: 1 };
-    let hold = Hold { name, id, fence, update, ttl, deadline };
+    let hold = Hold { name, id, fence, update, ttl, acks: Acks::NONE, deadline };
     assert!(matches!(store.hold(hold).await, Ok(HoldAnswer::Held { .. })));
-    let batch = vec![Renewal { name: name.clone(), id, fence, ttl }; 2];
+    let batch = vec![Renewal { name: name.clone(), id, fence, ttl, acks: Acks::NONE }; 2];
     let renewed = store.renew(&batch, deadline).await.unwrap();
     let [Ok(one), Ok(other)] = &renewed[..] else { panic!("{renewed:?}") };
     assert!(matches!((one, other), (RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. })));

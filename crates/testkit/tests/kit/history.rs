@@ -84,6 +84,9 @@ fn a_good_history_holds_together_in_any_order_of_recording() {
     }
     let summary = history.check_strictly().unwrap();
     let expected = Summary {
+        takeovers: 0,
+        behind: 0,
+        aside: 0,
         asked: 20,
         leases: 20,
         released: 16,

@@ -8,8 +8,8 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
-    Ttl,
+    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
+    StoreError, Ttl,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
         Inspection, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture,
@@ -47,7 +47,8 @@ pub(crate) async fn acquire(
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
     let (id, ttl) = (id(number), Ttl::default());
     let (name, label, watermark, keeps, wait) = (&name, &label, None, false, None);
-    let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+    let command =
+        Acquire { name, id, ttl, watermark, label, keeps, wait, acks: Acks::NONE, deadline };
     store.acquire(command).await
 }
 

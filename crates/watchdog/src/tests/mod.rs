@@ -12,7 +12,7 @@ use std::{
 
 use leasehold_core::{
     AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId, StoreError,
-    StoreErrorKind, SystemEntropy, Ttl,
+    StoreErrorKind, SystemEntropy, Terms, Ttl,
     lease::Grant,
     metric::ClassMetrics,
     outage::OutageWatch,
@@ -95,7 +95,8 @@ impl Scene {
             };
             let name = LockName::new(format!("{ttl}/{number}")).unwrap();
             let id = AcquisitionId::new(self.runtime, number);
-            let turn = Arc::new(Grant::from_answer(&name, id, ttl, now, &granted));
+            let turn =
+                Arc::new(Grant::from_answer(&name, id, Terms::without_acks(ttl), now, &granted));
             let (until, renewing) = (turn.believed_until(), Renewing::Always);
             let (max_hold, min_hold) = (None, None);
             let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };

@@ -1,28 +1,19 @@
 //! Faults in the middle of a turn of several tasks.
 
-use std::{thread, time::Duration};
+use std::thread;
 
 use leasehold::AcquisitionId;
-use leasehold_testkit::{Event, History, LockText, Patience, RedisServer, Violation};
+use leasehold_testkit::{Event, History, LockText, RedisServer, Violation};
 
 use super::scene::LEASE;
-use crate::support::{
-    crew::{Crew, Finished, Plan},
-    wait,
-};
+use crate::support::crew::{Crew, Finished, Plan};
 
 /// Four tasks in each process, so that a turn is handed on.
 pub(super) const PROTECTED: Plan = Plan { tasks: 4, ..Plan::PROTECTED };
 pub(super) const UNGATED: Plan = Plan { tasks: 4, ..Plan::UNGATED };
 
-/// How long others have for a write before it strikes again.
-const ROUND: Duration = Duration::from_millis(500);
-
 /// Halts a holder of each process within a turn, and strikes; then others write, and it goes on.
 /// Returns how many tokens were left of those turns.
-///
-/// A halted process may be the first to have the lock again, for its next task, which is halted,
-/// too: it is struck until it has no task left, or another process was the first.
 pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: &dyn Fn()) -> u64 {
     let mut left = 0;
     for index in 0..plan.processes {
@@ -30,13 +21,8 @@ pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: 
         let read = crew.halt(index);
         let text = LockText::of(server, LEASE);
         left += text.last() - text.lease().fence;
-        let wrote = || (crew.value() > read).then_some(());
-        let others_write = || {
-            fault();
-            Patience::of(ROUND).until(wrote)
-        };
-        let written = Patience::of(wait::CEILING).until(others_write);
-        assert!(written.is_some(), "nobody else wrote");
+        fault();
+        crew.until_above(read);
         if index == 0 {
             // Far longer than it takes until the holder is told.
             thread::sleep(plan.ttl);

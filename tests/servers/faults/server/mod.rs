@@ -23,7 +23,7 @@ mod stale_snapshot;
 
 mod forgotten_turn;
 mod mid_turn;
-mod plain_counter;
+pub(super) mod plain_counter;
 mod refusal;
-mod scene;
+pub(super) mod scene;
 mod two_believers;

@@ -31,7 +31,7 @@ fn protected() -> String {
         set(&server, "min-replicas-to-write", "1");
         let before = server.query::<u64>(&["DBSIZE"]);
         for _ in 0..3 {
-            refusal::of(&locks, "free", "NOREPLICAS", "it is retried where the caller waits").await;
+            refusal::of(&locks, "free", "NOREPLICAS", "start the replicas that are missing").await;
         }
         assert!(server.query::<u64>(&["DBSIZE"]) <= before);
         assert!(!server.query::<bool>(&["EXISTS", "leasehold:{free}:lease"]));

@@ -22,6 +22,16 @@ pub(super) fn damage(
     save: impl FnOnce(&RedisServer),
     lose: impl FnOnce(&RedisServer),
 ) -> String {
+    damage_between(server, server, save, lose)
+}
+
+/// The same, where another server goes on after the loss.
+pub(in crate::faults) fn damage_between(
+    server: &RedisServer,
+    next: &RedisServer,
+    save: impl FnOnce(&RedisServer),
+    lose: impl FnOnce(&RedisServer),
+) -> String {
     run(async {
         let store = RedisServer::start();
         let gate = storage::gate_at(&store.url());
@@ -36,7 +46,7 @@ pub(super) fn damage(
         gate.set("{v}", "old", stamp(&old)).await.expect("the first writer");
         lose(server);
 
-        let mut after = naive(server, TTL).await;
+        let mut after = naive(next, TTL).await;
         let new = take(&mut after, SECOND, &history).await;
         let shut_out = gate.set("{v}", "new", stamp(&new)).await;
         assert!(shut_out.is_err(), "the newest holder writes: {shut_out:?}");

@@ -1,10 +1,10 @@
-use std::{fs, os::unix::fs::symlink, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use leasehold::Released;
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{lease, matrix::Row, naive::NaiveLock, raw};
+use crate::support::{lease, matrix::Row, naive::NaiveLock, pair::Pair, raw};
 
 const ROW: Row = Row {
     id: "readonly",
@@ -21,49 +21,6 @@ const TRIES: usize = 20;
 #[test]
 fn readonly() {
     ROW.run(protected, control);
-}
-
-/// A master, its replica, and an address that leads to the one or the other.
-struct Pair {
-    master: RedisServer,
-    replica: RedisServer,
-    address: PathBuf,
-}
-
-impl Pair {
-    fn start() -> Self {
-        let builder = || RedisServer::builder().tcp().arg("repl-diskless-sync-delay", "0");
-        let (master, replica) = (builder().start(), builder().start());
-        follow(&replica, &master);
-        let address = master.socket().with_file_name("address");
-        symlink(master.socket(), &address).expect("a link");
-        Self { master, replica, address }
-    }
-
-    fn url(&self) -> String {
-        format!("redis+unix://{}", self.address.display())
-    }
-
-    /// Promotes the replica and demotes the master, which goes on answering.
-    fn swap(&self) {
-        self.replica.command(&["REPLICAOF", "NO", "ONE"]);
-        follow(&self.master, &self.replica);
-    }
-
-    /// The address leads to the new master.
-    fn announce(&self) {
-        fs::remove_file(&self.address).expect("a link");
-        symlink(self.replica.socket(), &self.address).expect("a link");
-    }
-}
-
-/// Makes a server the replica of another, and waits until it is.
-fn follow(replica: &RedisServer, master: &RedisServer) {
-    let port = master.port().expect("a port").to_string();
-    replica.command(&["REPLICAOF", "127.0.0.1", &port]);
-    scene::until("the replica follows", || {
-        replica.query::<String>(&["INFO", "replication"]).contains("master_link_status:up")
-    });
 }
 
 fn protected() -> String {

@@ -11,17 +11,17 @@ use leasehold_testkit::{Patience, RedisServer, history::Worker};
 use crate::support::{crew::Plan, lease, naive::NaiveLock, patient, raw, wait};
 
 /// The key of the lock that a crew works under.
-pub(super) const LEASE: &str = "leasehold:{value}:lease";
+pub(in crate::faults) const LEASE: &str = "leasehold:{value}:lease";
 
 /// Processes of one task, whose turns end with their lease.
-pub(super) const ONE_TASK: Plan = Plan { tasks: 1, ..Plan::PROTECTED };
+pub(in crate::faults) const ONE_TASK: Plan = Plan { tasks: 1, ..Plan::PROTECTED };
 
 /// Two who follow each other.
-pub(super) const FIRST: Worker = 1;
-pub(super) const SECOND: Worker = 2;
+pub(in crate::faults) const FIRST: Worker = 1;
+pub(in crate::faults) const SECOND: Worker = 2;
 
 /// Runs a future on threads of its own, which go on while this one talks to the server.
-pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
+pub(in crate::faults) fn run<T>(future: impl Future<Output = T>) -> T {
     threads().block_on(future)
 }
 
@@ -33,31 +33,31 @@ pub(super) fn threads() -> tokio::runtime::Runtime {
 }
 
 /// A runtime whose leases have a ttl.
-pub(super) async fn connect(url: &str, ttl: Duration) -> LockRuntime {
+pub(in crate::faults) async fn connect(url: &str, ttl: Duration) -> LockRuntime {
     let builder = patient::builder().ttl(ttl).claim_window(ttl);
     builder.connect(url).await.expect("the server answers")
 }
 
 /// A lease of a lock, in the end.
-pub(super) async fn take(locks: &LockRuntime, name: &str) -> Guard {
+pub(in crate::faults) async fn take(locks: &LockRuntime, name: &str) -> Guard {
     let acquiring = locks.lock(name).expect("a name").acquire().wait(wait::CEILING);
     wait::soon("a lease", acquiring).await.expect("a lease")
 }
 
 /// Waits until a renewal has come through.
-pub(super) async fn renewed(guard: &Guard) {
+pub(in crate::faults) async fn renewed(guard: &Guard) {
     let end = || SystemClock.now() + guard.remaining();
     let before = end() + Duration::from_millis(20);
     wait::until("a renewal comes through", || end() > before).await;
 }
 
 /// A lock as everybody writes it first.
-pub(super) async fn naive(server: &RedisServer, ttl: Duration) -> NaiveLock {
+pub(in crate::faults) async fn naive(server: &RedisServer, ttl: Duration) -> NaiveLock {
     NaiveLock::new(raw::connect(&server.url()).await, "a", ttl)
 }
 
 /// Changes a setting of the server.
-pub(super) fn set(server: &RedisServer, key: &str, value: &str) {
+pub(in crate::faults) fn set(server: &RedisServer, key: &str, value: &str) {
     server.command(&["CONFIG", "SET", key, value]);
 }
 
@@ -73,7 +73,7 @@ pub(super) fn apart(
 }
 
 /// Waits until something is so.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(in crate::faults) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let seen = Patience::of(wait::CEILING).until(|| holds().then_some(()));
     assert!(seen.is_some(), "not within {:?}: {what}", wait::CEILING);
 }
@@ -87,7 +87,7 @@ pub(super) fn until_refused(server: &RedisServer, code: &str) {
 }
 
 /// A number out of a section of what the server tells of itself.
-pub(super) fn told(server: &RedisServer, section: &str, field: &str) -> u64 {
+pub(in crate::faults) fn told(server: &RedisServer, section: &str, field: &str) -> u64 {
     let info: String = server.query(&["INFO", section]);
     let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let digits = value.unwrap_or("0").trim_start_matches("count=").trim();
@@ -95,7 +95,7 @@ pub(super) fn told(server: &RedisServer, section: &str, field: &str) -> u64 {
 }
 
 /// When all is over, nobody holds the lock of a crew, and no key of it lives for ever.
-pub(super) fn leaves_nothing(server: &RedisServer) {
+pub(in crate::faults) fn leaves_nothing(server: &RedisServer) {
     until("the lock is free", || !lease::is_held(server, LEASE));
     let immortal = server.keys_without_ttl();
     assert!(!immortal.iter().any(|key| key.starts_with("0/leasehold")), "{immortal:?}");

@@ -1,26 +1,43 @@
-use crate::{redis::place::Place, store::StoreError};
+use crate::{
+    redis::{place::Place, preflight::REPLICA},
+    store::StoreError,
+};
 
 /// What a node says of a command that it has not run, because of the slot of its keys.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Redirect {
+pub enum Redirect {
     /// Another node owns the slot.
-    Moved { slot: u16, to: Place },
+    Moved {
+        /// The slot.
+        slot: u16,
+        /// Its owner.
+        to: Place,
+    },
     /// The slot is on its way to another node, which has the keys already. Only this command goes
     /// there, behind `ASKING`.
-    Ask { slot: u16, to: Place },
-    /// Nobody serves the slot right now: its keys are on their way, or its owner is down.
+    Ask {
+        /// The slot.
+        slot: u16,
+        /// Where it goes.
+        to: Place,
+    },
+    /// Nobody serves the slot right now: its keys are on their way, or its owner is down, or is a
+    /// replica by now, and who took over is not known yet.
     Later,
 }
 
 impl Redirect {
     /// Reads the words of the node at `teller`; `None` for an error of another kind.
-    pub(super) fn of(error: &StoreError, teller: &Place) -> Option<Self> {
+    pub fn of(error: &StoreError, teller: &Place) -> Option<Self> {
         if !error.is_answer() {
             return None;
         }
+        if error.what().starts_with(REPLICA) {
+            return Some(Self::Later);
+        }
         let mut words = error.what().split_ascii_whitespace();
         let kind = words.next()?;
-        if let "TRYAGAIN" | "CLUSTERDOWN" = kind {
+        if let "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" = kind {
             return Some(Self::Later);
         }
         let (slot, place) = (words.next()?.parse().ok()?, words.next()?);
@@ -44,7 +61,7 @@ mod tests {
     use redis::make_extension_error;
 
     use super::*;
-    use crate::redis::classify::classify;
+    use crate::{redis::classify::classify, store::StoreErrorKind};
 
     #[test]
     fn redirections_are_read_from_what_a_node_says() {
@@ -57,12 +74,20 @@ mod tests {
         assert_eq!(read("MOVED", "12 10.0.0.1:7000"), Some(Redirect::Moved { slot: 12, to }));
         let to = place("t", 7000);
         assert_eq!(read("ASK", "12 :7000"), Some(Redirect::Ask { slot: 12, to }));
-        for later in ["TRYAGAIN", "CLUSTERDOWN"] {
+        for later in ["TRYAGAIN", "CLUSTERDOWN", "READONLY"] {
             assert_eq!(read(later, "whatever follows"), Some(Redirect::Later));
         }
         for (code, detail) in [("MOVED", "x h:1"), ("MOVED", "1 ?"), ("ERR", "1 h:1")] {
             assert_eq!(read(code, detail), None, "{code} {detail}");
         }
+    }
+
+    #[test]
+    fn an_owner_that_is_a_replica_now_is_none_for_the_present() {
+        let what = format!("{REPLICA} 10.0.0.1:7000, and has no say about locks");
+        let error = StoreError::new(StoreErrorKind::Definite, what, "wait").as_answer();
+        let told = Redirect::of(&error, &Place { host: "t".into(), port: 1 });
+        assert_eq!(told, Some(Redirect::Later));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub fn slot_of(key: &str) -> u16 {
 }
 
 /// The slot of all keys of a lock, whose hash tag begins with its name.
-pub(super) fn slot_of_lock(name: &LockName) -> u16 {
+pub fn slot_of_lock(name: &LockName) -> u16 {
     let name = name.as_str();
     // A name never begins with the brace that ends the tag.
     let tag = name.split_once('}').map_or(name, |(tag, _)| tag);

@@ -112,7 +112,7 @@ impl ClusterStore {
 }
 
 /// A lock in one of some slots; `None` where there are no slots.
-fn probe_in(
+pub(in crate::redis) fn probe_in(
     slots: &[RangeInclusive<u16>],
     runtime: RuntimeId,
 ) -> Result<Option<LockName>, StoreError> {

@@ -11,7 +11,7 @@ use std::{
 use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
-use super::{look::Looker, view::View};
+use super::{look::Looker, owners::Owners, view::View};
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant, within},
@@ -55,17 +55,13 @@ pub(in crate::redis) struct Topology<N> {
     /// When the last look failed, and why. It is locked during a look.
     looking: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
     hint: Notify,
-    /// Whether a node did not answer since the last look.
+    /// Whether a node did not answer, or a slot had no owner, since the last look.
     has_missed: AtomicBool,
     turn: AtomicUsize,
 }
 
 struct State<N> {
-    view: Option<View>,
-    /// In the order of the slots.
-    masters: Vec<(RangeInclusive<u16>, Arc<Node<N>>)>,
-    /// Slots whose owner was named since the last look.
-    moved: BTreeMap<u16, Arc<Node<N>>>,
+    owners: Owners<Arc<Node<N>>>,
     nodes: BTreeMap<Place, Arc<Node<N>>>,
     next_number: usize,
 }
@@ -91,13 +87,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         runtime: Option<Handle>,
         open: Opening<N>,
     ) -> Arc<Self> {
-        let state = State {
-            view: None,
-            masters: Vec::new(),
-            moved: BTreeMap::new(),
-            nodes: BTreeMap::new(),
-            next_number: 0,
-        };
+        let state = State { owners: Owners::new(), nodes: BTreeMap::new(), next_number: 0 };
         Arc::new(Self {
             looker: Arc::new(Looker::new(config, Arc::clone(&clock))),
             config: config.clone(),
@@ -129,7 +119,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
     ) -> Result<Arc<Node<N>>, StoreError> {
         self.known(deadline).await?;
         self.known_owner(slot).ok_or_else(|| {
-            self.hint.notify_one();
+            self.missed();
             let what = format!("no master of the Cluster owns the slot {slot}");
             self.error(
                 StoreErrorKind::Definite,
@@ -141,13 +131,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     /// The master that owns a slot, if the Cluster is known.
     pub(super) fn known_owner(&self, slot: u16) -> Option<Arc<Node<N>>> {
-        let state = self.state.lock();
-        let of_range = || {
-            let after = state.masters.partition_point(|(range, _)| *range.start() <= slot);
-            let (range, node) = state.masters.get(after.checked_sub(1)?)?;
-            range.contains(&slot).then_some(node)
-        };
-        state.moved.get(&slot).or_else(of_range).cloned()
+        self.state.lock().owners.of(slot).cloned()
     }
 
     /// All masters, each once.
@@ -185,7 +169,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
     /// A node has named another one as the owner of a slot.
     pub(super) fn moved(&self, slot: u16, to: &Place) -> Result<(), StoreError> {
         let node = self.node_at(to)?;
-        self.state.lock().moved.insert(slot, node);
+        self.state.lock().owners.moved(slot, node);
         self.hint.notify_one();
         Ok(())
     }
@@ -194,7 +178,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         self.state.lock().node_at(self, place, &[])
     }
 
-    /// A node did not answer.
+    /// A node did not answer, or a slot has no owner.
     pub(super) fn missed(&self) {
         self.has_missed.store(true, Ordering::Release);
         self.hint.notify_one();
@@ -227,7 +211,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     /// Returns when the masters are known.
     async fn known(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
-        let is_known = || self.state.lock().view.is_some();
+        let is_known = || self.state.lock().owners.view().is_some();
         // Nobody watches a topology without a runtime.
         let is_unwatched =
             || self.runtime.is_none() && self.has_missed.swap(false, Ordering::AcqRel);
@@ -237,7 +221,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let topology = Arc::clone(self);
         let looking = async move {
             let mut failed = topology.looking.lock().await;
-            if topology.state.lock().view.is_some() && topology.runtime.is_some() {
+            if topology.state.lock().owners.view().is_some() && topology.runtime.is_some() {
                 return Ok(());
             }
             if let Some((at, error)) = &*failed
@@ -272,7 +256,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             let mut places: Vec<Place> = state.nodes.keys().cloned().collect();
             let seeds = self.config.address.cluster().into_iter().flatten();
             places.extend(seeds.filter(|seed| !state.nodes.contains_key(seed)).cloned());
-            (places, state.view.clone())
+            (places, state.owners.view().cloned())
         };
         // Not always the same ones of many.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -286,8 +270,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
     fn settle(&self, view: View) -> Result<(), StoreError> {
         let mut left = Vec::new();
         let mut state = self.state.lock();
-        state.moved.clear();
-        if state.view.as_ref() == Some(&view) {
+        if !state.owners.settle(&view) {
             return Ok(());
         }
         let mut masters = Vec::with_capacity(view.owners.len());
@@ -307,7 +290,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             }
             stays
         });
-        if state.view.is_some() {
+        if state.owners.view().is_some() {
             tracing::info!(
                 masters = state.nodes.len(),
                 left = left.len(),
@@ -315,7 +298,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
                 "the slots of the Cluster have other owners now"
             );
         }
-        (state.masters, state.view) = (masters, Some(view));
+        state.owners.replace(view, masters);
         drop(state);
         // Outside of the lock: it wakes who waits for the answers of a node.
         for node in &left {

@@ -6,13 +6,13 @@ use crate::redis::{decode::text, place::Place};
 
 /// Which master owns which slots, as one node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct View {
+pub struct View {
     /// Whether the node takes commands: one that is cut off from most masters does not.
-    pub(super) is_ok: bool,
+    pub is_ok: bool,
     /// The highest epoch that the node knows; a change of owners raises it.
-    pub(super) epoch: u64,
+    pub epoch: u64,
     /// In the order of the slots.
-    pub(super) owners: Vec<(RangeInclusive<u16>, Place)>,
+    pub owners: Vec<(RangeInclusive<u16>, Place)>,
 }
 
 impl View {
@@ -32,7 +32,7 @@ impl View {
     }
 
     /// Whether this view is to be believed rather than another one.
-    pub(super) fn is_better_than(&self, other: &Self) -> bool {
+    pub fn is_better_than(&self, other: &Self) -> bool {
         (self.is_ok, self.epoch) > (other.is_ok, other.epoch)
     }
 }

@@ -1,22 +1,15 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
+    course::{Course, Learnt},
     redirect::Redirect,
     topology::{Node, Topology},
 };
 use crate::{
-    backoff::backoff,
     clock::Instant,
     entropy::{Entropy, SystemEntropy},
-    redis::place::Place,
     store::{StoreError, StoreErrorKind},
 };
-
-/// The longest pause before the first repetition; it doubles with each.
-const SHORTEST: Duration = Duration::from_millis(4);
-
-/// The longest pause before any repetition.
-const LONGEST: Duration = Duration::from_millis(200);
 
 /// The way of one command to the node that runs it: each attempt is [sent](Self::next), and its
 /// answer [looked at](Self::settle), until one is no redirection or the deadline comes.
@@ -24,21 +17,18 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// A node that redirects a command, or refuses it because nobody serves its slot, has not run it.
 pub(in crate::redis) struct Way<'a, N> {
     topology: &'a Arc<Topology<N>>,
-    slot: u16,
+    course: Course,
     deadline: Instant,
     /// Where the present attempt went.
     at: Option<Arc<Node<N>>>,
-    /// Where the next one goes, instead of to the owner.
-    ask: Option<Place>,
-    /// Why the last attempt was repeated, and whether at once.
+    /// Why the last attempt is repeated.
     refused: Option<StoreError>,
-    failures: u32,
 }
 
 impl<N: Send + Sync + 'static> Topology<N> {
     /// The way of a command about keys of a slot.
     pub(in crate::redis) fn way(self: &Arc<Self>, slot: u16, deadline: Instant) -> Way<'_, N> {
-        Way { topology: self, slot, deadline, at: None, ask: None, refused: None, failures: 0 }
+        Way { topology: self, course: Course::new(slot), deadline, at: None, refused: None }
     }
 }
 
@@ -47,21 +37,20 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
     pub(in crate::redis) async fn next(&mut self) -> Result<Arc<N>, StoreError> {
         let (topology, clock) = (self.topology, self.topology.clock());
         if let Some(refused) = self.refused.take()
-            && self.failures > 1
+            && let Some(pause) = self.course.pause(SystemEntropy.fraction())
         {
-            let pause = backoff(SHORTEST, LONGEST, self.failures - 2, SystemEntropy.fraction());
             let until = clock.now() + pause;
             if until >= self.deadline {
                 return Err(refused);
             }
             clock.sleep_until(until).await;
         }
-        let (node, store) = if let Some(place) = self.ask.take() {
+        let (node, store) = if let Some(place) = self.course.ask() {
             let node = topology.node_at(&place)?;
             let asking = topology.asking(&node)?;
             (node, asking)
         } else {
-            let node = topology.owner(self.slot, self.deadline).await?;
+            let node = topology.owner(self.course.slot(), self.deadline).await?;
             let store = Arc::clone(&node.store);
             (node, store)
         };
@@ -85,25 +74,18 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
             return Some(Err(error));
         };
         let error = not_run(&error);
-        let followed = match redirect {
-            Redirect::Moved { slot, to } if slot == self.slot => self.topology.moved(slot, &to),
-            Redirect::Ask { slot, to } if slot == self.slot => {
-                self.ask = Some(to);
-                Ok(())
-            }
-            Redirect::Later => {
-                // The second failure on, there are pauses.
-                self.failures = self.failures.max(1);
+        let followed = match self.course.redirected(redirect) {
+            Learnt::Owner(place) => self.topology.moved(self.course.slot(), &place),
+            Learnt::Missed => {
                 self.topology.missed();
                 Ok(())
             }
-            // About another key than those of the command.
-            _ => Err(error.clone()),
+            Learnt::Nothing => Ok(()),
+            Learnt::Stray => Err(error.clone()),
         };
         if let Err(error) = followed {
             return Some(Err(error));
         }
-        self.failures += 1;
         self.refused = Some(error);
         None
     }

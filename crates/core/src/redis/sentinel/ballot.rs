@@ -2,7 +2,7 @@ use crate::redis::place::Place;
 
 /// What follows from the answers of a group's Sentinels.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// The master is there.
     Named(Place),
     /// Most Sentinels know no master of that name.
@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 /// A master is believed that most of the listed ones name, so that a few that are cut off, or lie,
 /// mislead nobody. Where fewer answer, the last known master stands if all of these name it: a
 /// minority cannot have agreed on another one.
-pub(super) fn decide(answers: &[Option<Place>], listed: usize, last: Option<&Place>) -> Verdict {
+pub fn decide(answers: &[Option<Place>], listed: usize, last: Option<&Place>) -> Verdict {
     let votes = |choice: &Option<Place>| answers.iter().filter(|answer| *answer == choice).count();
     let most = answers.iter().find(|answer| votes(answer) * 2 > listed);
     match most {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{Client, ConnectionInfo, ProtocolVersion, RedisError};
+use redis::{Client, ConnectionInfo, RedisError};
 use tokio::{
     select,
     sync::{Notify, mpsc},
@@ -14,7 +14,8 @@ use tokio::{
 
 use super::{
     ballot::{Verdict, decide},
-    member::Member,
+    found::Found,
+    member::{Member, client_of},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -46,7 +47,7 @@ pub(in crate::redis) struct Group {
     template: ConnectionInfo,
     config: RedisConfig,
     clock: Arc<dyn Clock>,
-    master: Mutex<Option<Master>>,
+    master: Mutex<Master>,
     epoch: AtomicU64,
     /// How often the Sentinels were asked.
     looks: AtomicU64,
@@ -58,11 +59,10 @@ pub(in crate::redis) struct Group {
 }
 
 /// The last known master.
+#[derive(Default)]
 struct Master {
-    place: Place,
-    client: Client,
-    /// The number of the last look that found it there.
-    look: u64,
+    found: Option<Found>,
+    client: Option<Client>,
 }
 
 impl Group {
@@ -74,9 +74,7 @@ impl Group {
     ) -> Result<Self, RedisError> {
         let hint = Arc::new(Notify::new());
         let member = |info: &ConnectionInfo| {
-            let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-            let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
-            let client = open(config, info.set_tcp_settings(template.tcp_settings().clone()))?;
+            let client = client_of(config, info, &template)?;
             Ok(Arc::new(Member::new(client, config.connect_timeout, Arc::clone(&hint))))
         };
         let members = group.sentinels.iter().map(member).collect::<Result<_, RedisError>>()?;
@@ -162,7 +160,7 @@ impl Group {
             }
         }
         // Only now, when no other answer will come; another look may have found another master.
-        let last = self.master.lock().as_ref().map(|master| master.place.clone());
+        let last = self.master.lock().found.as_ref().map(|found| found.place.clone());
         match decide(&answers, listed, last.as_ref()) {
             Verdict::Named(place) => self.settle(look, &place),
             _ => Err(match failed {
@@ -175,22 +173,21 @@ impl Group {
     /// Takes note of where a look has found the master; one that began later is believed instead.
     fn settle(&self, look: u64, place: &Place) -> Result<(Client, Epoch), StoreError> {
         let mut master = self.master.lock();
-        if let Some(known) = &mut *master
-            && (known.place == *place || known.look > look)
-        {
-            known.look = known.look.max(look);
-            return Ok((known.client.clone(), self.epoch()));
+        let (mut found, old) = (master.found.clone(), master.found.clone());
+        let is_other = Found::note(&mut found, look, place);
+        if let Some(client) = master.client.clone().filter(|_| !is_other) {
+            master.found = found;
+            return Ok((client, self.epoch()));
         }
         let client = place.info(&self.template).and_then(|info| open(&self.config, info));
         let client = client.map_err(|error| classify_dial(&error))?;
-        let new = Master { place: place.clone(), client: client.clone(), look };
-        let old = master.replace(new);
+        *master = Master { found, client: Some(client.clone()) };
         let epoch = Epoch(self.epoch.fetch_add(1, Ordering::AcqRel) + 1);
         drop(master);
         let name = &self.name;
         match old {
             None => tracing::debug!(master = %place, name, "the Sentinels named the master"),
-            Some(Master { place: old, .. }) => {
+            Some(Found { place: old, .. }) => {
                 tracing::warn!(master = %place, %old, name, "another server is the master now");
             }
         }
@@ -217,7 +214,7 @@ impl Group {
 
     fn unknown(&self) -> StoreError {
         // Where there was a master, the Sentinels are being set up anew.
-        let was_known = self.master.lock().is_some();
+        let was_known = self.master.lock().found.is_some();
         let kind = if was_known { StoreErrorKind::Definite } else { StoreErrorKind::Config };
         let what = format!("the Sentinels know no master named `{}`", self.name);
         let remedy = "write the name that `sentinel monitor` has, behind the hosts of the address";
@@ -225,7 +222,8 @@ impl Group {
     }
 }
 
-fn unreachable(error: &RedisError) -> StoreError {
+/// Why no Sentinel answered, or one.
+pub(in crate::redis) fn unreachable(error: &RedisError) -> StoreError {
     let failed = classify_dial(error);
     let no_sentinel = failed.what().contains("unknown command");
     let (what, remedy) = if is_login(error) {

@@ -1,14 +1,29 @@
 use std::{sync::Arc, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError,
+    aio::MultiplexedConnection,
 };
 use tokio::sync::{Mutex, Notify};
 
-use crate::redis::place::Place;
+use crate::redis::{
+    config::RedisConfig,
+    place::{Place, open},
+};
 
 /// The channel on which a Sentinel tells that another server is the master.
 const SWITCHES: &str = "+switch-master";
+
+/// A client that connects to a Sentinel, with the TCP settings of `template`.
+pub(in crate::redis) fn client_of(
+    config: &RedisConfig,
+    info: &ConnectionInfo,
+    template: &ConnectionInfo,
+) -> Result<Client, RedisError> {
+    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
+    open(config, info.set_tcp_settings(template.tcp_settings().clone()))
+}
 
 /// One Sentinel, and the connection to it, which is kept.
 pub(super) struct Member {

@@ -1,7 +1,11 @@
 //! The Sentinels that name a master: what they are asked, and whom to believe.
 
 mod ballot;
+mod found;
 mod group;
 mod member;
 
-pub(super) use group::Group;
+pub use ballot::{Verdict, decide};
+pub use found::Found;
+pub(super) use group::{Group, unreachable};
+pub(super) use member::client_of;

@@ -12,7 +12,7 @@ fn kept(millis: u64, last: u64) -> (Scene, TurnId) {
 
 /// The token that a task takes of an idle turn.
 fn reuses(scene: &mut Scene) -> u64 {
-    match scene.come(false, Ttl::default()) {
+    match scene.come(false, Terms::default()) {
         (Ok(Joined::Taken(taken)), effects) => {
             assert_eq!(effects.kept, Some(KeptOutcome::Reused));
             assert!(effects.send.is_none() && !taken.first);
@@ -75,7 +75,7 @@ fn a_task_that_comes_late_does_not_take_an_idle_turn_that_no_timer_has_ended() {
     let (mut scene, turn) = kept(1_000, 20);
     idles(&mut scene, 10);
     scene.pass(1_000);
-    let (joined, effects) = scene.come(false, Ttl::default());
+    let (joined, effects) = scene.come(false, Terms::default());
     assert!(matches!(joined, Ok(Joined::InLine(_, None))));
     ends_as(&effects, KeptOutcome::Lapsed);
     let release = release_of(&effects);
@@ -89,7 +89,7 @@ fn a_block_that_is_used_up_is_followed_by_the_next_in_one_command() {
     idles(&mut scene, 10);
     assert_eq!(reuses(&mut scene), 11);
     idles(&mut scene, 11);
-    let (joined, effects) = scene.come(false, Ttl::default());
+    let (joined, effects) = scene.come(false, Terms::default());
     let Ok(Joined::InLine(ticket, None)) = joined else { panic!("{joined:?}") };
     let release = release_of(&effects);
     assert!(scene.send(&release).is_some());
@@ -104,7 +104,8 @@ fn a_block_that_is_used_up_is_followed_by_the_next_in_one_command() {
 fn a_lease_of_another_ttl_does_not_take_an_idle_turn() {
     let (mut scene, _) = kept(1_000, 20);
     idles(&mut scene, 10);
-    let (joined, effects) = scene.come(false, Ttl::new(Duration::from_secs(5)).unwrap());
+    let (joined, effects) =
+        scene.come(false, Terms::without_acks(Ttl::new(Duration::from_secs(5)).unwrap()));
     assert!(matches!(joined, Ok(Joined::InLine(_, None))));
     ends_as(&effects, KeptOutcome::Lapsed);
 }
@@ -113,9 +114,9 @@ fn a_lease_of_another_ttl_does_not_take_an_idle_turn() {
 fn a_try_takes_an_idle_turn_and_waits_for_the_end_of_one_that_does_not_serve_it() {
     let (mut scene, _) = kept(1_000, 11);
     idles(&mut scene, 10);
-    assert!(matches!(scene.come(true, Ttl::default()).0, Ok(Joined::Taken(..))));
+    assert!(matches!(scene.come(true, Terms::default()).0, Ok(Joined::Taken(..))));
     idles(&mut scene, 11);
-    let (joined, effects) = scene.come(true, Ttl::default());
+    let (joined, effects) = scene.come(true, Terms::default());
     assert!(matches!(joined, Err(NoLease::Releasing)), "{joined:?}");
     let release = release_of(&effects);
     assert_eq!(scene.send(&release), None, "nobody waits");
@@ -241,5 +242,5 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     idles(&mut scene, 10);
     let ((), effects) = scene.with(|cohort, env| cohort.on_gone(env, turn));
     assert!(effects.send.is_none());
-    assert!(matches!(scene.come(false, Ttl::default()).0, Ok(Joined::InLine(_, Some(_)))));
+    assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine(_, Some(_)))));
 }

@@ -4,7 +4,8 @@ use std::{
 };
 
 use leasehold_core::{
-    Entropy, FenceToken, Instant, LockName, RuntimeId, StoreError, StoreErrorKind, Ttl,
+    Acks, Entropy, FenceToken, Instant, LockName, Replication, RuntimeId, StoreError,
+    StoreErrorKind, Terms, Ttl,
     lease::LossReason,
     metric::KeptOutcome,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{seam::Rules, timing::Timing};
 
+mod acks;
 mod idle;
 mod place;
 mod release;
@@ -30,6 +32,7 @@ struct Scene {
     timing: Timing,
     rules: Rules,
     keep: Option<Keep>,
+    terms: Terms,
     now: Instant,
 }
 
@@ -55,6 +58,7 @@ impl Scene {
             timing: Timing::default(),
             rules: Rules::default(),
             keep: None,
+            terms: Terms::default(),
             now: Instant::at(Duration::from_secs(1)),
         }
     }
@@ -75,16 +79,16 @@ impl Scene {
     }
 
     fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
-        match self.come(tries, Ttl::default()).0 {
+        match self.come(tries, self.terms).0 {
             Ok(Joined::InLine(ticket, lead)) => (ticket, lead),
             other => panic!("it stands in line, and yet {other:?}"),
         }
     }
 
-    /// A task comes for a lease of some ttl.
-    fn come(&mut self, tries: bool, ttl: Ttl) -> (Result<Joined, NoLease>, Effects) {
+    /// A task comes for a lease on some terms.
+    fn come(&mut self, tries: bool, terms: Terms) -> (Result<Joined, NoLease>, Effects) {
         let keep = self.keep;
-        self.with(|cohort, env| cohort.join(env, ttl, tries, keep, Waker::noop()))
+        self.with(|cohort, env| cohort.join(env, terms, tries, keep, Waker::noop()))
     }
 
     fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {

@@ -1,5 +1,6 @@
 //! The cases, by the command that they are about.
 
+pub(super) mod acks;
 pub(super) mod block;
 pub(super) mod fence;
 pub(super) mod force_release;

@@ -1,7 +1,7 @@
 //! Recalling: the holder of a lock that it may keep idle is told when another runtime waits.
 
 use leasehold_core::{
-    AcquisitionId, RuntimeLabel,
+    Acks, AcquisitionId, RuntimeLabel,
     store::{Acquire, AcquireAnswer, Granted, Push, ReleaseAnswer},
 };
 
@@ -250,7 +250,8 @@ pub(crate) async fn a_label_does_not_keep(scene: &Scene) {
     let label = &RuntimeLabel::new("~host/1/tilde");
     let (name, id, ttl, watermark, keeps) = (scene.name(), alice(1), ttl(60), None, false);
     let (wait, deadline) = (None, scene.subject().deadline());
-    let command = Acquire { name, id, ttl, watermark, label, keeps, wait, deadline };
+    let command =
+        Acquire { name, id, ttl, watermark, label, keeps, wait, acks: Acks::NONE, deadline };
     scene.subject().store().acquire(command).await.expect("acquire");
     let holder = scene.holder().await;
     assert!(!holder.keeps);

@@ -9,11 +9,11 @@ use leasehold_core::StoreError;
 use crate::faulty::Answer;
 
 /// The outcome of a command.
-pub(super) type Outcome = Result<Answer, StoreError>;
+pub(in crate::sim) type Outcome = Result<Answer, StoreError>;
 
 /// Where a sender waits for the outcome of its command; clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Slot {
+pub(in crate::sim) struct Slot {
     state: Arc<Mutex<State>>,
 }
 
@@ -25,7 +25,7 @@ struct State {
 
 impl Slot {
     /// Tells the sender; only the first time counts.
-    pub(super) fn fill(&self, outcome: Outcome) {
+    pub(in crate::sim) fn fill(&self, outcome: Outcome) {
         let waker = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.outcome.get_or_insert(outcome);
@@ -37,7 +37,7 @@ impl Slot {
     }
 
     /// Waits for what comes.
-    pub(super) async fn taken(&self) -> Outcome {
+    pub(in crate::sim) async fn taken(&self) -> Outcome {
         poll_fn(|cx| {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(outcome) = &state.outcome {

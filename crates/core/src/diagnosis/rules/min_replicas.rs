@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use super::Case;
+use crate::diagnosis::{
+    Finding,
+    Promise::{FencesGrow, OneBeliever},
+    Severity, Topic,
+};
+
+/// Whether a master that is cut off from its replicas stops, before another one takes over.
+pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
+    let Case { told, topology, .. } = case;
+    let settings = &told.settings;
+    let (Some(least), Some(lag)) =
+        (settings.number("min-replicas-to-write"), settings.number("min-replicas-max-lag"))
+    else {
+        return Vec::new();
+    };
+    let find = |severity, what, cure| {
+        vec![
+            Finding::new(severity, Topic::Replicas, what, cure)
+                .endangers(&[OneBeliever, FencesGrow]),
+        ]
+    };
+    // Without replicas nobody takes over; where they cannot be seen, they are where one has to.
+    let has_successor =
+        told.replicas().map_or_else(|| topology.fails_over(), |replicas| replicas > 0);
+    if least == 0 || lag == 0 {
+        if !has_successor {
+            return Vec::new();
+        }
+        let what = format!(
+            "min-replicas-to-write is {least} and min-replicas-max-lag is {lag}: a master that is cut off goes on granting locks, while its successor grants the same ones"
+        );
+        let cure = "set min-replicas-to-write to 1 and min-replicas-max-lag to 2".to_owned();
+        return find(Severity::Warning, what, cure);
+    }
+    let good = told.info().and_then(|info| info.number("min_slaves_good_slaves"));
+    if good.or_else(|| told.replicas()).is_some_and(|good| good < least) {
+        let what = format!(
+            "the server refuses every write: min-replicas-to-write is {least}, and fewer replicas keep up"
+        );
+        let cure = "start the replicas that are missing, or set min-replicas-to-write lower";
+        return vec![Finding::new(Severity::Danger, Topic::Replicas, what, cure)];
+    }
+    let lag = Duration::from_secs(lag);
+    let node_timeout = || {
+        let setting = told.node.is_some().then(|| settings.number("cluster-node-timeout"));
+        setting.flatten().map(Duration::from_millis)
+    };
+    let down_after = topology.down_after().or_else(node_timeout);
+    if let Some(down_after) = down_after.filter(|down_after| lag > *down_after) {
+        let what = format!(
+            "a master that is cut off goes on granting locks for {lag:?} (min-replicas-max-lag), and its successor may begin after {down_after:?}"
+        );
+        let cure = "set min-replicas-max-lag to fewer seconds than that".to_owned();
+        return find(Severity::Warning, what, cure);
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnosis::{
+        facts::{Info, Node, Topology},
+        rules::support::{Scene, group, healthy, info, seen},
+    };
+
+    fn one_replica() -> Info {
+        info("connected_slaves:1\r\nslave0:ip=h,port=1,state=online,offset=1,lag=0\r\n")
+    }
+
+    #[test]
+    fn a_master_with_replicas_has_to_stop_when_it_is_cut_off() {
+        use Severity::{Danger, Warning};
+        for (least, lag, good, found) in [
+            ("0", "10", None, Some((Warning, Topic::Replicas, "P1 P2"))),
+            ("1", "0", None, Some((Warning, Topic::Replicas, "P1 P2"))),
+            ("1", "2", Some(1), None),
+            ("2", "2", Some(1), Some((Danger, Topic::Replicas, ""))),
+            ("1", "2", Some(0), Some((Danger, Topic::Replicas, ""))),
+            ("1", "10", Some(1), None),
+        ] {
+            let mut told = healthy();
+            told.settings.values.insert("min-replicas-to-write", least.into());
+            told.settings.values.insert("min-replicas-max-lag", lag.into());
+            let mut told_info = one_replica();
+            if let Some(good) = good {
+                told_info.add(&format!("min_slaves_good_slaves:{good}\r\n"));
+            }
+            told.info = Ok(told_info);
+            let findings = judge(Scene::of(told).case());
+            assert_eq!(seen(&findings), Vec::from_iter(found), "{least} {lag} {good:?}");
+        }
+    }
+
+    #[test]
+    fn it_has_to_stop_before_another_begins() {
+        let told = || {
+            let mut told = healthy();
+            told.settings.values.insert("min-replicas-to-write", "1".into());
+            told.settings.values.insert("min-replicas-max-lag", "10".into());
+            told.info = Ok(one_replica());
+            told
+        };
+        let mut scene = Scene::of(told());
+        scene.topology = Topology::Sentinels(group(3));
+        let findings = judge(scene.case());
+        assert_eq!(seen(&findings), [(Severity::Warning, Topic::Replicas, "P1 P2")]);
+        assert!(findings[0].what.contains("after 5s"), "{}", findings[0]);
+
+        let mut of_node = told();
+        of_node.settings.values.insert("cluster-node-timeout", "5000".into());
+        // Every server has that setting, and only nodes use it.
+        assert_eq!(judge(Scene::of(of_node).case()), []);
+        for (timeout, found) in [("5000", 1), ("15000", 0)] {
+            let mut of_node = told();
+            of_node.settings.values.insert("cluster-node-timeout", timeout.into());
+            of_node.node = Some(Ok(Node::default()));
+            let mut scene = Scene::of(of_node);
+            scene.topology = Topology::Cluster(Ok(16_384));
+            assert_eq!(judge(scene.case()).len(), found, "{timeout}");
+        }
+    }
+
+    #[test]
+    fn one_server_alone_needs_none() {
+        assert_eq!(judge(Scene::of(healthy()).case()), []);
+        let mut scene = Scene::of(healthy());
+        scene.topology = Topology::Cluster(Ok(16_384));
+        assert_eq!(judge(scene.case()), [], "nobody takes over");
+    }
+}

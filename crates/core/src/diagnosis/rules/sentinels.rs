@@ -1,0 +1,185 @@
+use std::collections::BTreeSet;
+
+use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Group};
+
+const SENTINELS: Topic = Topic::Sentinels;
+
+/// Whether the Sentinels answer, agree, and can fail over.
+pub(super) fn judge(group: &Group) -> Vec<Finding> {
+    let mut findings = silent(group);
+    findings.extend(votes(group));
+    findings.extend(numbers(group));
+    for (place, watched) in group.watched() {
+        if watched.is_down {
+            let what = "the Sentinel takes the master for dead";
+            let cure = "see its log, and whether it reaches the master";
+            findings.push(Finding::new(Severity::Warning, SENTINELS, what, cure).at(place));
+        }
+    }
+    findings
+}
+
+/// Those that do not answer.
+fn silent(group: &Group) -> Vec<Finding> {
+    let (listed, answered) = (group.sentinels.len(), group.answers().count());
+    // Without most of them no master is believed anew.
+    let is_enough = answered * 2 > listed;
+    let severity = if is_enough { Severity::Warning } else { Severity::Danger };
+    let failed = group.sentinels.iter().filter_map(|one| Some((one, one.told.as_ref().err()?)));
+    failed
+        .map(|(one, words)| {
+            let what = format!("the Sentinel does not answer: {words}");
+            let cure = "start it again, or take it out of the address";
+            Finding::new(severity, SENTINELS, what, cure).at(&one.place)
+        })
+        .collect()
+}
+
+/// Whether they name one master.
+fn votes(group: &Group) -> Vec<Finding> {
+    let (name, listed) = (&group.name, group.sentinels.len());
+    let mut findings = Vec::new();
+    if group.master.is_none() {
+        let what = format!(
+            "no master is named by most Sentinels: {} of {listed} answered",
+            group.answers().count()
+        );
+        let cure = "start the Sentinels that are missing, and have them watch the same master";
+        findings.push(Finding::new(Severity::Danger, SENTINELS, what, cure));
+    }
+    for (place, told) in group.answers() {
+        let what = match &told.master {
+            None => format!("the Sentinel knows no master named `{name}`"),
+            Some(other) if group.master.as_ref().is_some_and(|master| master != other) => {
+                format!("the Sentinel names {other} as the master, and most do not")
+            }
+            Some(_) => continue,
+        };
+        let cure = "have it watch the same master as the others (SENTINEL MONITOR), or take it out of the address";
+        findings.push(
+            Finding::new(Severity::Warning, SENTINELS, what, cure)
+                .endangers(&[OneBeliever])
+                .at(place),
+        );
+    }
+    findings
+}
+
+/// How many Sentinels and replicas there are, and how many have to agree.
+fn numbers(group: &Group) -> Vec<Finding> {
+    let listed = group.sentinels.len();
+    let warn = |what: String, cure| Finding::new(Severity::Warning, SENTINELS, what, cure);
+    let mut findings = Vec::new();
+    let known = group.watched().filter_map(|(_, watched)| Some(watched.others? + 1)).max();
+    if let Some(known) = known.filter(|known| *known > listed) {
+        let what = format!(
+            "the address lists {listed} of {known} Sentinels: most of the listed ones are believed"
+        );
+        let cure = "list all Sentinels in the address";
+        findings.push(warn(what, cure).endangers(&[OneBeliever]));
+    }
+    let most = known.unwrap_or(0).max(listed);
+    if most < 3 {
+        let what = format!("there are {most} Sentinels: if one is down, nothing is decided");
+        findings.push(warn(what, "run three Sentinels at least, on machines of their own"));
+    }
+    let quorums: BTreeSet<_> = group.watched().filter_map(|(_, watched)| watched.quorum).collect();
+    if quorums.len() > 1 {
+        let what = format!("the Sentinels have different quorums: {quorums:?}");
+        findings.push(warn(what, "set the same quorum on each (SENTINEL SET … quorum)"));
+    }
+    if let (Some(quorum), Some(known)) = (quorums.last(), known)
+        && *quorum > known
+    {
+        let what =
+            format!("the quorum is {quorum}, and there are {known} Sentinels: none fails over");
+        let cure = "set the quorum to more than half of the Sentinels";
+        findings.push(Finding::new(Severity::Danger, SENTINELS, what, cure));
+    }
+    if group.watched().filter_map(|(_, watched)| watched.replicas).max() == Some(0) {
+        let what = "the Sentinels know no replica of the master: they cannot fail over".to_owned();
+        findings.push(warn(what, "start a replica of the master"));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnosis::{
+        facts::Watched,
+        rules::support::{group, seen},
+    };
+
+    /// Changes what the first Sentinel watches.
+    fn watching(mut group: Group, change: impl Fn(&mut Watched)) -> Group {
+        for one in &mut group.sentinels {
+            if let Ok(told) = &mut one.told
+                && let Some(Ok(watched)) = &mut told.watched
+            {
+                change(watched);
+            }
+        }
+        group
+    }
+
+    #[test]
+    fn three_sentinels_that_agree_are_well() {
+        assert_eq!(judge(&group(3)), []);
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_named() {
+        let mut group = group(3);
+        group.sentinels[2].told = Err("no answer".into());
+        let found = judge(&group);
+        assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "")]);
+        assert_eq!(found[0].servers, ["s2:26379"]);
+        // Without most of them, nobody is believed.
+        group.sentinels[1].told = Err("no answer".into());
+        group.master = None;
+        assert!(judge(&group).iter().all(|one| one.severity == Severity::Danger));
+    }
+
+    #[test]
+    fn one_that_names_another_master_is_named() {
+        for other in [None, Some("elsewhere:1".to_owned())] {
+            let mut group = group(3);
+            if let Ok(told) = &mut group.sentinels[0].told {
+                (told.master, told.watched) = (other, None);
+            }
+            let found = judge(&group);
+            assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "P1")]);
+            assert_eq!(found[0].servers, ["s0:26379"]);
+        }
+    }
+
+    #[test]
+    fn numbers_have_to_fit() {
+        let table: [(Group, Severity, &str); 6] = [
+            (group(2), Severity::Warning, "there are 2 Sentinels"),
+            (watching(group(3), |one| one.others = Some(4)), Severity::Warning, "3 of 5"),
+            (watching(group(3), |one| one.quorum = Some(4)), Severity::Danger, "quorum is 4"),
+            (watching(group(3), |one| one.replicas = Some(0)), Severity::Warning, "no replica"),
+            (watching(group(3), |one| one.is_down = true), Severity::Warning, "for dead"),
+            (uneven(), Severity::Warning, "different quorums"),
+        ];
+        for (group, severity, words) in table {
+            let found = judge(&group);
+            assert!(!found.is_empty(), "{words}");
+            for one in found {
+                assert!(one.severity == severity && one.what.contains(words), "{one}");
+            }
+        }
+    }
+
+    fn uneven() -> Group {
+        let mut group = group(3);
+        if let Ok(told) = &mut group.sentinels[0].told
+            && let Some(Ok(watched)) = &mut told.watched
+        {
+            watched.quorum = Some(3);
+        }
+        group
+    }
+}

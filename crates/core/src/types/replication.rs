@@ -1,0 +1,167 @@
+use std::{fmt, time::Duration};
+
+use super::{SettingError, Ttl};
+
+/// How many copies of a grant must be acknowledged before a task believes it.
+///
+/// A failover may promote a replica that lacks the last writes of its master. A lease that was
+/// acknowledged by the replica that is promoted survives the failover; so does each of its
+/// renewals. Fewer acknowledgements than asked for are a failed acquire, also when the master sees
+/// no replica at all. The guide *topologies* says which one fits, and what it costs.
+///
+/// See `WAIT` and `WAITAOF` in the documentation of Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Replication {
+    /// The master's answer is enough.
+    #[default]
+    None,
+    /// So many replicas have the write in memory (`WAIT`).
+    Wait {
+        /// How many replicas, 1 to 31.
+        replicas: u8,
+        /// How long a command waits for them, 10 ms to 10 s, rounded up to 10 ms; and at most three
+        /// quarters of the time that the command has: by default 1.5 s for an acquire, and 0.75 s
+        /// to confirm a grant that came by a message.
+        timeout: Duration,
+    },
+    /// The master has the write on its disk, and so have so many replicas (`WAITAOF`, Redis 7.2 or
+    /// newer with `appendonly yes`). With `appendfsync everysec` that takes up to a second.
+    WaitAof {
+        /// How many replicas, 0 to 31.
+        replicas: u8,
+        /// As for [`Wait`](Self::Wait).
+        timeout: Duration,
+    },
+}
+
+/// A checked [`Replication`], in two bytes: very many leases are held.
+///
+/// From the highest bit: whether disks count (1), replicas (5), timeout in steps of 10 ms (10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Acks(u16);
+
+const AOF: u16 = 1 << 15;
+const REPLICAS_AT: u16 = 10;
+const MAX_REPLICAS: u8 = 31;
+const STEPS: u16 = (1 << REPLICAS_AT) - 1;
+const STEP: Duration = Duration::from_millis(10);
+const MAX_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Acks {
+    /// None are asked for.
+    pub const NONE: Self = Self(0);
+
+    /// Checks what is asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] when the replicas or the timeout are out of range.
+    pub fn new(asked: Replication) -> Result<Self, SettingError> {
+        let (flag, least, replicas, timeout) = match asked {
+            Replication::None => return Ok(Self::NONE),
+            Replication::Wait { replicas, timeout } => (0, 1, replicas, timeout),
+            Replication::WaitAof { replicas, timeout } => (AOF, 0, replicas, timeout),
+        };
+        SettingError::check("number of replicas", replicas, least..=MAX_REPLICAS)?;
+        let timeout = SettingError::check("replication timeout", timeout, STEP..=MAX_TIMEOUT)?;
+        let steps = timeout.as_nanos().div_ceil(STEP.as_nanos());
+        let steps = u16::try_from(steps).unwrap_or(STEPS);
+        Ok(Self(flag | u16::from(replicas) << REPLICAS_AT | steps))
+    }
+
+    /// Whether any are asked for.
+    pub fn are_asked(self) -> bool {
+        self != Self::NONE
+    }
+
+    /// Whether the write has to be on disks.
+    pub fn on_disk(self) -> bool {
+        self.0 & AOF != 0
+    }
+
+    /// How many replicas have to acknowledge.
+    pub fn replicas(self) -> u8 {
+        u8::try_from(self.0 >> REPLICAS_AT).unwrap_or(u8::MAX) & MAX_REPLICAS
+    }
+
+    /// The same without replicas, and with the shortest timeout: to find out whether a server can
+    /// wait at all.
+    pub(crate) fn without_replicas(self) -> Self {
+        if self.are_asked() { Self(self.0 & AOF | 1) } else { self }
+    }
+
+    /// How long a command waits for them.
+    pub fn timeout(self) -> Duration {
+        STEP * u32::from(self.0 & STEPS)
+    }
+}
+
+impl fmt::Display for Acks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let replicas = self.replicas();
+        let plural = if replicas == 1 { "" } else { "s" };
+        match (self.are_asked(), self.on_disk()) {
+            (false, _) => f.write_str("no acknowledgement"),
+            (true, false) => write!(f, "{replicas} replica{plural}"),
+            (true, true) if replicas == 0 => f.write_str("the master's disk"),
+            (true, true) => write!(f, "the disks of the master and {replicas} replica{plural}"),
+        }
+    }
+}
+
+/// What a task asks of its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Terms {
+    /// How long it lives without renewal.
+    pub ttl: Ttl,
+    /// Which acknowledgements its grant and its renewals need.
+    pub acks: Acks,
+}
+
+impl Terms {
+    /// A ttl, and no acknowledgement.
+    pub fn without_acks(ttl: Ttl) -> Self {
+        Self { ttl, acks: Acks::NONE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(replicas: u8, millis: u64) -> Replication {
+        Replication::Wait { replicas, timeout: Duration::from_millis(millis) }
+    }
+
+    fn on_disk(replicas: u8, millis: u64) -> Replication {
+        Replication::WaitAof { replicas, timeout: Duration::from_millis(millis) }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_kept() {
+        for (asked, aof, replicas, millis) in [
+            (wait(1, 10), false, 1, 10),
+            (wait(31, 10_000), false, 31, 10_000),
+            (wait(2, 501), false, 2, 510),
+            (on_disk(0, 500), true, 0, 500),
+            (on_disk(31, 10_000), true, 31, 10_000),
+        ] {
+            let acks = Acks::new(asked).unwrap();
+            assert!(acks.are_asked());
+            assert_eq!(
+                (acks.on_disk(), acks.replicas(), acks.timeout()),
+                (aof, replicas, Duration::from_millis(millis)),
+                "{asked:?}"
+            );
+        }
+        assert!(!Acks::new(Replication::None).unwrap().are_asked());
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        for asked in [wait(0, 100), wait(32, 100), wait(1, 9), wait(1, 10_001), on_disk(1, 0)] {
+            assert!(Acks::new(asked).is_err(), "{asked:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use leasehold_core::{
+    Clock, Instant, LockName, StoreError,
+    seam::{Course, Learnt, View, slot_of_lock},
+};
+
+use super::router::{LONGEST_LOOK, Router, not_found};
+use crate::sim::{
+    network::{About, Told},
+    servers::{node_at, place_of},
+    trace::Step,
+};
+
+/// A Cluster: a lock is on the master that owns its slot, as far as the process knows.
+impl Router {
+    /// The owner of a slot.
+    pub(in crate::sim) async fn owner(
+        &self,
+        slot: u16,
+        deadline: Instant,
+    ) -> Result<usize, StoreError> {
+        let owner = || self.known().owners.of(slot).copied();
+        if let Some(owner) = owner() {
+            return Ok(owner);
+        }
+        let look = async {
+            let _one_at_a_time = self.dialing[0].lock().await;
+            if owner().is_some() { Ok(()) } else { self.look_for_owners().await }
+        };
+        tokio::select! {
+            biased;
+            looked = look => looked?,
+            () = self.clock.sleep_until(deadline) => {}
+        }
+        owner().ok_or_else(|| not_found("nobody tells who owns the slot"))
+    }
+
+    /// Asks all nodes who owns the slots, and believes the best view.
+    pub(super) async fn look_for_owners(&self) -> Result<(), StoreError> {
+        let listed = self.layout.nodes();
+        let mut asked = self.ask((0..listed).map(|node| About::Slots { node }));
+        let (until, mut best, mut heard) = (self.clock.now() + LONGEST_LOOK, None::<View>, 0);
+        while heard < listed {
+            let Some(told) = self.next(&mut asked, until).await else { break };
+            heard += 1;
+            let Told::Slots(view) = told else { continue };
+            if best.as_ref().is_none_or(|best| view.is_better_than(best)) {
+                best = Some(view);
+            }
+        }
+        let view = best.ok_or_else(|| not_found("no node of the Cluster answers"))?;
+        let mut known = self.known();
+        if (self.rules.settle)(&mut known.owners, &view) {
+            let masters = view.owners.iter().map(|(slots, place)| (slots.clone(), node_at(place)));
+            let masters = masters.collect();
+            known.owners.replace(view, masters);
+        }
+        Ok(())
+    }
+
+    /// A node has not run a command; whether that is sent again.
+    pub(in crate::sim) fn redirected(
+        &self,
+        course: &mut Course,
+        node: usize,
+        error: &StoreError,
+    ) -> bool {
+        let Some(redirect) = (self.rules.redirect)(error, &place_of(node)) else {
+            if !error.is_answer() {
+                self.hint.notify_one();
+            }
+            return false;
+        };
+        match course.redirected(redirect) {
+            Learnt::Owner(place) => {
+                let (owner, process) = (node_at(&place), self.process);
+                self.wire().note(|| Step::Led { process, node: owner });
+                (self.rules.moved)(&mut self.known().owners, course.slot(), owner);
+                self.hint.notify_one();
+                true
+            }
+            Learnt::Missed => {
+                self.hint.notify_one();
+                true
+            }
+            Learnt::Nothing => true,
+            Learnt::Stray => false,
+        }
+    }
+
+    /// Which part of the store a name lives in.
+    pub(in crate::sim) fn shard(&self, name: &LockName) -> usize {
+        self.known().owners.of(slot_of_lock(name)).copied().unwrap_or(0)
+    }
+
+    /// A fraction of a pause, for jitter.
+    pub(in crate::sim) fn fraction(&self) -> f64 {
+        f64::from(u32::try_from(self.dice.below(1_000)).unwrap_or(0)) / 1_000.0
+    }
+}

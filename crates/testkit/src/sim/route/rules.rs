@@ -1,0 +1,38 @@
+use leasehold_core::{
+    Acks, StoreError,
+    seam::{Owners, Place, Redirect, Verdict, View, acknowledged, decide},
+};
+use redis::Value;
+
+/// The decisions by which a process finds the server of a lock; the real ones by default.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Where the master is, by what the Sentinels answer, how many there are, and where it was.
+    pub decide: fn(answers: &[Option<Place>], listed: usize, last: Option<&Place>) -> Verdict,
+    /// Whether a connection is used, by whether it was made to the master that is known now.
+    pub is_fresh: fn(is_of_this_master: bool) -> bool,
+    /// Which write replicas have to have, by the last one of the connection that waits.
+    pub waits_for: fn(own: u64) -> u64,
+    /// Whether enough replicas have acknowledged a write, by what the wait has counted.
+    pub acknowledged: fn(asked: Acks, counted: Option<&Value>) -> Result<(), StoreError>,
+    /// What a node of a Cluster says that has not run a command.
+    pub redirect: fn(error: &StoreError, teller: &Place) -> Option<Redirect>,
+    /// A node has named the owner of a slot.
+    pub moved: fn(owners: &mut Owners<usize>, slot: u16, owner: usize),
+    /// Whether the owners are others than before, by what a node tells of all slots.
+    pub settle: fn(owners: &mut Owners<usize>, view: &View) -> bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            decide,
+            is_fresh: |is_of_this_master| is_of_this_master,
+            waits_for: |own| own,
+            acknowledged,
+            redirect: Redirect::of,
+            moved: Owners::moved,
+            settle: Owners::settle,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+use leasehold_core::seam::Place;
+
+/// The address of a node of a simulated world.
+pub(in crate::sim) fn place_of(node: usize) -> Place {
+    Place { host: "node".into(), port: u16::try_from(node + 1).expect("there are few nodes") }
+}
+
+/// The node at an address.
+pub(in crate::sim) fn node_at(place: &Place) -> usize {
+    usize::from(place.port) - 1
+}

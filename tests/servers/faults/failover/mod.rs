@@ -1,0 +1,16 @@
+//! Masters that are replaced: by a replica that knows less, by one of several, while they live on.
+
+mod clock_behind;
+mod cluster_failover;
+mod lost_grant;
+mod replicas_gone;
+mod sentinel_hangs;
+mod sentinel_lies;
+mod shard_down;
+mod slot_migration;
+mod stale_master;
+
+mod counting;
+mod overlap;
+mod stale;
+mod unacknowledged;

@@ -1,0 +1,143 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold::{
+    AcquisitionId, LockName, RuntimeLabel, Ttl,
+    error::StoreErrorKind,
+    redis::{RedisConfig, RedisStore},
+    store::{Acks, Acquire, AcquireAnswer, LockStore},
+    time::{Clock, Entropy, SystemClock, SystemEntropy},
+};
+use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};
+use tokio::runtime::Handle;
+
+use super::{ONE, ONE_IN_TIME, asking, assert_unacknowledged, connect, holds};
+use crate::support::wait;
+
+#[tokio::test]
+async fn a_granted_lease_is_on_the_replica() {
+    let pair = ReplicatedPair::start();
+    let locks = connect(&pair.master, ONE_IN_TIME).await;
+    let guard = locks.lock("a").unwrap().acquire().await.expect("one replica is there");
+    // At once: a replica that has acknowledged needs no time.
+    assert!(holds(&pair.replica, "a"));
+    guard.release().await.expect("a lease that was held to the end");
+}
+
+#[tokio::test]
+async fn a_try_without_a_replica_fails_and_is_taken_back() {
+    let server = RedisServer::start();
+    let locks = connect(&server, ONE).await;
+    assert_unacknowledged(locks.lock("a").unwrap().try_acquire().await);
+    wait::until("it is taken back", || !holds(&server, "a")).await;
+    // The control needs none.
+    let lock = locks.lock("a").unwrap();
+    let guard = lock.acquire().replication(leasehold::redis::Replication::None).await;
+    guard.expect("the master has it").release().await.expect("it is held");
+}
+
+#[tokio::test]
+async fn a_wait_without_a_replica_ends_and_leaves_nothing() {
+    let server = RedisServer::start();
+    let locks = connect(&server, ONE).await;
+    let lock = locks.lock("a").unwrap();
+    assert_unacknowledged(lock.acquire().wait(Duration::from_secs(2)).await);
+    wait::until("it is taken back", || !holds(&server, "a")).await;
+    assert!(server.keys_without_ttl().is_empty());
+}
+
+#[tokio::test]
+async fn a_wait_goes_on_until_the_replica_does() {
+    let pair = ReplicatedPair::start();
+    let locks = connect(&pair.master, ONE).await;
+    pair.replica.stop_signal();
+    let lock = locks.lock("a").unwrap();
+    assert_unacknowledged(lock.try_acquire().await);
+    let withdrawn = || pair.master.query::<u64>(&["ZCARD", "leasehold:{a}:withdrawn"]);
+    wait::until("the try is withdrawn", || withdrawn() > 0).await;
+    let before = withdrawn();
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    wait::until("it was taken back, and asks anew", || withdrawn() > before + 1).await;
+    assert!(!waiting.is_finished());
+    pair.replica.cont_signal();
+    let guard = wait::soon("the replica goes on", waiting).await.unwrap().expect("a lease");
+    assert!(holds(&pair.replica, "a"));
+    guard.release().await.expect("it is held");
+}
+
+/// The message of a grant waits for no replica, so the one who gets it does.
+#[tokio::test]
+async fn who_waits_enters_when_the_replica_has_the_grant() {
+    let pair = ReplicatedPair::start();
+    let holder = connect(&pair.master, ONE).await;
+    let waiter = asking(ONE).connect(pair.master.url()).await.unwrap();
+    let guard = holder.lock("a").unwrap().acquire().await.expect("one replica is there");
+    let lock = waiter.lock("a").unwrap();
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    wait::until("it stands in line", || {
+        pair.master.query::<u64>(&["ZCARD", "leasehold:{a}:queue"]) == 1
+    })
+    .await;
+    pair.replica.stop_signal();
+    guard.release().await.expect("a release needs no replica");
+    let granted = || holds(&pair.master, "a") && !waiting.is_finished();
+    wait::until("it is granted on the master", granted).await;
+    // Longer than one wait for replicas.
+    SystemClock.sleep_until(SystemClock.now() + Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished(), "no replica has it");
+    pair.replica.cont_signal();
+    let guard = wait::soon("the replica goes on", waiting).await.unwrap().expect("a lease");
+    guard.release().await.expect("it is held");
+}
+
+/// A repeat of a grant writes nothing. On Redis 7.4 and newer, `WAIT` on its own connection would
+/// then answer at once, as the control does.
+#[tokio::test]
+async fn a_repeat_counts_only_when_the_replica_has_the_first_copy() {
+    let pair = ReplicatedPair::start();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let config = RedisConfig::new(pair.master.url()).unwrap();
+    let id = SystemEntropy.runtime_id();
+    let store = RedisStore::connect(&config, Arc::clone(&clock), Handle::current(), id);
+    let store = store.await.expect("the server answers");
+    let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("test"));
+    let ask = |acks| Acquire {
+        name: &name,
+        id: AcquisitionId::new(id, 1),
+        ttl: Ttl::default(),
+        watermark: None,
+        label: &label,
+        keeps: false,
+        wait: None,
+        acks,
+        deadline: clock.now() + Duration::from_secs(10),
+    };
+    pair.replica.stop_signal();
+    let first = store.acquire(ask(Acks::NONE)).await;
+    assert!(matches!(first, Ok(AcquireAnswer::Granted(_))), "{first:?}");
+    let error = store.acquire(ask(Acks::new(ONE).unwrap())).await.expect_err("no replica has it");
+    assert!(error.is_unacknowledged(), "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
+
+    pair.replica.cont_signal();
+    let has_it = async || {
+        let again = store.acquire(ask(Acks::new(ONE).unwrap())).await;
+        matches!(again, Ok(AcquireAnswer::Granted(_))).then_some(())
+    };
+    let found = Patience::of(wait::CEILING).until_async(has_it).await;
+    found.expect("the replica has the first copy");
+}
+
+/// What `WAIT` says on a connection that wrote nothing, whatever the replica has.
+#[tokio::test]
+async fn control_a_wait_behind_a_read_says_nothing() {
+    let pair = ReplicatedPair::start();
+    pair.replica.stop_signal();
+    pair.master.command(&["SET", "a", "1"]);
+    let client = redis::Client::open(pair.master.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let (_, counted): (String, i64) =
+        redis::pipe().get("a").cmd("WAIT").arg(1).arg(300).query(&mut connection).unwrap();
+    let says_one = pair.master.version().waits_for_own_writes_only();
+    assert_eq!(counted, i64::from(says_one));
+    pair.replica.cont_signal();
+}

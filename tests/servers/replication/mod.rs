@@ -1,0 +1,61 @@
+//! What `Replication` promises: a lease is believed when so many replicas have it, and not before.
+
+mod cluster;
+mod grants;
+mod lanes;
+mod refusals;
+mod renewals;
+mod written;
+
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime, LockRuntimeBuilder, error::AcquireError, redis::Replication};
+use leasehold_testkit::RedisServer;
+
+use crate::support::{patient, wait};
+
+/// One replica, within half a second.
+const ONE: Replication = Replication::Wait { replicas: 1, timeout: Duration::from_millis(500) };
+
+/// One replica; a busy machine has time to answer.
+const ONE_IN_TIME: Replication =
+    Replication::Wait { replicas: 1, timeout: Duration::from_secs(10) };
+
+fn asking(replication: Replication) -> LockRuntimeBuilder {
+    patient::builder().replication(replication)
+}
+
+async fn connect(server: &RedisServer, replication: Replication) -> LockRuntime {
+    asking(replication).connect(server.url()).await.expect("the server answers")
+}
+
+fn holds(server: &RedisServer, name: &str) -> bool {
+    let text: Option<String> = server.query(&["GET", &format!("leasehold:{{{name}}}:lease")]);
+    // Counter and release time alone are a lock that nobody holds.
+    text.is_some_and(|text| text.split(' ').count() > 2)
+}
+
+/// Asserts that an acquire failed because too few replicas have what was granted.
+fn assert_unacknowledged<T: std::fmt::Debug>(outcome: Result<T, AcquireError>) {
+    match outcome {
+        Err(AcquireError::Unavailable(why)) => {
+            assert!(why.error.is_unacknowledged(), "{why}");
+            assert!(why.answers_others, "the server answers: {why}");
+        }
+        other => panic!("too few replicas have it, and yet {other:?}"),
+    }
+}
+
+/// How often a server was asked to wait.
+fn waits(server: &RedisServer) -> u64 {
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    let of_wait = stats.lines().find_map(|line| line.strip_prefix("cmdstat_wait:calls="));
+    of_wait.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+}
+
+/// Returns when a lease is renewed: what it has left grows.
+async fn until_renewed(guard: &Guard) {
+    let mut left = guard.remaining();
+    let has_grown = || guard.remaining() > std::mem::replace(&mut left, guard.remaining());
+    wait::until("it is renewed", has_grown).await;
+}
