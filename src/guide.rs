@@ -7,7 +7,7 @@
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
 //! - Operation: [`operations`], [`metrics`], [`monitoring`].
 //! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
-//!   [`performance`], [`architecture`].
+//!   [`performance`], [`performance_topologies`], [`architecture`].
 
 /// Where the links of a page lead to in this documentation; the first definition of a link counts.
 macro_rules! pages {
@@ -52,6 +52,7 @@ pages! {
     metrics = "docs/metrics.md", "Every series with its labels and meaning.";
     monitoring = "docs/monitoring/README.md", "A dashboard, alert rules, and what to do about each alert.";
     performance = "docs/performance.md", "Measurements, each with its date and machine.";
+    performance_topologies = "docs/performance-topologies.md", "Measurements with Sentinels and on Clusters.";
     reliability = "docs/reliability.md", "Results of the long test runs, and how to repeat them.";
     fault_matrix = "docs/fault-matrix.md", "Every fault that is tested, the result, and the damage without the protection.";
     architecture = "docs/architecture.md", "The crates, and how a lock is acquired and handed over.";
