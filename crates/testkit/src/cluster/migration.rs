@@ -1,6 +1,6 @@
 use redis::Value;
 
-use super::redis_cluster::RedisCluster;
+use super::{redis_cluster::RedisCluster, view::owns};
 use crate::{Patience, RedisServer};
 
 /// How many keys move with one command.
@@ -11,7 +11,7 @@ const TIMEOUT: &str = "5000";
 
 /// Slots that move from one master to another, without replicas.
 impl RedisCluster {
-    /// Moves a slot with its keys to the master of a number.
+    /// Moves a slot with its keys to the master of a number, or to the one that owns none.
     ///
     /// # Panics
     ///
@@ -76,9 +76,7 @@ impl RedisCluster {
     }
 
     fn source(&self, slot: u16) -> &RedisServer {
-        let owner = self.masters().iter().find(|server| {
-            super::view::View::of(server).is_some_and(|view| view.owner(slot) == server.port())
-        });
+        let owner = self.servers().iter().find(|server| owns(server, slot));
         owner.expect("the slot has an owner")
     }
 
@@ -86,7 +84,7 @@ impl RedisCluster {
         let mark = format!("[{slot}-<-");
         let imports =
             |server: &&RedisServer| server.query::<String>(&["CLUSTER", "NODES"]).contains(&*mark);
-        self.masters().iter().find(imports).expect("the slot is on its way")
+        self.servers().iter().find(imports).expect("the slot is on its way")
     }
 }
 

@@ -51,6 +51,32 @@ impl RedisCluster {
         Self::of((0..masters).map(|_| node().start()).collect(), masters)
     }
 
+    /// Starts three masters without replicas, that speak TLS only, and ask clients for a certificate
+    /// under their authority.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`start`](Self::start) does.
+    pub fn with_tls() -> Self {
+        let asking = |node: RedisServerBuilder| node.arg("tls-auth-clients", "yes").start();
+        let first = asking(RedisServer::builder().tls().cluster_node());
+        let mut servers = vec![first];
+        for _ in 1..Self::MASTERS {
+            let node = RedisServer::builder().tls_under(&servers[0]).cluster_node();
+            servers.push(asking(node));
+        }
+        Self::of(servers, Self::MASTERS)
+    }
+
+    /// Starts three masters that share the slots, and a fourth one that owns none.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`start`](Self::start) does.
+    pub fn with_spare() -> Self {
+        Self::of((0..=Self::MASTERS).map(|_| node().start()).collect(), Self::MASTERS)
+    }
+
     /// Starts three masters with a replica each, which takes over when its master is silent for two
     /// seconds. While a shard is down, the others go on.
     ///
@@ -125,9 +151,19 @@ impl RedisCluster {
     ///
     /// Never: every node has a port.
     pub fn url(&self) -> String {
+        self.url_with("")
+    }
+
+    /// The address with a login before the hosts, as in `user:password@`.
+    ///
+    /// # Panics
+    ///
+    /// Never: every node has a port.
+    pub fn url_with(&self, login: &str) -> String {
         let port = |server: &RedisServer| server.port().expect("a node has a port");
         let hosts = self.servers.iter().map(|server| format!("127.0.0.1:{}", port(server)));
-        format!("redis+cluster://{}", hosts.collect::<Vec<_>>().join(","))
+        let scheme = if self.servers[0].ca_pem().is_some() { "rediss" } else { "redis" };
+        format!("{scheme}+cluster://{login}{}", hosts.collect::<Vec<_>>().join(","))
     }
 
     /// All servers: first the masters of the start in the order of their slots, then the replicas.

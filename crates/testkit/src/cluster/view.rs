@@ -23,6 +23,13 @@ impl View {
     }
 }
 
+/// Whether a server owns a slot by its own account, wherever it says that it listens.
+pub(super) fn owns(server: &RedisServer, slot: u16) -> bool {
+    let nodes: String = server.try_query(&["CLUSTER", "NODES"]).unwrap_or_default();
+    let own = nodes.lines().filter(|line| line.contains("myself,master"));
+    own.flat_map(ranges).any(|(range, _)| range.contains(&slot))
+}
+
 /// The slots of one node, which follow eight other words; what is on its way is in brackets.
 fn ranges(line: &str) -> Vec<(RangeInclusive<u16>, u16)> {
     let mut words = line.split(' ');

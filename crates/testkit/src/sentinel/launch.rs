@@ -21,6 +21,8 @@ pub(super) struct Launch {
     pub(super) port: u16,
     /// The port of the master that it watches first.
     pub(super) master: u16,
+    /// Where the certificates are, if it speaks TLS, too.
+    pub(super) certificates: Option<PathBuf>,
 }
 
 /// Why a Sentinel did not start.
@@ -48,6 +50,9 @@ impl Launch {
     /// What a Sentinel is told about its master.
     const SETTINGS: [(&str, u32); 3] =
         [("down-after-milliseconds", 1000), ("failover-timeout", 3000), ("parallel-syncs", 2)];
+
+    /// How far above its own port it listens for TLS.
+    pub(super) const TLS: u16 = 10_000;
 
     /// The address of the Sentinel.
     pub(super) fn url(&self) -> String {
@@ -90,6 +95,17 @@ impl Launch {
             format!("dir {}", folder.display()),
             format!("sentinel monitor {name} 127.0.0.1 {master} {quorum}"),
         ];
+        if let Some(folder) = &self.certificates {
+            let file = |name| folder.join(name).display().to_string();
+            lines.extend([
+                format!("tls-port {}", port + Self::TLS),
+                format!("tls-cert-file {}", file("server.pem")),
+                format!("tls-key-file {}", file("server.key")),
+                format!("tls-ca-cert-file {}", file("ca.pem")),
+                "tls-auth-clients no".into(),
+                "tls-replication yes".into(),
+            ]);
+        }
         let settings = Self::SETTINGS.iter();
         lines.extend(settings.map(|(key, value)| format!("sentinel {key} {name} {value}")));
         lines.join("\n") + "\n"

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fmt, path::Path, thread, time::Duration};
+use std::{collections::BTreeMap, fmt, thread, time::Duration};
 
 use redis::{FromRedisValue, RedisResult, Value};
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use super::{
     sentinel_group::SentinelGroup,
 };
 use crate::{
-    folder,
+    RedisServer, folder,
     guardian::Ward,
     process::Process,
     server::{LIMIT, connect_to, free_port, query},
@@ -32,11 +32,13 @@ impl Sentinel {
     /// How long the group waits for one answer, before it counts the Sentinel as silent.
     const SILENCE: Duration = Duration::from_millis(500);
 
-    /// Starts a Sentinel that watches the master at a port of 127.0.0.1.
-    pub(super) fn start(program: &Path, master: u16) -> Self {
+    /// Starts a Sentinel that watches a master with a port; it speaks TLS if the master does.
+    pub(super) fn start(master: &RedisServer) -> Self {
         let folder = folder::in_memory();
-        let (program, place) = (program.to_owned(), folder.path().to_owned());
-        let mut launch = Launch { program, folder: place, port: 0, master };
+        let (program, place) = (master.program().to_owned(), folder.path().to_owned());
+        let certificates = master.ca_pem().map(|_| master.folder().to_owned());
+        let port = master.port().expect("a master has a port");
+        let mut launch = Launch { program, folder: place, port: 0, master: port, certificates };
         let process = start_on_free_port(&mut launch);
         Self { process, launch, _folder: folder }
     }
@@ -44,6 +46,11 @@ impl Sentinel {
     /// The address of the Sentinel.
     pub fn url(&self) -> String {
         self.launch.url()
+    }
+
+    /// The port of 127.0.0.1 with TLS, of one that speaks it.
+    pub(super) fn tls_port(&self) -> Option<u16> {
+        self.launch.certificates.as_ref().map(|_| self.port() + Launch::TLS)
     }
 
     /// The port of 127.0.0.1.

@@ -4,7 +4,7 @@ use super::member::Sentinel;
 use crate::{
     Patience, RedisServer,
     guardian::{Guardian, Ward},
-    server::Replication,
+    server::{RedisServerBuilder, Replication},
 };
 
 /// A master, two replicas, and three Sentinels of which two decide.
@@ -39,18 +39,32 @@ impl SentinelGroup {
     ///
     /// Panics if a process does not start, or they do not find each other.
     pub fn start() -> Self {
-        let server = || RedisServer::builder().tcp().arg("repl-diskless-sync-delay", "0");
-        let master = server().start();
-        let port = master.port().expect("a master has a port");
-        let mut servers = vec![master];
+        Self::of(RedisServer::builder().tcp(), |server, _| server.tcp())
+    }
+
+    /// Starts a group whose servers speak TLS only, and whose Sentinels speak it, too.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`start`](Self::start) does.
+    pub fn with_tls() -> Self {
+        Self::of(RedisServer::builder().tls(), RedisServerBuilder::tls_under)
+    }
+
+    fn of(
+        master: RedisServerBuilder,
+        replica: impl Fn(RedisServerBuilder, &RedisServer) -> RedisServerBuilder,
+    ) -> Self {
+        let at_once = |server: RedisServerBuilder| server.arg("repl-diskless-sync-delay", "0");
+        let mut servers = vec![at_once(master).start()];
         for _ in 0..Self::REPLICAS {
-            let replica = server().replica_of(&servers[0]).start();
-            servers.push(replica);
+            let replica = replica(RedisServer::builder(), &servers[0]).replica_of(&servers[0]);
+            servers.push(at_once(replica).start());
         }
         // Before the Sentinels: they ask the master for its replicas at once, then after seconds.
         let in_sync = || servers[1..].iter().all(is_in_sync).then_some(());
         Patience::of(Self::LIMIT).until(in_sync).expect("the replicas get what the master has");
-        let sentinel = |_| Sentinel::start(servers[0].program(), port);
+        let sentinel = |_| Sentinel::start(&servers[0]);
         let sentinels: Vec<_> = (0..Self::SENTINELS).map(sentinel).collect();
         let united = || sentinels.iter().all(is_united).then_some(());
         Patience::of(Self::LIMIT).until(united).expect("the Sentinels find each other");
@@ -81,9 +95,16 @@ impl SentinelGroup {
 
     /// The address of the group: all Sentinels, and the name of the master.
     pub fn url(&self) -> String {
-        let address = |sentinel: &Sentinel| format!("127.0.0.1:{}", sentinel.port());
+        self.url_with("")
+    }
+
+    /// The address with a login at the servers before the hosts, as in `user:password@`.
+    pub fn url_with(&self, login: &str) -> String {
+        let port = |sentinel: &Sentinel| sentinel.tls_port().unwrap_or(sentinel.port());
+        let address = |sentinel: &Sentinel| format!("127.0.0.1:{}", port(sentinel));
         let addresses: Vec<_> = self.sentinels.iter().map(address).collect();
-        format!("redis+sentinel://{}/{}", addresses.join(","), Self::MASTER)
+        let scheme = if self.servers[0].ca_pem().is_some() { "rediss" } else { "redis" };
+        format!("{scheme}+sentinel://{login}{}/{}", addresses.join(","), Self::MASTER)
     }
 
     /// The servers; the first one was the master at the start.

@@ -18,6 +18,8 @@ pub(crate) enum Address {
     Node(u16),
     /// A port of 127.0.0.1 that speaks TLS only.
     Tls(u16),
+    /// The same of a node of a Cluster.
+    TlsNode(u16),
 }
 
 impl Address {
@@ -28,6 +30,7 @@ impl Address {
             Self::Tcp(_) => Self::Tcp(free_port()),
             Self::Node(_) => Self::Node(free_node_port()),
             Self::Tls(_) => Self::Tls(free_port()),
+            Self::TlsNode(_) => Self::TlsNode(free_node_port()),
         }
     }
 
@@ -35,8 +38,20 @@ impl Address {
     pub(crate) fn port(self) -> Option<u16> {
         match self {
             Self::Unix => None,
-            Self::Tcp(port) | Self::Node(port) | Self::Tls(port) => Some(port),
+            Self::Tcp(port) | Self::Node(port) | Self::Tls(port) | Self::TlsNode(port) => {
+                Some(port)
+            }
         }
+    }
+
+    /// Whether it speaks TLS.
+    pub(super) fn is_tls(self) -> bool {
+        matches!(self, Self::Tls(_) | Self::TlsNode(_))
+    }
+
+    /// Whether it is that of a node of a Cluster.
+    pub(super) fn is_node(self) -> bool {
+        matches!(self, Self::Node(_) | Self::TlsNode(_))
     }
 
     /// The address as redis-rs and Leasehold read it; an empty user or password is left out.
@@ -45,7 +60,7 @@ impl Address {
         let (scheme, port) = match self {
             Self::Unix => return unix_url(socket, &user, &password, db),
             Self::Tcp(port) | Self::Node(port) => ("redis", port),
-            Self::Tls(port) => ("rediss", port),
+            Self::Tls(port) | Self::TlsNode(port) => ("rediss", port),
         };
         let login = match (user.as_str(), password.as_str()) {
             ("", "") => String::new(),

@@ -29,6 +29,14 @@ impl Authority {
         Ok(Self { ca_pem: ca.pem() })
     }
 
+    /// Puts the certificates of another server into `folder`.
+    pub(super) fn copied(other: &Path, folder: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+        for name in ["ca.pem", "server.pem", "server.key"] {
+            fs::copy(other.join(name), folder.join(name))?;
+        }
+        Ok(Self { ca_pem: fs::read_to_string(folder.join("ca.pem"))? })
+    }
+
     /// The certificate that a client has to trust, as PEM.
     pub(super) fn ca_pem(&self) -> &str {
         &self.ca_pem

@@ -11,6 +11,8 @@ pub struct RedisServerBuilder {
     pub(super) address: Address,
     pub(super) args: Vec<(String, Vec<String>)>,
     pub(super) variables: Vec<(String, String)>,
+    /// Where the certificates of another server are.
+    pub(super) authority: Option<PathBuf>,
 }
 
 impl RedisServerBuilder {
@@ -20,6 +22,7 @@ impl RedisServerBuilder {
             address: Address::Unix,
             args: Vec::new(),
             variables: Vec::new(),
+            authority: None,
         }
     }
 
@@ -29,9 +32,10 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Starts as a node of a Redis Cluster that knows no other node, on a free port of 127.0.0.1.
+    /// Starts as a node of a Redis Cluster that knows no other node, on a free port of 127.0.0.1;
+    /// with TLS only, also between nodes, behind [`tls`](Self::tls).
     pub fn cluster_node(mut self) -> Self {
-        self.address = Address::Node(0);
+        self.address = if self.address.is_tls() { Address::TlsNode(0) } else { Address::Node(0) };
         self
     }
 
@@ -42,6 +46,12 @@ impl RedisServerBuilder {
         self
     }
 
+    /// As [`tls`](Self::tls), under the authority of another server.
+    pub fn tls_under(mut self, other: &RedisServer) -> Self {
+        self.authority = Some(other.folder().into());
+        self.tls()
+    }
+
     /// Adds a line of configuration, as in `redis.conf`; later ones win over earlier ones.
     ///
     /// The value is one argument; `arg("save", "")` is a way to write an empty one.
@@ -50,7 +60,7 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Starts as a replica of a server that has a port without TLS.
+    /// Starts as a replica of a server that has a port; over TLS, if both of them have it.
     ///
     /// # Panics
     ///

@@ -109,18 +109,23 @@ impl Launch {
     fn address_args(&self) -> Vec<String> {
         let port = self.address.port().unwrap_or(0).to_string();
         let file = |name| self.folder.join(name).display().to_string();
-        let args: &[(&str, String)] = match self.address {
-            Address::Unix | Address::Tcp(_) => &[("--port", port)],
-            Address::Node(_) => &[("--port", port), ("--cluster-enabled", "yes".into())],
-            Address::Tls(_) => &[
+        let mut args: Vec<(&str, String)> = if self.address.is_tls() {
+            vec![
                 ("--port", "0".into()),
                 ("--tls-port", port),
                 ("--tls-cert-file", file("server.pem")),
                 ("--tls-key-file", file("server.key")),
                 ("--tls-ca-cert-file", file("ca.pem")),
                 ("--tls-auth-clients", "no".into()),
-            ],
+                ("--tls-replication", "yes".into()),
+                ("--tls-cluster", "yes".into()),
+            ]
+        } else {
+            vec![("--port", port)]
         };
+        if self.address.is_node() {
+            args.push(("--cluster-enabled", "yes".into()));
+        }
         args.iter().flat_map(|(key, value)| [(*key).to_owned(), value.clone()]).collect()
     }
 

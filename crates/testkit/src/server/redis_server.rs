@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -9,7 +9,6 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    address::Address,
     authority::Authority,
     builder::RedisServerBuilder,
     launch::{Launch, LaunchError},
@@ -56,8 +55,8 @@ impl RedisServer {
 
     /// Starts what a builder describes.
     pub(super) fn start_as(builder: RedisServerBuilder) -> Self {
-        let RedisServerBuilder { program, address, args, variables } = builder;
-        let votes = matches!(address, Address::Node(_));
+        let RedisServerBuilder { program, address, args, variables, authority } = builder;
+        let votes = address.is_node();
         let folder = if votes { folder::in_memory() } else { folder::on_disk() };
         let mut launch = Launch { program, folder: folder.path().into(), address, args, variables };
         let socket = launch.socket();
@@ -66,8 +65,11 @@ impl RedisServer {
             "{} is too long",
             socket.display()
         );
-        let authority = matches!(address, Address::Tls(_))
-            .then(|| Authority::found_in(folder.path()).expect("a private authority is made"));
+        let found = || match &authority {
+            Some(other) => Authority::copied(other, folder.path()),
+            None => Authority::found_in(folder.path()),
+        };
+        let authority = address.is_tls().then(|| found().expect("a private authority is made"));
         let process = start_on_free_port(&mut launch);
         Self { process: Mutex::new(process), launch, authority, socket, _folder: folder }
     }
@@ -95,6 +97,21 @@ impl RedisServer {
     /// The certificate that clients of a server with TLS have to trust, as PEM.
     pub fn ca_pem(&self) -> Option<&str> {
         self.authority.as_ref().map(Authority::ca_pem)
+    }
+
+    /// The certificate and the key of a server with TLS, as PEM, which a client may show, too.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server has none.
+    pub fn certificate(&self) -> (String, String) {
+        let read = |name| fs::read_to_string(self.folder().join(name)).expect("a server with TLS");
+        (read("server.pem"), read("server.key"))
+    }
+
+    /// Where the server keeps its files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.launch.folder
     }
 
     /// The version of the server's program.
