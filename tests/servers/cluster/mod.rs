@@ -1,6 +1,10 @@
-//! Locks on a Cluster: where a lease lives after a failover, and while its slot moves.
+//! Locks on a Cluster: where a lease lives after a failover, and while its slot moves; and how a
+//! process finds that out.
 
+mod bad_network;
 mod failover;
+mod half_moved;
+mod looks;
 mod migration;
 mod outage;
 mod scene;

@@ -14,11 +14,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads `host:port`; `None` for anything else. Where the host is missing, the server is at the
-    /// host of the one that told of it.
+    /// Reads `host:port`; `None` for anything else. Where the host is missing, or `?` as of a node
+    /// that does not know its own name, the server is at the host of the one that told of it.
     pub(super) fn read(text: &str, teller: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
-        let host = if host.is_empty() { &teller.host } else { host };
+        let host = if matches!(host, "" | "?") { &teller.host } else { host };
         Some(Self { host: host.into(), port: port.parse().ok().filter(|port| *port > 0)? })
     }
 
@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(read("10.0.0.1:7000"), Some(("10.0.0.1".into(), 7000)));
         assert_eq!(read("2001:db8::1:7000"), Some(("2001:db8::1".into(), 7000)));
         assert_eq!(read(":7000"), Some(("t".into(), 7000)));
+        assert_eq!(read("?:7000"), Some(("t".into(), 7000)));
         assert_eq!([read("h:0"), read("h"), read("h:x")], [None, None, None]);
     }
 }

@@ -90,7 +90,7 @@ impl RedisStore {
         runtime: Handle,
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
-        let probe = probe(runtime_id, 0)?;
+        let probe = probe(runtime_id)?;
         Self::checking(config, clock, runtime, runtime_id, Some(probe))
     }
 
@@ -361,9 +361,14 @@ impl RedisStore {
     }
 }
 
-/// A lock of which only checks know.
-pub(super) fn probe(runtime: RuntimeId, number: u32) -> Result<LockName, StoreError> {
-    LockName::new(format!("preflight:{runtime}:{number}")).map_err(|error| {
+/// A lock of which only the checks of a runtime know.
+pub(super) fn probe(runtime: RuntimeId) -> Result<LockName, StoreError> {
+    probe_named(&format!("preflight:{runtime}"))
+}
+
+/// A lock of which only checks know, by its name.
+pub(super) fn probe_named(name: &str) -> Result<LockName, StoreError> {
+    LockName::new(name).map_err(|error| {
         StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
     })
 }

@@ -7,7 +7,7 @@ use super::view::View;
 use crate::{
     clock::{Clock, within},
     redis::{
-        classify::{NotDialed, classify_dial},
+        classify::{NOT_THERE, NotDialed, classify_dial},
         config::RedisConfig,
         login::Login,
         place::{Place, open},
@@ -16,8 +16,9 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// How many nodes are asked at once.
+/// How many nodes are asked at once, and how many while the same thing lasts.
 const MOST_ASKED: usize = 8;
+const FEW_ASKED: usize = 2;
 
 /// How long a node that was asked before may take, before others are asked.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -35,6 +36,17 @@ pub(super) struct Looker {
     kept: Mutex<Option<Asked>>,
 }
 
+/// Whose view a look takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// That of the node that answered last, or of the first of several that takes commands.
+    First,
+    /// The best of several nodes.
+    All,
+    /// The best of a few nodes, which are others each time.
+    Few,
+}
+
 /// A node that has answered.
 struct Asked {
     place: Place,
@@ -48,16 +60,18 @@ impl Looker {
     }
 
     /// The view of the node that answered last, if it is not behind a known one. Otherwise, and
-    /// where all are to be heard, the best of several nodes.
+    /// where several are to be heard, the best of these.
+    ///
+    /// It fails when that one is [not to be believed](View::replaces).
     pub(super) async fn look(
         self: &Arc<Self>,
         places: Vec<Place>,
         known: Option<&View>,
-        hears_all: bool,
+        heard: Heard,
     ) -> Result<View, StoreError> {
         let is_behind = |view: &View| known.is_some_and(|known| known.is_better_than(view));
         let asked = self.kept.lock().await.take();
-        if let Some(Asked { place, mut connection }) = asked.filter(|_| !hears_all) {
+        if let Some(Asked { place, mut connection }) = asked.filter(|_| heard == Heard::First) {
             let until = self.clock.now() + PATIENCE;
             let viewing = view_of(&mut connection, &place);
             if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
@@ -67,7 +81,7 @@ impl Looker {
                 return Ok(view);
             }
         }
-        let (view, asked) = self.ask_several(places, is_behind, hears_all).await?;
+        let (view, asked) = self.ask_several(places, known, heard).await?;
         *self.kept.lock().await = Some(asked);
         Ok(view)
     }
@@ -75,16 +89,18 @@ impl Looker {
     async fn ask_several(
         self: &Arc<Self>,
         places: Vec<Place>,
-        is_behind: impl Fn(&View) -> bool,
-        hears_all: bool,
+        known: Option<&View>,
+        heard: Heard,
     ) -> Result<(View, Asked), StoreError> {
         let clock = &*self.clock;
         let mut until = clock.now() + self.config.connect_timeout;
         let mut asking = JoinSet::new();
-        for place in places.into_iter().take(MOST_ASKED) {
+        let most = if heard == Heard::Few { FEW_ASKED } else { MOST_ASKED };
+        for place in places.into_iter().take(most) {
             let looker = Arc::clone(self);
             asking.spawn(async move { looker.ask(place).await });
         }
+        let (listed, mut told) = (asking.len(), 0);
         let (mut best, mut failed) = (None::<(View, Asked)>, None::<StoreError>);
         while let Some(Some(asked)) = within(clock, until, asking.join_next()).await {
             let (view, asked) = match asked {
@@ -98,16 +114,21 @@ impl Looker {
                 }
                 Err(_) => continue,
             };
-            let is_enough = view.is_ok && !is_behind(&view);
+            told += 1;
+            let is_enough = view.is_ok && view.replaces(known, 0, listed);
             if best.as_ref().is_none_or(|(best, _)| view.is_better_than(best)) {
                 best = Some((view, asked));
             }
-            if is_enough && !hears_all {
+            if is_enough && heard == Heard::First {
                 break;
             }
             until = until.min(clock.now() + GATHER);
         }
-        best.ok_or_else(|| failed.unwrap_or_else(|| NotDialed::in_time().error))
+        match best {
+            Some((view, _)) if !view.replaces(known, told, listed) => Err(outdated(told, listed)),
+            Some(best) => Ok(best),
+            None => Err(failed.unwrap_or_else(|| NotDialed::in_time().error)),
+        }
     }
 
     async fn ask(&self, place: Place) -> Result<(View, Asked), NotDialed> {
@@ -140,6 +161,14 @@ async fn view_of(connection: &mut MultiplexedConnection, place: &Place) -> Resul
             .as_answer()
             .into()
     })
+}
+
+/// Few nodes answered, and what these tell is older than what is known.
+fn outdated(told: usize, listed: usize) -> StoreError {
+    let what = format!(
+        "{told} of {listed} nodes of the Cluster answered, and they know less than this process"
+    );
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }
 
 fn no_view(error: &RedisError) -> NotDialed {

@@ -9,14 +9,14 @@ use futures_util::future::join_all;
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
-    slot::{SLOTS, slot_of_lock},
+    slot::{SLOTS, slot_of, slot_of_lock},
     topology::Topology,
 };
 use crate::{
     clock::{Clock, Instant},
     redis::{
         config::RedisConfig,
-        store::{RedisStore, probe},
+        store::{RedisStore, probe_named},
         subscriber::{Dialers, Dialing, Subscriptions},
     },
     store::{
@@ -111,7 +111,7 @@ impl ClusterStore {
     }
 }
 
-/// A lock in one of some slots; `None` where there are no slots.
+/// A lock in one of some slots, of which only checks know; `None` where there are no slots.
 pub(in crate::redis) fn probe_in(
     slots: &[RangeInclusive<u16>],
     runtime: RuntimeId,
@@ -120,14 +120,12 @@ pub(in crate::redis) fn probe_in(
         return Ok(None);
     }
     // One slot of all is found within so many draws, but for one in e^64 times.
-    for number in 0..u32::from(SLOTS) * 64 {
-        let probe = probe(runtime, number)?;
-        let slot = slot_of_lock(&probe);
-        if slots.iter().any(|range| range.contains(&slot)) {
-            return Ok(Some(probe));
-        }
-    }
-    Ok(None)
+    let mut tags = (0..u32::from(SLOTS) * 64).map(|number| format!("preflight:{number}"));
+    let tag = tags.find(|tag| {
+        let slot = slot_of(tag);
+        slots.iter().any(|range| range.contains(&slot))
+    });
+    tag.map(|tag| probe_named(&format!("{tag}}}{runtime}"))).transpose()
 }
 
 /// Sends a command on its way until a node has run it.

@@ -3,7 +3,7 @@ use std::{
     ops::RangeInclusive,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -11,7 +11,11 @@ use std::{
 use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
-use super::{look::Looker, owners::Owners, view::View};
+use super::{
+    look::{Heard, Looker},
+    owners::Owners,
+    view::View,
+};
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant, within},
@@ -54,6 +58,8 @@ pub(in crate::redis) struct Topology<N> {
     state: Mutex<State<N>>,
     /// When the last look failed, and why. It is locked during a look.
     looking: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
+    /// How many looks have told of the masters.
+    looks: AtomicU64,
     hint: Notify,
     /// Whether a node did not answer, or a slot had no owner, since the last look.
     has_missed: AtomicBool,
@@ -78,6 +84,8 @@ pub(in crate::redis) struct Node<N> {
     membership: Arc<Membership>,
     /// Whether a view has named it.
     is_known: AtomicBool,
+    /// Whether it was opened for slots, so that its first command waits for a check of the server.
+    has_slots: bool,
 }
 
 impl<N: Send + Sync + 'static> Topology<N> {
@@ -96,6 +104,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             runtime,
             state: Mutex::new(state),
             looking: tokio::sync::Mutex::default(),
+            looks: AtomicU64::new(0),
             hint: Notify::new(),
             has_missed: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
@@ -168,8 +177,10 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     /// A node has named another one as the owner of a slot.
     pub(super) fn moved(&self, slot: u16, to: &Place) -> Result<(), StoreError> {
-        let node = self.node_at(to)?;
-        self.state.lock().owners.moved(slot, node);
+        let mut state = self.state.lock();
+        let node = state.node_at(self, to, &[slot..=slot])?;
+        state.owners.moved(slot, node);
+        drop(state);
         self.hint.notify_one();
         Ok(())
     }
@@ -201,7 +212,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             misses = if has_missed { misses.saturating_add(1) } else { 0 };
             let looked = {
                 let _one_at_a_time = self.looking.lock().await;
-                self.look(has_missed).await
+                self.look(heard(misses)).await
             };
             if let Err(error) = looked {
                 tracing::debug!(%error, "no node told who owns the slots");
@@ -211,6 +222,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     /// Returns when the masters are known.
     async fn known(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
+        let before = self.looks.load(Ordering::Acquire);
         let is_known = || self.state.lock().owners.view().is_some();
         // Nobody watches a topology without a runtime.
         let is_unwatched =
@@ -221,7 +233,8 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let topology = Arc::clone(self);
         let looking = async move {
             let mut failed = topology.looking.lock().await;
-            if topology.state.lock().owners.view().is_some() && topology.runtime.is_some() {
+            // Another of a crowd has looked meanwhile, for all.
+            if topology.looks.load(Ordering::Acquire) != before {
                 return Ok(());
             }
             if let Some((at, error)) = &*failed
@@ -229,7 +242,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             {
                 return Err(error.clone());
             }
-            let looked = topology.look(false).await;
+            let looked = topology.look(Heard::First).await;
             let now = topology.clock.now();
             *failed = looked.as_ref().err().map(|error| (now, error.clone()));
             looked
@@ -250,7 +263,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         }
     }
 
-    async fn look(&self, hears_all: bool) -> Result<(), StoreError> {
+    async fn look(&self, heard: Heard) -> Result<(), StoreError> {
         let (mut places, known) = {
             let state = self.state.lock();
             let mut places: Vec<Place> = state.nodes.keys().cloned().collect();
@@ -262,8 +275,10 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let first = turn % places.len().max(1);
         places.rotate_left(first);
-        let view = self.looker.look(places, known.as_ref(), hears_all).await?;
-        self.settle(view)
+        let view = self.looker.look(places, known.as_ref(), heard).await?;
+        self.settle(view)?;
+        self.looks.fetch_add(1, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Takes note of who owns the slots.
@@ -318,15 +333,28 @@ impl<N: Send + Sync + 'static> Topology<N> {
     }
 }
 
+/// Who is asked after so many looks in a row that followed a miss. What lasts, such as a shard that
+/// is down, does not cost each process a connection to every node every two seconds.
+fn heard(misses: u32) -> Heard {
+    match misses {
+        0 => Heard::First,
+        1..=3 => Heard::All,
+        _ => Heard::Few,
+    }
+}
+
 impl<N> State<N> {
-    /// The node at a place, opened where it is not known yet.
+    /// The node at a place, opened where it is not known yet. One that was only asked for slots on
+    /// their way is opened anew when it owns `slots`: nobody has checked it.
     fn node_at(
         &mut self,
         topology: &Topology<N>,
         place: &Place,
         slots: &[RangeInclusive<u16>],
     ) -> Result<Arc<Node<N>>, StoreError> {
-        if let Some(node) = self.nodes.get(place) {
+        if let Some(node) = self.nodes.get(place)
+            && (node.has_slots || slots.is_empty())
+        {
             return Ok(Arc::clone(node));
         }
         let template: &ConnectionInfo = topology.config.address.info();
@@ -345,8 +373,21 @@ impl<N> State<N> {
             config,
             membership,
             is_known: AtomicBool::new(false),
+            has_slots: !slots.is_empty(),
         });
         self.nodes.insert(place.clone(), Arc::clone(&node));
         Ok(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_not_asked_of_all_for_ever() {
+        let heard: Vec<_> = (0..6).map(heard).collect();
+        let expected = [Heard::First, Heard::All, Heard::All, Heard::All, Heard::Few, Heard::Few];
+        assert_eq!(heard, expected);
     }
 }

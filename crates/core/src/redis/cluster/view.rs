@@ -31,6 +31,14 @@ impl View {
         })
     }
 
+    /// Whether this view, the best that `told` of `asked` nodes have, takes the place of a known one.
+    ///
+    /// One that is behind may be that of a node that is new, is cut off or was stopped for long. It
+    /// counts only if most nodes know no better: their Cluster may have been made anew.
+    pub fn replaces(&self, known: Option<&Self>, told: usize, asked: usize) -> bool {
+        known.is_none_or(|known| !known.is_better_than(self)) || told * 2 > asked
+    }
+
     /// Whether this view is to be believed rather than another one.
     pub fn is_better_than(&self, other: &Self) -> bool {
         (self.is_ok, self.epoch) > (other.is_ok, other.epoch)
@@ -90,6 +98,20 @@ mod tests {
         assert!(view("ok", 8).is_better_than(&view("ok", 7)));
         assert!(!view("ok", 7).is_better_than(&view("ok", 7)));
         assert!(view("ok", 1).is_better_than(&view("fail", 9)));
+    }
+
+    #[test]
+    fn a_view_that_is_behind_counts_if_most_nodes_know_no_better() {
+        let known = view("ok", 7);
+        for (state, epoch) in [("ok", 7), ("ok", 8)] {
+            assert!(view(state, epoch).replaces(Some(&known), 0, 3), "{state} {epoch}");
+        }
+        for (state, epoch) in [("ok", 6), ("fail", 7), ("fail", 9)] {
+            let told = view(state, epoch);
+            let replaces = |told_by| told.replaces(Some(&known), told_by, 4);
+            assert_eq!([1, 2, 3, 4].map(replaces), [false, false, true, true], "{state} {epoch}");
+            assert!(told.replaces(None, 1, 4), "nothing better is known");
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Examiner {
         if self.config.address.cluster().is_some() {
             return cluster::gather(self).await;
         }
-        let probe = probe(self.runtime_id, 0).ok();
+        let probe = probe(self.runtime_id).ok();
         let server = Visit::new(self, self.config.clone(), probe).facts().await;
         Facts { topology: Topology::Server, servers: vec![server] }
     }

@@ -41,7 +41,7 @@ async fn visit(examiner: &Examiner, master: &Place) -> ServerFacts {
         Ok(info) => {
             let mut config = examiner.config.clone();
             config.address = RedisAddress::of_node(info);
-            let probe = probe(examiner.runtime_id, 0).ok();
+            let probe = probe(examiner.runtime_id).ok();
             Visit::new(examiner, config, probe).facts().await
         }
         Err(error) => ServerFacts { place: master.to_string(), told: Err(classify_dial(&error)) },

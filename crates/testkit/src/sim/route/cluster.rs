@@ -38,17 +38,20 @@ impl Router {
     pub(super) async fn look_for_owners(&self) -> Result<(), StoreError> {
         let listed = self.layout.nodes();
         let mut asked = self.ask((0..listed).map(|node| About::Slots { node }));
-        let (until, mut best, mut heard) = (self.clock.now() + LONGEST_LOOK, None::<View>, 0);
-        while heard < listed {
-            let Some(told) = self.next(&mut asked, until).await else { break };
-            heard += 1;
-            let Told::Slots(view) = told else { continue };
+        let (until, mut best, mut told) = (self.clock.now() + LONGEST_LOOK, None::<View>, 0);
+        while told < listed {
+            let Some(answer) = self.next(&mut asked, until).await else { break };
+            told += 1;
+            let Told::Slots(view) = answer else { continue };
             if best.as_ref().is_none_or(|best| view.is_better_than(best)) {
                 best = Some(view);
             }
         }
         let view = best.ok_or_else(|| not_found("no node of the Cluster answers"))?;
         let mut known = self.known();
+        if !view.replaces(known.owners.view(), told, listed) {
+            return Err(not_found("the nodes that answer know less than the process"));
+        }
         if (self.rules.settle)(&mut known.owners, &view) {
             let masters = view.owners.iter().map(|(slots, place)| (slots.clone(), node_at(place)));
             let masters = masters.collect();
