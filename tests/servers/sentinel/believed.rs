@@ -130,3 +130,20 @@ async fn the_sentinels_may_ask_for_a_login_of_their_own() {
         assert!(!said.contains("s3cret"), "{said}");
     }
 }
+
+/// The address is right: nobody is asked to write another one.
+#[tokio::test]
+async fn a_master_that_is_a_replica_now_is_told_as_what_the_sentinels_will_mend() {
+    let group = SentinelGroup::start();
+    let locks = impatient().connect(&group.url()).await.expect("a master");
+    take(&locks, "a").await;
+    let master = group.master();
+    group.sentinels().iter().for_each(Sentinel::pause);
+    master.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    let lock = locks.lock("a").expect("a name");
+    let said = lock.try_acquire().await.expect_err("it takes no writes").to_string();
+    assert!(said.contains("READONLY"), "{said}");
+    assert!(said.contains("the Sentinels are about to name another master"), "{said}");
+    assert!(!said.contains("write the master's address"), "{said}");
+    group.sentinels().iter().for_each(Sentinel::resume);
+}

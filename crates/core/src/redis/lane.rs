@@ -182,7 +182,7 @@ impl Lane {
 
     /// The same error, naming the server.
     fn named(&self, error: StoreError) -> StoreError {
-        error.from_endpoint(&*self.0.dialer.endpoint)
+        self.0.dialer.named(error)
     }
 
     async fn exchange_on_present(

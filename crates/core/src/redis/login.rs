@@ -22,7 +22,7 @@ use redis::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
-    classify::{NotDialed, classify_dial, is_login},
+    classify::{NotDialed, classify_dial, is_login, is_readonly},
     config::RedisConfig,
     preflight::{REPLICA, check_server, not_greeted, replica_of},
     route::{Epoch, Route},
@@ -361,7 +361,32 @@ impl Dialer {
             () = self.route.left(epoch) => Err(NotDialed::ended()),
         };
         let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
-        dialed.map_err(|failed| if was_there { failed.for_now() } else { failed })
+        dialed.map_err(|failed| {
+            let NotDialed { error, .. } = failed;
+            let failed = NotDialed { error: self.advised(error), ..failed };
+            if was_there { failed.for_now() } else { failed }
+        })
+    }
+
+    /// The same error, naming the server.
+    pub(super) fn named(&self, error: StoreError) -> StoreError {
+        self.advised(error).from_endpoint(&*self.endpoint)
+    }
+
+    /// The same error; where others tell where the master is, nobody is asked to write its address.
+    fn advised(&self, error: StoreError) -> StoreError {
+        if !error.what().starts_with(REPLICA) && !is_readonly(error.what()) {
+            return error;
+        }
+        match self.route {
+            Route::Server(_) => error,
+            Route::Node(..) => error.with_remedy(
+                "the Cluster replaces the owner of the slots; it is retried where the caller waits",
+            ),
+            Route::Group(_) => error.with_remedy(
+                "the Sentinels are about to name another master; it is retried where the caller waits",
+            ),
+        }
     }
 }
 

@@ -293,7 +293,10 @@ impl RedisPool {
             }
             answer.map_err(|error| classify(&error))
         });
-        self.at_home(answer).await.map_err(|error| error.from_endpoint(&*self.endpoint))
+        self.at_home(answer).await.map_err(|error| match self.own() {
+            Some(own) => own.dialer.named(error),
+            None => error.from_endpoint(&*self.endpoint),
+        })
     }
 
     /// Polls a future inside of the pool's tokio runtime: timers and the client library need one,

@@ -103,6 +103,12 @@ impl StoreError {
         self
     }
 
+    /// The same error with something else to do about it.
+    pub(crate) fn with_remedy(mut self, remedy: &'static str) -> Self {
+        self.0.remedy = remedy.into();
+        self
+    }
+
     /// No token is left above the last one.
     pub(crate) fn exhausted() -> Self {
         Self::new(
