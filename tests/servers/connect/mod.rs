@@ -1,6 +1,7 @@
 //! Connecting to real servers: every kind of address, and a clear error for all that can be wrong.
 
 mod credentials;
+mod groups;
 mod lazy;
 mod pools;
 mod slow;

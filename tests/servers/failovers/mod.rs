@@ -3,6 +3,7 @@
 //!
 //! `LEASEHOLD_FAILOVERS` says how many there are; `scripts/prove.sh` makes many.
 
+mod acknowledged;
 mod kind;
 mod report;
 mod round;

@@ -1,6 +1,6 @@
 use leasehold_testkit::{Patience, RedisCluster, RedisServer};
 
-use super::{PLAN, site::Site};
+use super::{PLAN, acknowledged, kind::Kind, site::Site};
 use crate::support::wait;
 
 /// Names of locks, some of which are in each shard.
@@ -9,6 +9,14 @@ const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 #[test]
 fn nothing_is_lost_when_a_master_is_killed_hangs_or_is_replaced() {
     println!("\n  cluster: {}", super::run(&RedisCluster::with_replicas()));
+}
+
+#[test]
+fn acknowledged_leases_outlive_a_master_that_is_killed_or_hangs() {
+    let cluster = RedisCluster::with_replicas();
+    for kind in [Kind::Killed, Kind::Hung] {
+        println!("\n  cluster, acknowledged, {kind}: {:?}", acknowledged::run(&cluster, kind, "a"));
+    }
 }
 
 impl Site for RedisCluster {

@@ -5,11 +5,22 @@ use leasehold_testkit::{
     sentinel::{Sentinel, SentinelGroup},
 };
 
-use super::site::Site;
+use super::{acknowledged, kind::Kind, site::Site};
 
 #[test]
 fn nothing_is_lost_when_a_master_is_killed_hangs_or_is_replaced() {
     println!("\n  sentinel: {}", super::run(&SentinelGroup::start()));
+}
+
+#[test]
+fn acknowledged_leases_outlive_a_master_that_is_killed_or_hangs() {
+    let group = SentinelGroup::start();
+    for kind in [Kind::Killed, Kind::Hung] {
+        println!(
+            "\n  sentinel, acknowledged, {kind}: {:?}",
+            acknowledged::run(&group, kind, "value")
+        );
+    }
 }
 
 impl Site for SentinelGroup {

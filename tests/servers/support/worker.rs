@@ -76,7 +76,7 @@ async fn lock(url: &str, ttl: Duration) -> AnyLock {
     }
     let replication = match number("replicas") {
         0 => Replication::None,
-        replicas => Replication::Wait { replicas, timeout: ttl },
+        replicas => Replication::Wait { replicas, timeout: ttl.min(Duration::from_secs(10)) },
     };
     let builder = patient::builder().ttl(ttl).claim_window(ttl).replication(replication);
     // To examine a server that hangs on purpose takes the whole connect timeout.
