@@ -3,6 +3,7 @@
 mod cluster;
 mod grants;
 mod lanes;
+mod reconnected;
 mod refusals;
 mod renewals;
 mod written;

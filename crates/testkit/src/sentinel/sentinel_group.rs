@@ -100,7 +100,7 @@ impl SentinelGroup {
 
     /// The address with a login at the servers before the hosts, as in `user:password@`.
     pub fn url_with(&self, login: &str) -> String {
-        let port = |sentinel: &Sentinel| sentinel.tls_port().unwrap_or(sentinel.port());
+        let port = |sentinel: &Sentinel| sentinel.tls_port().unwrap_or_else(|| sentinel.port());
         let address = |sentinel: &Sentinel| format!("127.0.0.1:{}", port(sentinel));
         let addresses: Vec<_> = self.sentinels.iter().map(address).collect();
         let scheme = if self.servers[0].ca_pem().is_some() { "rediss" } else { "redis" };
