@@ -7,8 +7,8 @@
 #   simulation   simulated seeds, optimised; SEEDS=100000 FROM=0
 #   handovers    10,000 hand-overs between processes whose subscriptions are killed
 #   matrix       every row of the fault matrix, REPEATS=3 times; writes docs/fault-matrix.md
-#   chaos        processes under random faults, histories checked; SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30,
-#                and the control without a gate
+#   chaos        processes under random faults, with one server and with a Cluster, histories checked;
+#                SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30, and the control without a gate
 #   failovers    FAILOVERS=50 with Sentinel and as many with a Cluster: masters are killed, hang, are replaced
 #   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
@@ -69,6 +69,8 @@ run_chaos() {
     for seed in $(seq 1 "${SEEDS_OF_CHAOS:-10}"); do
         LEASEHOLD_CHAOS="seed=$seed seconds=${CHAOS_SECONDS:-30}" \
             recorded servers -- chaos::nothing_is_lost_under_random_faults --exact || status=$?
+        LEASEHOLD_CHAOS="seed=$seed seconds=${CHAOS_SECONDS:-30}" \
+            recorded servers -- chaos::nothing_is_lost_on_a_cluster_under_random_faults --exact || status=$?
     done
     recorded servers -- chaos::control_without_a_gate_writes_are_lost --exact || status=$?
     return "$status"

@@ -66,42 +66,43 @@ impl Faults {
         let kind = self.draw();
         let length = self.plan.ttl.mul_f64(0.2 + 1.3 * self.dice.fraction());
         let index = self.below(fleet.size());
+        let site = &fleet.site;
+        // One server is not drawn for.
+        let number = if site.servers().len() > 1 { self.below(site.servers().len()) } else { 0 };
+        let server = &site.servers()[number];
         match kind {
             Kind::Calm => thread::sleep(length),
             Kind::Storm => {
                 let seed = self.dice.bits();
-                fleet.proxy.storm(rough(seed, self.plan.ttl));
+                site.storm(rough(seed, self.plan.ttl));
                 thread::sleep(length);
-                fleet.proxy.calm();
-                // Copies of what is long over.
-                drop(fleet.proxy.replay());
+                site.calm();
             }
-            Kind::ResetAll => {
-                fleet.proxy.reset_all();
-            }
+            Kind::ResetAll => site.reset(),
             Kind::BlackHole => {
                 let ways = [Direction::ToServer, Direction::ToClient, Direction::Both];
-                fleet.proxy.black_hole(ways[self.below(3)]);
+                site.black_hole(ways[self.below(3)]);
                 thread::sleep(length);
-                fleet.proxy.heal();
+                site.heal();
             }
             Kind::Refuse => {
-                fleet.proxy.refuse();
-                fleet.proxy.reset_all();
+                site.refuse();
+                site.reset();
                 thread::sleep(length / 2);
-                fleet.proxy.accept();
+                site.accept();
             }
             Kind::ServerPaused => {
-                fleet.server.stop_signal();
+                server.stop_signal();
                 thread::sleep(length);
-                fleet.server.cont_signal();
+                server.cont_signal();
             }
-            Kind::DataLost if self.below(2) == 0 => fleet.server.flush_all(),
-            Kind::DataLost => fleet.server.restart(),
-            Kind::ScriptsFlushed => drop(fleet.server.command(&["SCRIPT", "FLUSH"])),
-            Kind::SubscriptionsKilled => {
-                fleet.server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-            }
+            Kind::DataLost if self.below(2) == 0 => server.flush_all(),
+            Kind::DataLost => site.restart(number),
+            Kind::ScriptsFlushed => drop(server.command(&["SCRIPT", "FLUSH"])),
+            // They may be at any of them.
+            Kind::SubscriptionsKilled => site.servers().iter().for_each(|server| {
+                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+            }),
             Kind::ProcessStopped => {
                 fleet.process(index).stop();
                 thread::sleep(length);

@@ -1,13 +1,14 @@
 use std::{thread, time::Duration};
 
 use leasehold::time::{Clock, SystemClock};
-use leasehold_testkit::{ChildProcess, Event, FaultProxy, History, Patience, RedisServer};
+use leasehold_testkit::{ChildProcess, Event, History, Patience, RedisServer};
 
 use super::{
     CHILD,
     faults::Faults,
     plan::Plan,
     report::{Left, Report},
+    site::Site,
     tally::Tally,
     values,
     worker::{ENOUGH, LEFT, MEMORY, TALLY},
@@ -23,9 +24,8 @@ const END: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(crate) struct Fleet<'a> {
     plan: &'a Plan,
-    /// The server of the locks, behind the proxy.
-    pub(crate) server: RedisServer,
-    pub(crate) proxy: FaultProxy,
+    /// The servers of the locks, behind proxies.
+    pub(crate) site: Site,
     storage: RedisServer,
     running: Vec<ChildProcess>,
     killed: Vec<ChildProcess>,
@@ -33,11 +33,10 @@ pub(crate) struct Fleet<'a> {
 
 /// Lets processes work under the faults of a plan, and says what came of it.
 pub(crate) fn run(plan: &Plan) -> Report {
-    let server = RedisServer::start();
-    let proxy = FaultProxy::before(&server);
+    let site = Site::start(plan.topology);
     let storage = RedisServer::start();
     let (running, killed) = (Vec::new(), Vec::new());
-    let mut fleet = Fleet { plan, server, proxy, storage, running, killed };
+    let mut fleet = Fleet { plan, site, storage, running, killed };
     for _ in 0..plan.processes {
         fleet.spawn();
     }
@@ -71,7 +70,7 @@ impl Fleet<'_> {
             CHILD,
             "worker",
             &[
-                ("url", &self.proxy.url()),
+                ("url", &self.site.url()),
                 ("storage", &self.storage.url()),
                 ("first", &(number * tasks).to_string()),
                 ("seed", &(seed * 1_000 + number as u64).to_string()),
@@ -106,10 +105,10 @@ impl Fleet<'_> {
 
     /// Lets everybody come to an end without faults, and looks at what is left.
     fn end(mut self, faults: Faults) -> Report {
-        self.proxy.calm();
-        self.proxy.heal();
+        self.site.calm();
+        self.site.heal();
         thread::sleep(2 * self.plan.ttl);
-        let messages = self.proxy.counts();
+        let messages: Vec<_> = self.site.counts().collect();
         self.storage.command(&["SET", ENOUGH, "1"]);
         for process in &mut self.running {
             process.read_to_end(END);
@@ -122,8 +121,8 @@ impl Fleet<'_> {
             seconds: self.plan.length.as_secs(),
             tally: self.tally(),
             strikes: faults.told(),
-            struck: messages.struck,
-            messages: messages.requests + messages.replies + messages.pushes,
+            struck: messages.iter().map(|one| one.struck).sum(),
+            messages: messages.iter().map(|one| one.requests + one.replies + one.pushes).sum(),
             sums: names().map(|name| values::of(&self.storage, &name)).collect(),
             histories: self.histories(),
             memory: self.running.iter().map(memory).collect(),
@@ -155,12 +154,13 @@ impl Fleet<'_> {
     }
 
     fn left(&self) -> Left {
-        let places = || lease::in_use(&self.server);
+        let servers = self.site.servers();
+        let places = || -> Vec<_> { servers.iter().flat_map(lease::in_use).collect() };
         let gone = Patience::of(wait::CEILING).until(|| places().is_empty().then_some(()));
         Left {
             places: gone.map_or_else(places, |()| Vec::new()),
-            immortal: self.server.keys_without_ttl(),
-            connections: self.proxy.counts().open,
+            immortal: servers.iter().flat_map(RedisServer::keys_without_ttl).collect(),
+            connections: self.site.counts().map(|one| one.open).sum(),
             processes: self
                 .running
                 .iter()

@@ -8,12 +8,14 @@ mod faults;
 mod fleet;
 mod plan;
 mod report;
+mod site;
 mod tally;
 mod task;
 mod values;
 mod worker;
 
 use plan::Plan;
+use site::Topology;
 
 use crate::support::child;
 
@@ -22,10 +24,18 @@ const CHILD: &str = module_path!();
 
 #[test]
 fn nothing_is_lost_under_random_faults() {
-    let plan = Plan::from_env();
-    let report = fleet::run(&plan);
+    run(&Plan::from_env());
+}
+
+#[test]
+fn nothing_is_lost_on_a_cluster_under_random_faults() {
+    run(&Plan { topology: Topology::Cluster, ..Plan::from_env() });
+}
+
+fn run(plan: &Plan) {
+    let report = fleet::run(plan);
     println!("{report}");
-    report.assert_right(&plan);
+    report.assert_right(plan);
 }
 
 /// The control: the same without a gate at the storage.

@@ -1,5 +1,7 @@
 use std::{collections::HashMap, env, time::Duration};
 
+use super::site::Topology;
+
 /// Sets parameters of the run, as `key=value` with spaces between them.
 const VARIABLE: &str = "LEASEHOLD_CHAOS";
 
@@ -7,6 +9,7 @@ const VARIABLE: &str = "LEASEHOLD_CHAOS";
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
+    pub(crate) topology: Topology,
     pub(crate) processes: usize,
     /// Tasks of each process.
     pub(crate) tasks: usize,
@@ -35,6 +38,7 @@ impl Plan {
         let mut take = |key, default| given.remove(key).unwrap_or(default);
         let plan = Self {
             seed: take("seed", 1),
+            topology: Topology::One,
             processes: size(take("processes", 4)),
             tasks: size(take("tasks", 12)),
             names: size(take("names", 6)),
@@ -51,7 +55,9 @@ impl Plan {
     pub(crate) fn control(seed: u64) -> Self {
         let length = Duration::from_secs(5);
         let ttl = Duration::from_millis(600);
-        Self { seed, processes: 3, tasks: 8, names: 2, length, ttl, gated: false, told: false }
+        let topology = Topology::One;
+        let (gated, told) = (false, false);
+        Self { seed, topology, processes: 3, tasks: 8, names: 2, length, ttl, gated, told }
     }
 }
 

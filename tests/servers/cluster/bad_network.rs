@@ -1,7 +1,6 @@
 //! A Cluster behind a network that loses, doubles, delays and cuts, while a slot moves.
 
 use std::{
-    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -9,88 +8,32 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{LockRuntime, redis::client::Value};
-use leasehold_testkit::{
-    Patience, RedisServer,
-    cluster::RedisCluster,
-    proxy::{FaultProxy, Storm},
-};
+use leasehold::LockRuntime;
+use leasehold_testkit::proxy::{FaultProxy, Storm};
 use tokio::task::{JoinSet, block_in_place};
 
 use super::scene::{a_name_for_each, slot};
-use crate::support::{patient, wait};
+use crate::support::{patient, proxied::ProxiedCluster, wait};
 
 const TTL: Duration = Duration::from_secs(3);
 const ROUNDS: u64 = 6;
 
-/// A Cluster whose nodes send clients to the proxy before each.
-struct Site {
-    cluster: RedisCluster,
-    proxies: Vec<FaultProxy>,
-}
-
-impl Site {
-    fn start() -> Self {
-        let cluster = RedisCluster::start();
-        let proxies: Vec<_> = cluster.servers().iter().map(FaultProxy::before).collect();
-        for (server, proxy) in cluster.servers().iter().zip(&proxies) {
-            let bus = server.port().expect("a node has a port") + 10_000;
-            for (name, port) in
-                [("cluster-announce-bus-port", bus), ("cluster-announce-port", proxy.port())]
-            {
-                server.command(&["CONFIG", "SET", name, &port.to_string()]);
-            }
-        }
-        let announced: BTreeSet<_> = proxies.iter().map(FaultProxy::port).collect();
-        let are_known = || {
-            let all = cluster.servers().iter().all(|server| owners(server) == announced);
-            all.then_some(())
-        };
-        Patience::of(wait::CEILING).until(are_known).expect("all nodes name the proxies");
-        Self { cluster, proxies }
+/// Bad, and not so bad that nothing goes on.
+fn storm(site: &ProxiedCluster, seed: u64) {
+    for (number, proxy) in (0..).zip(&site.proxies) {
+        proxy.storm(Storm {
+            seed: seed * 10 + number,
+            drop_request: 3_000,
+            drop_reply: 6_000,
+            drop_push: 50_000,
+            delay: 20_000,
+            max_delay: Duration::from_millis(200),
+            duplicate: 10_000,
+            reset: 3_000,
+            cut: 2_000,
+            ..Storm::default()
+        });
     }
-
-    fn url(&self) -> String {
-        let hosts = self.proxies.iter().map(|proxy| format!("127.0.0.1:{}", proxy.port()));
-        format!("redis+cluster://{}", hosts.collect::<Vec<_>>().join(","))
-    }
-
-    fn storm(&self, seed: u64) {
-        for (number, proxy) in (0..).zip(&self.proxies) {
-            proxy.storm(Storm {
-                seed: seed * 10 + number,
-                drop_request: 3_000,
-                drop_reply: 6_000,
-                drop_push: 50_000,
-                delay: 20_000,
-                max_delay: Duration::from_millis(200),
-                duplicate: 10_000,
-                reset: 3_000,
-                cut: 2_000,
-                ..Storm::default()
-            });
-        }
-    }
-
-    fn calm(&self) {
-        self.proxies.iter().for_each(FaultProxy::calm);
-    }
-}
-
-/// The ports of the masters, as a node tells them.
-fn owners(server: &RedisServer) -> BTreeSet<u16> {
-    let slots: Vec<Value> = server.query(&["CLUSTER", "SLOTS"]);
-    let port = |range: &Value| match range {
-        Value::Array(parts) => match parts.get(2)? {
-            Value::Array(master) => match master.get(1)? {
-                Value::Int(port) => u16::try_from(*port).ok(),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    };
-    slots.iter().filter_map(port).collect()
 }
 
 /// A number that only those may count up who have its lock.
@@ -124,7 +67,7 @@ async fn count(locks: LockRuntime, name: String, counted: Arc<Counted>, is_over:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_on_a_bad_network_while_a_slot_moves() {
-    let site = Site::start();
+    let site = ProxiedCluster::start();
     let names = a_name_for_each();
     let is_over = Arc::new(AtomicBool::new(false));
     let counted: Vec<_> = names.iter().map(|_| Arc::new(Counted::default())).collect();
@@ -142,12 +85,12 @@ async fn nothing_is_lost_on_a_bad_network_while_a_slot_moves() {
     for round in 0..ROUNDS {
         let values = || counted.iter().map(|one| one.increments.load(Ordering::SeqCst));
         let before: Vec<_> = values().collect();
-        site.storm(round);
+        storm(&site, round);
         let has_grown = || values().zip(&before).all(|(now, before)| now > before + 20);
         wait::until("work goes on in the storm", has_grown).await;
         let to = usize::try_from(round + 1).expect("a small number") % 3;
         block_in_place(|| site.cluster.migrate(slot(&names[0]), to));
-        site.calm();
+        site.proxies.iter().for_each(FaultProxy::calm);
         let before: Vec<_> = values().collect();
         let has_grown = || values().zip(&before).all(|(now, before)| now > before + 20);
         wait::until("work goes on behind it", has_grown).await;

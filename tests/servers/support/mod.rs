@@ -12,6 +12,7 @@ pub(crate) mod matrix;
 pub(crate) mod naive;
 pub(crate) mod pair;
 pub(crate) mod patient;
+pub(crate) mod proxied;
 pub(crate) mod raw;
 pub(crate) mod storage;
 pub(crate) mod unheard;
