@@ -6,7 +6,7 @@
 pub use crate::{
     memory::Copied,
     redis::{
-        Course, Found, Learnt, Owners, Place, Redirect, Verdict, View, acknowledged, decide,
+        Course, Found, Heard, Learnt, Owners, Place, Redirect, Verdict, View, acknowledged, decide,
         slot_of, slot_of_lock,
     },
 };

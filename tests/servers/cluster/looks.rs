@@ -42,8 +42,8 @@ async fn a_crowd_at_a_new_gate_looks_once() {
     while let Some(admitted) = calls.join_next().await {
         admitted.expect("no panic").expect("the newest fence");
     }
-    let looks = cluster.servers().iter().map(looks).sum::<u64>() - before;
-    assert!(looks <= 12, "{looks} looks for {CALLS} calls");
+    let made = cluster.servers().iter().map(looks).sum::<u64>() - before;
+    assert!(made <= 12, "{made} looks for {CALLS} calls");
 }
 
 /// One that was just set up, beside nodes that hang.

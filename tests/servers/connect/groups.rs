@@ -9,7 +9,11 @@ use leasehold::{
     fencing::RedisGate,
     redis::{Credentials, RedisConfig, RedisPool},
 };
-use leasehold_testkit::{Patience, RedisServer, cluster::RedisCluster, sentinel::SentinelGroup};
+use leasehold_testkit::{
+    Patience, RedisServer,
+    cluster::RedisCluster,
+    sentinel::{Sentinel, SentinelGroup},
+};
 
 use super::{names, refusal, use_lock};
 use crate::support::{patient, wait};
@@ -108,9 +112,9 @@ async fn acquires_wait_for_a_cluster_and_a_group_that_are_away() {
     served_later(&locks, || cluster.servers().iter().for_each(RedisServer::cont_signal)).await;
 
     let group = SentinelGroup::start();
-    group.sentinels().iter().for_each(|sentinel| sentinel.pause());
+    group.sentinels().iter().for_each(Sentinel::pause);
     let locks = patient::builder().connect_lazy(&*group.url()).expect("good settings");
-    served_later(&locks, || group.sentinels().iter().for_each(|sentinel| sentinel.resume())).await;
+    served_later(&locks, || group.sentinels().iter().for_each(Sentinel::resume)).await;
 }
 
 async fn served_later(locks: &LockRuntime, come_back: impl FnOnce()) {

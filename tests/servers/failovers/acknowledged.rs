@@ -1,4 +1,5 @@
 //! Masters that fail under processes that ask for one replica, and under a holder.
+#![expect(clippy::disallowed_methods, reason = "leases are renewed in real time")]
 
 use std::{thread, time::Duration};
 

@@ -22,15 +22,15 @@ impl ProxiedCluster {
     pub(crate) fn start() -> Self {
         let cluster = RedisCluster::start();
         let proxies: Vec<_> = cluster.servers().iter().map(FaultProxy::before).collect();
-        let proxied = Self { proxies, cluster };
-        (0..proxied.proxies.len()).for_each(|number| proxied.announce(number));
-        let announced: BTreeSet<_> = proxied.proxies.iter().map(FaultProxy::port).collect();
+        let new = Self { proxies, cluster };
+        (0..new.proxies.len()).for_each(|number| new.announce(number));
+        let announced: BTreeSet<_> = new.proxies.iter().map(FaultProxy::port).collect();
         let are_known = || {
-            let all = proxied.cluster.servers().iter().all(|server| owners(server) == announced);
+            let all = new.cluster.servers().iter().all(|server| owners(server) == announced);
             all.then_some(())
         };
         Patience::of(wait::CEILING).until(are_known).expect("all nodes name the proxies");
-        proxied
+        new
     }
 
     /// Has a node name its proxy; it forgets that when it is started again.

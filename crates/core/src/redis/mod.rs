@@ -29,7 +29,9 @@ mod waiting;
 
 pub use acknowledge::acknowledged;
 pub use address::{AddressError, AddressPart, RedisAddress};
-pub use cluster::{ClusterStore, Course, Learnt, Owners, Redirect, View, slot_of, slot_of_lock};
+pub use cluster::{
+    ClusterStore, Course, Heard, Learnt, Owners, Redirect, View, slot_of, slot_of_lock,
+};
 pub use config::RedisConfig;
 pub use connect::{connect_store, connect_store_lazy};
 pub use examine::Examiner;

@@ -1,9 +1,15 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{AsyncConnectionConfig, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{sync::Mutex, task::JoinSet};
 
-use super::view::View;
+use super::view::{Heard, View};
 use crate::{
     clock::{Clock, within},
     redis::{
@@ -34,11 +40,13 @@ pub(super) struct Looker {
     clock: Arc<dyn Clock>,
     /// The node that answered last.
     kept: Mutex<Option<Asked>>,
+    /// How many looks in a row found nothing that was to be believed.
+    in_vain: AtomicU32,
 }
 
 /// Whose view a look takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Wanted {
     /// That of the node that answered last, or of the first of several that takes commands.
     First,
     /// The best of several nodes.
@@ -56,7 +64,14 @@ struct Asked {
 impl Looker {
     pub(super) fn new(config: &RedisConfig, clock: Arc<dyn Clock>) -> Self {
         let (login, template) = Login::split_off(config);
-        Self { config: config.clone(), login, template, clock, kept: Mutex::default() }
+        Self {
+            config: config.clone(),
+            login,
+            template,
+            clock,
+            kept: Mutex::default(),
+            in_vain: AtomicU32::new(0),
+        }
     }
 
     /// The view of the node that answered last, if it is not behind a known one. Otherwise, and
@@ -67,21 +82,22 @@ impl Looker {
         self: &Arc<Self>,
         places: Vec<Place>,
         known: Option<&View>,
-        heard: Heard,
+        wanted: Wanted,
     ) -> Result<View, StoreError> {
         let is_behind = |view: &View| known.is_some_and(|known| known.is_better_than(view));
         let asked = self.kept.lock().await.take();
-        if let Some(Asked { place, mut connection }) = asked.filter(|_| heard == Heard::First) {
+        if let Some(Asked { place, mut connection }) = asked.filter(|_| wanted == Wanted::First) {
             let until = self.clock.now() + PATIENCE;
             let viewing = view_of(&mut connection, &place);
             if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
                 && !is_behind(&view)
             {
                 *self.kept.lock().await = Some(Asked { place, connection });
+                self.in_vain.store(0, Ordering::Relaxed);
                 return Ok(view);
             }
         }
-        let (view, asked) = self.ask_several(places, known, heard).await?;
+        let (view, asked) = self.ask_several(places, known, wanted).await?;
         *self.kept.lock().await = Some(asked);
         Ok(view)
     }
@@ -90,17 +106,18 @@ impl Looker {
         self: &Arc<Self>,
         places: Vec<Place>,
         known: Option<&View>,
-        heard: Heard,
+        wanted: Wanted,
     ) -> Result<(View, Asked), StoreError> {
         let clock = &*self.clock;
         let mut until = clock.now() + self.config.connect_timeout;
         let mut asking = JoinSet::new();
-        let most = if heard == Heard::Few { FEW_ASKED } else { MOST_ASKED };
+        let most = if wanted == Wanted::Few { FEW_ASKED } else { MOST_ASKED };
         for place in places.into_iter().take(most) {
             let looker = Arc::clone(self);
             asking.spawn(async move { looker.ask(place).await });
         }
-        let (listed, mut told) = (asking.len(), 0);
+        let in_vain = self.in_vain.load(Ordering::Relaxed);
+        let mut heard = Heard { asked: asking.len(), told: 0, in_vain };
         let (mut best, mut failed) = (None::<(View, Asked)>, None::<StoreError>);
         while let Some(Some(asked)) = within(clock, until, asking.join_next()).await {
             let (view, asked) = match asked {
@@ -114,19 +131,25 @@ impl Looker {
                 }
                 Err(_) => continue,
             };
-            told += 1;
-            let is_enough = view.is_ok && view.replaces(known, 0, listed);
+            heard.told += 1;
+            let is_enough = view.is_ok && !known.is_some_and(|known| known.is_better_than(&view));
             if best.as_ref().is_none_or(|(best, _)| view.is_better_than(best)) {
                 best = Some((view, asked));
             }
-            if is_enough && heard == Heard::First {
+            if is_enough && wanted == Wanted::First {
                 break;
             }
             until = until.min(clock.now() + GATHER);
         }
         match best {
-            Some((view, _)) if !view.replaces(known, told, listed) => Err(outdated(told, listed)),
-            Some(best) => Ok(best),
+            Some((view, _)) if !view.replaces(known, heard) => {
+                self.in_vain.fetch_add(1, Ordering::Relaxed);
+                Err(outdated(heard))
+            }
+            Some(best) => {
+                self.in_vain.store(0, Ordering::Relaxed);
+                Ok(best)
+            }
             None => Err(failed.unwrap_or_else(|| NotDialed::in_time().error)),
         }
     }
@@ -164,9 +187,9 @@ async fn view_of(connection: &mut MultiplexedConnection, place: &Place) -> Resul
 }
 
 /// Few nodes answered, and what these tell is older than what is known.
-fn outdated(told: usize, listed: usize) -> StoreError {
+fn outdated(Heard { told, asked, .. }: Heard) -> StoreError {
     let what = format!(
-        "{told} of {listed} nodes of the Cluster answered, and they know less than this process"
+        "{told} of {asked} nodes of the Cluster answered, and they know less than this process"
     );
     StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
-use super::look::{Heard, Looker};
+use super::look::{Looker, Wanted};
 use crate::{
     clock::Clock,
     redis::{config::RedisConfig, place::Place},
@@ -19,7 +19,7 @@ pub(in crate::redis) async fn masters(
     clock: Arc<dyn Clock>,
 ) -> Result<Vec<Master>, StoreError> {
     let seeds = config.address.cluster().unwrap_or_default().to_vec();
-    let view = Arc::new(Looker::new(config, clock)).look(seeds, None, Heard::All).await?;
+    let view = Arc::new(Looker::new(config, clock)).look(seeds, None, Wanted::All).await?;
     let mut masters = BTreeMap::<Place, Vec<_>>::new();
     for (slots, place) in view.owners {
         masters.entry(place).or_default().push(slots);

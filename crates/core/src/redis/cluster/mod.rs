@@ -20,4 +20,4 @@ pub use slot::{slot_of, slot_of_lock};
 pub use store::ClusterStore;
 pub(super) use store::probe_in;
 pub(super) use topology::Topology;
-pub use view::View;
+pub use view::{Heard, View};

@@ -12,7 +12,7 @@ use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
 use super::{
-    look::{Heard, Looker},
+    look::{Looker, Wanted},
     owners::Owners,
     view::View,
 };
@@ -212,7 +212,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             misses = if has_missed { misses.saturating_add(1) } else { 0 };
             let looked = {
                 let _one_at_a_time = self.looking.lock().await;
-                self.look(heard(misses)).await
+                self.look(wanted(misses)).await
             };
             if let Err(error) = looked {
                 tracing::debug!(%error, "no node told who owns the slots");
@@ -242,7 +242,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             {
                 return Err(error.clone());
             }
-            let looked = topology.look(Heard::First).await;
+            let looked = topology.look(Wanted::First).await;
             let now = topology.clock.now();
             *failed = looked.as_ref().err().map(|error| (now, error.clone()));
             looked
@@ -263,7 +263,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         }
     }
 
-    async fn look(&self, heard: Heard) -> Result<(), StoreError> {
+    async fn look(&self, wanted: Wanted) -> Result<(), StoreError> {
         let (mut places, known) = {
             let state = self.state.lock();
             let mut places: Vec<Place> = state.nodes.keys().cloned().collect();
@@ -275,7 +275,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let first = turn % places.len().max(1);
         places.rotate_left(first);
-        let view = self.looker.look(places, known.as_ref(), heard).await?;
+        let view = self.looker.look(places, known.as_ref(), wanted).await?;
         self.settle(view)?;
         self.looks.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -335,11 +335,11 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
 /// Who is asked after so many looks in a row that followed a miss. What lasts, such as a shard that
 /// is down, does not cost each process a connection to every node every two seconds.
-fn heard(misses: u32) -> Heard {
+fn wanted(misses: u32) -> Wanted {
     match misses {
-        0 => Heard::First,
-        1..=3 => Heard::All,
-        _ => Heard::Few,
+        0 => Wanted::First,
+        1..=3 => Wanted::All,
+        _ => Wanted::Few,
     }
 }
 
@@ -386,8 +386,9 @@ mod tests {
 
     #[test]
     fn what_lasts_is_not_asked_of_all_for_ever() {
-        let heard: Vec<_> = (0..6).map(heard).collect();
-        let expected = [Heard::First, Heard::All, Heard::All, Heard::All, Heard::Few, Heard::Few];
-        assert_eq!(heard, expected);
+        let wanted: Vec<_> = (0..6).map(wanted).collect();
+        let expected =
+            [Wanted::First, Wanted::All, Wanted::All, Wanted::All, Wanted::Few, Wanted::Few];
+        assert_eq!(wanted, expected);
     }
 }

@@ -15,6 +15,20 @@ pub struct View {
     pub owners: Vec<(RangeInclusive<u16>, Place)>,
 }
 
+/// Who was heard in a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Heard {
+    /// How many nodes were asked.
+    pub asked: usize,
+    /// How many have told of their view.
+    pub told: usize,
+    /// How many looks before this one, in a row, found nothing that was to be believed.
+    pub in_vain: u32,
+}
+
+/// After so many looks in vain, what is known is given up.
+const LONG: u32 = 4;
+
 impl View {
     /// Reads the answers to `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `teller`.
     pub(super) fn read(info: &Value, slots: &Value, teller: &Place) -> Option<Self> {
@@ -31,12 +45,15 @@ impl View {
         })
     }
 
-    /// Whether this view, the best that `told` of `asked` nodes have, takes the place of a known one.
+    /// Whether this view, the best of those that were `heard`, takes the place of a known one.
     ///
     /// One that is behind may be that of a node that is new, is cut off or was stopped for long. It
-    /// counts only if most nodes know no better: their Cluster may have been made anew.
-    pub fn replaces(&self, known: Option<&Self>, told: usize, asked: usize) -> bool {
-        known.is_none_or(|known| !known.is_better_than(self)) || told * 2 > asked
+    /// counts only if most nodes know no better, or if it takes commands and nobody has known better
+    /// for a while: the Cluster may have been made anew, perhaps elsewhere.
+    pub fn replaces(&self, known: Option<&Self>, heard: Heard) -> bool {
+        let is_behind = known.is_some_and(|known| known.is_better_than(self));
+        let Heard { asked, told, in_vain } = heard;
+        !is_behind || told * 2 > asked || self.is_ok && in_vain >= LONG
     }
 
     /// Whether this view is to be believed rather than another one.
@@ -103,14 +120,31 @@ mod tests {
     #[test]
     fn a_view_that_is_behind_counts_if_most_nodes_know_no_better() {
         let known = view("ok", 7);
+        let heard = |told| Heard { asked: 4, told, in_vain: 0 };
         for (state, epoch) in [("ok", 7), ("ok", 8)] {
-            assert!(view(state, epoch).replaces(Some(&known), 0, 3), "{state} {epoch}");
+            assert!(view(state, epoch).replaces(Some(&known), heard(0)), "{state} {epoch}");
         }
         for (state, epoch) in [("ok", 6), ("fail", 7), ("fail", 9)] {
             let told = view(state, epoch);
-            let replaces = |told_by| told.replaces(Some(&known), told_by, 4);
+            let replaces = |by| told.replaces(Some(&known), heard(by));
             assert_eq!([1, 2, 3, 4].map(replaces), [false, false, true, true], "{state} {epoch}");
-            assert!(told.replaces(None, 1, 4), "nothing better is known");
+            assert!(told.replaces(None, heard(1)), "nothing better is known");
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_was_made_anew_elsewhere_is_believed_after_a_while() {
+        let known = view("ok", 7);
+        let after = |in_vain| Heard { asked: 4, told: 1, in_vain };
+        for (state, in_vain, is_believed) in
+            [("ok", 0, false), ("ok", LONG - 1, false), ("ok", LONG, true), ("fail", LONG, false)]
+        {
+            let told = view(state, 1);
+            assert_eq!(
+                told.replaces(Some(&known), after(in_vain)),
+                is_believed,
+                "{state} {in_vain}"
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 use leasehold_core::{
     Clock, Instant, LockName, StoreError,
-    seam::{Course, Learnt, View, slot_of_lock},
+    seam::{Course, Heard, Learnt, View, slot_of_lock},
 };
 
 use super::router::{LONGEST_LOOK, Router, not_found};
@@ -49,7 +49,7 @@ impl Router {
         }
         let view = best.ok_or_else(|| not_found("no node of the Cluster answers"))?;
         let mut known = self.known();
-        if !view.replaces(known.owners.view(), told, listed) {
+        if !view.replaces(known.owners.view(), Heard { asked: listed, told, in_vain: 0 }) {
             return Err(not_found("the nodes that answer know less than the process"));
         }
         if (self.rules.settle)(&mut known.owners, &view) {
