@@ -58,9 +58,6 @@ impl Site {
     /// Starts a server again, without its data.
     pub(crate) fn restart(&self, number: usize) {
         self.servers()[number].restart();
-        if let Self::Cluster(proxied) = self {
-            proxied.announce(number);
-        }
     }
 
     pub(crate) fn storm(&self, storm: Storm) {

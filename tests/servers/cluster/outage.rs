@@ -79,7 +79,7 @@ async fn a_shard_that_dies_under_a_queue_is_told_as_an_outage() {
     let lock = waits.lock(&names[1]).expect("a name");
     lock.acquire().await.expect("its shard answers").release().await.expect("it is held");
     match wait::soon("the outage is told", waiting).await.expect("no panic") {
-        Err(AcquireError::Unavailable(outage)) => assert!(outage.silent_for.as_secs() >= 3),
+        Err(AcquireError::Unavailable(outage)) => assert!(outage.silent_for.as_secs() >= 2),
         other => panic!("its shard is dead, and yet {other:?}"),
     }
     drop(guard);

@@ -5,13 +5,15 @@ use std::time::Duration;
 use leasehold::{
     LockRuntime, LockRuntimeBuilder,
     error::{ConnectError, StoreErrorKind},
+    fencing::FenceGate,
 };
 use leasehold_testkit::{
     RedisServer,
     sentinel::{Sentinel, SentinelGroup},
 };
+use tokio::task::JoinSet;
 
-use crate::support::{patient, wait};
+use crate::support::{patient, storage, wait};
 
 /// The address of some Sentinels of a group.
 fn address<'a>(sentinels: impl IntoIterator<Item = &'a Sentinel>, master: &str) -> String {
@@ -111,7 +113,8 @@ async fn each_sentinel_is_asked_on_one_connection() {
 #[tokio::test]
 async fn the_sentinels_may_ask_for_a_login_of_their_own() {
     let group = SentinelGroup::start();
-    let rights = ["-@all", "+sentinel|get-master-addr-by-name", "+subscribe", "&+switch-master"];
+    let rights = "-@all +sentinel|get-master-addr-by-name +subscribe resetchannels &+switch-master";
+    let rights: Vec<_> = rights.split(' ').collect();
     for sentinel in group.sentinels() {
         let user = ["ACL", "SETUSER", "app", "reset", "on", ">ses@me"];
         sentinel.command(&[&user[..], &rights[..]].concat());
@@ -146,4 +149,33 @@ async fn a_master_that_is_a_replica_now_is_told_as_what_the_sentinels_will_mend(
     assert!(said.contains("the Sentinels are about to name another master"), "{said}");
     assert!(!said.contains("write the master's address"), "{said}");
     group.sentinels().iter().for_each(Sentinel::resume);
+}
+
+/// How many commands a Sentinel has run.
+fn commands(sentinel: &Sentinel) -> u64 {
+    let stats: String = sentinel.query(&["INFO", "stats"]);
+    let count = stats.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
+    count.expect("a count").parse().expect("a number")
+}
+
+/// Each look asks all Sentinels, and waits for the one before it.
+#[tokio::test]
+async fn a_crowd_at_a_new_gate_looks_once() {
+    const CALLS: usize = 300;
+    let group = SentinelGroup::start();
+    let locks = patient::builder().embedded().expect("good settings");
+    let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
+    let before: u64 = group.sentinels().iter().map(commands).sum();
+    let gate = storage::gate_at(&group.url());
+    let mut calls = JoinSet::new();
+    for number in 0..CALLS {
+        let (gate, stamp) = (gate.clone(), guard.stamp());
+        calls.spawn(async move { gate.admit(&format!("orders:{number}"), stamp).await });
+    }
+    while let Some(admitted) = calls.join_next().await {
+        admitted.expect("no panic").expect("the newest fence");
+    }
+    let made = group.sentinels().iter().map(commands).sum::<u64>() - before;
+    // They say hello to each other meanwhile.
+    assert!(made < 150, "{made} commands for {CALLS} calls");
 }

@@ -22,26 +22,24 @@ impl ProxiedCluster {
     pub(crate) fn start() -> Self {
         let cluster = RedisCluster::start();
         let proxies: Vec<_> = cluster.servers().iter().map(FaultProxy::before).collect();
+        for (server, proxy) in cluster.servers().iter().zip(&proxies) {
+            let bus = server.port().expect("a node has a port") + BUS;
+            server.set_for_restart("cluster-announce-bus-port", bus);
+            server.set_for_restart("cluster-announce-port", proxy.port());
+            // Redis 6.2 tells of itself what it was started with.
+            server.restart();
+        }
         let new = Self { proxies, cluster };
-        (0..new.proxies.len()).for_each(|number| new.announce(number));
         let announced: BTreeSet<_> = new.proxies.iter().map(FaultProxy::port).collect();
         let are_known = || {
-            let all = new.cluster.servers().iter().all(|server| owners(server) == announced);
-            all.then_some(())
+            let is_well = |server: &RedisServer| {
+                let info: String = server.try_query(&["CLUSTER", "INFO"]).unwrap_or_default();
+                info.contains("cluster_state:ok") && owners(server) == announced
+            };
+            new.cluster.servers().iter().all(is_well).then_some(())
         };
         Patience::of(wait::CEILING).until(are_known).expect("all nodes name the proxies");
         new
-    }
-
-    /// Has a node name its proxy; it forgets that when it is started again.
-    pub(crate) fn announce(&self, number: usize) {
-        let (server, proxy) = (&self.cluster.servers()[number], &self.proxies[number]);
-        let bus = server.port().expect("a node has a port") + BUS;
-        for (name, port) in
-            [("cluster-announce-bus-port", bus), ("cluster-announce-port", proxy.port())]
-        {
-            server.command(&["CONFIG", "SET", name, &port.to_string()]);
-        }
     }
 
     /// The address of all proxies.

@@ -58,24 +58,45 @@ struct Own {
     config: RedisConfig,
     dialer: Arc<Dialer>,
     pool: Mutex<Option<(Epoch, Pool)>>,
+    /// When the last look for the master failed, and why. It is locked during a look, so that a crowd
+    /// looks once.
+    looking: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
 }
+
+/// For how long the error of a failed look is returned to all callers.
+const FAILED_LOOK_LASTS: Duration = Duration::from_millis(50);
 
 impl Own {
     /// The pool of the present master.
     async fn present(&self, deadline: Instant) -> Result<(Epoch, Pool), StoreError> {
         let route = &self.dialer.route;
-        let known = self.pool.lock().clone().filter(|(epoch, _)| *epoch == route.epoch());
-        if let Some(known) = &known
-            && !route.is_unwatched()
-        {
-            return Ok(known.clone());
+        let known = || self.pool.lock().clone().filter(|(epoch, _)| *epoch == route.epoch());
+        let watched = || known().filter(|_| !route.is_unwatched());
+        if let Some(watched) = watched() {
+            return Ok(watched);
         }
-        let (client, epoch) = match (route.client(&SystemClock, deadline).await, known) {
+        let turn = within(&SystemClock, deadline, self.looking.lock()).await;
+        let mut failed = turn.ok_or_else(none_in_time)?;
+        if let Some(watched) = watched() {
+            return Ok(watched);
+        }
+        let now = SystemClock.now();
+        let recent =
+            failed.as_ref().filter(|(at, _)| now.saturating_since(*at) < FAILED_LOOK_LASTS);
+        let found = match recent {
+            Some((_, error)) => Err(error.clone()),
+            None => route.client(&SystemClock, deadline).await,
+        };
+        let (client, epoch) = match (found, known()) {
             (Ok(found), _) => found,
             // The Sentinels do not answer: what they said last stands.
             (Err(_), Some(known)) => return Ok(known),
-            (Err(error), None) => return Err(error),
+            (Err(error), None) => {
+                *failed = Some((SystemClock.now(), error.clone()));
+                return Err(error);
+            }
         };
+        *failed = None;
         let mut present = self.pool.lock();
         if let Some(known) = &*present
             && known.0 >= epoch
@@ -179,7 +200,12 @@ impl RedisPool {
         runtime: Option<Handle>,
     ) -> Result<Self, StoreError> {
         let (endpoint, timeout) = (Arc::clone(&dialer.endpoint), config.command_timeout);
-        let own = Own { config: config.clone(), dialer, pool: Mutex::default() };
+        let own = Own {
+            config: config.clone(),
+            dialer,
+            pool: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+        };
         if let Route::Server(client) | Route::Node(client, _) = &own.dialer.route {
             *own.pool.lock() = Some((own.dialer.route.epoch(), own.open(client)?));
         }

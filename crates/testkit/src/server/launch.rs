@@ -3,6 +3,7 @@ use std::{
     io,
     path::PathBuf,
     process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -17,6 +18,8 @@ pub(super) struct Launch {
     pub(super) address: Address,
     pub(super) args: Vec<(String, Vec<String>)>,
     pub(super) variables: Vec<(String, String)>,
+    /// Lines of configuration for the starts from now on.
+    pub(super) later: Mutex<Vec<(String, String)>>,
 }
 
 /// Why a server did not start.
@@ -102,6 +105,9 @@ impl Launch {
         }
         for (key, values) in &self.args {
             command.arg(format!("--{key}")).args(values);
+        }
+        for (key, value) in self.later.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            command.arg(format!("--{key}")).arg(value);
         }
         Ok(command)
     }

@@ -58,7 +58,14 @@ impl RedisServer {
         let RedisServerBuilder { program, address, args, variables, authority } = builder;
         let votes = address.is_node();
         let folder = if votes { folder::in_memory() } else { folder::on_disk() };
-        let mut launch = Launch { program, folder: folder.path().into(), address, args, variables };
+        let mut launch = Launch {
+            program,
+            folder: folder.path().into(),
+            address,
+            args,
+            variables,
+            later: Mutex::default(),
+        };
         let socket = launch.socket();
         assert!(
             socket.as_os_str().len() < Self::MAX_SOCKET_PATH,
@@ -156,6 +163,13 @@ impl RedisServer {
     /// Kills the server with `SIGKILL`; [`restart`](Self::restart) starts it again.
     pub fn kill(&self) {
         self.lock().kill();
+    }
+
+    /// Adds a line of configuration for the starts from now on, as
+    /// [`RedisServerBuilder::arg`] does for all of them.
+    pub fn set_for_restart(&self, key: &str, value: impl ToString) {
+        let mut later = self.launch.later.lock().unwrap_or_else(PoisonError::into_inner);
+        later.push((key.into(), value.to_string()));
     }
 
     /// Kills the server and starts it again at the same address; unless persistence was asked for,
