@@ -24,8 +24,8 @@ impl ProxiedCluster {
         let proxies: Vec<_> = cluster.servers().iter().map(FaultProxy::before).collect();
         for (server, proxy) in cluster.servers().iter().zip(&proxies) {
             let bus = server.port().expect("a node has a port") + BUS;
-            server.set_for_restart("cluster-announce-bus-port", bus);
-            server.set_for_restart("cluster-announce-port", proxy.port());
+            server.set_for_restart("cluster-announce-bus-port", &bus.to_string());
+            server.set_for_restart("cluster-announce-port", &proxy.port().to_string());
             // Redis 6.2 tells of itself what it was started with.
             server.restart();
         }

@@ -167,9 +167,9 @@ impl RedisServer {
 
     /// Adds a line of configuration for the starts from now on, as
     /// [`RedisServerBuilder::arg`] does for all of them.
-    pub fn set_for_restart(&self, key: &str, value: impl ToString) {
+    pub fn set_for_restart(&self, key: &str, value: &str) {
         let mut later = self.launch.later.lock().unwrap_or_else(PoisonError::into_inner);
-        later.push((key.into(), value.to_string()));
+        later.push((key.into(), value.into()));
     }
 
     /// Kills the server and starts it again at the same address; unless persistence was asked for,
