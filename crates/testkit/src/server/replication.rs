@@ -31,8 +31,11 @@ impl Replication {
         self.0.contains("master_link_status:up")
     }
 
-    /// How many replicas the server sends to what is written.
+    /// How many replicas have acknowledged something. Before its first acknowledgement, up to a second
+    /// after its copy is complete, the server sends a replica nothing of what is written.
     pub(crate) fn replicas(&self) -> usize {
-        self.0.matches("state=online").count()
+        let acknowledges =
+            |line: &&str| line.contains("state=online") && !line.contains(",offset=0,");
+        self.0.lines().filter(acknowledges).count()
     }
 }
