@@ -12,8 +12,11 @@ use leasehold_testkit::{QuorumGroup, RedisServer};
 use super::{calls::Calls, load::Load, round::Round, subject::Subject};
 use crate::{Failure, output::Output};
 
-/// How long the processes of a run take until they take locks, with a JavaScript engine each.
-const STARTUP: Duration = Duration::from_secs(1);
+/// How long processes take until they take locks.
+const STARTUP: Duration = Duration::from_millis(500);
+
+/// How much longer each takes with a JavaScript engine.
+const ENGINE: Duration = Duration::from_millis(600);
 
 /// How long they may take to end after the window.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -33,7 +36,9 @@ pub(super) fn measure(
     lengths: Lengths,
 ) -> Result<Round, Failure> {
     let mut counters = Counters::at(group)?;
-    let ahead = STARTUP + lengths.warmup;
+    let engines = if subject.is_node() { load.processes() } else { 0 };
+    let engines = ENGINE * u32::try_from(engines)?;
+    let ahead = STARTUP + engines + lengths.warmup;
     let (start, start_unix) =
         (Instant::now() + ahead, SystemTime::now().duration_since(UNIX_EPOCH)? + ahead);
     let spawn = |index| {

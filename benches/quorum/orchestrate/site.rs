@@ -48,6 +48,8 @@ impl Sites {
         measure: impl FnOnce(&QuorumGroup) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let group = self.0.entry(site.nodes).or_insert_with(|| QuorumGroup::start(site.nodes));
+        // What came back is another run.
+        group.let_vote();
         for number in 0..site.down {
             group.save(number);
             group.kill(number);

@@ -90,7 +90,8 @@ impl Subject {
         Ok(command)
     }
 
-    fn is_node(self) -> bool {
+    /// Whether it is written in JavaScript.
+    pub(super) fn is_node(self) -> bool {
         matches!(self, Self::Redlock4 | Self::Redlock4Default | Self::Redlock5)
     }
 }

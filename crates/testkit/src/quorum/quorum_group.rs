@@ -20,6 +20,9 @@ pub(super) struct Node {
 }
 
 impl QuorumGroup {
+    /// How the key of a mark ends.
+    const BOOT_MARK: &str = "boot";
+
     /// Where a server keeps what [`save`](Self::save) saved.
     const SNAPSHOT: &str = "dump.rdb";
 
@@ -104,6 +107,37 @@ impl QuorumGroup {
     /// How many servers are most of them.
     pub fn majority(&self) -> usize {
         self.nodes() / 2 + 1
+    }
+
+    /// Has every server count at once under the default namespace, as if it had never lost anything:
+    /// new servers stay out for a while otherwise.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a server does not answer.
+    pub fn let_vote(&self) {
+        self.let_vote_under("leasehold");
+    }
+
+    /// The same under another namespace.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`let_vote`](Self::let_vote) does.
+    pub fn let_vote_under(&self, namespace: &str) {
+        for server in self.servers() {
+            let told: String = server.query(&["INFO", "server"]);
+            let run = told.lines().find_map(|line| line.strip_prefix("run_id:"));
+            // It counts from the first moment of all on; the longest ttl is that of whoever asks.
+            let mark = format!("1 100 {}", run.expect("a server tells its run").trim());
+            server.command(&["SET", &format!("{namespace}:{}", Self::BOOT_MARK), &mark]);
+        }
+    }
+
+    /// Whether a key, as [`RedisServer::keys_without_ttl`] tells it, is the mark of a server of a
+    /// quorum, which has no end.
+    pub fn is_boot_mark(key: &str) -> bool {
+        key.strip_suffix(Self::BOOT_MARK).is_some_and(|namespace| namespace.ends_with(':'))
     }
 
     /// The clock of a server that has one of its own.
