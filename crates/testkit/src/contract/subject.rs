@@ -22,32 +22,51 @@ pub enum Capability {
     Snapshot,
     /// At least one replica has what is written.
     Replicas,
+    /// Processes queue in one line, and a release passes the lock to the first of them.
+    Line,
+    /// Tokens can come from plain counters.
+    PlainCounter,
 }
 
 impl Capability {
     /// Those of a subject of its own, without replicas.
-    pub const OF_ONE: [Self; 6] = [
+    pub const OF_ONE: [Self; 8] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Restart,
         Self::Exhaustion,
         Self::Snapshot,
+        Self::Line,
+        Self::PlainCounter,
     ];
 
     /// Those of a subject whose servers others use too.
-    pub const OF_SHARED: [Self; 5] =
-        [Self::Time, Self::DataLoss, Self::PartLoss, Self::Exhaustion, Self::Snapshot];
+    pub const OF_SHARED: [Self; 7] = [
+        Self::Time,
+        Self::DataLoss,
+        Self::PartLoss,
+        Self::Exhaustion,
+        Self::Snapshot,
+        Self::Line,
+        Self::PlainCounter,
+    ];
 
     /// The same of a subject with replicas.
-    pub const OF_REPLICATED: [Self; 6] = [
+    pub const OF_REPLICATED: [Self; 8] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Exhaustion,
         Self::Snapshot,
         Self::Replicas,
+        Self::Line,
+        Self::PlainCounter,
     ];
+
+    /// Those of a subject whose servers decide one by one.
+    pub const OF_QUORUM: [Self; 5] =
+        [Self::Time, Self::DataLoss, Self::PartLoss, Self::Exhaustion, Self::Snapshot];
 }
 
 /// What a subject keeps, piece by piece: its content, and how long it has left.

@@ -6,7 +6,10 @@ use super::{
     cases,
     scene::Scene,
     subject::{
-        Capability::{self, DataLoss, Exhaustion, PartLoss, Replicas, Restart, Snapshot, Time},
+        Capability::{
+            self, DataLoss, Exhaustion, Line, PartLoss, PlainCounter, Replicas, Restart, Snapshot,
+            Time,
+        },
         StoreUnderTest, Task,
     },
 };
@@ -207,7 +210,7 @@ macro_rules! contract_cases {
                 a_grant_alone_gets_1024_tokens [TimeFloor Time],
                 a_grant_while_others_wait_gets_1024_tokens [TimeFloor Time],
                 a_block_lies_between_the_counter_and_the_clock [TimeFloor Time],
-                a_plain_counters_blocks_are_single_tokens [Counter],
+                a_plain_counters_blocks_are_single_tokens [Counter PlainCounter],
             }
             fence {
                 every_grant_has_a_greater_fence [TimeFloor],
@@ -219,9 +222,9 @@ macro_rules! contract_cases {
                 a_watermark_a_day_ahead_is_ignored [TimeFloor],
                 an_exhausted_counter_refuses_grants_and_ends_leases [TimeFloor Exhaustion],
                 an_exhausted_counter_keeps_the_waiters [TimeFloor Exhaustion],
-                a_plain_counter_counts [Counter],
-                a_plain_counter_repeats_tokens_after_a_loss [Counter DataLoss],
-                a_watermark_heals_a_plain_counter [Counter DataLoss],
+                a_plain_counter_counts [Counter PlainCounter],
+                a_plain_counter_repeats_tokens_after_a_loss [Counter PlainCounter DataLoss],
+                a_watermark_heals_a_plain_counter [Counter PlainCounter DataLoss],
             }
             loss {
                 a_new_waiter_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],
