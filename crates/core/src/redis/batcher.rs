@@ -16,10 +16,10 @@ use tokio::{
 use super::{
     acknowledge::Answered,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
-    command::{Command, Preamble},
+    command::Preamble,
     decode,
+    dialect::Dialect,
     lane::{Call, Failed, Lane},
-    scripts,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -45,13 +45,13 @@ use crate::{
 ///
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
-#[derive(Debug, Clone)]
-pub(super) struct Batcher(Arc<Inner>);
+#[derive(Debug)]
+pub(super) struct Batcher<D: Dialect = Preamble>(Arc<Inner<D>>);
 
 #[derive(Debug)]
-struct Inner {
+struct Inner<D: Dialect> {
     lane: Lane,
-    preamble: Arc<Preamble>,
+    dialect: Arc<D>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
     /// Whether callers are answered in halves.
@@ -62,17 +62,17 @@ struct Inner {
     waits: bool,
     /// The most commands of one call. With one, every caller sends its command itself.
     max_commands: usize,
-    state: Mutex<State>,
+    state: Mutex<State<D::Command>>,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<C> {
     /// The callers that wait for the answer to a command that they sent themselves.
     alone: usize,
     couriers: usize,
     /// The couriers that have not taken their first batch yet.
     coming: usize,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Waiting<C>>,
     /// The number of the next command that waits.
     next: u64,
     /// Until when couriers do not yield: the tokio runtime is busy with other tasks.
@@ -81,9 +81,9 @@ struct State {
 
 /// A command that waits to be sent.
 #[derive(Debug)]
-struct Waiting {
+struct Waiting<C> {
     number: u64,
-    command: Command,
+    command: C,
     deadline: Instant,
     answer: oneshot::Sender<Answer>,
 }
@@ -112,10 +112,29 @@ const USUAL_COURIERS: usize = 2;
 /// After how long a command that waits for others gets a courier, in whole milliseconds of timers.
 const LONGEST_GATHER: Duration = Duration::from_millis(1);
 
-impl Batcher {
+impl<C> Default for State<C> {
+    fn default() -> Self {
+        Self {
+            alone: 0,
+            couriers: 0,
+            coming: 0,
+            waiting: VecDeque::new(),
+            next: 0,
+            busy_until: Instant::default(),
+        }
+    }
+}
+
+impl<D: Dialect> Clone for Batcher<D> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<D: Dialect> Batcher<D> {
     pub(super) fn new(
         lane: Lane,
-        preamble: Arc<Preamble>,
+        dialect: Arc<D>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
         max_commands: usize,
@@ -123,7 +142,7 @@ impl Batcher {
     ) -> Self {
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         let (state, splits) = (Mutex::default(), is_single && !waits);
-        let inner = Inner { lane, preamble, clock, runtime, splits, waits, max_commands, state };
+        let inner = Inner { lane, dialect, clock, runtime, splits, waits, max_commands, state };
         Self(Arc::new(inner))
     }
 
@@ -134,7 +153,7 @@ impl Batcher {
 
     /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in
     /// time.
-    pub(super) async fn send(&self, command: Command, deadline: Instant) -> Answer {
+    pub(super) async fn send(&self, command: D::Command, deadline: Instant) -> Answer {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => {
                 let _alone = Alone(self);
@@ -160,7 +179,7 @@ impl Batcher {
     }
 
     /// Sends commands as one call, and returns the answer to each.
-    pub(super) async fn deliver(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
+    pub(super) async fn deliver(&self, commands: &[D::Command], deadline: Instant) -> Vec<Answer> {
         let failed = match self.call(commands.iter(), deadline).await {
             Ok(answers) => return answers,
             Err(failed) => failed,
@@ -169,7 +188,7 @@ impl Batcher {
         if commands.len() > 1 && failed.error.is_answer() && failed.error.kind() == Config {
             return Box::pin(self.deliver_alone(commands, deadline)).await;
         }
-        if failed.connection_ended && commands.iter().any(Command::repeats) {
+        if failed.connection_ended && commands.iter().any(D::repeats) {
             return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
         }
         commands.iter().map(|_| Err(failed.error.clone())).collect()
@@ -177,7 +196,7 @@ impl Batcher {
 
     /// Sends each command as a call of its own, all at once: the server has refused the call before
     /// it ran a command, perhaps because of the key of one of them.
-    async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
+    async fn deliver_alone(&self, commands: &[D::Command], deadline: Instant) -> Vec<Answer> {
         join_all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
                 Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
@@ -190,19 +209,19 @@ impl Batcher {
     /// Sends those commands once more that may be sent again, as one call.
     async fn deliver_again(
         &self,
-        commands: &[Command],
+        commands: &[D::Command],
         deadline: Instant,
         failed: &StoreError,
     ) -> Vec<Answer> {
-        let again = commands.iter().filter(|command| command.repeats());
+        let again = commands.iter().filter(|command| D::repeats(command));
         let mut repeated = match self.call(again.clone(), deadline).await {
             Ok(answers) => answers,
             // The first copy may have run, even if the second did not.
             Err(Failed { error, .. }) => again.map(|_| Err(error.clone().or_unknown())).collect(),
         }
         .into_iter();
-        let answer = |command: &Command| {
-            let answer = if command.repeats() { repeated.next() } else { None };
+        let answer = |command: &D::Command| {
+            let answer = if D::repeats(command) { repeated.next() } else { None };
             answer.unwrap_or_else(|| Err(failed.clone()))
         };
         commands.iter().map(answer).collect()
@@ -210,15 +229,13 @@ impl Batcher {
 
     async fn call<'a>(
         &self,
-        commands: impl Iterator<Item = &'a Command> + Clone + Send + Sync,
+        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
         deadline: Instant,
     ) -> Result<Vec<Answer>, Failed> {
         let count = commands.clone().count();
-        let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands.clone());
-        let acks = commands.clone().next().map_or(Acks::NONE, |first| first.acks);
-        let script =
-            if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS };
-        let call = Call::new(script, Command::KEYS * count, &write).waiting_for(acks);
+        let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
+        let acks = commands.clone().next().map_or(Acks::NONE, D::acks);
+        let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
         let value = self.0.lane.exchange(call, deadline).await?;
         let Answered { answer, counted } = Answered::of(value, acks.are_asked());
         match answer {
@@ -233,7 +250,7 @@ impl Batcher {
         }
     }
 
-    fn line_up(&self, command: Command, deadline: Instant) -> Sent {
+    fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
         let mut state = self.0.state.lock();
         let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
@@ -256,7 +273,7 @@ impl Batcher {
     }
 
     /// Where one call at a time is sent, a courier goes when none is.
-    fn go_on(&self, state: MutexGuard<'_, State>) {
+    fn go_on(&self, state: MutexGuard<'_, State<D::Command>>) {
         if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
             self.send_courier(state);
         }
@@ -288,7 +305,7 @@ impl Batcher {
         waits
     }
 
-    fn send_courier(&self, mut state: MutexGuard<'_, State>) {
+    fn send_courier(&self, mut state: MutexGuard<'_, State<D::Command>>) {
         state.couriers += 1;
         state.coming += 1;
         drop(state);
@@ -305,15 +322,15 @@ impl Batcher {
 }
 
 /// How a command is sent.
-enum Sent {
-    Alone(Command),
+enum Sent<C> {
+    Alone(C),
     Later { number: u64, answer: oneshot::Receiver<Answer> },
 }
 
 /// A command that its caller sends itself.
-struct Alone<'a>(&'a Batcher);
+struct Alone<'a, D: Dialect>(&'a Batcher<D>);
 
-impl Drop for Alone<'_> {
+impl<D: Dialect> Drop for Alone<'_, D> {
     fn drop(&mut self) {
         let mut state = self.0.0.state.lock();
         state.alone -= 1;
@@ -322,13 +339,13 @@ impl Drop for Alone<'_> {
 }
 
 /// A task that sends what waits, until nothing does.
-struct Courier {
-    batcher: Batcher,
+struct Courier<D: Dialect> {
+    batcher: Batcher<D>,
     is_under_way: bool,
     is_coming: bool,
 }
 
-impl Courier {
+impl<D: Dialect> Courier<D> {
     async fn run(mut self) {
         while let Some(batch) = self.batch() {
             let Batch { commands, senders, deadline } = batch;
@@ -366,7 +383,7 @@ impl Courier {
 
     /// What waits, in order; nobody needs what was dropped before it was sent. All of a batch need
     /// the same acknowledgements.
-    fn batch(&mut self) -> Option<Batch> {
+    fn batch(&mut self) -> Option<Batch<D::Command>> {
         let mut state = self.batcher.0.state.lock();
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
@@ -377,7 +394,7 @@ impl Courier {
         let mut senders = Vec::with_capacity(size);
         let mut due = None;
         while commands.len() < max
-            && state.waiting.front().is_some_and(|next| joins(&commands, &next.command))
+            && state.waiting.front().is_some_and(|next| joins::<D>(&commands, &next.command))
             && let Some(Waiting { command, deadline, answer, .. }) = state.waiting.pop_front()
         {
             if answer.is_closed() {
@@ -400,8 +417,8 @@ impl Courier {
 }
 
 /// Whether a command may travel behind others of a call.
-fn joins(others: &[Command], next: &Command) -> bool {
-    others.first().is_none_or(|first| first.acks == next.acks)
+fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
+    others.first().is_none_or(|first| D::acks(first) == D::acks(next))
 }
 
 fn answer(answered: impl Iterator<Item = (oneshot::Sender<Answer>, Answer)>) {
@@ -411,7 +428,7 @@ fn answer(answered: impl Iterator<Item = (oneshot::Sender<Answer>, Answer)>) {
     }
 }
 
-impl Drop for Courier {
+impl<D: Dialect> Drop for Courier<D> {
     fn drop(&mut self) {
         if !self.is_under_way {
             return;
@@ -428,8 +445,8 @@ impl Drop for Courier {
 }
 
 /// Commands of one call, and who waits for their answers.
-struct Batch {
-    commands: Vec<Command>,
+struct Batch<C> {
+    commands: Vec<C>,
     senders: Vec<oneshot::Sender<Answer>>,
     deadline: Instant,
 }

@@ -2,7 +2,12 @@ use std::time::Duration;
 
 use redis::Cmd;
 
-use super::lane::{millis, watermark};
+use super::{
+    dialect::Dialect,
+    lane::{millis, watermark},
+    script::Script,
+    scripts,
+};
 use crate::{
     lease::HoldUpdate,
     store::{
@@ -201,7 +206,7 @@ impl Preamble {
     }
 
     /// Writes the arguments with which every script begins.
-    pub(super) fn write(&self, to: &mut Cmd) {
+    pub(super) fn write_settings(&self, to: &mut Cmd) {
         to.arg(&self.retention).arg(&self.channels);
     }
 
@@ -210,19 +215,35 @@ impl Preamble {
             to.arg(key);
         });
     }
+}
 
-    pub(super) fn write_commands<'a>(
-        &self,
-        to: &mut Cmd,
-        commands: impl Iterator<Item = &'a Command> + Clone,
-    ) {
+impl Dialect for Preamble {
+    type Command = Command;
+
+    fn keys(count: usize) -> usize {
+        Command::KEYS * count
+    }
+
+    fn script(acks: Acks) -> &'static Script {
+        if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS }
+    }
+
+    fn acks(command: &Command) -> Acks {
+        command.acks
+    }
+
+    fn repeats(command: &Command) -> bool {
+        command.repeats()
+    }
+
+    fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Command> + Clone) {
         let mut text = String::with_capacity(128);
         for command in commands.clone() {
             self.keys.each(&command.name, &mut text, |key| {
                 to.arg(key);
             });
         }
-        self.write(to);
+        self.write_settings(to);
         let mut written = None;
         for command in commands {
             if let Some(common) = command.common()
@@ -257,7 +278,7 @@ mod tests {
         let commands: Vec<_> = batch.iter().map(ask).collect();
         let mut cmd = Cmd::new();
         let preamble = Preamble::new(KeyScheme::default(), FenceSettings::default());
-        preamble.write_commands(&mut cmd, commands.iter());
+        preamble.write(&mut cmd, commands.iter());
         let words = cmd.args_iter().skip(Command::KEYS * batch.len() + 2);
         let words = words.map(|word| match word {
             Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),

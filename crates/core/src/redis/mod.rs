@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod connect;
 mod decode;
+mod dialect;
 mod examine;
 mod heartbeat;
 mod lane;

@@ -246,7 +246,7 @@ impl LockStore for RedisStore {
         Box::pin(async move {
             let write = |to: &mut Cmd| {
                 self.preamble.write_keys(to, name);
-                self.preamble.write(to);
+                self.preamble.write_settings(to);
             };
             let call = Call::new(&scripts::INSPECT, Command::KEYS, &write);
             self.run_apart(name, call, deadline, decode::inspect).await
@@ -261,7 +261,7 @@ impl LockStore for RedisStore {
         Box::pin(async move {
             let write = |to: &mut Cmd| {
                 self.preamble.write_keys(to, name);
-                self.preamble.write(to);
+                self.preamble.write_settings(to);
                 to.arg(id.to_string()).arg(fence.get());
             };
             let call = Call::new(&scripts::FORCE_RELEASE, Command::KEYS, &write);
@@ -300,7 +300,7 @@ impl RedisStore {
                 self.preamble.keys.write_lease(&mut text, &one.name);
                 to.arg(&*text);
             }
-            self.preamble.write(to);
+            self.preamble.write_settings(to);
             for one in batch {
                 text.clear();
                 one.id.write_text(&mut text);
