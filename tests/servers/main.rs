@@ -30,5 +30,6 @@ mod once;
 mod own_thread;
 #[cfg(feature = "postgres")]
 mod postgres_gate;
+mod quorum;
 mod replication;
 mod sentinel;

@@ -18,6 +18,7 @@ mod place;
 mod pool;
 mod preflight;
 mod pulse;
+mod quorum;
 mod route;
 mod script;
 mod scripts;

@@ -1,0 +1,86 @@
+use super::{
+    command::Vote,
+    tally::{Nodes, Tally, bit, count, majority},
+};
+use crate::types::FenceToken;
+
+/// A watermark that is further ahead of the clock than this is a mistake of some clock.
+const A_DAY: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// The tokens of a block, for a lease alone and where others wait, as on one server.
+const ALONE: u64 = 1024;
+const CONTENDED: u64 = 16;
+
+/// The greatest token that the runtime has seen; 0 for none, or for one that cannot be right.
+pub(super) fn seen(watermark: Option<FenceToken>, micros: u64) -> u64 {
+    let seen = watermark.map_or(0, FenceToken::get);
+    if seen > micros.saturating_add(A_DAY) { 0 } else { seen }
+}
+
+/// The fence that an asker proposes: above all that it has seen, and by its clock.
+pub fn ballot(seen: u64, micros: u64) -> u64 {
+    micros.max(seen + 1)
+}
+
+/// What the fence of a lease is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// A majority has accepted the ballot.
+    Accepted {
+        /// The nodes that have.
+        by: u8,
+    },
+    /// It has to be written to a majority of the nodes that granted.
+    ToSettle {
+        /// The fence.
+        fence: u64,
+    },
+}
+
+/// Chooses the fence of a lease that a majority has granted.
+///
+/// Every node that granted has accepted nothing above what it tells. So a fence above all of that is
+/// above each fence that a majority ever had.
+pub fn fence(tally: &Tally, nodes: usize, ballot: u64, least: u64) -> Fence {
+    let of_granted = |test: fn(&Vote) -> bool| -> Nodes {
+        let votes = tally.votes(tally.granted()).filter(|(_, vote)| test(vote));
+        votes.map(|(node, _)| bit(node)).fold(0, |all, one| all | one)
+    };
+    let by = of_granted(|vote| vote.accepted);
+    if count(by) >= majority(nodes) {
+        return Fence::Accepted { by };
+    }
+    let told = tally.votes(tally.granted());
+    let told = told.map(|(_, vote)| if vote.accepted { ballot } else { vote.least });
+    Fence::ToSettle { fence: told.max().unwrap_or(0).max(least) }
+}
+
+/// The tokens of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// The first token.
+    pub first: u64,
+    /// The last one, which is the fence on the nodes.
+    pub last: u64,
+    /// Whether the nodes' counters were behind what the asker has seen.
+    pub regressed: bool,
+}
+
+/// The block of a lease with a fence, from the votes of those who have it.
+///
+/// Where a node knew no token before, it is unknown which ones are taken.
+pub fn block(votes: impl Iterator<Item = Vote>, fence: u64, seen: u64, contended: bool) -> Block {
+    let (mut before, mut is_unknown) = (0, false);
+    for vote in votes {
+        before = before.max(vote.before);
+        is_unknown |= vote.before == 0;
+    }
+    let regressed = seen > before && !is_unknown;
+    let size = if contended { CONTENDED } else { ALONE };
+    let first = if is_unknown {
+        fence
+    } else {
+        (before.max(seen) + 1).max((fence + 1).saturating_sub(size))
+    };
+    Block { first: first.min(fence), last: fence, regressed }
+}

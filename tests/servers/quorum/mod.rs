@@ -1,0 +1,3 @@
+//! Locks on several independent servers.
+
+mod takes_and_gives;
