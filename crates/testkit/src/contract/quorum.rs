@@ -32,6 +32,9 @@ pub struct QuorumSubject<const NODES: usize> {
 }
 
 impl<const NODES: usize> QuorumSubject<NODES> {
+    /// For how long nothing changes when all commands have arrived.
+    const SETTLED: Duration = Duration::from_millis(40);
+
     /// A store under a namespace of its own.
     ///
     /// # Panics
@@ -115,7 +118,20 @@ impl<const NODES: usize> StoreUnderTest for QuorumSubject<NODES> {
     }
 
     fn snapshot(&self) -> Task<'_, Snapshot> {
-        Box::pin(async move { self.nodes().flat_map(|node| node.snapshot()).collect() })
+        // What is told to servers whose answers nobody needs arrives a little later.
+        Box::pin(async move {
+            let mut before = Snapshot::new();
+            loop {
+                let now: Snapshot = self.nodes().flat_map(|node| node.snapshot()).collect();
+                if before.keys().eq(now.keys())
+                    && before.values().map(|piece| &piece.0).eq(now.values().map(|piece| &piece.0))
+                {
+                    return now;
+                }
+                before = now;
+                SystemClock.sleep_until(SystemClock.now() + Self::SETTLED).await;
+            }
+        })
     }
 
     fn left_behind(&self) -> Task<'_, Vec<String>> {

@@ -20,6 +20,8 @@ pub enum Capability {
     Exhaustion,
     /// The data can be looked at from outside.
     Snapshot,
+    /// Acknowledgements of replicas can be asked for.
+    Acks,
     /// At least one replica has what is written.
     Replicas,
     /// Processes queue in one line, and a release passes the lock to the first of them.
@@ -30,36 +32,39 @@ pub enum Capability {
 
 impl Capability {
     /// Those of a subject of its own, without replicas.
-    pub const OF_ONE: [Self; 8] = [
+    pub const OF_ONE: [Self; 9] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Restart,
         Self::Exhaustion,
         Self::Snapshot,
+        Self::Acks,
         Self::Line,
         Self::PlainCounter,
     ];
 
     /// Those of a subject whose servers others use too.
-    pub const OF_SHARED: [Self; 7] = [
+    pub const OF_SHARED: [Self; 8] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Exhaustion,
         Self::Snapshot,
+        Self::Acks,
         Self::Line,
         Self::PlainCounter,
     ];
 
     /// The same of a subject with replicas.
-    pub const OF_REPLICATED: [Self; 8] = [
+    pub const OF_REPLICATED: [Self; 9] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Exhaustion,
         Self::Snapshot,
         Self::Replicas,
+        Self::Acks,
         Self::Line,
         Self::PlainCounter,
     ];

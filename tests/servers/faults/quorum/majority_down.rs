@@ -37,6 +37,11 @@ fn protected() -> String {
         let [locks, other] = [connect(&group.url(), TTL).await, connect(&group.url(), TTL).await];
         let guard = take(&locks, NAME).await;
         renewed(&guard).await;
+        let lost = guard.lost();
+        let told = tokio::spawn(async move {
+            lost.await;
+            SystemClock.now()
+        });
         (0..2).for_each(|number| group.pause(number));
         let believed_until = SystemClock.now() + guard.remaining();
         for _ in 0..TRIES {
@@ -45,8 +50,8 @@ fn protected() -> String {
             let error = tried.expect_err("one of three servers has granted it");
             assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
         }
-        wait::soon("the holder is told", guard.lost()).await;
-        let late = SystemClock.now().saturating_since(believed_until);
+        let told_at = wait::soon("the holder is told", told).await.expect("no panic");
+        let late = told_at.saturating_since(believed_until);
         assert!(!guard.is_held());
         let waiting = {
             let lock = other.lock(NAME).expect("a name");
