@@ -31,5 +31,6 @@ mod own_thread;
 #[cfg(feature = "postgres")]
 mod postgres_gate;
 mod quorum;
+mod quorum_rounds;
 mod replication;
 mod sentinel;

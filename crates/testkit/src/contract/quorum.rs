@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, Entropy, FenceSettings, Instant, LockName, LockStore, QuorumSettings, RedisConfig,
-    SystemClock, SystemEntropy, Ttl, connect_store, seam::Part,
+    Clock, Entropy, FencePolicy, FenceSettings, Instant, LockName, LockStore, QuorumSettings,
+    RedisConfig, SystemClock, SystemEntropy, Ttl, connect_store, seam::Part,
 };
 use tokio::runtime::Handle;
 
@@ -48,6 +48,8 @@ impl<const NODES: usize> QuorumSubject<NODES> {
         let group = QuorumGroup::shared(NODES);
         let (namespace, prefix) = new_namespace();
         group.let_vote_under(namespace.as_str());
+        // A subject is made before it is known that a case needs plain counters, which this one lacks.
+        let fencing = fencing.policy(FencePolicy::TimeFloor);
         // A machine under load is no server that is down.
         let settings = QuorumSettings::default().longest_ttl(Ttl::MAX);
         let settings = settings.and_then(|settings| settings.node_timeout(Duration::from_secs(10)));

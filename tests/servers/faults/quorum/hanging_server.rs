@@ -16,10 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    naive_quorum::NaiveQuorum,
-    scene::{self, LONG},
-};
+use super::{naive_quorum::NaiveQuorum, scene::LONG};
 use crate::{
     faults::server::scene::{connect, run},
     support::{matrix::Row, wait},

@@ -67,7 +67,7 @@ fn is_held(server: &RedisServer) -> bool {
 }
 
 /// Checks the history of processes of which none was paused, and says in a few words what happened.
-pub(super) fn strictly_right(finished: &Finished) -> String {
+pub(crate) fn strictly_right(finished: &Finished) -> String {
     finished.history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
     finished.right()
 }
