@@ -222,6 +222,7 @@ impl<N: QuorumNode> Inner<N> {
     async fn end(self: &Arc<Self>, command: Release<'_>) -> Result<ReleaseAnswer, StoreError> {
         let Release { name, id, fence, deadline, .. } = command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
+        self.waiting.lock().remove(id);
         let known = self.known(name, id, fence);
         if known.is_some()
             && let Some(record) = self.records.lock().get_mut(id)

@@ -92,6 +92,10 @@ impl<N: QuorumNode> Inner<N> {
     /// Remembers that an acquisition waits.
     pub(crate) fn wait(self: &Arc<Self>, asking: Asking, ttl: Ttl, heartbeat: Heartbeat) {
         let (now, id) = (self.clock.now(), asking.id);
+        // Another try of it has the lock: this answer is old.
+        if self.records.lock().get(id).is_some() {
+            return;
+        }
         // A grant after a message is for the claim window.
         let asking = Asking { life: heartbeat.window(ttl), ..asking };
         let one = Waiting {

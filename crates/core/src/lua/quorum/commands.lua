@@ -322,13 +322,13 @@ local function load_run()
   WORDS['end'] = function(a)
     local acq, attempt, fence, life = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
     local ended = is_its(acq, attempt) and is_in_block(fence) and not lock.kept
+    if lock.waiting then call('HDEL', lock.waiters, acq) end
     if ended then
       lock.acq = nil
       pass_on()
       save()
     elseif life > 0 then
       mark(acq .. '/' .. attempt, life)
-      if call('HDEL', lock.waiters, acq) == 1 then line() end
     end
     return ended and 1 or 0
   end
