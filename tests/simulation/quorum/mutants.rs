@@ -30,6 +30,8 @@ fn a_fence_from_the_first_answer() {
             Some((_, vote)) if !vote.accepted => Fence::ToSettle { fence: vote.least },
             _ => Fence::ToSettle { fence: ballot },
         };
+        // Otherwise the nodes that have accepted more refuse it.
+        mutation.mistake = Some(NodeMistake::TakesAnyFence);
     });
 }
 

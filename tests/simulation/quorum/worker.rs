@@ -350,7 +350,9 @@ impl Worker {
     /// Releases until it is answered; a late renewal may travel beside it.
     async fn give_back(&self, lock: &Lock, id: AcquisitionId, fence: FenceToken) {
         let mut late = pin!(async {
-            if self.dice.below(3) == 0 {
+            if self.dice.below(2) == 0 {
+                // While the release is under way.
+                self.sleep(self.dice.spread(Duration::from_micros(1), millis(4))).await;
                 let deadline = self.local.now() + PATIENCE;
                 self.renew(lock, id, fence, deadline).await;
             }

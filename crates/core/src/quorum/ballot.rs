@@ -7,9 +7,8 @@ use crate::types::FenceToken;
 /// A watermark that is further ahead of the clock than this is a mistake of some clock.
 const A_DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// The tokens of a block, for a lease alone and where others wait, as on one server.
-const ALONE: u64 = 1024;
-const CONTENDED: u64 = 16;
+/// The most tokens of a block, as on one server.
+const BLOCK: u64 = 1024;
 
 /// The greatest token that the runtime has seen; 0 for none, or for one that cannot be right.
 pub(super) fn seen(watermark: Option<FenceToken>, micros: u64) -> u64 {
@@ -69,18 +68,17 @@ pub struct Block {
 /// The block of a lease with a fence, from the votes of those who have it.
 ///
 /// Where a node knew no token before, it is unknown which ones are taken.
-pub fn block(votes: impl Iterator<Item = Vote>, fence: u64, seen: u64, contended: bool) -> Block {
+pub fn block(votes: impl Iterator<Item = Vote>, fence: u64, seen: u64) -> Block {
     let (mut before, mut is_unknown) = (0, false);
     for vote in votes {
         before = before.max(vote.before);
         is_unknown |= vote.before == 0;
     }
     let regressed = seen > before && !is_unknown;
-    let size = if contended { CONTENDED } else { ALONE };
     let first = if is_unknown {
         fence
     } else {
-        (before.max(seen) + 1).max((fence + 1).saturating_sub(size))
+        (before.max(seen) + 1).max((fence + 1).saturating_sub(BLOCK))
     };
     Block { first: first.min(fence), last: fence, regressed }
 }

@@ -14,6 +14,8 @@ pub struct MemoryNode {
     /// When it counts; `None` without a boot mark.
     counts_from: Option<u64>,
     tolerance: u64,
+    /// Whether a lease takes any fence, even one below the counter; a mistake.
+    takes_any_fence: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,10 +42,11 @@ struct Held {
     kept: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Waiter {
     since: u64,
     until: u64,
+    label: RuntimeLabel,
 }
 
 /// How long a runtime whose turn it is may take.
@@ -56,7 +59,13 @@ impl MemoryNode {
     /// A node that counts from an instant on.
     pub fn new(tolerance: Duration, counts_from: u64) -> Self {
         let (locks, counts_from) = (BTreeMap::new(), Some(counts_from));
-        Self { locks, counts_from, tolerance: micros(tolerance) }
+        Self { locks, counts_from, tolerance: micros(tolerance), takes_any_fence: false }
+    }
+
+    /// The same node with a mistake: it takes a fence that others have passed.
+    #[must_use]
+    pub fn taking_any_fence(self) -> Self {
+        Self { takes_any_fence: true, ..self }
     }
 
     /// Loses everything; it counts again from an instant on.
@@ -83,6 +92,13 @@ impl MemoryNode {
         let tolerance = self.tolerance;
         let row = self.locks.entry(name.clone()).or_default();
         row.pass_time(now);
+        if self.takes_any_fence
+            && let Word::Settle { attempt, fence } = word
+            && row.is_its(*id, *attempt)
+            && let Some(lease) = &mut row.lease
+        {
+            lease.fence = *fence;
+        }
         let mut tell = |to: AcquisitionId, push: Push| messages.push((to.runtime(), push));
         let answer = row.execute(now, (*id, tolerance), word, name, &mut tell);
         (answer, messages)
@@ -177,6 +193,9 @@ impl Row {
                     self.pass_on(now, name, tell);
                     return NodeAnswer::Ended { counter: 0 };
                 }
+                if has && let Some(lease) = &self.lease {
+                    return NodeAnswer::Kept { remaining: duration(lease.ends - now) };
+                }
                 if *marks {
                     self.marks.insert((id, *attempt), now + micros(WITHDRAWAL_MARK));
                 }
@@ -219,7 +238,7 @@ impl Row {
                 if let Ok(fence) = FenceToken::try_from(lease.fence.max(1)) {
                     tell(id, Push::ForceReleased { name: name.clone(), id, fence });
                 }
-                self.counter = (self.counter.max(*fence) + 1).min(FenceToken::MAX);
+                self.counter = (self.counter.max(*fence) + 1).min(FenceToken::MAX + 1);
                 self.pass_on(now, name, tell);
                 NodeAnswer::Ended { counter: self.counter }
             }
@@ -242,7 +261,11 @@ impl Row {
             label: format!("{mark}{}", lease.label),
             held_for: duration(now.saturating_sub(lease.since)),
             kept: lease.kept,
-            waiters: self.line().into_iter().map(|(since, id)| (id, since)).collect(),
+            waiters: self
+                .line()
+                .into_iter()
+                .map(|(since, id)| (id, since, self.label_of(id)))
+                .collect(),
         }
     }
 
@@ -270,7 +293,10 @@ impl Row {
                 contended: false,
             });
         }
-        let waits = (*since != 0).then_some(Waiter { since: *since, until: now + micros(*heard) });
+        let waits = (*since != 0).then(|| {
+            let (since, until) = (*since, now + micros(*heard));
+            Waiter { since, until, label: label.clone() }
+        });
         if let Some(lease) = self.lease.clone() {
             let is_older =
                 |(_, waiter): &(&AcquisitionId, &Waiter)| *since == 0 || waiter.since < *since;
@@ -306,7 +332,11 @@ impl Row {
                 None => self.give_turn(first, now, name, tell),
             };
             if until > now {
-                let older = self.waiters.len() as u64;
+                let line = self.line();
+                let before = line.iter().filter(|(since_of, other)| {
+                    *other != id && *other != turn && (*since == 0 || since_of < since)
+                });
+                let older = before.count() as u64;
                 if let Some(waiter) = waits {
                     self.waiters.insert(id, waiter);
                 }
@@ -337,6 +367,10 @@ impl Row {
         self.turn = None;
         let contended = !self.waiters.is_empty();
         NodeAnswer::Granted(Vote { before, accepted, least, remaining: *ttl, contended })
+    }
+
+    fn label_of(&self, id: AcquisitionId) -> String {
+        self.waiters.get(&id).map(|waiter| waiter.label.to_string()).unwrap_or_default()
     }
 
     /// Those who wait, the oldest first.
@@ -407,7 +441,10 @@ impl Row {
 
     fn left(&self, now: u64) -> NodeAnswer {
         match &self.lease {
-            Some(lease) => NodeAnswer::Held { remaining: duration(lease.ends - now) },
+            Some(lease) => NodeAnswer::Held {
+                remaining: duration(lease.ends - now),
+                contended: !self.waiters.is_empty(),
+            },
             None => NodeAnswer::Gone,
         }
     }

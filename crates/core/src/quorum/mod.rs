@@ -20,10 +20,11 @@ mod rules;
 mod settings;
 mod store;
 mod tally;
+mod under_way;
 mod waiting;
 
 pub use ballot::{Block, Fence, ballot, block, fence};
-pub use command::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Word};
+pub use command::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Waits, Word};
 pub use health::order;
 pub use memory::{Executed, MemoryNode};
 pub use node::QuorumNode;

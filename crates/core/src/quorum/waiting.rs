@@ -52,7 +52,8 @@ impl Waitings {
         if let Some(known) = self.all.get_mut(&id) {
             known.number = known.number.max(one.number);
             known.until = one.until;
-            known.asking = one.asking;
+            let watermark = known.asking.watermark.max(one.asking.watermark);
+            known.asking = Asking { watermark, ..one.asking };
         } else {
             self.all.insert(id, one);
             if self.all.len() > self.swept * 2 + 64 {

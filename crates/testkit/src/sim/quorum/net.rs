@@ -37,6 +37,8 @@ pub struct Gale {
 pub enum NodeMistake {
     /// It votes at once after it has lost its data.
     VotesAtOnce,
+    /// It gives a lease a fence that others have passed.
+    TakesAnyFence,
 }
 
 /// The answer to a command, when it comes.

@@ -46,7 +46,12 @@ impl QuorumWorld {
     ) -> Self {
         let clock = ManualClock::new();
         let peer = |ahead: &i64| Peer {
-            memory: MemoryNode::new(settings.clock_tolerance(), 0),
+            memory: match mistake {
+                Some(NodeMistake::TakesAnyFence) => {
+                    MemoryNode::new(settings.clock_tolerance(), 0).taking_any_fence()
+                }
+                _ => MemoryNode::new(settings.clock_tolerance(), 0),
+            },
             ahead: if *ahead < 0 {
                 A_DAY - Duration::from_micros(ahead.unsigned_abs())
             } else {
@@ -144,7 +149,7 @@ impl QuorumWorld {
             let back = net.micros(node) + micros(until.saturating_since(net.now()));
             let out = match self.mistake {
                 Some(NodeMistake::VotesAtOnce) => 0,
-                None => micros(self.settings.stay_out()),
+                _ => micros(self.settings.stay_out()),
             };
             net.peers[node].memory.lose_all(back + out);
         }
