@@ -77,8 +77,12 @@ impl<N: QuorumNode> Inner<N> {
         is_contended: bool,
         deadline: Instant,
     ) -> Result<Asked, StoreError> {
+        let _under_way = self.set_out(asking.id);
         let mut steps = 0;
         loop {
+            if self.is_over(asking.id) {
+                return Ok(Asked::Withdrawn);
+            }
             let taken = match self.try_once(asking, is_contended || steps > 0, deadline).await? {
                 Tried::Over(asked) => return Ok(asked),
                 Tried::Split(taken) => taken,
@@ -89,7 +93,7 @@ impl<N: QuorumNode> Inner<N> {
                 backoff(SHORTEST_STEP, LONGEST_STEP, steps + behind, self.entropy.fraction());
             let until = self.clock.now() + pause;
             steps += 1;
-            if steps == TRIES || until >= deadline {
+            if steps == TRIES || until >= deadline || self.records.lock().get(asking.id).is_some() {
                 return Ok(Asked::Taken(taken));
             }
             self.clock.sleep_until(until).await;
@@ -234,7 +238,7 @@ impl<N: QuorumNode> Inner<N> {
         };
         let votes = || flying.tally.votes(by).map(|(_, vote)| vote);
         let contended = votes().any(|vote: Vote| vote.contended);
-        let block = ballot::block(votes(), fence, seen, contended);
+        let block = ballot::block(votes(), fence, seen);
         let token = |number| FenceToken::try_from(number).map_err(|_| StoreError::exhausted());
         let (first, last) = (token(block.first)?, token(block.last)?);
         let remaining = (self.rules.left)(&mut left, needed);
@@ -255,8 +259,13 @@ impl<N: QuorumNode> Inner<N> {
             holds: None,
             until: now + remaining,
         };
+        let mut records = self.records.lock();
+        if self.is_over(asking.id) {
+            return Ok(Tried::Over(Asked::Withdrawn));
+        }
         flying.is_done = true;
-        self.records.lock().insert(asking.id, record, now);
+        records.insert(asking.id, record, now);
+        drop(records);
         let Block { regressed, .. } = block;
         Ok(Tried::Over(Asked::Granted(Granted { first, last, remaining, contended, regressed })))
     }
@@ -279,7 +288,7 @@ impl<N: QuorumNode> Inner<N> {
         while count(by) < needed
             && let Some((node, answer)) = flights.next().await
         {
-            if let Ok(NodeAnswer::Held { remaining }) = answer {
+            if let Ok(NodeAnswer::Held { remaining, .. }) = answer {
                 by |= bit(node);
                 left.push(remaining);
             }

@@ -142,6 +142,8 @@ pub enum NodeAnswer {
     Held {
         /// How long it has left.
         remaining: Duration,
+        /// Whether others are known to wait; told only where a lease is settled.
+        contended: bool,
     },
     /// There is no such lease.
     Gone,
@@ -218,6 +220,10 @@ pub struct Lease {
     pub held_for: Duration,
     /// Whether the lock is only kept closed.
     pub kept: bool,
-    /// Who waits, and since when in microseconds since the Unix epoch, by the clocks of the waiters.
-    pub waiters: Vec<(AcquisitionId, u64)>,
+    /// Who waits.
+    pub waiters: Vec<Waits>,
 }
+
+/// Who waits, since when in microseconds since the Unix epoch by the clock of the waiter, and the
+/// label of its runtime.
+pub type Waits = (AcquisitionId, u64, String);

@@ -26,7 +26,10 @@ pub(crate) struct Round {
     pub(crate) done: Nodes,
     /// Those that do not have it.
     pub(crate) gone: Nodes,
+    /// Those where the lock is kept closed.
+    pub(crate) kept: Nodes,
     pub(crate) left: Vec<Duration>,
+    pub(crate) contended: bool,
     pub(crate) counter: u64,
     pub(crate) failures: Vec<StoreError>,
 }
@@ -34,8 +37,14 @@ pub(crate) struct Round {
 impl Round {
     fn on_answer(&mut self, node: usize, answer: Result<NodeAnswer, StoreError>) {
         match answer {
-            Ok(NodeAnswer::Held { remaining } | NodeAnswer::Kept { remaining }) => {
+            Ok(NodeAnswer::Held { remaining, contended }) => {
                 self.done |= bit(node);
+                self.left.push(remaining);
+                self.contended |= contended;
+            }
+            Ok(NodeAnswer::Kept { remaining }) => {
+                self.done |= bit(node);
+                self.kept |= bit(node);
                 self.left.push(remaining);
             }
             Ok(NodeAnswer::Ended { counter }) => {
@@ -142,7 +151,7 @@ impl<N: QuorumNode> Inner<N> {
         let mut round = self.round(known.asked, command, deadline, enough).await;
         if enough(&round) {
             let remaining = kth_longest(&mut round.left, needed);
-            let (contended, regressed) = (false, false);
+            let (contended, regressed) = (round.contended, false);
             return Ok(Some(Granted { first, last, remaining, contended, regressed }));
         }
         if count(round.gone | (self.all() & !known.asked)) >= needed {
@@ -222,6 +231,8 @@ impl<N: QuorumNode> Inner<N> {
     async fn end(self: &Arc<Self>, command: Release<'_>) -> Result<ReleaseAnswer, StoreError> {
         let Release { name, id, fence, deadline, .. } = command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
+        self.waiting.lock().remove(id);
+        self.call_off(id);
         let known = self.known(name, id, fence);
         if known.is_some()
             && let Some(record) = self.records.lock().get_mut(id)
@@ -239,7 +250,11 @@ impl<N: QuorumNode> Inner<N> {
         };
         let enough =
             |round: &Round| count(round.done | round.gone | ended | (all & !asked)) >= needed;
-        let round = self.round(asked & !ended, make, deadline, enough).await;
+        let mut round = self.round(asked & !ended, make, deadline, enough).await;
+        if count(round.kept) >= needed {
+            let remaining = kth_longest(&mut round.left, needed);
+            return Ok(ReleaseAnswer::Kept { remaining });
+        }
         let ended = ended | round.done;
         if let Some(record) = self.records.lock().get_mut(id) {
             record.ended |= round.done;
@@ -324,6 +339,7 @@ impl<N: QuorumNode> Inner<N> {
         let Withdraw { name, id, deadline } = command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         self.waiting.lock().remove(id);
+        self.call_off(id);
         let its = {
             let mut records = self.records.lock();
             let its = records.get_mut(id);

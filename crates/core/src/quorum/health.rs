@@ -88,3 +88,28 @@ pub(crate) fn hedge(all: &[Health]) -> Duration {
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_are_unwell_are_asked_last() {
+        assert_eq!(order(1, 3, 0)[..3], [1, 2, 0]);
+        assert_eq!(order(1, 3, 0b010)[..3], [2, 0, 1]);
+        assert_eq!(order(4, 5, 0b10001)[..5], [1, 2, 3, 4, 0]);
+    }
+
+    #[test]
+    fn a_node_rests_for_longer_with_each_failure_and_recovers_with_an_answer() {
+        let (health, now) = (Health::default(), Instant::at(Duration::from_secs(9)));
+        assert!(!health.is_unwell(now));
+        health.on_failure(now);
+        assert!(health.is_unwell(now) && !health.is_unwell(now + SHORTEST_REST));
+        health.on_failure(now);
+        assert!(health.is_unwell(now + SHORTEST_REST));
+        health.on_answer(Duration::from_millis(2));
+        assert!(!health.is_unwell(now));
+        assert_eq!(hedge(&[health]), SHORTEST_HEDGE + Duration::from_millis(8));
+    }
+}

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{
-    command::{Lease, NodeAnswer, NodeCommand, Word},
+    command::{Lease, NodeAnswer, NodeCommand, Waits, Word},
     ending::Round,
     failure::too_few,
     flights::Flights,
@@ -75,11 +75,11 @@ impl<N: QuorumNode> Inner<N> {
         let keeps = !first.kept && first.label.starts_with(RuntimeLabel::KEEPS);
         let micros = self.micros();
         let mut waiting: Vec<_> = most.iter().flat_map(|lease| lease.waiters.clone()).collect();
-        waiting.sort_unstable_by_key(|(id, since)| (*since, *id));
-        waiting.dedup();
-        let waiter = |(id, since): (AcquisitionId, u64)| WaiterRecord {
+        waiting.sort_unstable_by_key(|(id, since, _)| (*since, *id));
+        waiting.dedup_by_key(|(id, ..)| *id);
+        let waiter = |(id, since, label): Waits| WaiterRecord {
             id,
-            label: String::new(),
+            label,
             silent_for: std::time::Duration::from_micros(micros.saturating_sub(since)),
         };
         Inspection::Held(LeaseRecord {

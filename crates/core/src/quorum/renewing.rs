@@ -71,7 +71,7 @@ impl<N: QuorumNode> Inner<N> {
             for (at, answer) in answers {
                 let Some(count) = &mut counts[at] else { continue };
                 match answer {
-                    Ok(NodeAnswer::Held { remaining }) => count.left.push(remaining),
+                    Ok(NodeAnswer::Held { remaining, .. }) => count.left.push(remaining),
                     Ok(NodeAnswer::Gone | NodeAnswer::Out { .. }) => count.gone += 1,
                     Ok(_) => count.failures.push(super::failure::strange()),
                     Err(error) => count.failures.push(error),

@@ -20,6 +20,7 @@ use super::{
     record::Records,
     rules::QuorumRules,
     settings::QuorumSettings,
+    under_way::UnderWay,
     waiting::Waitings,
 };
 use crate::{
@@ -68,6 +69,7 @@ pub(crate) struct Inner<N> {
     attempts: AtomicU64,
     pub(crate) records: Mutex<Records>,
     pub(crate) waiting: Mutex<Waitings>,
+    pub(crate) under_way: Mutex<UnderWay>,
     /// What hears the nodes, for each runtime.
     ears: Mutex<BTreeMap<RuntimeId, Arc<dyn Listener>>>,
     pub(crate) listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
@@ -97,6 +99,7 @@ impl<N: QuorumNode> QuorumStore<N> {
             attempts: AtomicU64::new(1),
             records: Mutex::default(),
             waiting: Mutex::default(),
+            under_way: Mutex::default(),
             ears: Mutex::default(),
             listeners: Mutex::default(),
         })))

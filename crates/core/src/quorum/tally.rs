@@ -172,3 +172,72 @@ pub fn kth_longest(left: &mut [Duration], needed: usize) -> Duration {
     left.sort_unstable_by(|a, b| b.cmp(a));
     left.get(needed.saturating_sub(1)).copied().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(before: u64) -> NodeAnswer {
+        NodeAnswer::Granted(Vote {
+            before,
+            accepted: true,
+            least: 0,
+            remaining: Duration::from_secs(1),
+            contended: false,
+        })
+    }
+
+    fn busy(millis: u64) -> NodeAnswer {
+        let remaining = Duration::from_millis(millis);
+        NodeAnswer::Busy(Busy { remaining, keeps: false, older: 0, holder: None })
+    }
+
+    /// The verdict when nodes have answered one after the other.
+    fn verdict(nodes: usize, answers: &[(usize, Option<NodeAnswer>)]) -> Verdict {
+        let mut tally = Tally::new(nodes);
+        for (node, answer) in answers {
+            tally.on_ask(*node);
+            tally.on_answer(*node, answer.as_ref());
+        }
+        tally.verdict()
+    }
+
+    #[test]
+    fn a_majority_of_all_nodes_decides() {
+        let yes = || Some(vote(7));
+        let no = || Some(busy(5));
+        assert_eq!(verdict(3, &[(0, yes())]), Verdict::Open);
+        assert_eq!(verdict(3, &[(0, yes()), (2, yes())]), Verdict::Granted);
+        assert_eq!(verdict(3, &[(0, yes()), (0, yes())]), Verdict::Open);
+        assert_eq!(verdict(3, &[(0, yes()), (1, no())]), Verdict::Open);
+        assert_eq!(verdict(3, &[(0, no()), (1, no())]), Verdict::Taken);
+        assert_eq!(verdict(3, &[(0, yes()), (1, no()), (2, None)]), Verdict::Split);
+        assert_eq!(verdict(3, &[(1, None), (2, None)]), Verdict::TooFew);
+        assert_eq!(verdict(5, &[(0, yes()), (1, yes()), (2, no())]), Verdict::Open);
+        assert_eq!(
+            verdict(5, &[(0, yes()), (1, yes()), (2, no()), (3, no()), (4, None)]),
+            Verdict::Split
+        );
+        let dead = Some(NodeAnswer::Withdrawn { ended: false });
+        assert_eq!(verdict(3, &[(0, yes()), (1, dead)]), Verdict::Withdrawn);
+    }
+
+    #[test]
+    fn a_taken_lock_is_free_when_enough_nodes_are() {
+        let mut tally = Tally::new(3);
+        for (node, millis) in [(0, 900), (1, 30)] {
+            tally.on_answer(node, Some(&busy(millis)));
+        }
+        assert_eq!(tally.wait(), Duration::from_millis(30));
+        tally.on_answer(2, Some(&busy(400)));
+        assert_eq!(tally.wait(), Duration::from_millis(400));
+    }
+
+    #[test]
+    fn a_lease_lasts_as_long_as_a_majority_has_it() {
+        let secs = Duration::from_secs;
+        let mut left = [secs(9), secs(1), secs(5)];
+        assert_eq!(kth_longest(&mut left, 2), secs(5));
+        assert_eq!(kth_longest(&mut [secs(3)], 2), Duration::ZERO);
+    }
+}

@@ -52,7 +52,8 @@ impl Waitings {
         if let Some(known) = self.all.get_mut(&id) {
             known.number = known.number.max(one.number);
             known.until = one.until;
-            known.asking = one.asking;
+            let watermark = known.asking.watermark.max(one.asking.watermark);
+            known.asking = Asking { watermark, ..one.asking };
         } else {
             self.all.insert(id, one);
             if self.all.len() > self.swept * 2 + 64 {
@@ -92,6 +93,10 @@ impl<N: QuorumNode> Inner<N> {
     /// Remembers that an acquisition waits.
     pub(crate) fn wait(self: &Arc<Self>, asking: Asking, ttl: Ttl, heartbeat: Heartbeat) {
         let (now, id) = (self.clock.now(), asking.id);
+        // Another try of it has the lock: this answer is old.
+        if self.records.lock().get(id).is_some() {
+            return;
+        }
         // A grant after a message is for the claim window.
         let asking = Asking { life: heartbeat.window(ttl), ..asking };
         let one = Waiting {

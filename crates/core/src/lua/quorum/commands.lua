@@ -25,6 +25,7 @@
 --          known; or
 --          {'granted', before, accepted (1 or 0), least acceptable number, ms left, others wait (1 or 0)}
 --          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or ''}
+--          {'settled', ms left} for a lease that others wait for,
 --          {'withdrawn', ended a grant (1 or 0)}, {'kept', ms left}, {'ended', counter},
 --          {'free', counter}, {'held', ...}, {'out', ms until the node counts; -1: it has no boot mark},
 --          {'layout', version}, {'refused', error}
@@ -46,7 +47,7 @@
 --   ends       when the lease is over, ms
 --   holds      holds/number of their last change
 --   label      of the holder's runtime; it may have spaces
--- The hash `waiters` has '<since> <until ms>' for each acquisition that waits, and '!' for the one whose turn
+-- The hash `waiters` has '<since> <until ms> <label>' for each acquisition that waits, and '!' for the one whose turn
 -- it is: '<acquisition> <until ms>'. The sorted set `withdrawn` has acquisitions, and attempts
 -- '<acquisition>/<attempt>', by the time until which they are dead.
 local retention, channels, tolerance = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
@@ -169,11 +170,11 @@ local function load_run()
     local found = call('HGETALL', lock.waiters)
     if type(found) ~= 'table' or found.err then return all end
     for i = 1, #found, 2 do
-      local first, second = match(found[i + 1], '^(%S+) (%d+)$')
+      local first, second = match(found[i + 1], '^(%S+) (%d+)')
       if found[i] == '!' then
         turn = {acq = first, ends = tonumber(second)}
       elseif second and tonumber(second) > now_ms then
-        all[#all + 1] = {acq = found[i], since = tonumber(first)}
+        all[#all + 1] = {acq = found[i], since = tonumber(first), label = match(found[i + 1], '^%S+ %d+ (.*)$') or ''}
       else
         call('HDEL', lock.waiters, found[i])
       end
@@ -189,7 +190,7 @@ local function load_run()
 
   local function remember(acq, since, life)
     if since == '0' or call('HLEN', lock.waiters) >= CROWD and call('HEXISTS', lock.waiters, acq) == 0 then return end
-    must(call('HSET', lock.waiters, acq, since .. format(' %.0f', now_ms + life)))
+    must(call('HSET', lock.waiters, acq, since .. format(' %.0f ', now_ms + life) .. (string.gsub(label, '^~', ''))))
     if call('PTTL', lock.waiters) < life then call('PEXPIRE', lock.waiters, life) end
     if lock.text and not lock.waiting then
       lock.waiting = true
@@ -254,8 +255,14 @@ local function load_run()
         turn = {acq = first, ends = now_ms + WINDOW}
       end
       if turn.ends > now_ms then
+        local older = 0
+        for _, one in ipairs(all) do
+          if one.acq ~= acq and one.acq ~= turn.acq and (since == '0' or one.since < tonumber(since)) then
+            older = older + 1
+          end
+        end
         remember(acq, since, heard)
-        return {'busy', turn.ends - now_ms, 0, #all, ''}
+        return {'busy', turn.ends - now_ms, 0, older, ''}
       end
       -- It did not come in time.
       call('HDEL', lock.waiters, turn.acq, '!')
@@ -292,6 +299,10 @@ local function load_run()
   function WORDS.ask(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], tonumber(ARGV[a + 5])) end
   function WORDS.settle(a)
     if not is_its(ARGV[a + 1], ARGV[a + 2]) or lock.kept or not fix(tonumber(ARGV[a + 3])) then return 0 end
+    if granted(line()) == 1 then
+      save()
+      return {'settled', left()}
+    end
     save()
     return left()
   end
@@ -322,13 +333,15 @@ local function load_run()
   WORDS['end'] = function(a)
     local acq, attempt, fence, life = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
     local ended = is_its(acq, attempt) and is_in_block(fence) and not lock.kept
+    if lock.waiting then call('HDEL', lock.waiters, acq) end
     if ended then
       lock.acq = nil
       pass_on()
       save()
+    elseif lock.kept and is_its(acq, attempt) and is_in_block(fence) then
+      return {'kept', left()}
     elseif life > 0 then
       mark(acq .. '/' .. attempt, life)
-      if call('HDEL', lock.waiters, acq) == 1 then line() end
     end
     return ended and 1 or 0
   end
@@ -363,15 +376,16 @@ local function load_run()
     if lock.acq ~= ARGV[a + 1] or not is_in_block(fence) then return 0 end
     tell('force-released', lock.acq)
     lock.acq = nil
-    lock.counter = math.min(math.max(lock.counter, fence) + 1, 9007199254740991)
+    local counter = math.max(lock.counter, fence)
+    lock.counter = math.min(counter + 1, 9007199254740991)
     pass_on()
     save()
-    return {'ended', format('%.0f', lock.counter)}
+    return {'ended', format('%.0f', counter < lock.counter and lock.counter or 0)}
   end
   function WORDS.inspect(a)
     if not lock.acq then return {'free', format('%.0f', lock.counter)} end
     local all, waiters = line(), {}
-    for i, one in ipairs(all) do waiters[i] = {one.acq, format('%.0f', one.since)} end
+    for i, one in ipairs(all) do waiters[i] = {one.acq, format('%.0f', one.since), one.label} end
     return {'held', lock.acq, lock.attempt, format('%.0f', lock.fence), format('%.0f', lock.before),
       match(lock.holds, '^%d+'), left(), lock.label, format('%.0f', now - tonumber(lock.since)),
       lock.kept and 1 or 0, waiters}

@@ -3,7 +3,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    quorum::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Word},
+    quorum::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Waits, Word},
     redis::decode::{layout_trouble, not_understood, text},
     store::StoreError,
     types::AcquisitionId,
@@ -34,7 +34,7 @@ fn of_number(word: &Word, number: Option<u64>) -> Option<NodeAnswer> {
         Word::Settle { .. } | Word::Renew { .. } | Word::Spread { .. } | Word::Hold { .. }
             if number > 0 =>
         {
-            NodeAnswer::Held { remaining: Duration::from_millis(number) }
+            NodeAnswer::Held { remaining: Duration::from_millis(number), contended: false }
         }
         _ if number == 0 => NodeAnswer::Gone,
         _ => return None,
@@ -52,6 +52,8 @@ fn of_parts(parts: &[Value], whole: &Value) -> Result<NodeAnswer, StoreError> {
         "granted" => granted(parts),
         "busy" => busy(parts),
         "withdrawn" => number(parts, 1).map(|ended| NodeAnswer::Withdrawn { ended: ended == 1 }),
+        "settled" => number(parts, 1)
+            .map(|left| NodeAnswer::Held { remaining: millis(left), contended: true }),
         "kept" => number(parts, 1).map(|left| NodeAnswer::Kept { remaining: millis(left) }),
         "ended" => number(parts, 1).map(|counter| NodeAnswer::Ended { counter }),
         "free" => number(parts, 1).map(|counter| NodeAnswer::Free { counter }),
@@ -101,10 +103,10 @@ fn held(parts: &[Value]) -> Option<Lease> {
     })
 }
 
-fn waiters(list: &Value) -> Option<Vec<(AcquisitionId, u64)>> {
+fn waiters(list: &Value) -> Option<Vec<Waits>> {
     let Value::Array(list) = list else { return None };
     let waiter = |one: &Value| match one {
-        Value::Array(parts) => Some((id(parts.first()?)?, number(parts, 1)?)),
+        Value::Array(parts) => Some((id(parts.first()?)?, number(parts, 1)?, text(parts.get(2)?)?)),
         _ => None,
     };
     list.iter().map(waiter).collect()
