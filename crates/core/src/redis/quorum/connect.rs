@@ -3,17 +3,22 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::runtime::Handle;
 
 use super::node::RedisNode;
 use crate::{
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, within},
     entropy::SystemEntropy,
     quorum::{
         NodeAnswer, NodeCommand, QuorumNode, QuorumParts, QuorumRules, QuorumStore, Word, majority,
     },
-    redis::{address::RedisAddress, classify::classify_dial, config::RedisConfig, store::probe},
+    redis::{
+        address::RedisAddress,
+        classify::{classify_dial, unanswered},
+        config::RedisConfig,
+        store::probe,
+    },
     store::{FencePolicy, StoreError, StoreErrorKind},
     types::{AcquisitionId, RuntimeId},
 };
@@ -41,7 +46,7 @@ pub(in crate::redis) async fn connect_quorum(
     let limit = config.connect_timeout;
     let until = clock.now() + limit;
     loop {
-        let looks = looks(&store, &*clock, limit, runtime_id).await?;
+        let looks = looks(&store, &*clock, (limit, config.quorum.patience()), runtime_id).await?;
         let Some(rest) = rest(&looks)? else { return Ok(store) };
         if clock.now() + rest > until {
             let what = "no majority of the quorum counts yet; locks are granted from then on";
@@ -101,11 +106,12 @@ fn check(config: &RedisConfig) -> Result<(), StoreError> {
 
 type Look = Result<NodeAnswer, StoreError>;
 
-/// Checks every node, and asks it for a vote that changes nothing.
+/// Checks every node, and asks it for a vote that changes nothing. When a majority has answered, the
+/// others have as long as a node may take: one that is late or away holds nobody up.
 async fn looks(
     store: &QuorumStore<RedisNode>,
     clock: &dyn Clock,
-    limit: Duration,
+    (limit, patience): (Duration, Duration),
     runtime_id: RuntimeId,
 ) -> Result<Vec<Look>, StoreError> {
     let (name, id) = (probe(runtime_id)?, AcquisitionId::new(runtime_id, 0));
@@ -116,7 +122,16 @@ async fn looks(
         node.check(&command.name, runtime_id, deadline).await?;
         node.send(command.clone(), deadline).await
     };
-    Ok(join_all(store.nodes().iter().map(look)).await)
+    let mut looking: FuturesUnordered<_> = store.nodes().iter().map(look).collect();
+    let (nodes, mut until, mut looks) = (store.nodes().len(), deadline, Vec::new());
+    while let Some(Some(look)) = within(clock, until, looking.next()).await {
+        looks.push(look);
+        if looks.iter().filter(|look| look.is_ok()).count() == majority(nodes) {
+            until = until.min(clock.now() + patience);
+        }
+    }
+    looks.resize_with(nodes, || Err(unanswered()));
+    Ok(looks)
 }
 
 /// How long until a majority counts, or `None` if it does.
