@@ -46,8 +46,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
     elseif string.match(key, ':waiters$') then
       local row = redis.call('HGETALL', key)
       for i = 1, #row, 2 do
-        local who, until_ = string.match(row[i + 1], '^(%S+) (%d+)$')
-        redis.call('HSET', key, row[i], who .. ' ' .. before(until_, 1))
+        local who, until_, label = string.match(row[i + 1], '^(%S+) (%d+)(.*)$')
+        redis.call('HSET', key, row[i], who .. ' ' .. before(until_, 1) .. label)
       end
     end
   end

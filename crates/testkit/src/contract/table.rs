@@ -176,7 +176,7 @@ macro_rules! contract_cases {
                 a_grant_lives_for_the_claim_window_until_it_is_renewed [TimeFloor],
                 an_unclaimed_grant_passes_on [TimeFloor Time Line],
                 a_waiters_watermark_raises_its_token [TimeFloor],
-                a_later_listener_takes_the_place_of_an_earlier [TimeFloor],
+                a_later_listener_takes_the_place_of_an_earlier [TimeFloor Line],
             }
             next {
                 the_next_queues_behind_the_others [TimeFloor Line],
