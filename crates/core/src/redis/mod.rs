@@ -10,6 +10,7 @@ mod config;
 mod connect;
 mod decode;
 mod examine;
+mod gathering;
 mod heartbeat;
 mod lane;
 mod login;

@@ -1,6 +1,9 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures_util::future::join_all;
@@ -9,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    batcher::{Batcher, MAX_COMMANDS},
+    batcher::{Batcher, Sharing},
     command::{Command, Preamble},
     config::RedisConfig,
     decode, heartbeat,
@@ -105,11 +108,15 @@ impl RedisStore {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing));
-        // On a Cluster, a script may not touch several slots.
-        let max_commands = if config.node.is_some() { 1 } else { MAX_COMMANDS };
+        // On a Cluster, a call may not declare keys of several slots.
+        let gathers = Arc::<AtomicBool>::default();
+        let (sharing, behind_waits) = match config.node {
+            None => (Sharing::All, Sharing::All),
+            Some(_) => (Sharing::Quick(Arc::clone(&gathers)), Sharing::None),
+        };
         let batcher = || {
             let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
-            Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands, false)
+            Batcher::new(lane(), preamble, clock, runtime.clone(), sharing.clone(), false)
         };
         let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
         let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
@@ -122,7 +129,7 @@ impl RedisStore {
             clock: Arc::clone(&clock),
             runtime: runtime.clone(),
             connections: config.connections,
-            max_commands,
+            sharing: behind_waits,
             by_demand: Mutex::default(),
         };
         let lane = probe.as_ref().map_or(0, |probe| lane_number(probe, commands.len()));
@@ -137,6 +144,7 @@ impl RedisStore {
             runtime,
             passed: probe.is_none().into(),
             probe,
+            gathers: config.node.as_ref().map(|_| gathers),
             failed: Arc::default(),
         };
         Ok(Self {

@@ -29,8 +29,8 @@ use crate::{
 
 /// Leases on a Redis Cluster: each name on the master that owns its slot.
 ///
-/// Each master has a [`RedisStore`] of its own. A batch is split, as a script may not touch several
-/// slots; its commands travel side by side. What is published at one node reaches all others, so
+/// Each master has a [`RedisStore`] of its own. A batch is split, as a script may not declare keys of
+/// several slots; its commands travel side by side. What is published at one node reaches all others, so
 /// one subscription, at any master, is enough.
 #[derive(Debug)]
 pub struct ClusterStore {
