@@ -3,6 +3,7 @@
 //!
 //! - [`ReentrantLock`] is a lock by name; [`Acquire`] says how to wait for it.
 //! - [`Guard`] is one hold of a lease; [`Lease`] is a view of it for others to watch.
+//! - [`LockList`] tells who holds which locks, and who waits.
 //! - [`Once`] is work that is done once, by the first caller.
 //! - [`Owner`] may re-enter what it holds.
 //! - [`Engine`] is what the locks of one runtime share.
@@ -14,6 +15,7 @@ mod engine;
 mod error;
 mod guard;
 mod lease;
+mod listing;
 mod lock;
 mod once;
 mod owner;
@@ -31,6 +33,7 @@ pub use error::{
 };
 pub use guard::{Guard, Released};
 pub use lease::Lease;
+pub use listing::{ListError, ListedLock, LockList};
 pub use lock::{Acquire, ReentrantLock};
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
