@@ -7,6 +7,7 @@
 pub mod diagnosis;
 pub mod error;
 pub mod fencing;
+pub mod graph;
 #[cfg(doc)]
 pub mod guide;
 pub mod metric;
@@ -26,8 +27,8 @@ pub use leasehold_core::{
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, Footprint, Guard, HolderInfo, Lease, ListedLock, LockList, Owner, QueuePosition,
-    ReentrantLock, Released, ShutdownReport,
+    Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, AllLost, Footprint, Guard, HolderInfo,
+    Lease, ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
 };
 pub use leasehold_watchdog::Lost;
 pub use runtime::{ForceReleased, LockRuntime, LockRuntimeBuilder};

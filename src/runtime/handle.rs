@@ -7,7 +7,7 @@ use leasehold_core::{
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
 use leasehold_reentrant_lock::{
-    Engine, Footprint, LockList, Once, Owner, ReentrantLock, ShutdownReport,
+    AllLocks, Engine, Footprint, LockList, Once, Owner, ReentrantLock, ShutdownReport, WaitGraph,
 };
 
 use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Doctor};
@@ -121,6 +121,39 @@ impl LockRuntime {
         Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
+    /// Several locks at once: all of them, or none, within one wait.
+    ///
+    /// They are taken in the order of their names, whatever order they are given in, so callers of
+    /// `all` never wait for each other in a circle. A name that is given twice counts once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
+    /// let both = accounts.acquire().wait(Duration::from_secs(5)).await?;
+    /// for (account, stamp) in both.stamps() {
+    ///     println!("write to {account} with {stamp}"); // the storage compares the stamp
+    /// }
+    /// both.release().await?; // or drop it: that ends all of them, too
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] when a text cannot be the name of a lock, or when there is none.
+    pub fn all(
+        &self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<AllLocks, NameError> {
+        let names: Result<Vec<_>, _> = names.into_iter().map(LockName::new).collect();
+        AllLocks::new(&self.engine, names?)
+    }
+
     /// Work that is done once, such as for one submission of a form: the first caller runs. While
     /// it runs, and for a window after its success, other callers are told that they are
     /// duplicates.
@@ -218,6 +251,38 @@ impl LockRuntime {
     /// [`NameError::Pattern`] when the text is not a pattern.
     pub fn list(&self, pattern: impl AsRef<str>) -> Result<LockList, NameError> {
         Ok(LockList::new(Arc::clone(&self.engine), NamePattern::new(pattern)?))
+    }
+
+    /// Who holds which locks of the namespace, who waits for them, and where processes wait for each
+    /// other in a circle.
+    ///
+    /// It [lists](Self::list) all locks. Cycles between processes are *possible*: Redis knows
+    /// processes, and not their tasks. Cycles among the [owners](Owner) of this runtime are told,
+    /// too, and are usually *certain*; tasks that acquire without an owner are not seen there. It
+    /// never fails: what could not be read is in the graph, which is then not complete. It needs
+    /// memory for all locks that are held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// let _guard = locks.lock("orders/42")?.acquire().await?;
+    /// let graph = locks.wait_graph().await;
+    /// assert_eq!(graph.processes[0].holds[0].lock.as_str(), "orders/42");
+    /// for cycle in &graph.cycles {
+    ///     println!("{:?}: {cycle}", cycle.certainty);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; dropping the future only forgets what was read.
+    pub async fn wait_graph(&self) -> WaitGraph {
+        self.engine.wait_graph().await
     }
 
     /// Ends the lease of the holder of a lock.

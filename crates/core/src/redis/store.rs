@@ -267,10 +267,10 @@ impl LockStore for RedisStore {
             for part in names.chunks(self.looks) {
                 seen.extend(self.look(part, deadline).await?);
             }
-            let named = |(seen, name): (Result<_, StoreError>, _)| {
+            let told = |(seen, name): (Result<_, StoreError>, _)| {
                 seen.map_err(|error| error.for_lock(name))
             };
-            Ok(seen.into_iter().zip(names).map(named).collect())
+            Ok(seen.into_iter().zip(names).map(told).collect())
         })
     }
 
@@ -378,7 +378,9 @@ impl RedisStore {
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         self.ready(deadline).await?;
         let write = |to: &mut Cmd| {
-            names.iter().for_each(|name| self.preamble.write_keys(to, name));
+            for name in names {
+                self.preamble.write_keys(to, name);
+            }
             self.preamble.write(to);
         };
         let call = Call::new(&scripts::INSPECT, Command::KEYS * names.len(), &write);

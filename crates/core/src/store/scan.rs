@@ -68,13 +68,11 @@ impl ScanCursor {
             done.insert(Arc::clone(left));
         }
         let part: Arc<str> = part.into();
-        match at {
-            Some(at) => Self { done, present: Some((part, at)) },
-            None => {
-                done.insert(part);
-                Self { done, present: None }
-            }
-        }
+        let Some(at) = at else {
+            done.insert(part);
+            return Self { done, present: None };
+        };
+        Self { done, present: Some((part, at)) }
     }
 }
 

@@ -1,7 +1,11 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::BuildHasherDefault,
+    sync::Arc,
+};
 
 use leasehold_core::{
-    LockName, NameMap, NamePattern,
+    KnownHash, LockName, NamePattern,
     store::{Inspection, Scan, ScanCursor},
 };
 
@@ -90,13 +94,13 @@ impl Walk {
 
 /// Names that were found; so many that memory stays bounded.
 #[derive(Debug, Default)]
-struct Seen(NameMap<()>);
+struct Seen(HashSet<LockName, BuildHasherDefault<KnownHash>>);
 
 impl Seen {
     fn is_new(&mut self, name: &LockName) -> bool {
         if self.0.len() < SEEN {
-            return self.0.insert(name.clone(), ()).is_none();
+            return self.0.insert(name.clone());
         }
-        !self.0.contains_key(name)
+        !self.0.contains(name)
     }
 }
