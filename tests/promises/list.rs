@@ -1,10 +1,10 @@
 //! The list of the locks that are held, and what it says of them.
 
-use std::sync::Arc;
+use std::{future::IntoFuture, sync::Arc};
 
 use leasehold::{
     ListedLock, LockRuntime,
-    error::{ListError, NameError, StoreErrorKind},
+    error::{ListError, NameError, StoreError, StoreErrorKind},
     store::{LockStore, MemoryStore},
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
@@ -19,6 +19,11 @@ async fn listed(locks: &LockRuntime, pattern: &str) -> Vec<ListedLock> {
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     found
+}
+
+/// Lets one command of a kind fail.
+fn failing(kind: StoreErrorKind, command: CommandKind) -> Rule {
+    Rule::new(Fault::Fail(StoreError::new(kind, "it fails", "try again"))).on(command)
 }
 
 fn names(found: &[ListedLock]) -> Vec<&str> {
@@ -61,7 +66,7 @@ on_every_store! {
 #[tokio::test]
 async fn a_lock_that_is_kept_closed_or_idle_is_listed_as_such() {
     let world = World::new();
-    let locks = world.start(world.builder(1).keep_idle(secs(5)).unwrap());
+    let locks = world.start(world.builder(1).keep_idle(secs(5)));
     let closed = locks.lock("closed").unwrap();
     closed.acquire().min_hold(secs(60)).await.unwrap().release().await.unwrap();
     let idle = locks.lock("idle").unwrap();
