@@ -236,7 +236,7 @@ fn callers_that_overlap_get_all_or_nothing() {
         assert!(complaints.is_empty(), "seed {seed}: {complaints:#?}");
         served += more;
     }
-    assert!(served > 5_000, "only {served} calls were served");
+    assert!(served > 4_000, "only {served} calls were served");
 }
 
 /// Runs seeds until a wrong rule shows.
