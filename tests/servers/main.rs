@@ -25,6 +25,7 @@ mod diagnosis;
 mod documented_rights;
 mod failovers;
 mod faults;
+mod list;
 mod longest_times;
 mod once;
 mod own_thread;

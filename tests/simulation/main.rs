@@ -13,6 +13,7 @@ mod punctual;
 mod run;
 mod runner;
 mod scene;
+mod several;
 mod storage;
 mod topology;
 mod verdict;

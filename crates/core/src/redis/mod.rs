@@ -19,6 +19,7 @@ mod pool;
 mod preflight;
 mod pulse;
 mod route;
+mod scan;
 mod script;
 mod scripts;
 mod sentinel;

@@ -1,5 +1,6 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    slice,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +21,7 @@ use super::{
     login::Dialer,
     pool::RedisPool,
     preflight::Readiness,
-    scripts,
+    scan, scripts,
     subscriber::{Dialers, Subscriptions},
     waiting::Waiting,
 };
@@ -29,8 +30,8 @@ use crate::{
     mutex::Mutex,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
-        StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanPage, StoreError, StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
     types::{Acks, LockName, RuntimeId, RuntimeLabel},
 };
@@ -51,7 +52,12 @@ pub struct RedisStore {
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
     pub(super) clock: Arc<dyn Clock>,
+    /// How many locks one script looks at.
+    looks: usize,
 }
+
+/// How many it may be: each costs a server at most 17 commands.
+const MAX_LOOKS: usize = 16;
 
 impl RedisStore {
     /// Connects, checks the server's version, and runs every kind of command once.
@@ -156,6 +162,7 @@ impl RedisStore {
             subscriptions,
             readiness: Arc::new(readiness),
             clock,
+            looks: if config.node.is_some() { 1 } else { MAX_LOOKS },
         })
     }
 
@@ -252,13 +259,31 @@ impl LockStore for RedisStore {
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         Box::pin(async move {
-            let write = |to: &mut Cmd| {
-                self.preamble.write_keys(to, name);
-                self.preamble.write(to);
-            };
-            let call = Call::new(&scripts::INSPECT, Command::KEYS, &write);
-            self.run_apart(name, call, deadline, decode::inspect).await
+            let seen = self.look(slice::from_ref(name), deadline).await;
+            let seen = seen.and_then(|seen| seen.into_iter().next().unwrap_or_else(no_answer));
+            seen.map_err(|error| error.for_lock(name))
         })
+    }
+
+    fn inspect_all<'a>(
+        &'a self,
+        names: &'a [LockName],
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<Inspection, StoreError>>> {
+        Box::pin(async move {
+            let mut seen = Vec::with_capacity(names.len());
+            for part in names.chunks(self.looks) {
+                seen.extend(self.look(part, deadline).await?);
+            }
+            let told = |(seen, name): (Result<_, StoreError>, _)| {
+                seen.map_err(|error| error.for_lock(name))
+            };
+            Ok(seen.into_iter().zip(names).map(told).collect())
+        })
+    }
+
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        Box::pin(scan::scan(self, command))
     }
 
     fn force_release<'a>(
@@ -353,6 +378,24 @@ impl RedisStore {
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
     }
 
+    /// Looks at so many locks as one script may.
+    async fn look(
+        &self,
+        names: &[LockName],
+        deadline: Instant,
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        self.ready(deadline).await?;
+        let write = |to: &mut Cmd| {
+            for name in names {
+                self.preamble.write_keys(to, name);
+            }
+            self.preamble.write(to);
+        };
+        let call = Call::new(&scripts::INSPECT, Command::KEYS * names.len(), &write);
+        let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
+        decode::inspect(answer, names.len())
+    }
+
     /// Runs a script on a pooled connection, out of the way of leases.
     async fn run_apart<T>(
         &self,
@@ -367,6 +410,10 @@ impl RedisStore {
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
     }
+}
+
+fn no_answer<T>() -> Result<T, StoreError> {
+    Err(decode::not_understood("of no part"))
 }
 
 /// A lock of which only the checks of a runtime know.

@@ -150,6 +150,12 @@ impl<N: Send + Sync + 'static> Topology<N> {
         state.nodes.values().filter(is_known).cloned().collect()
     }
 
+    /// What commands for each master are sent with, by its place.
+    pub(super) fn by_place(&self) -> BTreeMap<String, Arc<N>> {
+        let masters = self.masters();
+        masters.iter().map(|node| (node.place.to_string(), Arc::clone(&node.store))).collect()
+    }
+
     /// One master after the other.
     pub(super) async fn any(
         self: &Arc<Self>,
