@@ -5,6 +5,9 @@
 //! or Cluster. Further copies of the program join the run there, and do the orders that a copy
 //! leaves behind when it crashes. If a master fails, the work goes on at a replica: as many replicas
 //! as `REPLICAS` says have every order that was told as done, by default one of a group or Cluster.
+//! The stock lives on the server of `STORE_URL` instead, if that is set. A quorum of independent
+//! servers, `redis+quorum://…`, keeps locks and no stock: there the stock stays in this process
+//! unless `STORE_URL` is set.
 //!
 //! One worker stalls for longer than its lease, and writes too late. At the end each copy checks
 //! what all of them have written: each order once, in sequence, under fences that grow; and that
@@ -68,8 +71,8 @@ async fn main() -> ExitCode {
 async fn run() -> Result<Report, Failure> {
     let clock = SystemClock;
     let began = clock.now();
-    let url = env::var("REDIS_URL").ok().filter(|url| !url.is_empty());
-    let (shop, presence) = Shop::enter(url.as_deref()).await?;
+    let place = Place::read();
+    let (shop, presence) = Shop::enter(&place).await?;
     let shop = Arc::new(shop);
 
     let mut tasks = JoinSet::new();
@@ -90,8 +93,39 @@ async fn run() -> Result<Report, Failure> {
     if left.held > 0 || !left.unreleased.is_empty() {
         return Err(format!("broken: leases were left over: {left:?}").into());
     }
-    let place = if url.is_some() { "on Redis" } else { "in this process" };
-    Ok(Report { place, took: clock.now().saturating_since(began), short, copies, gone })
+    Ok(Report {
+        place: place.name(),
+        took: clock.now().saturating_since(began),
+        short,
+        copies,
+        gone,
+    })
+}
+
+/// Where locks and stock are; in this process, unless an address says otherwise.
+struct Place {
+    locks: Option<String>,
+    stock: Option<String>,
+}
+
+impl Place {
+    fn read() -> Self {
+        let read = |key| env::var(key).ok().filter(|url| !url.is_empty());
+        let locks = read("REDIS_URL");
+        // What is on one server of a quorum is not on the others.
+        let keeps_stock = |url: &String| !url.to_lowercase().contains("+quorum://");
+        let stock = read("STORE_URL").or_else(|| locks.clone().filter(keeps_stock));
+        Self { locks, stock }
+    }
+
+    fn name(&self) -> &'static str {
+        match (&self.locks, &self.stock) {
+            (None, None) => "in this process",
+            (Some(_), None) => "on Redis, with the stock in this process",
+            (None, Some(_)) => "in this process, with the stock on Redis",
+            (Some(_), Some(_)) => "on Redis",
+        }
+    }
 }
 
 /// The orders, and what the workers need for them.
@@ -133,16 +167,17 @@ impl Shop {
     /// Joins the run that is open on the server, or begins one.
     ///
     /// The guard shows others that this copy is alive: a crash frees its lock after the ttl.
-    async fn enter(url: Option<&str>) -> Result<(Self, Guard), Failure> {
+    async fn enter(place: &Place) -> Result<(Self, Guard), Failure> {
         let builder = LockRuntime::builder().service("order_pipeline").ttl(TTL);
         let builder = builder.outage_patience(PATIENCE);
-        let (locks, gate) = match url {
-            None => (builder.embedded()?, None),
+        let locks = match &place.locks {
+            None => builder.embedded()?,
             Some(url) => {
-                let locks = builder.connect(url).await;
-                (locks.map_err(|error| format!("REDIS_URL: {error}"))?, Some(rows::gate(url)?))
+                let locks = builder.connect(url.as_str()).await;
+                locks.map_err(|error| format!("REDIS_URL: {error}"))?
             }
         };
+        let gate = place.stock.as_deref().map(rows::gate).transpose()?;
         let rows = |key: String| match &gate {
             None => Rows::here(),
             Some(gate) => Rows::on_redis(gate, key),

@@ -10,6 +10,7 @@
 #   chaos        processes under random faults, with one server and with a Cluster, histories checked;
 #                SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30, and the control without a gate
 #   failovers    FAILOVERS=50 with Sentinel and as many with a Cluster: masters are killed, hang, are replaced
+#   quorum       ROUNDS=1000 on three and five independent servers that hang, restart empty, are cut off; processes stop
 #   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
 #
@@ -19,12 +20,12 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PARTS=(simulation handovers matrix chaos failovers postgres load)
+readonly PARTS=(simulation handovers matrix chaos failovers quorum postgres load)
 
 main() {
     local part parts=("$@")
     case "${1:-}" in
-        -h | --help) sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         "") parts=("${PARTS[@]}") ;;
     esac
     for part in "${parts[@]}"; do
@@ -84,6 +85,10 @@ run_failovers() {
     return "$status"
 }
 
+run_quorum() {
+    LEASEHOLD_QUORUM_ROUNDS="${ROUNDS:-1000}" LEASEHOLD_QUORUM_SEED="${FROM:-1}" recorded servers -- quorum_rounds::
+}
+
 run_postgres() {
     LEASEHOLD_ROUNDS=200 features=postgres recorded servers -- postgres_gate::
 }
@@ -98,7 +103,7 @@ recorded() {
     local test="$1" status=0
     shift 2
     cargo test --release ${features:+--features "$features"} --test "$test" -- --nocapture "$@" 2>&1 | tee "$log" || status=$?
-    kept+=("$(sed -n -e '/^[0-9][0-9]* runs,/p' -e '/ hand-overs, /p' -e '/^  [a-z]/p' "$log")")
+    kept+=("$(sed -n -e '/^[0-9][0-9]* runs,/p' -e '/^[0-9][0-9]* rounds: /p' -e '/ hand-overs, /p' -e '/^  [a-z]/p' "$log")")
     return "$status"
 }
 

@@ -1,13 +1,13 @@
 //! Pages to read. They exist in the documentation only; in the repository they are in `docs`.
 //!
 //! - To begin: [`using`], [`migrating`], [`testing`], [`deadlocks`], [`sizing`],
-//!   [`kept_turns`], [`topologies`], [`faq`].
+//!   [`kept_turns`], [`topologies`], [`quorum`], [`faq`].
 //! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
 //! - Operation: [`operations`], [`metrics`], [`monitoring`].
 //! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
-//!   [`performance`], [`performance_topologies`], [`architecture`].
+//!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`architecture`].
 
 /// Where the links of a page lead to in this documentation; the first definition of a link counts.
 macro_rules! pages {
@@ -30,6 +30,7 @@ pages! {
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
     kept_turns = "docs/guides/kept-turns.md", "Locks that stay with the process that uses them again and again.";
     topologies = "docs/guides/topologies.md", "One server, Sentinel, or a Cluster: addresses, settings, what each cannot promise, how much it carries.";
+    quorum = "docs/guides/quorum.md", "A majority of independent servers: what it promises, when to use it, how to run it.";
     faq = "docs/guides/faq.md", "Questions, and when to use something else.";
 
     duplicate_submission = "docs/guides/duplicate-submission.md", "Work that is done once, even if a client asks for it several times.";
@@ -53,6 +54,7 @@ pages! {
     monitoring = "docs/monitoring/README.md", "A dashboard, alert rules, and what to do about each alert.";
     performance = "docs/performance.md", "Measurements, each with its date and machine.";
     performance_topologies = "docs/performance-topologies.md", "Measurements with Sentinels and on Clusters.";
+    performance_quorum = "docs/performance-quorum.md", "Measurements of quorums, beside those of other libraries.";
     reliability = "docs/reliability.md", "Results of the long test runs, and how to repeat them.";
     fault_matrix = "docs/fault-matrix.md", "Every fault that is tested, the result, and the damage without the protection.";
     architecture = "docs/architecture.md", "The crates, and how a lock is acquired and handed over.";

@@ -2,8 +2,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Acks, AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
-    MemoryStore, Namespace, RedisAddress, RedisConfig, Replication, RuntimeId, RuntimeLabel,
-    SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy, diagnosis::Expected,
+    MemoryStore, Namespace, QuorumSettings, RedisAddress, RedisConfig, Replication, RuntimeId,
+    RuntimeLabel, SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy,
+    diagnosis::Expected,
 };
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
@@ -187,6 +188,21 @@ impl LockRuntimeBuilder {
     /// How long making a connection may take, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         self.with("connect_timeout", move |config| config.connect_timeout(timeout))
+    }
+
+    /// How the nodes of a quorum are used, for an address `redis+quorum://…`. Default:
+    /// [`QuorumSettings::default`].
+    ///
+    /// ```
+    /// # use {leasehold::{LockRuntime, redis::QuorumSettings}, std::time::Duration};
+    /// # fn settings() -> Result<(), Box<dyn std::error::Error>> {
+    /// let quorum = QuorumSettings::default().longest_ttl(Duration::from_secs(120))?;
+    /// let builder = LockRuntime::builder().quorum(quorum);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn quorum(self, quorum: QuorumSettings) -> Self {
+        self.with("quorum", move |config| config.quorum(quorum))
     }
 
     /// The provider of user and password, which is asked for each new connection: for passwords

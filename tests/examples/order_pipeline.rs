@@ -2,6 +2,7 @@
 //! of several copies is killed; and it says what is wrong with a wrong address.
 
 use std::{
+    collections::BTreeSet,
     process::{Child, Output},
     time::Duration,
 };
@@ -10,7 +11,9 @@ use leasehold::{
     Guard, LockRuntime,
     time::{Clock, SystemClock},
 };
-use leasehold_testkit::{Patience, RedisServer, cluster::RedisCluster, sentinel::SentinelGroup};
+use leasehold_testkit::{
+    Patience, QuorumGroup, RedisServer, cluster::RedisCluster, sentinel::SentinelGroup,
+};
 
 use crate::program::{self, LIMIT, finished, text};
 
@@ -24,6 +27,9 @@ const REPORTED: [&str; 7] = [
     "renewal         ",
     "All invariants hold.",
 ];
+
+/// How many articles there are.
+const ARTICLES: usize = 200;
 
 /// So many of its rows are there when a master is killed.
 const HALF_WAY: u64 = 1000;
@@ -75,6 +81,36 @@ fn on_a_cluster_it_ends_well_although_a_master_is_killed_half_way() {
     // Without a replica of its own it could not acknowledge a write.
     cluster.revive(0);
     assert_reported(&finished(copy), "1 of this program");
+}
+
+#[test]
+fn on_a_quorum_it_ends_well_by_its_address_alone() {
+    let group = voting();
+    let output = finished(start(Some(&group.url())));
+    assert_reported(&output, "1 of this program");
+    assert!(text(&output.stdout).contains("with the stock in this process"));
+}
+
+#[test]
+fn on_a_quorum_it_ends_well_although_a_server_is_killed_half_way() {
+    let group = voting();
+    let copy = start(Some(&group.url()));
+    wait_for_articles(&group, ARTICLES / 2);
+    group.kill(1);
+    assert_reported(&finished(copy), "1 of this program");
+}
+
+#[test]
+fn on_a_quorum_two_copies_share_the_stock_of_another_server_although_one_is_killed_half_way() {
+    let (group, store) = (voting(), RedisServer::start());
+    let copies =
+        [(); 2].map(|()| program::start_with_stock("order_pipeline", &group.url(), &store.url()));
+    wait_for_rows(std::slice::from_ref(&store), HALF_WAY);
+    group.kill(0);
+    for output in copies.map(finished) {
+        assert_reported(&output, "2 of this program");
+    }
+    assert_eq!(store.keys_without_ttl(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,6 +179,24 @@ fn wait_for_copies(server: &RedisServer, count: usize) {
         (joined == count && !shelves.is_empty()).then_some(())
     };
     Patience::of(LIMIT).until(all_work).expect("the copies begin to work");
+}
+
+/// Three independent servers that count at once.
+fn voting() -> QuorumGroup {
+    let group = QuorumGroup::start(3);
+    group.let_vote();
+    group
+}
+
+/// Waits until locks of so many articles are known to the servers of a quorum.
+fn wait_for_articles(group: &QuorumGroup, count: usize) {
+    let sold = || {
+        let pattern = "leasehold:{order_pipeline/article/*}:lease";
+        let locks = |server: &RedisServer| server.query::<Vec<String>>(&["KEYS", pattern]);
+        let all: BTreeSet<String> = group.servers().flat_map(locks).collect();
+        (all.len() >= count).then_some(())
+    };
+    Patience::of(LIMIT).until(sold).expect("the copy works");
 }
 
 /// Waits until there are so many rows on all shelves of some masters.

@@ -31,9 +31,21 @@ pub(crate) fn start(example: &str, url: Option<&str>) -> Child {
 
 /// The same, where some replicas have to have each write.
 pub(crate) fn start_with(example: &str, url: Option<&str>, replicas: Option<&str>) -> Child {
+    let variables = [("REDIS_URL", url), ("REPLICAS", replicas)];
+    spawn(example, variables.into_iter().filter_map(|(key, value)| Some((key, value?))))
+}
+
+/// The same, with its stock on another server than its locks.
+pub(crate) fn start_with_stock(example: &str, url: &str, stock: &str) -> Child {
+    spawn(example, [("REDIS_URL", url), ("STORE_URL", stock)])
+}
+
+fn spawn<'a>(example: &str, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Child {
     let mut command = Command::new(program(example));
-    command.env_remove("REDIS_URL").envs(url.map(|url| ("REDIS_URL", url)));
-    command.env_remove("REPLICAS").envs(replicas.map(|replicas| ("REPLICAS", replicas)));
+    for key in ["REDIS_URL", "STORE_URL", "REPLICAS"] {
+        command.env_remove(key);
+    }
+    command.envs(variables);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the example starts")
 }

@@ -11,7 +11,7 @@ use leasehold::{
     time::{Clock, SystemClock},
 };
 use leasehold_testkit::{
-    RedisServer,
+    QuorumGroup, RedisServer,
     cluster::{RedisCluster, slot_of},
 };
 use redis::{Client, Value, cmd};
@@ -70,7 +70,7 @@ async fn the_documented_rights_suffice() {
 }
 
 async fn suffice_on(server: &RedisServer) {
-    let [locks, _, waits, lists, gates] = &documented()[..] else { panic!("five rules") };
+    let [locks, _, _, waits, lists, gates] = &documented()[..] else { panic!("six rules") };
     set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
     set_user(server, locks);
     let url = server.url_with("locks", "PASSWORD", 1);
@@ -135,7 +135,7 @@ async fn suffice_on(server: &RedisServer) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_suffice_on_a_cluster() {
     let cluster = RedisCluster::start();
-    let [locks, nodes, _, lists, gates] = &documented()[..] else { panic!("five rules") };
+    let [locks, nodes, _, _, lists, gates] = &documented()[..] else { panic!("six rules") };
     for server in cluster.servers() {
         set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
         for rights in [locks, nodes, gates] {
@@ -182,25 +182,66 @@ async fn the_documented_rights_suffice_on_a_cluster() {
     assert!(locks.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_documented_rights_suffice_on_a_quorum() {
+    let group = QuorumGroup::start(3);
+    block_in_place(|| group.let_vote());
+    let [locks, _, quorum, ..] = &documented()[..] else { panic!("six rules") };
+    for server in group.servers() {
+        set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
+        for rights in [locks, quorum] {
+            set_user(server, rights);
+        }
+    }
+    let url = group.url_with("locks:PASSWORD@");
+    let ttl = Duration::from_millis(600);
+    let builder = LockRuntime::builder().ttl(ttl);
+    let locks = builder.connect(&url).await.expect("the rights suffice");
+    let lock = locks.lock("orders/42").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let inner = guard.reenter().await.unwrap();
+    SystemClock.sleep_until(SystemClock.now() + 2 * ttl).await;
+    assert!(guard.is_held(), "it is renewed");
+    inner.release().await.unwrap();
+    let other = LockRuntime::connect(&url).await.unwrap();
+    let contended = other.lock("orders/42").unwrap();
+    let waiter = tokio::spawn(async move { contended.acquire().await });
+    while waiting(&locks).await == 0 {
+        SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(5)).await;
+    }
+    guard.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let ended = locks.force_release("orders/42").await.unwrap();
+    assert!(matches!(ended, ForceReleased::Ended { fence: Some(_), .. }));
+    guard.release().await.unwrap_err();
+    assert!(locks.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
+}
+
 #[test]
 fn the_documented_rights_are_those_of_the_scripts() {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/lua");
     let files = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut used = BTreeSet::new();
-    for script in files(&folders).flat_map(|folder| files(&folder)) {
-        let text = fs::read_to_string(script).unwrap();
-        // `redis.call`, `redis.pcall`, and locals that are one of them.
-        let commands = text.split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
-        used.extend(commands.map(str::to_lowercase));
-    }
     // What the client sends by itself.
-    used.extend(
-        ["eval", "evalsha", "ping", "unwatch", "select", "subscribe", "client|setname"]
-            .map(str::to_owned),
-    );
-
-    let rights = documented().remove(0);
-    let granted =
-        rights.iter().filter_map(|word| word.strip_prefix('+')).map(str::to_owned).collect();
-    assert_eq!(used, granted);
+    let by_itself = ["eval", "evalsha", "ping", "unwatch", "select", "subscribe", "client|setname"];
+    let (mut used, mut on_a_quorum) =
+        (BTreeSet::from(by_itself.map(str::to_owned)), BTreeSet::new());
+    for folder in files(&folders) {
+        let used = if folder.ends_with("quorum") { &mut on_a_quorum } else { &mut used };
+        for script in files(&folder) {
+            let text = fs::read_to_string(script).unwrap();
+            // `redis.call`, `redis.pcall`, and locals that are one of them.
+            let commands = text.split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
+            used.extend(commands.map(str::to_lowercase));
+        }
+    }
+    let granted = |rule: usize| -> BTreeSet<String> {
+        let rights = documented().remove(rule);
+        rights.iter().filter_map(|word| word.strip_prefix('+')).map(str::to_owned).collect()
+    };
+    assert_eq!(used, granted(0));
+    // To tell a restart, and whether it lost anything.
+    on_a_quorum.extend(["info", "config|get"].map(str::to_owned));
+    let more: BTreeSet<String> = on_a_quorum.difference(&used).cloned().collect();
+    assert_eq!(more, granted(2));
 }

@@ -31,5 +31,7 @@ mod once;
 mod own_thread;
 #[cfg(feature = "postgres")]
 mod postgres_gate;
+mod quorum;
+mod quorum_rounds;
 mod replication;
 mod sentinel;

@@ -10,6 +10,7 @@ mod mutants;
 mod panics;
 mod plan;
 mod punctual;
+mod quorum;
 mod run;
 mod runner;
 mod scene;

@@ -12,14 +12,19 @@ const RETRY: Duration = Duration::from_millis(4);
 
 /// Tasks that retry as the library does by default: every 0 to 200 ms.
 pub(crate) fn default(options: &Options) -> Vec<Task> {
-    tasks(options, &LockManager::new(vec![options.redis.as_str()]))
+    tasks(options, &manager(options))
 }
 
 /// Tasks that retry often.
 pub(crate) fn tuned(options: &Options) -> Vec<Task> {
-    let mut manager = LockManager::new(vec![options.redis.as_str()]);
+    let mut manager = manager(options);
     manager.set_retry(u32::MAX, RETRY);
     tasks(options, &manager)
+}
+
+/// A manager of one server, or of a quorum of those whose addresses commas part.
+fn manager(options: &Options) -> LockManager {
+    LockManager::new(options.redis.split(',').collect())
 }
 
 fn tasks(options: &Options, manager: &LockManager) -> Vec<Task> {

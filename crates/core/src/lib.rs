@@ -19,6 +19,8 @@ mod memory;
 pub mod metric;
 mod mutex;
 pub mod outage;
+#[doc(hidden)]
+pub mod quorum;
 mod redis;
 #[doc(hidden)]
 pub mod seam;
@@ -34,6 +36,7 @@ pub use clock::{Clock, Instant, Sleep, SystemClock};
 pub use entropy::{Entropy, SystemEntropy};
 pub use memory::MemoryStore;
 pub use mutex::Mutex;
+pub use quorum::QuorumSettings;
 pub use redis::{
     AddressError, AddressPart, ClusterStore, Credentials, CredentialsError, CredentialsFuture,
     CredentialsProvider, Examiner, RedisAddress, RedisConfig, RedisPool, RedisStore, Script,

@@ -4,6 +4,8 @@
 //!   servers that cannot be had here.
 //! - [`RedisCluster`] is three masters that share the slots, with replicas or without.
 //! - [`SentinelGroup`] is a master with replicas, and the Sentinels that choose the master.
+//! - [`QuorumGroup`] is some servers that do not know each other; a [`QuorumNetwork`] cuts one client
+//!   off from some of them.
 //! - [`PostgresServer`] is the same of PostgreSQL, from the programs of the system.
 //! - [`ManualClock`] and [`SeededEntropy`] make a run replay exactly; [`Patience`] waits where only
 //!   real time will do.
@@ -32,6 +34,7 @@ pub mod peer;
 pub mod postgres;
 mod process;
 pub mod proxy;
+pub mod quorum;
 pub mod sentinel;
 pub mod server;
 mod shim;
@@ -51,6 +54,7 @@ pub use patience::Patience;
 pub use peer::{Reply, ScriptedPeer};
 pub use postgres::PostgresServer;
 pub use proxy::{FaultProxy, script_of_commands};
+pub use quorum::{QuorumGroup, QuorumNetwork};
 pub use sentinel::SentinelGroup;
 pub use server::{RedisServer, ServerVersion};
 pub use shim::ClockShim;

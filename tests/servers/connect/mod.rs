@@ -22,7 +22,7 @@ use crate::support::{patient, wait};
 const SECONDS: Duration = Duration::from_secs(10);
 
 /// Takes and releases a lock, and looks at it in between.
-async fn use_lock(locks: &LockRuntime) -> FenceToken {
+pub(crate) async fn use_lock(locks: &LockRuntime) -> FenceToken {
     let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
     locks.inspect("a").await.expect("an answer");
     let fence = guard.fence();
@@ -37,7 +37,10 @@ async fn works(builder: LockRuntimeBuilder, url: &str) -> LockRuntime {
 }
 
 /// The kind and text of the refusal to connect, which has to be fit for people.
-async fn refusal(builder: LockRuntimeBuilder, url: &str) -> (Option<StoreErrorKind>, String) {
+pub(crate) async fn refusal(
+    builder: LockRuntimeBuilder,
+    url: &str,
+) -> (Option<StoreErrorKind>, String) {
     let started = SystemClock.now();
     let error = builder.connect(url).await.expect_err("a runtime that cannot work");
     let took = SystemClock.now().saturating_since(started);
@@ -53,7 +56,7 @@ async fn refusal(builder: LockRuntimeBuilder, url: &str) -> (Option<StoreErrorKi
     (kind, text)
 }
 
-fn names(text: &str, words: &[&str]) {
+pub(crate) fn names(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "no {word:?} in: {text}");
     }

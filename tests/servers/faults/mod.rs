@@ -7,4 +7,5 @@ mod data;
 mod failover;
 mod network;
 mod process;
+pub(crate) mod quorum;
 mod server;

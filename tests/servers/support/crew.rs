@@ -7,6 +7,9 @@ use super::{
     worker::{CHILD, ENOUGH, ROLE, VALUE, flag},
 };
 
+/// How many seconds a process lives at most.
+const LIFE: &str = "150";
+
 /// Processes that increment one value under one lock, each with some tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
@@ -98,6 +101,7 @@ impl Crew {
             CHILD,
             ROLE,
             &[
+                (child::LIFE_SECONDS, LIFE),
                 ("url", url),
                 ("storage", &self.storage.url()),
                 ("index", &index.to_string()),

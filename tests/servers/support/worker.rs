@@ -5,7 +5,7 @@ use std::{fmt::Display, thread, time::Duration};
 use leasehold::{
     Guard, ReentrantLock, Stamp, Strictness,
     fencing::{FenceGate, GateError, RedisGate},
-    redis::Replication,
+    redis::{QuorumSettings, Replication},
     time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{Event, history::Worker};
@@ -28,6 +28,8 @@ pub(crate) const ENOUGH: &str = "enough";
 
 /// Writes, and tells the storage's own order.
 const WRITE: &str = "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('INCR', KEYS[2])";
+/// How far the clocks of a quorum may be apart.
+const TOLERANCE: Duration = Duration::from_millis(100);
 /// After an error of the lock.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -79,10 +81,18 @@ async fn lock(url: &str, ttl: Duration) -> AnyLock {
         replicas => Replication::Wait { replicas, timeout: ttl.min(Duration::from_secs(10)) },
     };
     let builder = patient::builder().ttl(ttl).claim_window(ttl).replication(replication);
+    let builder = builder.quorum(quorum(ttl));
     // To examine a server that hangs on purpose takes the whole connect timeout.
     let builder = builder.strictness(Strictness::Ignore);
     let locks = builder.connect(url).await.expect("the server answers");
     AnyLock::Leasehold(locks.lock(name).expect("a name"))
+}
+
+/// How long a server of a quorum stays out that lost its data: hardly longer than a lease lives.
+fn quorum(ttl: Duration) -> QuorumSettings {
+    let settings = QuorumSettings::default().longest_ttl(ttl);
+    let settings = settings.and_then(|settings| settings.tolerance(TOLERANCE));
+    settings.expect("settings in their ranges")
 }
 
 /// A lock of either kind.

@@ -5,5 +5,7 @@ mod complete;
 mod corrupt;
 mod memory;
 mod mutants;
+mod quorum_of_five;
+mod quorum_of_three;
 mod redis;
 mod sentinel;

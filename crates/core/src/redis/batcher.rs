@@ -19,11 +19,11 @@ use tokio::{
 use super::{
     acknowledge::Answered,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
-    command::{Command, Preamble},
+    command::Preamble,
     decode,
+    dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
-    scripts,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -49,13 +49,13 @@ use crate::{
 ///
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
-#[derive(Debug, Clone)]
-pub(super) struct Batcher(Arc<Inner>);
+#[derive(Debug)]
+pub(super) struct Batcher<D: Dialect = Preamble>(Arc<Inner<D>>);
 
 #[derive(Debug)]
-struct Inner {
+struct Inner<D: Dialect> {
     lane: Lane,
-    preamble: Arc<Preamble>,
+    dialect: Arc<D>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
     /// Whether callers are answered in halves.
@@ -65,7 +65,7 @@ struct Inner {
     /// its deadline would not know it.
     waits: bool,
     sharing: Sharing,
-    state: Mutex<State>,
+    state: Mutex<State<D::Command>>,
 }
 
 /// Which commands share calls.
@@ -80,14 +80,14 @@ pub(super) enum Sharing {
     Quick(Arc<AtomicBool>),
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<C> {
     /// The callers that wait for the answer to a command that they sent themselves.
     alone: usize,
     couriers: usize,
     /// The couriers that have not taken their first batch yet.
     coming: usize,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Waiting<C>>,
     /// The number of the next command that waits.
     next: u64,
     /// Until when couriers do not yield: the tokio runtime is busy with other tasks.
@@ -97,23 +97,23 @@ struct State {
 
 /// A command that waits to be sent.
 #[derive(Debug)]
-struct Waiting {
+struct Waiting<C> {
     number: u64,
-    command: Command,
+    command: C,
     deadline: Instant,
-    answer: oneshot::Sender<Delivered>,
+    answer: oneshot::Sender<Delivered<C>>,
 }
 
 type Answer = Result<Answered, StoreError>;
 
 /// What became of a command that a courier took along.
 #[derive(Debug)]
-enum Delivered {
+enum Delivered<C> {
     Answered(Answer),
     /// It is to be sent as a call of its own. An earlier copy has done nothing, unless it may have
     /// run.
     Alone {
-        command: Command,
+        command: C,
         may_have_run: bool,
     },
 }
@@ -140,17 +140,37 @@ const USUAL_COURIERS: usize = 2;
 /// After how long a command that waits for others gets a courier, in whole milliseconds of timers.
 const LONGEST_GATHER: Duration = Duration::from_millis(1);
 
-impl Inner {
+impl<C> Default for State<C> {
+    fn default() -> Self {
+        Self {
+            alone: 0,
+            couriers: 0,
+            coming: 0,
+            waiting: VecDeque::new(),
+            next: 0,
+            busy_until: Instant::default(),
+            gathering: Gathering::default(),
+        }
+    }
+}
+
+impl<D: Dialect> Clone for Batcher<D> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<D: Dialect> Inner<D> {
     /// The most commands of one call.
     fn max_commands(&self) -> usize {
         if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
     }
 }
 
-impl Batcher {
+impl<D: Dialect> Batcher<D> {
     pub(super) fn new(
         lane: Lane,
-        preamble: Arc<Preamble>,
+        dialect: Arc<D>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
         sharing: Sharing,
@@ -158,7 +178,7 @@ impl Batcher {
     ) -> Self {
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         let (state, splits) = (Mutex::default(), is_single && !waits);
-        let inner = Inner { lane, preamble, clock, runtime, splits, waits, sharing, state };
+        let inner = Inner { lane, dialect, clock, runtime, splits, waits, sharing, state };
         Self(Arc::new(inner))
     }
 
@@ -169,7 +189,7 @@ impl Batcher {
 
     /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in
     /// time.
-    pub(super) async fn send(&self, command: Command, deadline: Instant) -> Answer {
+    pub(super) async fn send(&self, command: D::Command, deadline: Instant) -> Answer {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
             Sent::Later { number, mut answer } => {
@@ -190,13 +210,18 @@ impl Batcher {
         }
     }
 
-    async fn deliver_one(&self, command: &Command, _alone: Alone<'_>, deadline: Instant) -> Answer {
+    async fn deliver_one(
+        &self,
+        command: &D::Command,
+        _alone: Alone<'_, D>,
+        deadline: Instant,
+    ) -> Answer {
         let mut answers = self.deliver(slice::from_ref(command), deadline).await;
         answers.pop().unwrap_or_else(|| Err(gone()))
     }
 
     /// The answer to a command that a courier took along, and perhaps gave back.
-    async fn settle(&self, delivered: Option<Delivered>, deadline: Instant) -> Answer {
+    async fn settle(&self, delivered: Option<Delivered<D::Command>>, deadline: Instant) -> Answer {
         let (command, may_have_run) = match delivered {
             Some(Delivered::Answered(answer)) => return answer,
             Some(Delivered::Alone { command, may_have_run }) => (command, may_have_run),
@@ -209,9 +234,16 @@ impl Batcher {
     }
 
     /// Sends the commands of a courier.
-    async fn carry(&self, commands: Vec<Command>, deadline: Instant) -> Vec<Delivered> {
-        if commands.len() > 1 && matches!(self.0.sharing, Sharing::Quick(_)) {
-            return self.gather(commands, deadline).await;
+    async fn carry(
+        &self,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
+        if commands.len() > 1
+            && matches!(self.0.sharing, Sharing::Quick(_))
+            && let Some(way) = D::gathered()
+        {
+            return self.gather(&way, commands, deadline).await;
         }
         let answers = self.deliver(&commands, deadline).await;
         answers.into_iter().map(Delivered::Answered).collect()
@@ -219,17 +251,24 @@ impl Batcher {
 
     /// Sends commands as one call that declares no keys and serves the fast path alone. What it
     /// does not serve is given back.
-    async fn gather(&self, commands: Vec<Command>, deadline: Instant) -> Vec<Delivered> {
+    async fn gather(
+        &self,
+        way: &Gathered<D>,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
         let count = commands.len();
-        let write = |to: &mut redis::Cmd| self.0.preamble.write_gathered(to, &commands);
-        let call = Call::new(&scripts::GATHERED, 0, &write).with_room(Command::KEYS * count);
+        let write = |to: &mut redis::Cmd| (way.write)(&self.0.dialect, to, &commands);
+        let call = Call::new(way.script, 0, &write).with_room(D::keys(count));
         let answers = match self.0.lane.exchange(call, deadline).await {
             Ok(Value::Array(answers)) if answers.len() == count => answers,
             // The node has run none of them.
             Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
                 vec![Value::Nil; count]
             }
-            Err(failed) if failed.connection_ended => return given_back(commands, &failed.error),
+            Err(failed) if failed.connection_ended => {
+                return given_back::<D>(commands, &failed.error);
+            }
             Err(failed) => return all_failed(count, &failed.error),
             Ok(other) => return all_failed(count, &decode::not_understood(&format!("{other:?}"))),
         };
@@ -237,18 +276,20 @@ impl Batcher {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
         state.gathering.has_served(served, count, now);
-        let each = |(command, answer): (Command, Value)| {
+        let each = |(command, answer): (D::Command, Value)| {
             if is_served(&answer) {
                 return Delivered::Answered(Ok(Answered { answer, counted: None }));
             }
-            state.gathering.has_not_served(&command.name, now);
+            if let Some(lock) = (way.lock)(&command) {
+                state.gathering.has_not_served(lock, now);
+            }
             Delivered::Alone { command, may_have_run: false }
         };
         commands.into_iter().zip(answers).map(each).collect()
     }
 
     /// Sends commands as one call, and returns the answer to each.
-    pub(super) async fn deliver(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
+    pub(super) async fn deliver(&self, commands: &[D::Command], deadline: Instant) -> Vec<Answer> {
         let failed = match self.call(commands.iter(), deadline).await {
             Ok(answers) => return answers,
             Err(failed) => failed,
@@ -257,7 +298,7 @@ impl Batcher {
         if commands.len() > 1 && failed.error.is_answer() && failed.error.kind() == Config {
             return Box::pin(self.deliver_alone(commands, deadline)).await;
         }
-        if failed.connection_ended && commands.iter().any(Command::repeats) {
+        if failed.connection_ended && commands.iter().any(D::repeats) {
             return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
         }
         commands.iter().map(|_| Err(failed.error.clone())).collect()
@@ -265,7 +306,7 @@ impl Batcher {
 
     /// Sends each command as a call of its own, all at once: the server has refused the call before
     /// it ran a command, perhaps because of the key of one of them.
-    async fn deliver_alone(&self, commands: &[Command], deadline: Instant) -> Vec<Answer> {
+    async fn deliver_alone(&self, commands: &[D::Command], deadline: Instant) -> Vec<Answer> {
         join_all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
                 Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
@@ -278,19 +319,19 @@ impl Batcher {
     /// Sends those commands once more that may be sent again, as one call.
     async fn deliver_again(
         &self,
-        commands: &[Command],
+        commands: &[D::Command],
         deadline: Instant,
         failed: &StoreError,
     ) -> Vec<Answer> {
-        let again = commands.iter().filter(|command| command.repeats());
+        let again = commands.iter().filter(|command| D::repeats(command));
         let mut repeated = match self.call(again.clone(), deadline).await {
             Ok(answers) => answers,
             // The first copy may have run, even if the second did not.
             Err(Failed { error, .. }) => again.map(|_| Err(error.clone().or_unknown())).collect(),
         }
         .into_iter();
-        let answer = |command: &Command| {
-            let answer = if command.repeats() { repeated.next() } else { None };
+        let answer = |command: &D::Command| {
+            let answer = if D::repeats(command) { repeated.next() } else { None };
             answer.unwrap_or_else(|| Err(failed.clone()))
         };
         commands.iter().map(answer).collect()
@@ -298,15 +339,13 @@ impl Batcher {
 
     async fn call<'a>(
         &self,
-        commands: impl Iterator<Item = &'a Command> + Clone + Send + Sync,
+        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
         deadline: Instant,
     ) -> Result<Vec<Answer>, Failed> {
         let count = commands.clone().count();
-        let write = |to: &mut redis::Cmd| self.0.preamble.write_commands(to, commands.clone());
-        let acks = commands.clone().next().map_or(Acks::NONE, |first| first.acks);
-        let script =
-            if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS };
-        let call = Call::new(script, Command::KEYS * count, &write).waiting_for(acks);
+        let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
+        let acks = commands.clone().next().map_or(Acks::NONE, D::acks);
+        let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
         let value = self.0.lane.exchange(call, deadline).await?;
         let Answered { answer, counted } = Answered::of(value, acks.are_asked());
         match answer {
@@ -321,7 +360,7 @@ impl Batcher {
         }
     }
 
-    fn line_up(&self, command: Command, deadline: Instant) -> Sent {
+    fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
         let mut state = self.0.state.lock();
         let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
@@ -344,20 +383,22 @@ impl Batcher {
     }
 
     /// Whether a command waits for others, or for its turn.
-    fn shares(&self, state: &State, command: &Command) -> bool {
+    fn shares(&self, state: &State<D::Command>, command: &D::Command) -> bool {
         match &self.0.sharing {
             Sharing::All => true,
             Sharing::None => self.0.waits,
             Sharing::Quick(is_taken) => {
-                command.is_quick()
-                    && is_taken.load(Ordering::Relaxed)
-                    && state.gathering.admits(&command.name, self.0.clock.now())
+                let lock = D::gathered().and_then(|way| (way.lock)(command));
+                lock.is_some_and(|lock| {
+                    is_taken.load(Ordering::Relaxed)
+                        && state.gathering.admits(lock, self.0.clock.now())
+                })
             }
         }
     }
 
     /// Where one call at a time is sent, a courier goes when none is.
-    fn go_on(&self, state: MutexGuard<'_, State>) {
+    fn go_on(&self, state: MutexGuard<'_, State<D::Command>>) {
         if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
             self.send_courier(state);
         }
@@ -389,7 +430,7 @@ impl Batcher {
         waits
     }
 
-    fn send_courier(&self, mut state: MutexGuard<'_, State>) {
+    fn send_courier(&self, mut state: MutexGuard<'_, State<D::Command>>) {
         state.couriers += 1;
         state.coming += 1;
         drop(state);
@@ -406,15 +447,15 @@ impl Batcher {
 }
 
 /// How a command is sent.
-enum Sent {
-    Alone(Command),
-    Later { number: u64, answer: oneshot::Receiver<Delivered> },
+enum Sent<C> {
+    Alone(C),
+    Later { number: u64, answer: oneshot::Receiver<Delivered<C>> },
 }
 
 /// A command that its caller sends itself.
-struct Alone<'a>(&'a Batcher);
+struct Alone<'a, D: Dialect>(&'a Batcher<D>);
 
-impl Drop for Alone<'_> {
+impl<D: Dialect> Drop for Alone<'_, D> {
     fn drop(&mut self) {
         let mut state = self.0.0.state.lock();
         state.alone -= 1;
@@ -423,13 +464,13 @@ impl Drop for Alone<'_> {
 }
 
 /// A task that sends what waits, until nothing does.
-struct Courier {
-    batcher: Batcher,
+struct Courier<D: Dialect> {
+    batcher: Batcher<D>,
     is_under_way: bool,
     is_coming: bool,
 }
 
-impl Courier {
+impl<D: Dialect> Courier<D> {
     async fn run(mut self) {
         while let Some(batch) = self.batch() {
             let Batch { commands, senders, deadline } = batch;
@@ -468,7 +509,7 @@ impl Courier {
 
     /// What waits, in order; nobody needs what was dropped before it was sent. All of a batch need
     /// the same acknowledgements.
-    fn batch(&mut self) -> Option<Batch> {
+    fn batch(&mut self) -> Option<Batch<D::Command>> {
         let mut state = self.batcher.0.state.lock();
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
@@ -479,7 +520,7 @@ impl Courier {
         let mut senders = Vec::with_capacity(size);
         let mut due = None;
         while commands.len() < max
-            && state.waiting.front().is_some_and(|next| joins(&commands, &next.command))
+            && state.waiting.front().is_some_and(|next| joins::<D>(&commands, &next.command))
             && let Some(Waiting { command, deadline, answer, .. }) = state.waiting.pop_front()
         {
             if answer.is_closed() {
@@ -502,14 +543,17 @@ impl Courier {
 }
 
 /// Whether a command may travel behind others of a call.
-fn joins(others: &[Command], next: &Command) -> bool {
-    others.first().is_none_or(|first| first.acks == next.acks)
+fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
+    others.first().is_none_or(|first| D::acks(first) == D::acks(next))
 }
 
 /// Commands of a shared call whose connection ended: those that may be sent again are, each alone.
-fn given_back(commands: Vec<Command>, failed: &StoreError) -> Vec<Delivered> {
-    let each = |command: Command| {
-        if command.repeats() {
+fn given_back<D: Dialect>(
+    commands: Vec<D::Command>,
+    failed: &StoreError,
+) -> Vec<Delivered<D::Command>> {
+    let each = |command: D::Command| {
+        if D::repeats(&command) {
             Delivered::Alone { command, may_have_run: true }
         } else {
             Delivered::Answered(Err(failed.clone()))
@@ -518,18 +562,18 @@ fn given_back(commands: Vec<Command>, failed: &StoreError) -> Vec<Delivered> {
     commands.into_iter().map(each).collect()
 }
 
-fn all_failed(count: usize, failed: &StoreError) -> Vec<Delivered> {
+fn all_failed<C>(count: usize, failed: &StoreError) -> Vec<Delivered<C>> {
     (0..count).map(|_| Delivered::Answered(Err(failed.clone()))).collect()
 }
 
-fn answer(answered: impl Iterator<Item = (oneshot::Sender<Delivered>, Delivered)>) {
+fn answer<C>(answered: impl Iterator<Item = (oneshot::Sender<Delivered<C>>, Delivered<C>)>) {
     for (sender, answer) in answered {
         // Nobody waits for the answer of a call that was dropped.
         drop(sender.send(answer));
     }
 }
 
-impl Drop for Courier {
+impl<D: Dialect> Drop for Courier<D> {
     fn drop(&mut self) {
         if !self.is_under_way {
             return;
@@ -546,9 +590,9 @@ impl Drop for Courier {
 }
 
 /// Commands of one call, and who waits for their answers.
-struct Batch {
-    commands: Vec<Command>,
-    senders: Vec<oneshot::Sender<Delivered>>,
+struct Batch<C> {
+    commands: Vec<C>,
+    senders: Vec<oneshot::Sender<Delivered<C>>>,
     deadline: Instant,
 }
 

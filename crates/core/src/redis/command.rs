@@ -3,7 +3,12 @@ use std::time::Duration;
 use redis::Cmd;
 use uuid::Uuid;
 
-use super::lane::{millis, watermark};
+use super::{
+    dialect::{Dialect, Gathered},
+    lane::{millis, watermark},
+    script::Script,
+    scripts,
+};
 use crate::{
     lease::HoldUpdate,
     store::{
@@ -106,9 +111,11 @@ impl Command {
         !matches!(self.what, What::Release { .. } | What::Keep { .. } | What::Next { .. })
     }
 
-    /// Whether the command may share a call on a node of a Cluster: the fast path often serves it.
-    pub(super) fn is_quick(&self) -> bool {
-        matches!(self.what, What::Try(_) | What::Acquire(..) | What::Release { .. })
+    /// The lock of a command that may share a call on a node of a Cluster: the fast path often
+    /// serves it.
+    fn quick_lock(&self) -> Option<&LockName> {
+        let is_quick = matches!(self.what, What::Try(_) | What::Acquire(..) | What::Release { .. });
+        is_quick.then_some(&self.name)
     }
 
     /// What the command has in common with others.
@@ -214,7 +221,7 @@ impl Preamble {
     }
 
     /// Writes the arguments with which every script begins.
-    pub(super) fn write(&self, to: &mut Cmd) {
+    pub(super) fn write_settings(&self, to: &mut Cmd) {
         to.arg(&self.retention).arg(&self.channels);
     }
 
@@ -223,26 +230,49 @@ impl Preamble {
             to.arg(key);
         });
     }
+}
 
-    pub(super) fn write_commands<'a>(
-        &self,
-        to: &mut Cmd,
-        commands: impl Iterator<Item = &'a Command> + Clone,
-    ) {
+impl Dialect for Preamble {
+    type Command = Command;
+
+    fn keys(count: usize) -> usize {
+        Command::KEYS * count
+    }
+
+    fn script(acks: Acks) -> &'static Script {
+        if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS }
+    }
+
+    fn acks(command: &Command) -> Acks {
+        command.acks
+    }
+
+    fn repeats(command: &Command) -> bool {
+        command.repeats()
+    }
+
+    fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Command> + Clone) {
         let mut text = String::with_capacity(128);
         for command in commands.clone() {
             self.keys.each(&command.name, &mut text, |key| {
                 to.arg(key);
             });
         }
-        self.write(to);
+        self.write_settings(to);
         Self::write_words(to, commands, text);
     }
 
+    fn gathered() -> Option<Gathered<Self>> {
+        let (write, lock) = (Self::write_gathered, Command::quick_lock);
+        Some(Gathered { script: &scripts::GATHERED, write, lock })
+    }
+}
+
+impl Preamble {
     /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
     pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[Command]) {
         let mut text = String::with_capacity(128);
-        self.write(to);
+        self.write_settings(to);
         to.arg(commands.len());
         for command in commands {
             text.clear();
@@ -289,7 +319,7 @@ mod tests {
         let commands: Vec<_> = batch.iter().map(ask).collect();
         let mut cmd = Cmd::new();
         let preamble = Preamble::new(KeyScheme::default(), FenceSettings::default());
-        preamble.write_commands(&mut cmd, commands.iter());
+        preamble.write(&mut cmd, commands.iter());
         let words = cmd.args_iter().skip(Command::KEYS * batch.len() + 2);
         let words = words.map(|word| match word {
             Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),

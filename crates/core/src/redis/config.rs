@@ -6,6 +6,7 @@ use super::{
     route::Membership,
 };
 use crate::{
+    quorum::QuorumSettings,
     store::{FenceSettings, KeyScheme},
     types::{Acks, Namespace, SettingError},
 };
@@ -29,6 +30,7 @@ pub struct RedisConfig {
     pub(super) acks: Acks,
     /// Set for a node of a Cluster.
     pub(super) node: Option<NodeSettings>,
+    pub(super) quorum: QuorumSettings,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::TlsSettings,
 }
@@ -64,6 +66,7 @@ impl RedisConfig {
             client_name: "leasehold".into(),
             acks: Acks::NONE,
             node: None,
+            quorum: QuorumSettings::default(),
             #[cfg(feature = "tls")]
             tls: super::tls::TlsSettings::default(),
         })
@@ -125,6 +128,12 @@ impl RedisConfig {
     /// Default: none.
     pub fn acks(self, acks: Acks) -> Self {
         Self { acks, ..self }
+    }
+
+    /// How the nodes of a quorum are used; other addresses do not need it. Default:
+    /// [`QuorumSettings::default`].
+    pub fn quorum(self, quorum: QuorumSettings) -> Self {
+        Self { quorum, ..self }
     }
 
     /// Checks the settings against their ranges, as every function does that connects with them.

@@ -2,7 +2,12 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::{cluster::ClusterStore, config::RedisConfig, store::RedisStore};
+use super::{
+    cluster::ClusterStore,
+    config::RedisConfig,
+    quorum::{connect_quorum, lazy_quorum},
+    store::RedisStore,
+};
 use crate::{
     clock::Clock,
     store::{LockStore, StoreError},
@@ -25,6 +30,9 @@ pub async fn connect_store(
     runtime: Handle,
     runtime_id: RuntimeId,
 ) -> Result<Arc<dyn LockStore>, StoreError> {
+    if config.address.quorum().is_some() {
+        return Ok(Arc::new(connect_quorum(config, clock, runtime, runtime_id).await?));
+    }
     if config.address.cluster().is_some() {
         let store = ClusterStore::connect(config, clock, runtime, runtime_id).await?;
         return Ok(Arc::new(store));
@@ -43,6 +51,9 @@ pub fn connect_store_lazy(
     runtime: Handle,
     runtime_id: RuntimeId,
 ) -> Result<Arc<dyn LockStore>, StoreError> {
+    if config.address.quorum().is_some() {
+        return Ok(Arc::new(lazy_quorum(config, clock, runtime, runtime_id)?));
+    }
     if config.address.cluster().is_some() {
         return Ok(Arc::new(ClusterStore::lazy(config, clock, runtime, runtime_id)?));
     }

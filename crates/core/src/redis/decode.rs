@@ -77,21 +77,7 @@ impl Reply {
     fn trouble(&self) -> StoreError {
         let found = self.text(1).unwrap_or_default();
         match self.word() {
-            b"layout" => {
-                let (which, remedy) = match &*found {
-                    "1" | "2" => (
-                        "an older version of Leasehold wrote",
-                        "stop the programs that use the older version and delete the key, or choose \
-                         another namespace",
-                    ),
-                    _ => (
-                        "this version does not know",
-                        "update this program, or choose another namespace if another program uses the key",
-                    ),
-                };
-                let what = format!("the key holds data of layout version {found:?}, which {which}");
-                StoreError::new(StoreErrorKind::Config, what, remedy).as_answer()
-            }
+            b"layout" => layout_trouble(&found),
             b"counter" => {
                 let what = format!("the fence counter holds {found:?}, which is not a token");
                 let remedy = "find out who wrote it, then delete the key: tokens go on from the server's clock; \
@@ -106,6 +92,31 @@ impl Reply {
     fn not_understood(&self) -> StoreError {
         not_understood(&format!("{:?}", self.0))
     }
+}
+
+/// The error for data of another layout.
+pub(super) fn layout_trouble(found: &str) -> StoreError {
+    let (which, remedy) = match found {
+        "1" | "2" => (
+            "an older version of Leasehold wrote",
+            "stop the programs that use the older version and delete the key, or choose \
+             another namespace",
+        ),
+        "3" => (
+            "a runtime of one server wrote",
+            "use servers of their own for a quorum, or another namespace",
+        ),
+        "4" => (
+            "a runtime of a quorum wrote",
+            "connect with redis+quorum:// and all of its nodes, or choose another namespace",
+        ),
+        _ => (
+            "this version does not know",
+            "update this program, or choose another namespace if another program uses the key",
+        ),
+    };
+    let what = format!("the key holds data of layout version {found:?}, which {which}");
+    StoreError::new(StoreErrorKind::Config, what, remedy).as_answer()
 }
 
 /// The server's words, if it refused one command of many.

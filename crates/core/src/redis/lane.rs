@@ -11,7 +11,7 @@ use tokio::{runtime::Handle, select};
 use super::{
     acknowledge::send_and_wait,
     classify::{
-        NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
+        NOT_THERE, NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
         spoils_connection, unanswered,
     },
     decode::refusal,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
-    store::StoreError,
+    store::{StoreError, StoreErrorKind},
     types::{Acks, FenceToken},
 };
 
@@ -45,7 +45,16 @@ struct Inner {
     runtime: Handle,
     slot: Mutex<Slot>,
     dialing: Arc<tokio::sync::Mutex<()>>,
+    /// What a new connection is used for first.
+    greeting: Option<Arc<dyn Greeting>>,
 }
+
+/// The first use of each connection of a lane, before any command.
+pub(super) trait Greeting: std::fmt::Debug + Send + Sync {
+    fn greet(&self, connection: MultiplexedConnection) -> Greeted<'_>;
+}
+
+pub(super) type Greeted<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
 
 /// The present connection, and the failure that the last attempt to make one met.
 #[derive(Debug, Default)]
@@ -156,8 +165,48 @@ impl<'a> Call<'a> {
 impl Lane {
     /// A lane that connects on first use, always on the given tokio runtime.
     pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        let (slot, dialing) = (Mutex::default(), Arc::default());
-        Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing }))
+        let (slot, dialing, greeting) = (Mutex::default(), Arc::default(), None);
+        Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing, greeting }))
+    }
+
+    /// A lane whose connections are greeted. Once one has ended, or could not be made, no command waits
+    /// for the next: it fails at once, and the next is made in the background.
+    pub(super) fn greeted(
+        dialer: Arc<Dialer>,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        greeting: Arc<dyn Greeting>,
+    ) -> Self {
+        let (slot, dialing, greeting) = (Mutex::default(), Arc::default(), Some(greeting));
+        Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing, greeting }))
+    }
+
+    /// Whether commands can be sent at once, or wait for the first connection.
+    pub(super) fn is_ready(&self) -> bool {
+        let slot = self.0.slot.lock();
+        slot.connection.is_some() || slot.ended == 0 && slot.failed.is_none()
+    }
+
+    /// Makes a connection in the background, unless there is one, or an attempt is under way.
+    pub(super) fn prepare(&self) {
+        if Arc::strong_count(&self.0.dialing) > 1 || self.recent_failure().is_some() {
+            return;
+        }
+        let lane = self.clone();
+        let turn = Arc::clone(&self.0.dialing);
+        drop(self.0.runtime.spawn(async move {
+            // It counts as an attempt from now on.
+            let _turn = turn;
+            drop(lane.connect().await);
+        }));
+    }
+
+    /// Gives the present connection up, so that the next one is greeted anew.
+    pub(super) fn part(&self) {
+        let present = self.0.slot.lock().connection.as_ref().map(|present| present.generation);
+        if let Some(generation) = present {
+            self.give_up(generation);
+        }
     }
 
     /// As [`exchange`](Self::exchange), once more if the connection ends before the answer.
@@ -199,6 +248,9 @@ impl Lane {
     ) -> Result<Value, Failed> {
         let present = if let Some(present) = self.present() {
             present
+        } else if self.0.greeting.is_some() && !self.is_ready() {
+            self.prepare();
+            return Err(self.away().into());
         } else {
             let connecting = Box::pin(self.connect());
             let connected =
@@ -228,6 +280,15 @@ impl Lane {
             }
             Err(late) => Err(self.judge(present, sent_at, Some(late)).into()),
         }
+    }
+
+    /// The error while the next connection is made: that of the last attempt, if it failed.
+    fn away(&self) -> StoreError {
+        let failed = self.0.slot.lock().failed.as_ref().map(|(_, error)| error.clone());
+        failed.unwrap_or_else(|| {
+            let what = "the connection has ended, and a new one is being made";
+            StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+        })
     }
 
     /// Makes an error of an answer to one command of many that the server refused.
@@ -403,6 +464,10 @@ impl Lane {
             Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
         if self.0.slot.lock().ended >= generation {
             return Err(NotDialed::ended());
+        }
+        if let Some(greeting) = &self.0.greeting {
+            let greeting = greeting.greet(connection.clone());
+            within(clock, deadline, greeting).await.unwrap_or_else(not_in_time)?;
         }
         let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
         Ok(Present { connection, generation, epoch, pulse })

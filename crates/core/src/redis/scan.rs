@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use super::{decode, store::RedisStore};
+use super::{decode, pool::RedisPool, store::RedisStore};
 use crate::{
-    clock::Instant,
-    store::{Scan, ScanPage, StoreError},
+    clock::{Clock, Instant},
+    store::{KeyScheme, Scan, ScanPage, StoreError},
     types::{LockName, NamePattern},
 };
 
@@ -32,10 +32,20 @@ pub(super) async fn step(
     deadline: Instant,
 ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
     store.ready(deadline).await?;
-    let keys = store.keys();
+    look(&store.pool, store.keys(), &*store.clock, (pattern, at), deadline).await
+}
+
+/// One step on a server that is ready.
+pub(super) async fn look(
+    pool: &RedisPool,
+    keys: &KeyScheme,
+    clock: &dyn Clock,
+    (pattern, at): (&NamePattern, u64),
+    deadline: Instant,
+) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
     let mut command = redis::cmd("SCAN");
     command.arg(at).arg("MATCH").arg(keys.leases(pattern)).arg("COUNT").arg(COUNT);
-    let answer: Value = store.pool.send(&command, &*store.clock, deadline).await?;
+    let answer: Value = pool.send(&command, clock, deadline).await?;
     let (at, found) = decode::scan(answer)?;
     let names = found.iter().filter_map(|key| keys.lock_of_lease(key));
     let names = names.filter(|name| pattern.matches(name)).collect();

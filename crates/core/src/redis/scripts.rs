@@ -78,3 +78,5 @@ script!(
     "commands/force_release.lua"
 );
 script!(PREFLIGHT, "commands/preflight.lua");
+script!(QUORUM, "quorum/commands.lua");
+script!(BOOT, "quorum/boot.lua");

@@ -45,7 +45,7 @@ use crate::{
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
-    pub(super) commands: Vec<Batcher>,
+    pub(super) commands: Vec<Batcher<Preamble>>,
     pub(super) renewals: Lane,
     waiting: Waiting,
     pub(super) pool: RedisPool,
@@ -294,7 +294,7 @@ impl LockStore for RedisStore {
         Box::pin(async move {
             let write = |to: &mut Cmd| {
                 self.preamble.write_keys(to, name);
-                self.preamble.write(to);
+                self.preamble.write_settings(to);
                 to.arg(id.to_string()).arg(fence.get());
             };
             let call = Call::new(&scripts::FORCE_RELEASE, Command::KEYS, &write);
@@ -305,7 +305,7 @@ impl LockStore for RedisStore {
 
 impl RedisStore {
     /// The connection to which a name is pinned, so that its commands usually keep their order.
-    pub(super) fn batcher(&self, name: &LockName) -> &Batcher {
+    pub(super) fn batcher(&self, name: &LockName) -> &Batcher<Preamble> {
         &self.commands[lane_number(name, self.commands.len())]
     }
 
@@ -333,7 +333,7 @@ impl RedisStore {
                 self.preamble.keys.write_lease(&mut text, &one.name);
                 to.arg(&*text);
             }
-            self.preamble.write(to);
+            self.preamble.write_settings(to);
             for one in batch {
                 text.clear();
                 one.id.write_text(&mut text);
@@ -389,7 +389,7 @@ impl RedisStore {
             for name in names {
                 self.preamble.write_keys(to, name);
             }
-            self.preamble.write(to);
+            self.preamble.write_settings(to);
         };
         let call = Call::new(&scripts::INSPECT, Command::KEYS * names.len(), &write);
         let answer = self.pool.exchange(call, &*self.clock, deadline).await?;

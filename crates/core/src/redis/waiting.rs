@@ -34,7 +34,7 @@ pub(super) struct Waiting {
 /// The connections of one demand.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    pub(super) commands: Vec<Batcher>,
+    pub(super) commands: Vec<Batcher<Preamble>>,
     renewals: Lane,
     /// Locked while a batch of renewals is sent: the next one would stand in line at the server.
     renewing: sync::Mutex<()>,

@@ -191,6 +191,11 @@ impl StoreError {
         self
     }
 
+    /// Whether the command has certainly not run.
+    pub(crate) fn is_definite(&self) -> bool {
+        self.0.kind == StoreErrorKind::Definite
+    }
+
     /// Whether the server has run the command, and too few copies of it were acknowledged.
     pub fn is_unacknowledged(&self) -> bool {
         self.0.is_unacknowledged

@@ -8,6 +8,7 @@ use crate::types::{LockName, NamePattern, Namespace, RuntimeId};
 /// | queue of waiting runtimes, by arrival | `<namespace>:{<lock>}:queue` |
 /// | the place of each of them | `<namespace>:{<lock>}:waiters` |
 /// | withdrawn acquisitions | `<namespace>:{<lock>}:withdrawn` |
+/// | boot mark of a node of a quorum | `<namespace>:boot` |
 /// | channel of a runtime | `<namespace>:runtime:<runtime>` |
 ///
 /// All keys of a lock share one hash tag and so one cluster slot. Two locks never share a key: a
@@ -61,14 +62,39 @@ impl KeyScheme {
 
     /// Passes on the four keys of a lock, in the order of the scripts; `text` is room for one.
     pub(crate) fn each(&self, name: &LockName, text: &mut String, mut key: impl FnMut(&str)) {
+        self.each_of(name, &[LEASE, QUEUE, WAITERS, WITHDRAWN], text, &mut key);
+    }
+
+    /// Passes on the three keys of a lock on a node of a quorum, in the order of its script.
+    pub(crate) fn each_on_node(
+        &self,
+        name: &LockName,
+        text: &mut String,
+        mut key: impl FnMut(&str),
+    ) {
+        self.each_of(name, &[LEASE, WAITERS, WITHDRAWN], text, &mut key);
+    }
+
+    fn each_of(
+        &self,
+        name: &LockName,
+        which: &[&str],
+        text: &mut String,
+        key: &mut impl FnMut(&str),
+    ) {
         text.clear();
         self.write_tag(text, name);
         let tag = text.len();
-        for what in [LEASE, QUEUE, WAITERS, WITHDRAWN] {
+        for what in which {
             text.truncate(tag);
             text.push_str(what);
             key(text);
         }
+    }
+
+    /// The mark by which a node of a quorum knows that it has all its data.
+    pub fn boot(&self) -> String {
+        format!("{}:boot", self.namespace)
     }
 
     /// The sorted set of the runtimes that wait, in the order of their arrival.

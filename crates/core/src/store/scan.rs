@@ -60,6 +60,11 @@ impl ScanCursor {
         first
     }
 
+    /// Whether a part was read to its end.
+    pub(crate) fn has_read(&self, part: &str) -> bool {
+        self.done.contains(part)
+    }
+
     /// The cursor behind a step in a part; `at` is where to go on in it, and `None` at its end.
     #[must_use]
     pub fn after(&self, part: &str, at: Option<u64>) -> Self {

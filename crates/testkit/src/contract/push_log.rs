@@ -39,6 +39,24 @@ impl PushLog {
         log
     }
 
+    /// The next push that tells of a lock: a store of several servers tells of each that it hears.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no push but those that tell that somebody listens.
+    pub async fn told(&self) -> Push {
+        loop {
+            match self.next().await {
+                Push::Listening => {}
+                push => return push,
+            }
+        }
+    }
+
     /// The next push.
     ///
     /// # Panics
@@ -53,6 +71,25 @@ impl PushLog {
         heard.expect("a push arrives in time")
     }
 
+    /// The next push that tells another thing of a lock than one before, which may come more than
+    /// once.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`told`](Self::told).
+    pub async fn told_after(&self, before: &Push) -> Push {
+        loop {
+            let push = self.told().await;
+            if push != *before {
+                return push;
+            }
+        }
+    }
+
     /// The next push, which has to be a grant: to whom, which, and under which sign of life.
     ///
     /// # Panics
@@ -63,7 +100,7 @@ impl PushLog {
     ///
     /// Dropping the future loses no push.
     pub async fn grant(&self) -> (AcquisitionId, Granted, u64) {
-        match self.next().await {
+        match self.told().await {
             Push::Granted { id, granted, heartbeat, .. } => (id, granted, heartbeat),
             other => panic!("a grant was expected and not {other:?}"),
         }
@@ -79,7 +116,7 @@ impl PushLog {
     ///
     /// Dropping the future loses no push.
     pub async fn force_released(&self) -> (AcquisitionId, FenceToken) {
-        match self.next().await {
+        match self.told().await {
             Push::ForceReleased { id, fence, .. } => (id, fence),
             other => panic!("a forced release was expected and not {other:?}"),
         }
@@ -95,15 +132,15 @@ impl PushLog {
     ///
     /// Dropping the future loses no push.
     pub async fn wanted(&self) -> (AcquisitionId, FenceToken) {
-        match self.next().await {
+        match self.told().await {
             Push::Wanted { id, fence, .. } => (id, fence),
             other => panic!("a recall was expected and not {other:?}"),
         }
     }
 
-    /// What was heard so far and not asked for.
+    /// What was heard of locks so far and not asked for.
     pub fn drain(&self) -> Vec<Push> {
-        self.heard().drain(..).collect()
+        self.heard().drain(..).filter(|push| *push != Push::Listening).collect()
     }
 
     fn heard(&self) -> MutexGuard<'_, VecDeque<Push>> {

@@ -10,9 +10,10 @@ use leasehold_core::{
 
 use super::{
     calls::Calls,
-    subject::{Snapshot, StoreUnderTest},
+    subject::{Capability, Snapshot, StoreUnderTest},
     words::ttl,
 };
+use crate::Patience;
 
 /// A subject, and short words for what a case does to one name of it.
 ///
@@ -28,6 +29,9 @@ pub struct Scene {
 impl Scene {
     /// The ttl of a scene's leases.
     pub const TTL: Duration = Duration::from_secs(60);
+
+    /// How long a lock may be free before the next one has it, where those who wait come by themselves.
+    const PASSED_ON: Duration = Duration::from_secs(5);
 
     /// A scene with a subject.
     pub fn new(subject: Box<dyn StoreUnderTest>) -> Self {
@@ -157,12 +161,16 @@ impl Scene {
         self.calls().inspect().await.expect("inspect")
     }
 
-    /// Looks at the lock and expects a holder.
+    /// Looks at the lock and expects a holder: at once where a release passes the lock on.
     pub async fn holder(&self) -> LeaseRecord {
-        match self.inspect().await {
-            Inspection::Held(record) => record,
-            free @ Inspection::Free { .. } => panic!("{} is {free:?}", self.name),
-        }
+        let passes_on = self.subject.capabilities().contains(&Capability::Line);
+        let limit = if passes_on { Duration::ZERO } else { Self::PASSED_ON };
+        let held = async || match self.inspect().await {
+            Inspection::Held(record) => Some(record),
+            Inspection::Free { .. } => None,
+        };
+        let found = Patience::of(limit).until_async(held).await;
+        found.unwrap_or_else(|| panic!("{} is free", self.name))
     }
 
     /// Looks at the lock and expects nobody; the last fence, if it is known.

@@ -20,34 +20,58 @@ pub enum Capability {
     Exhaustion,
     /// The data can be looked at from outside.
     Snapshot,
+    /// Acknowledgements of replicas can be asked for.
+    Acks,
     /// At least one replica has what is written.
     Replicas,
+    /// Processes queue in one line, and a release passes the lock to the first of them.
+    Line,
+    /// Tokens can come from plain counters.
+    PlainCounter,
 }
 
 impl Capability {
     /// Those of a subject of its own, without replicas.
-    pub const OF_ONE: [Self; 6] = [
+    pub const OF_ONE: [Self; 9] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Restart,
         Self::Exhaustion,
         Self::Snapshot,
+        Self::Acks,
+        Self::Line,
+        Self::PlainCounter,
     ];
 
     /// Those of a subject whose servers others use too.
-    pub const OF_SHARED: [Self; 5] =
-        [Self::Time, Self::DataLoss, Self::PartLoss, Self::Exhaustion, Self::Snapshot];
+    pub const OF_SHARED: [Self; 8] = [
+        Self::Time,
+        Self::DataLoss,
+        Self::PartLoss,
+        Self::Exhaustion,
+        Self::Snapshot,
+        Self::Acks,
+        Self::Line,
+        Self::PlainCounter,
+    ];
 
     /// The same of a subject with replicas.
-    pub const OF_REPLICATED: [Self; 6] = [
+    pub const OF_REPLICATED: [Self; 9] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
         Self::Exhaustion,
         Self::Snapshot,
         Self::Replicas,
+        Self::Acks,
+        Self::Line,
+        Self::PlainCounter,
     ];
+
+    /// Those of a subject whose servers decide one by one.
+    pub const OF_QUORUM: [Self; 5] =
+        [Self::Time, Self::DataLoss, Self::PartLoss, Self::Exhaustion, Self::Snapshot];
 }
 
 /// What a subject keeps, piece by piece: its content, and how long it has left.

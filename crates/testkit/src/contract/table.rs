@@ -6,7 +6,10 @@ use super::{
     cases,
     scene::Scene,
     subject::{
-        Capability::{self, DataLoss, Exhaustion, PartLoss, Replicas, Restart, Snapshot, Time},
+        Capability::{
+            self, Acks, DataLoss, Exhaustion, Line, PartLoss, PlainCounter, Replicas, Restart,
+            Snapshot, Time,
+        },
         StoreUnderTest, Task,
     },
 };
@@ -96,8 +99,8 @@ macro_rules! contract_cases {
             }
             acks {
                 what_a_replica_has_is_granted_and_extended [TimeFloor Replicas],
-                what_too_few_have_is_not_granted [TimeFloor],
-                what_too_few_have_is_not_extended [TimeFloor],
+                what_too_few_have_is_not_granted [TimeFloor Acks],
+                what_too_few_have_is_not_extended [TimeFloor Acks],
             }
             hold {
                 a_hold_sets_the_absolute_count [TimeFloor],
@@ -135,7 +138,7 @@ macro_rules! contract_cases {
                 the_mark_of_a_withdrawal_expires_by_itself [TimeFloor Time],
                 a_withdrawn_acquisition_is_never_queued [TimeFloor],
                 a_withdrawal_gives_up_the_place [TimeFloor],
-                a_withdrawn_grant_goes_to_the_next [TimeFloor],
+                a_withdrawn_grant_goes_to_the_next [TimeFloor Line],
             }
             inspect {
                 a_free_lock_tells_its_last_fence [TimeFloor],
@@ -157,18 +160,18 @@ macro_rules! contract_cases {
             }
             queue {
                 a_waiter_is_told_its_place [TimeFloor],
-                waiters_are_served_in_order [TimeFloor],
+                waiters_are_served_in_order [TimeFloor Line],
                 a_wait_on_a_free_lock_is_a_grant [TimeFloor],
-                a_runtime_has_one_place [TimeFloor],
-                a_late_copy_of_an_older_wait_is_ignored [TimeFloor Snapshot],
-                a_dead_waiter_is_passed_over [TimeFloor Time],
-                a_sign_of_life_keeps_the_place [TimeFloor Time],
-                an_expired_lease_goes_to_the_head [TimeFloor Time],
+                a_runtime_has_one_place [TimeFloor Line],
+                a_late_copy_of_an_older_wait_is_ignored [TimeFloor Snapshot Line],
+                a_dead_waiter_is_passed_over [TimeFloor Time Line],
+                a_sign_of_life_keeps_the_place [TimeFloor Time Line],
+                an_expired_lease_goes_to_the_head [TimeFloor Time Line],
                 a_queue_of_the_dead_holds_nobody_up [TimeFloor Time],
-                a_try_passes_no_live_waiter [TimeFloor Time],
-                a_kept_lock_is_waited_for [TimeFloor Time],
+                a_try_passes_no_live_waiter [TimeFloor Time Line],
+                a_kept_lock_is_waited_for [TimeFloor Time Line],
                 a_claim_window_is_at_most_the_ttl [TimeFloor],
-                a_batch_of_heartbeats_is_as_good_as_single_ones [TimeFloor DataLoss],
+                a_batch_of_heartbeats_is_as_good_as_single_ones [TimeFloor DataLoss Line],
                 a_great_batch_is_answered_in_order [TimeFloor],
                 a_queue_ends_by_itself [TimeFloor],
             }
@@ -177,33 +180,33 @@ macro_rules! contract_cases {
                 a_grant_tells_its_name_and_who_waits_behind [TimeFloor],
                 a_grant_tells_the_greatest_sign_of_life [TimeFloor],
                 a_grant_lives_for_the_claim_window_until_it_is_renewed [TimeFloor],
-                an_unclaimed_grant_passes_on [TimeFloor Time],
+                an_unclaimed_grant_passes_on [TimeFloor Time Line],
                 a_waiters_watermark_raises_its_token [TimeFloor],
                 a_later_listener_takes_the_place_of_an_earlier [TimeFloor],
             }
             next {
-                the_next_queues_behind_the_others [TimeFloor],
-                who_queues_anew_counts_as_waiting [TimeFloor],
+                the_next_queues_behind_the_others [TimeFloor Line],
+                who_queues_anew_counts_as_waiting [TimeFloor Line],
                 the_next_is_granted_where_nobody_waits [TimeFloor],
                 the_next_is_granted_where_the_dead_wait [TimeFloor Time],
-                a_repeat_is_told_the_same [TimeFloor Snapshot],
-                a_repeat_keeps_no_place_alive [TimeFloor Time],
-                a_release_of_no_lease_queues_nobody [TimeFloor Snapshot],
-                a_withdrawn_next_is_not_queued [TimeFloor],
-                a_next_is_the_newest_of_its_runtime [TimeFloor],
+                a_repeat_is_told_the_same [TimeFloor Snapshot Line],
+                a_repeat_keeps_no_place_alive [TimeFloor Time Line],
+                a_release_of_no_lease_queues_nobody [TimeFloor Snapshot Line],
+                a_withdrawn_next_is_not_queued [TimeFloor Line],
+                a_next_is_the_newest_of_its_runtime [TimeFloor Line],
                 keeping_wins_over_queueing [TimeFloor],
-                the_next_is_queued_under_the_releases_sign_of_life [TimeFloor],
+                the_next_is_queued_under_the_releases_sign_of_life [TimeFloor Line],
             }
             recall {
                 a_holder_that_keeps_is_told_who_is_wanted [TimeFloor],
-                each_heartbeat_of_the_head_tells_again [TimeFloor],
-                those_behind_the_head_tell_nothing [TimeFloor],
+                each_heartbeat_of_the_head_tells_again [TimeFloor Line],
+                those_behind_the_head_tell_nothing [TimeFloor Line],
                 a_holder_that_does_not_keep_is_told_nothing [TimeFloor],
                 a_lock_kept_closed_is_not_recalled [TimeFloor],
                 a_try_learns_whether_the_holder_keeps [TimeFloor],
-                a_try_learns_whether_the_next_holder_keeps [TimeFloor Time],
-                a_waiter_keeps_if_its_place_says_so [TimeFloor],
-                a_next_keeps_if_it_says_so [TimeFloor],
+                a_try_learns_whether_the_next_holder_keeps [TimeFloor Time Line],
+                a_waiter_keeps_if_its_place_says_so [TimeFloor Line],
+                a_next_keeps_if_it_says_so [TimeFloor Line],
                 each_of_a_batch_says_whether_it_keeps [TimeFloor],
                 a_look_says_who_keeps [TimeFloor],
                 a_label_does_not_keep [TimeFloor],
@@ -213,7 +216,7 @@ macro_rules! contract_cases {
                 a_grant_alone_gets_1024_tokens [TimeFloor Time],
                 a_grant_while_others_wait_gets_1024_tokens [TimeFloor Time],
                 a_block_lies_between_the_counter_and_the_clock [TimeFloor Time],
-                a_plain_counters_blocks_are_single_tokens [Counter],
+                a_plain_counters_blocks_are_single_tokens [Counter PlainCounter],
             }
             fence {
                 every_grant_has_a_greater_fence [TimeFloor],
@@ -224,25 +227,25 @@ macro_rules! contract_cases {
                 a_watermark_is_honoured_and_the_regression_told [TimeFloor],
                 a_watermark_a_day_ahead_is_ignored [TimeFloor],
                 an_exhausted_counter_refuses_grants_and_ends_leases [TimeFloor Exhaustion],
-                an_exhausted_counter_keeps_the_waiters [TimeFloor Exhaustion],
-                a_plain_counter_counts [Counter],
-                a_plain_counter_repeats_tokens_after_a_loss [Counter DataLoss],
-                a_watermark_heals_a_plain_counter [Counter DataLoss],
+                an_exhausted_counter_keeps_the_waiters [TimeFloor Exhaustion Line],
+                a_plain_counter_counts [Counter PlainCounter],
+                a_plain_counter_repeats_tokens_after_a_loss [Counter PlainCounter DataLoss],
+                a_watermark_heals_a_plain_counter [Counter PlainCounter DataLoss],
             }
             loss {
                 a_new_waiter_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],
-                a_withdrawal_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],
-                those_who_waited_go_on_after_a_loss [TimeFloor PartLoss],
-                a_holder_ends_its_lease_after_a_loss [TimeFloor PartLoss],
+                a_withdrawal_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss Line],
+                those_who_waited_go_on_after_a_loss [TimeFloor PartLoss Line],
+                a_holder_ends_its_lease_after_a_loss [TimeFloor PartLoss Line],
             }
             twice {
                 every_command_may_run_twice [TimeFloor DataLoss Snapshot],
-                every_command_may_run_twice_while_others_wait [TimeFloor DataLoss Snapshot],
-                every_command_of_a_waiter_may_run_twice [TimeFloor DataLoss Snapshot],
-                every_command_may_run_late [TimeFloor DataLoss Snapshot],
+                every_command_may_run_twice_while_others_wait [TimeFloor DataLoss Snapshot Line],
+                every_command_of_a_waiter_may_run_twice [TimeFloor DataLoss Snapshot Line],
+                every_command_may_run_late [TimeFloor DataLoss Snapshot Line],
                 only_an_acquire_leaves_anything_on_a_free_lock [TimeFloor DataLoss],
                 a_late_acquire_costs_one_unrenewed_lease [TimeFloor Time],
-                a_late_wait_costs_one_claim_window [TimeFloor Time],
+                a_late_wait_costs_one_claim_window [TimeFloor Time Line],
             }
         }
     };

@@ -7,6 +7,7 @@ mod faulty;
 mod history;
 mod peer;
 mod proxy;
+mod quorum;
 mod sentinel;
 mod server;
 mod stub;

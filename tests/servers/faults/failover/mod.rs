@@ -11,6 +11,6 @@ mod slot_migration;
 mod stale_master;
 
 mod counting;
-mod overlap;
+pub(super) mod overlap;
 mod stale;
 mod unacknowledged;

@@ -11,7 +11,7 @@ use leasehold_testkit::{Event, History, Violation};
 use crate::faults::server::scene::{FIRST, SECOND};
 
 /// For how long two holders believe from now on.
-pub(super) fn of(first: &Guard, second: &Guard) -> Duration {
+pub(in crate::faults) fn of(first: &Guard, second: &Guard) -> Duration {
     let now = SystemClock.now();
     let granted = |worker, guard: &Guard| {
         let (fence, lease) = (guard.fence(), guard.id());

@@ -26,4 +26,4 @@ mod mid_turn;
 pub(super) mod plain_counter;
 mod refusal;
 pub(super) mod scene;
-mod two_believers;
+pub(super) mod two_believers;

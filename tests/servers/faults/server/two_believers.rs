@@ -7,7 +7,7 @@ use super::scene::{FIRST, SECOND};
 use crate::support::naive::NaiveHeld;
 
 /// Says for how long both believe in what they have, the second as of now.
-pub(super) fn overlap(first: &NaiveHeld, second: &NaiveHeld) -> String {
+pub(in crate::faults) fn overlap(first: &NaiveHeld, second: &NaiveHeld) -> String {
     let granted = |worker, held: &NaiveHeld, granted_at| {
         let NaiveHeld { lease, fence, asked_at, until } = *held;
         [

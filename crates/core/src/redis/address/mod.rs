@@ -2,6 +2,7 @@
 
 mod cluster_nodes;
 mod host_list;
+mod quorum_nodes;
 mod redis_address;
 mod sentinel_group;
 mod spelling;

@@ -3,7 +3,7 @@ use std::{borrow::Cow, convert::Infallible, fmt, str::FromStr};
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use super::{
-    cluster_nodes,
+    cluster_nodes, quorum_nodes,
     sentinel_group::{self, SentinelGroup},
     spelling,
 };
@@ -23,6 +23,8 @@ use crate::redis::place::Place;
 ///   Sentinels: a master is believed that most of them name.
 /// - `redis+cluster://[user:password@]host[:port],host[:port]` for a Cluster, `rediss+cluster://…`
 ///   for TLS. Name some of its nodes: any of them knows the others.
+/// - `redis+quorum://[user:password@]host[:port],host[:port],host[:port][/database]` for 3, 5 or 7
+///   independent masters, `rediss+quorum://…` for TLS. Name all of them, in every process.
 ///
 /// with `valkey` in place of `redis` where you like. Any other parameter is refused, except
 /// `protocol`, which changes nothing. Characters of user and password that have a meaning in
@@ -43,6 +45,8 @@ enum Servers {
     Master(SentinelGroup),
     /// All masters of the Cluster that these nodes belong to.
     Cluster(Vec<Place>),
+    /// These masters, none of which knows of the others.
+    Quorum(Vec<Place>),
 }
 
 impl RedisAddress {
@@ -60,6 +64,10 @@ impl RedisAddress {
         if let Some(read) = cluster_nodes::parse(url, cfg!(feature = "tls")) {
             let (info, nodes) = read?;
             return Ok(Self { servers: Servers::Cluster(nodes), ..Self::new(info)? });
+        }
+        if let Some(read) = quorum_nodes::parse(url, cfg!(feature = "tls")) {
+            let (info, nodes) = read?;
+            return Ok(Self { servers: Servers::Quorum(nodes), ..Self::new(info)? });
         }
         let shown = spelling::check(url, cfg!(feature = "tls"))?;
         // The detail of an error may repeat parts of the URL, so only its category is told.
@@ -109,7 +117,7 @@ impl RedisAddress {
         &self.info
     }
 
-    /// The address of one node of a Cluster, which the Cluster has told.
+    /// The address of one node of a Cluster or of a quorum.
     pub(in crate::redis) fn of_node(info: ConnectionInfo) -> Self {
         Self { info, servers: Servers::One }
     }
@@ -118,6 +126,14 @@ impl RedisAddress {
     pub(in crate::redis) fn sentinels(&self) -> Option<&SentinelGroup> {
         match &self.servers {
             Servers::Master(group) => Some(group),
+            _ => None,
+        }
+    }
+
+    /// All nodes of a quorum; `None` for another kind of address.
+    pub(in crate::redis) fn quorum(&self) -> Option<&[Place]> {
+        match &self.servers {
+            Servers::Quorum(nodes) => Some(nodes),
             _ => None,
         }
     }
@@ -169,6 +185,7 @@ impl fmt::Display for RedisAddress {
             Servers::One => {}
             Servers::Master(group) => return group.fmt(f, db),
             Servers::Cluster(nodes) => return cluster_nodes::fmt(f, &self.info, nodes),
+            Servers::Quorum(nodes) => return quorum_nodes::fmt(f, &self.info, nodes),
         }
         match self.info.addr() {
             ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{db}"),

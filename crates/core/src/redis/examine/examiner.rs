@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{cluster, sentinels, server::Visit};
+use super::{cluster, quorum, sentinels, server::Visit};
 use crate::{
     clock::Clock,
     diagnosis::{
@@ -66,6 +66,9 @@ impl Examiner {
         }
         if self.config.address.cluster().is_some() {
             return cluster::gather(self).await;
+        }
+        if let Some(nodes) = self.config.address.quorum() {
+            return quorum::gather(self, nodes).await;
         }
         let probe = probe(self.runtime_id).ok();
         let server = Visit::new(self, self.config.clone(), probe).facts().await;

@@ -4,6 +4,7 @@
 mod asker;
 mod cluster;
 mod examiner;
+mod quorum;
 mod replication;
 mod scripts;
 mod sentinels;

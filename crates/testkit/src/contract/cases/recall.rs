@@ -52,6 +52,7 @@ async fn told_nothing(scene: &Scene, pushes: &PushLog, id: AcquisitionId, grante
 /// The holder is told at once: which lock, with the acquisition and the first token of its grant.
 pub(crate) async fn a_holder_that_keeps_is_told_who_is_wanted(scene: &Scene) {
     let pushes = scene.pushes(alice(1)).await;
+    let mut before = Push::Listening;
     for (number, name) in (1..).zip(["orders/42", "a}b", "größe/Ω 1 2", " "]) {
         let calls = scene.calls().about(name).keeping(true);
         let id = alice(number);
@@ -62,7 +63,8 @@ pub(crate) async fn a_holder_that_keeps_is_told_who_is_wanted(scene: &Scene) {
         };
         calls.wait(bob(1), ttl(60), None, Scene::beat(1)).await.expect("wait");
         let name = calls.name().clone();
-        assert_eq!(pushes.next().await, Push::Wanted { name, id, fence });
+        before = pushes.told_after(&before).await;
+        assert_eq!(before, Push::Wanted { name, id, fence });
     }
 }
 

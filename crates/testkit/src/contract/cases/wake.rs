@@ -30,18 +30,18 @@ pub(crate) async fn a_release_grants_the_first_waiter(scene: &Scene) {
 /// A grant names its lock, and tells whether others wait behind.
 pub(crate) async fn a_grant_tells_its_name_and_who_waits_behind(scene: &Scene) {
     let pushes = scene.pushes(bob(1)).await;
-    for name in ["two words\r\n", "größe/Ω 1 2", " "] {
+    for (number, name) in (1..).zip(["two words\r\n", "größe/Ω 1 2", " "]) {
         let calls = scene.calls().about(name);
-        let fence = match calls.acquire(alice(1), ttl(60), None).await {
+        let fence = match calls.acquire(alice(number), ttl(60), None).await {
             Ok(AcquireAnswer::Granted(granted)) => granted.first,
             other => panic!("{other:?}"),
         };
-        for id in [bob(1), carol(1)] {
+        for id in [bob(number), carol(number)] {
             let beat = Scene::beat(1);
             calls.wait(id, ttl(60), None, beat).await.expect("wait");
         }
-        calls.release(alice(1), fence, None).await.expect("release");
-        match pushes.next().await {
+        calls.release(alice(number), fence, None).await.expect("release");
+        match pushes.told().await {
             Push::Granted { name: told, granted, .. } => {
                 assert_eq!(told.as_str(), name);
                 assert!(granted.contended);

@@ -1,0 +1,76 @@
+//! A process with tasks that take locks, all one, or each its own.
+
+#[path = "../contention/worker/contender.rs"]
+mod contender;
+#[path = "../contention/worker/sleeper.rs"]
+mod sleeper;
+#[path = "../contention/worker/tally.rs"]
+mod tally;
+#[path = "../contention/worker/task.rs"]
+mod task;
+#[path = "../contention/worker/window.rs"]
+mod window;
+
+use std::{sync::Arc, thread};
+
+pub(crate) use contender::Contender;
+use tally::Tally;
+use task::Terms;
+use tokio::task::JoinSet;
+use window::Window;
+
+use crate::{
+    Failure, cpu,
+    options::Options,
+    output::Output,
+    subjects::{
+        leasehold::{self, Returning},
+        rslock,
+    },
+};
+
+/// Runs as the command line says, and prints what came of it.
+pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
+    let options = Options::parse(arguments)?;
+    let runtime = options.runtime.build()?;
+    let output = runtime.block_on(run(&options))?;
+    runtime.shutdown_background();
+    println!("{}", serde_json::to_string(&output)?);
+    Ok(())
+}
+
+async fn run(options: &Options) -> Result<Output, Failure> {
+    match options.peer.as_str() {
+        "leasehold" | "leasehold-one" => {
+            let (locks, tasks) = leasehold::connect(options, Returning::Released).await?;
+            let output = measure(options, tasks).await;
+            leasehold::leave(&locks).await;
+            output
+        }
+        "rslock" => measure(options, rslock::tuned(options)).await,
+        "rslock-default" => measure(options, rslock::default(options)).await,
+        unknown => Err(format!("there is no peer {unknown}").into()),
+    }
+}
+
+/// Lets the tasks take locks until the window is over.
+async fn measure<C: Contender>(options: &Options, tasks: Vec<C>) -> Result<Output, Failure> {
+    let window = Window::of(options)?;
+    let processor = thread::spawn(move || window.measure(cpu::time_used));
+    let terms = Arc::new(Terms::new(options, window));
+    let mut running = JoinSet::new();
+    for (who, contender) in tasks.into_iter().enumerate() {
+        running.spawn(task::run(contender, who, Arc::clone(&terms)));
+    }
+    let mut tallies = Vec::new();
+    while let Some(done) = running.join_next().await {
+        tallies.push(done??);
+    }
+    let (before, after) = processor.join().map_err(|_| "the processor's time is not known")?;
+    Ok(Output {
+        peer: options.peer.clone(),
+        runtime: options.runtime.describe(),
+        cpu_us: (after.saturating_sub(before)).as_secs_f64() * 1e6,
+        ..Tally::merged(&tallies)
+    })
+}

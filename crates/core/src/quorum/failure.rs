@@ -1,0 +1,61 @@
+use std::borrow::Cow;
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// The error of a command that too few nodes have answered: that of the worst node says why.
+pub(crate) fn too_few(
+    answered: usize,
+    nodes: usize,
+    failures: &[StoreError],
+    may_have_run: bool,
+) -> StoreError {
+    let worst = failures.iter().find(|error| !error.kind().is_transient());
+    let why = worst.or(failures.first());
+    let detail: Cow<'_, str> =
+        why.map_or("they did not answer in time".into(), |error| error.what().to_owned().into());
+    let what = format!("{answered} of {nodes} nodes answered, which is no majority: {detail}");
+    let kind = match worst {
+        Some(error) => error.kind(),
+        None if may_have_run => StoreErrorKind::Indeterminate,
+        None => StoreErrorKind::Definite,
+    };
+    let remedy: Cow<'static, str> = why
+        .map_or("check the nodes and the network".into(), |error| error.remedy().to_owned().into());
+    let error = StoreError::new(kind, what, remedy);
+    if failures.iter().any(StoreError::is_answer) { error.as_answer() } else { error }
+}
+
+/// The error of a node that does not vote yet.
+pub(crate) fn out(place: &str, rest: Option<std::time::Duration>) -> StoreError {
+    let what = match rest {
+        Some(rest) => format!(
+            "{place} has lost data or is new, and counts again in {:.1} s",
+            rest.as_secs_f64()
+        ),
+        None => format!("{place} has lost its data"),
+    };
+    let remedy = "wait; it stays out until no lease can be left that it has forgotten";
+    StoreError::new(StoreErrorKind::Definite, what, remedy).as_answer()
+}
+
+/// The error for a setting that a quorum does not serve.
+pub(crate) fn config(what: impl Into<Cow<'static, str>>, remedy: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Config, what, remedy)
+}
+
+/// Acknowledgements of replicas.
+pub(crate) fn no_replicas() -> StoreError {
+    config(
+        "a quorum waits for a majority of its nodes, not for replicas",
+        "leave replication() out; more nodes make the quorum safer",
+    )
+}
+
+/// An answer that does not belong to its command.
+pub(crate) fn strange() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        "a node gave an answer that does not belong to its command",
+        "use one version of Leasehold per namespace",
+    )
+}

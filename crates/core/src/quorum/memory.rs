@@ -1,0 +1,464 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use super::command::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Word};
+use crate::{
+    store::{Push, WITHDRAWAL_MARK},
+    types::{AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel},
+};
+
+/// The rules of one node, as `lua/quorum/commands.lua` has them, in memory: for tests in virtual
+/// time. All times are in microseconds since the Unix epoch by the clock of the node.
+#[derive(Debug, Default)]
+pub struct MemoryNode {
+    locks: BTreeMap<LockName, Row>,
+    /// When it counts; `None` without a boot mark.
+    counts_from: Option<u64>,
+    tolerance: u64,
+    /// Whether a lease takes any fence, even one below the counter; a mistake.
+    takes_any_fence: bool,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    counter: u64,
+    lease: Option<Held>,
+    waiters: BTreeMap<AcquisitionId, Waiter>,
+    turn: Option<(AcquisitionId, u64)>,
+    /// Until when acquisitions and tries are dead; 0 for all tries.
+    marks: BTreeMap<(AcquisitionId, u64), u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    id: AcquisitionId,
+    attempt: u64,
+    fence: u64,
+    before: u64,
+    since: u64,
+    ends: u64,
+    holds: (u32, u64),
+    label: RuntimeLabel,
+    keeps: bool,
+    kept: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Waiter {
+    since: u64,
+    until: u64,
+    label: RuntimeLabel,
+}
+
+/// How long a runtime whose turn it is may take.
+const WINDOW: u64 = 50_000;
+
+/// What a node answers, and what it tells whom.
+pub type Executed = (NodeAnswer, Vec<(RuntimeId, Push)>);
+
+impl MemoryNode {
+    /// A node that counts from an instant on.
+    pub fn new(tolerance: Duration, counts_from: u64) -> Self {
+        let (locks, counts_from) = (BTreeMap::new(), Some(counts_from));
+        Self { locks, counts_from, tolerance: micros(tolerance), takes_any_fence: false }
+    }
+
+    /// The same node with a mistake: it takes a fence that others have passed.
+    #[must_use]
+    pub fn taking_any_fence(self) -> Self {
+        Self { takes_any_fence: true, ..self }
+    }
+
+    /// Loses everything; it counts again from an instant on.
+    pub fn lose_all(&mut self, counts_from: u64) {
+        self.locks.clear();
+        self.counts_from = Some(counts_from);
+    }
+
+    /// Executes a command.
+    pub fn execute(&mut self, now: u64, command: &NodeCommand) -> Executed {
+        let NodeCommand { name, id, word } = command;
+        let mut messages = Vec::new();
+        let is_vote = matches!(
+            word,
+            Word::Ask { .. }
+                | Word::Settle { .. }
+                | Word::Renew { .. }
+                | Word::Spread { .. }
+                | Word::Hold { .. }
+        );
+        if is_vote && let Some(from) = self.counts_from.filter(|from| *from > now) {
+            return (NodeAnswer::Out { rest: Some(duration(from - now)) }, messages);
+        }
+        let tolerance = self.tolerance;
+        let row = self.locks.entry(name.clone()).or_default();
+        row.pass_time(now);
+        if self.takes_any_fence
+            && let Word::Settle { attempt, fence } = word
+            && row.is_its(*id, *attempt)
+            && let Some(lease) = &mut row.lease
+        {
+            lease.fence = *fence;
+        }
+        let mut tell = |to: AcquisitionId, push: Push| messages.push((to.runtime(), push));
+        let answer = row.execute(now, (*id, tolerance), word, name, &mut tell);
+        (answer, messages)
+    }
+
+    /// The locks that it knows.
+    pub fn names(&self) -> Vec<LockName> {
+        self.locks.keys().cloned().collect()
+    }
+
+    /// Who holds a lock there, of those that have left nothing undone.
+    pub fn holder(&mut self, now: u64, name: &LockName) -> Option<(AcquisitionId, u64)> {
+        let row = self.locks.get_mut(name)?;
+        row.pass_time(now);
+        row.lease.as_ref().map(|lease| (lease.id, lease.attempt))
+    }
+}
+
+impl Row {
+    /// What is over by now.
+    fn pass_time(&mut self, now: u64) {
+        if self.lease.as_ref().is_some_and(|lease| lease.ends <= now) {
+            self.lease = None;
+        }
+        self.waiters.retain(|_, waiter| waiter.until > now);
+        self.marks.retain(|_, until| *until > now);
+        if self.waiters.is_empty() {
+            self.turn = None;
+        }
+    }
+
+    fn execute(
+        &mut self,
+        now: u64,
+        (id, tolerance): (AcquisitionId, u64),
+        word: &Word,
+        name: &LockName,
+        tell: &mut impl FnMut(AcquisitionId, Push),
+    ) -> NodeAnswer {
+        match word {
+            Word::Ask { .. } => self.ask(now, (id, tolerance), word, name, tell),
+            Word::Settle { attempt, fence } => {
+                if !self.is_its(id, *attempt) || !self.fix(*fence) {
+                    return NodeAnswer::Gone;
+                }
+                self.left(now)
+            }
+            Word::Renew { attempt, fence, ttl } => {
+                if !self.is_its(id, *attempt) || !self.fix(*fence) {
+                    return NodeAnswer::Gone;
+                }
+                self.extend(now, micros(*ttl))
+            }
+            Word::Spread { attempt, fence, before, ttl, holds, label, keeps } => {
+                if self.lease.is_some() {
+                    if !self.is_its(id, *attempt) || !self.fix(*fence) {
+                        return NodeAnswer::Gone;
+                    }
+                    return self.extend(now, micros(*ttl));
+                }
+                if *fence <= self.counter || self.is_dead(id, *attempt) {
+                    return NodeAnswer::Gone;
+                }
+                self.counter = *fence;
+                self.lease = Some(Held {
+                    id,
+                    attempt: *attempt,
+                    fence: *fence,
+                    before: *before,
+                    since: now,
+                    ends: now + micros(*ttl),
+                    holds: holds.map_or((1, 0), |holds| (holds.count.get(), holds.number)),
+                    label: label.clone(),
+                    keeps: *keeps,
+                    kept: false,
+                });
+                self.left(now)
+            }
+            Word::Hold { attempt, update, ttl } => {
+                if !self.is_its(id, *attempt) {
+                    return NodeAnswer::Gone;
+                }
+                let Some(lease) = &mut self.lease else { return NodeAnswer::Gone };
+                if update.number <= lease.holds.1 {
+                    return self.left(now);
+                }
+                lease.holds = (update.count.get(), update.number);
+                self.extend(now, micros(ttl.get()))
+            }
+            Word::End { attempt, fence, marks } => {
+                self.waiters.remove(&id);
+                let is_any =
+                    *attempt == 0 && self.lease.as_ref().is_some_and(|lease| lease.id == id);
+                let has = (is_any || self.is_its(id, *attempt)) && self.is_in_block(*fence);
+                if has && self.lease.as_ref().is_some_and(|lease| !lease.kept) {
+                    self.lease = None;
+                    self.pass_on(now, name, tell);
+                    return NodeAnswer::Ended { counter: 0 };
+                }
+                if has && let Some(lease) = &self.lease {
+                    return NodeAnswer::Kept { remaining: duration(lease.ends - now) };
+                }
+                if *marks {
+                    self.marks.insert((id, *attempt), now + micros(WITHDRAWAL_MARK));
+                }
+                NodeAnswer::Gone
+            }
+            Word::Keep { attempt, fence, rest } => {
+                let is_its =
+                    |lease: &Held| lease.id == id && (*attempt == 0 || lease.attempt == *attempt);
+                if !self.lease.as_ref().is_some_and(is_its) || !self.is_in_block(*fence) {
+                    return NodeAnswer::Gone;
+                }
+                let Some(lease) = &mut self.lease else { return NodeAnswer::Gone };
+                if !lease.kept {
+                    (lease.kept, lease.ends) = (true, now + micros(*rest));
+                }
+                NodeAnswer::Kept { remaining: duration(lease.ends - now) }
+            }
+            Word::Withdraw => {
+                self.waiters.remove(&id);
+                self.marks.insert((id, 0), now + micros(WITHDRAWAL_MARK));
+                let ended = self.lease.as_ref().is_some_and(|lease| lease.id == id && !lease.kept);
+                if ended {
+                    self.lease = None;
+                }
+                let was_its_turn = self.turn.is_some_and(|(turn, _)| turn == id);
+                if ended || was_its_turn {
+                    self.turn = None;
+                    if self.lease.is_none() {
+                        self.pass_on(now, name, tell);
+                    }
+                }
+                NodeAnswer::Withdrawn { ended }
+            }
+            Word::Force { fence } => {
+                let is_its = self.lease.as_ref().is_some_and(|lease| lease.id == id);
+                if !is_its || !self.is_in_block(*fence) {
+                    return NodeAnswer::Gone;
+                }
+                let Some(lease) = self.lease.take() else { return NodeAnswer::Gone };
+                if let Ok(fence) = FenceToken::try_from(lease.fence.max(1)) {
+                    tell(id, Push::ForceReleased { name: name.clone(), id, fence });
+                }
+                self.counter = (self.counter.max(*fence) + 1).min(FenceToken::MAX + 1);
+                self.pass_on(now, name, tell);
+                NodeAnswer::Ended { counter: self.counter }
+            }
+            Word::Inspect => match &self.lease {
+                None => NodeAnswer::Free { counter: self.counter },
+                Some(lease) => NodeAnswer::Record(Box::new(self.record(lease, now))),
+            },
+        }
+    }
+
+    fn record(&self, lease: &Held, now: u64) -> Lease {
+        let mark = if lease.keeps { "~" } else { "" };
+        Lease {
+            id: lease.id,
+            attempt: lease.attempt,
+            fence: lease.fence,
+            before: lease.before,
+            holds: lease.holds.0,
+            remaining: duration(lease.ends - now),
+            label: format!("{mark}{}", lease.label),
+            held_for: duration(now.saturating_sub(lease.since)),
+            kept: lease.kept,
+            waiters: self
+                .line()
+                .into_iter()
+                .map(|(since, id)| (id, since, self.label_of(id)))
+                .collect(),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        now: u64,
+        (id, tolerance): (AcquisitionId, u64),
+        word: &Word,
+        name: &LockName,
+        tell: &mut impl FnMut(AcquisitionId, Push),
+    ) -> NodeAnswer {
+        let Word::Ask { attempt, ballot, ttl, since, heard, label, keeps } = word else {
+            return NodeAnswer::Gone;
+        };
+        if self.is_dead(id, *attempt) {
+            return NodeAnswer::Withdrawn { ended: false };
+        }
+        let least = (self.counter + 1).max(now);
+        if let Some(lease) = self.lease.as_ref().filter(|_| self.is_its(id, *attempt)) {
+            return NodeAnswer::Granted(Vote {
+                before: lease.before,
+                accepted: lease.fence == *ballot,
+                least,
+                remaining: duration(lease.ends - now),
+                contended: false,
+            });
+        }
+        let waits = (*since != 0).then(|| {
+            let (since, until) = (*since, now + micros(*heard));
+            Waiter { since, until, label: label.clone() }
+        });
+        if let Some(lease) = self.lease.clone() {
+            let is_older =
+                |(_, waiter): &(&AcquisitionId, &Waiter)| *since == 0 || waiter.since < *since;
+            let older = self.waiters.iter().filter(|(other, _)| **other != id).filter(is_older);
+            let older = older.count() as u64;
+            if lease.id != id
+                && let Some(waiter) = waits
+            {
+                self.waiters.insert(id, waiter);
+                if lease.keeps
+                    && !lease.kept
+                    && let Ok(fence) = FenceToken::try_from(lease.fence.max(1))
+                {
+                    tell(lease.id, Push::Wanted { name: name.clone(), id: lease.id, fence });
+                }
+            }
+            return NodeAnswer::Busy(Busy {
+                remaining: duration(lease.ends - now),
+                keeps: lease.keeps && !lease.kept,
+                older,
+                holder: Some(lease.id),
+            });
+        }
+        while let Some(&(first_since, first)) = self.line().first()
+            && first != id
+            && (*since == 0 || first_since <= *since)
+        {
+            if self.turn.is_some_and(|(turn, _)| turn == id) {
+                break;
+            }
+            let (turn, until) = match self.turn {
+                Some(turn) => turn,
+                None => self.give_turn(first, now, name, tell),
+            };
+            if until > now {
+                let line = self.line();
+                let before = line.iter().filter(|(since_of, other)| {
+                    *other != id && *other != turn && (*since == 0 || since_of < since)
+                });
+                let older = before.count() as u64;
+                if let Some(waiter) = waits {
+                    self.waiters.insert(id, waiter);
+                }
+                let remaining = duration(until - now);
+                return NodeAnswer::Busy(Busy { remaining, keeps: false, older, holder: None });
+            }
+            self.waiters.remove(&turn);
+            self.turn = None;
+        }
+        let accepted = *ballot > self.counter && ballot.abs_diff(now) <= tolerance;
+        let before = self.counter;
+        if accepted {
+            self.counter = *ballot;
+        }
+        self.lease = Some(Held {
+            id,
+            attempt: *attempt,
+            fence: if accepted { *ballot } else { 0 },
+            before,
+            since: now,
+            ends: now + micros(*ttl),
+            holds: (1, 0),
+            label: label.clone(),
+            keeps: *keeps,
+            kept: false,
+        });
+        self.waiters.remove(&id);
+        self.turn = None;
+        let contended = !self.waiters.is_empty();
+        NodeAnswer::Granted(Vote { before, accepted, least, remaining: *ttl, contended })
+    }
+
+    fn label_of(&self, id: AcquisitionId) -> String {
+        self.waiters.get(&id).map(|waiter| waiter.label.to_string()).unwrap_or_default()
+    }
+
+    /// Those who wait, the oldest first.
+    fn line(&self) -> Vec<(u64, AcquisitionId)> {
+        let mut line: Vec<_> =
+            self.waiters.iter().map(|(id, waiter)| (waiter.since, *id)).collect();
+        line.sort_unstable();
+        line
+    }
+
+    fn give_turn(
+        &mut self,
+        id: AcquisitionId,
+        now: u64,
+        name: &LockName,
+        tell: &mut impl FnMut(AcquisitionId, Push),
+    ) -> (AcquisitionId, u64) {
+        let turn = (id, now + WINDOW);
+        self.turn = Some(turn);
+        if let Ok(fence) = FenceToken::try_from(1_u64) {
+            tell(id, Push::Wanted { name: name.clone(), id, fence });
+        }
+        turn
+    }
+
+    fn pass_on(&mut self, now: u64, name: &LockName, tell: &mut impl FnMut(AcquisitionId, Push)) {
+        if let Some(&(_, first)) = self.line().first() {
+            self.give_turn(first, now, name, tell);
+        }
+    }
+
+    fn is_dead(&self, id: AcquisitionId, attempt: u64) -> bool {
+        self.marks.contains_key(&(id, 0)) || self.marks.contains_key(&(id, attempt))
+    }
+
+    fn is_its(&self, id: AcquisitionId, attempt: u64) -> bool {
+        self.lease
+            .as_ref()
+            .is_some_and(|lease| lease.id == id && lease.attempt == attempt && !lease.kept)
+    }
+
+    fn is_in_block(&self, fence: u64) -> bool {
+        let Some(lease) = &self.lease else { return false };
+        if fence == 0 || lease.fence == 0 && (lease.before == 0 || fence > lease.before) {
+            return true;
+        }
+        fence <= lease.fence && (fence > lease.before && lease.before != 0 || fence == lease.fence)
+    }
+
+    /// Writes the fence of a lease that stands, unless another has passed it.
+    fn fix(&mut self, fence: u64) -> bool {
+        let Some(lease) = &mut self.lease else { return false };
+        if lease.fence != fence {
+            if fence <= self.counter {
+                return false;
+            }
+            (self.counter, lease.fence) = (fence, fence);
+        }
+        true
+    }
+
+    fn extend(&mut self, now: u64, life: u64) -> NodeAnswer {
+        if let Some(lease) = &mut self.lease {
+            lease.ends = lease.ends.max(now + life);
+        }
+        self.left(now)
+    }
+
+    fn left(&self, now: u64) -> NodeAnswer {
+        match &self.lease {
+            Some(lease) => NodeAnswer::Held {
+                remaining: duration(lease.ends - now),
+                contended: !self.waiters.is_empty(),
+            },
+            None => NodeAnswer::Gone,
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn duration(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}

@@ -1,0 +1,45 @@
+use std::{fmt, sync::Weak};
+
+use super::command::{NodeAnswer, NodeCommand};
+use crate::{
+    clock::Instant,
+    store::{Listener, StoreError},
+    types::{LockName, NamePattern, RuntimeId},
+};
+
+/// One of the independent masters of a quorum.
+pub trait QuorumNode: fmt::Debug + Send + Sync + 'static {
+    /// Sends a command, and returns the answer, an error by the deadline at the latest.
+    fn send(
+        &self,
+        command: NodeCommand,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<NodeAnswer, StoreError>> + Send;
+
+    /// Sends many commands out of the way of all others; one answer for each.
+    fn send_apart(
+        &self,
+        commands: Vec<NodeCommand>,
+        deadline: Instant,
+    ) -> impl Future<Output = Vec<Result<NodeAnswer, StoreError>>> + Send;
+
+    /// Names some of the locks that the node knows, from a place of its table on, and says where to
+    /// go on; nowhere at the end. One short step.
+    fn scan(
+        &self,
+        pattern: &NamePattern,
+        at: u64,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<(Vec<LockName>, Option<u64>), StoreError>> + Send;
+
+    /// Whether commands can be sent at once; if not, it is made ready in the background.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Passes the messages of the node for a runtime to a listener.
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>);
+
+    /// Where it is, for errors.
+    fn place(&self) -> String;
+}

@@ -1,0 +1,130 @@
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::{
+    quorum::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Waits, Word},
+    redis::decode::{layout_trouble, not_understood, text},
+    store::StoreError,
+    types::AcquisitionId,
+};
+
+/// What a node's answer to a command means.
+pub(super) fn answer(command: &NodeCommand, value: &Value) -> Result<NodeAnswer, StoreError> {
+    let understood = match value {
+        Value::Int(number) => of_number(&command.word, u64::try_from(*number).ok()),
+        Value::Array(parts) => return of_parts(parts, value),
+        _ => None,
+    };
+    understood.ok_or_else(|| not_understood(&format!("{value:?}")))
+}
+
+/// The answers that are usual.
+fn of_number(word: &Word, number: Option<u64>) -> Option<NodeAnswer> {
+    let number = number?;
+    Some(match word {
+        Word::Ask { ttl, .. } => NodeAnswer::Granted(Vote {
+            before: number,
+            accepted: true,
+            least: 0,
+            remaining: *ttl,
+            contended: false,
+        }),
+        Word::End { .. } if number == 1 => NodeAnswer::Ended { counter: 0 },
+        Word::Settle { .. } | Word::Renew { .. } | Word::Spread { .. } | Word::Hold { .. }
+            if number > 0 =>
+        {
+            NodeAnswer::Held { remaining: Duration::from_millis(number), contended: false }
+        }
+        _ if number == 0 => NodeAnswer::Gone,
+        _ => return None,
+    })
+}
+
+fn of_parts(parts: &[Value], whole: &Value) -> Result<NodeAnswer, StoreError> {
+    let word = parts.first().and_then(text).unwrap_or_default();
+    match &*word {
+        "layout" => return Err(layout_trouble(&parts.get(1).and_then(text).unwrap_or_default())),
+        "exhausted" => return Err(StoreError::exhausted()),
+        _ => {}
+    }
+    let understood = match &*word {
+        "granted" => granted(parts),
+        "busy" => busy(parts),
+        "withdrawn" => number(parts, 1).map(|ended| NodeAnswer::Withdrawn { ended: ended == 1 }),
+        "settled" => number(parts, 1)
+            .map(|left| NodeAnswer::Held { remaining: millis(left), contended: true }),
+        "kept" => number(parts, 1).map(|left| NodeAnswer::Kept { remaining: millis(left) }),
+        "ended" => number(parts, 1).map(|counter| NodeAnswer::Ended { counter }),
+        "free" => number(parts, 1).map(|counter| NodeAnswer::Free { counter }),
+        "held" => held(parts).map(|lease| NodeAnswer::Record(Box::new(lease))),
+        "out" => match parts.get(1) {
+            Some(Value::Int(left)) => {
+                Some(NodeAnswer::Out { rest: u64::try_from(*left).ok().map(millis) })
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    understood.ok_or_else(|| not_understood(&format!("{whole:?}")))
+}
+
+fn granted(parts: &[Value]) -> Option<NodeAnswer> {
+    Some(NodeAnswer::Granted(Vote {
+        before: number(parts, 1)?,
+        accepted: number(parts, 2)? == 1,
+        least: number(parts, 3)?,
+        remaining: millis(number(parts, 4)?),
+        contended: number(parts, 5)? == 1,
+    }))
+}
+
+fn busy(parts: &[Value]) -> Option<NodeAnswer> {
+    Some(NodeAnswer::Busy(Busy {
+        remaining: millis(number(parts, 1)?),
+        keeps: number(parts, 2)? == 1,
+        older: number(parts, 3)?,
+        holder: id(parts.get(4)?),
+    }))
+}
+
+fn held(parts: &[Value]) -> Option<Lease> {
+    Some(Lease {
+        id: id(parts.get(1)?)?,
+        attempt: number(parts, 2)?,
+        fence: number(parts, 3)?,
+        before: number(parts, 4)?,
+        holds: u32::try_from(number(parts, 5)?).ok()?,
+        remaining: millis(number(parts, 6)?),
+        label: text(parts.get(7)?)?,
+        held_for: Duration::from_micros(number(parts, 8)?),
+        kept: number(parts, 9)? == 1,
+        waiters: waiters(parts.get(10)?)?,
+    })
+}
+
+fn waiters(list: &Value) -> Option<Vec<Waits>> {
+    let Value::Array(list) = list else { return None };
+    let waiter = |one: &Value| match one {
+        Value::Array(parts) => Some((id(parts.first()?)?, number(parts, 1)?, text(parts.get(2)?)?)),
+        _ => None,
+    };
+    list.iter().map(waiter).collect()
+}
+
+fn id(value: &Value) -> Option<AcquisitionId> {
+    text(value)?.parse().ok()
+}
+
+/// A number, as such or as text.
+fn number(parts: &[Value], at: usize) -> Option<u64> {
+    match parts.get(at)? {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::BulkString(digits) => str::from_utf8(digits).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+fn millis(number: u64) -> Duration {
+    Duration::from_millis(number)
+}

@@ -1,0 +1,110 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::{Cmd, Value, aio::MultiplexedConnection, cmd};
+
+use crate::{
+    quorum::QuorumSettings,
+    redis::{
+        classify::classify,
+        decode::{not_understood, text},
+        lane::{Call, Greeted, Greeting, evaluate, millis},
+        scripts,
+    },
+    store::{StoreError, StoreErrorKind},
+};
+
+/// The longest ttl that any runtime of the group has told, in milliseconds: a node that lost its data
+/// cannot tell it.
+pub(super) type Longest = Arc<AtomicU64>;
+
+/// Looks at the boot mark of a node on each new connection, before any command. A restart ends all
+/// connections, so no command comes to a new run of a server before its mark says so.
+#[derive(Debug)]
+pub(super) struct Boot {
+    pub(super) key: String,
+    pub(super) place: String,
+    pub(super) settings: QuorumSettings,
+    pub(super) longest: Longest,
+}
+
+impl Greeting for Boot {
+    fn greet(&self, mut connection: MultiplexedConnection) -> Greeted<'_> {
+        Box::pin(async move {
+            let run = self.run_id(&mut connection).await?;
+            let persists = persists_all(&mut connection).await;
+            self.mark(&mut connection, &run, persists).await
+        })
+    }
+}
+
+impl Boot {
+    async fn run_id(&self, connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
+        let told: Value =
+            cmd("INFO").arg("server").query_async(connection).await.map_err(|error| {
+                let error = classify(&error);
+                if error.kind() == StoreErrorKind::Config {
+                    return error.with_remedy(
+                    "allow INFO: without it a node that came back without its data cannot be told",
+                );
+                }
+                error.not_sent()
+            })?;
+        let told = text(&told).unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix("run_id:"));
+        line.map(|run| run.trim().to_owned()).ok_or_else(|| {
+            let what = "the server does not tell its run_id in answer to INFO";
+            StoreError::new(StoreErrorKind::Config, what, "use a server that does").as_answer()
+        })
+    }
+
+    async fn mark(
+        &self,
+        connection: &mut MultiplexedConnection,
+        run: &str,
+        persists: bool,
+    ) -> Result<(), StoreError> {
+        let own = millis(self.settings.most_ttl());
+        let longest = self.longest.load(Ordering::Relaxed).max(own);
+        let wait = Duration::from_millis(longest) + self.settings.clock_tolerance() * 2;
+        let write = |to: &mut Cmd| {
+            to.arg(&self.key).arg(run).arg(millis(wait)).arg(longest).arg(u8::from(persists));
+        };
+        let call = Call::new(&scripts::BOOT, 1, &write);
+        let told = evaluate(connection, call, false, Duration::ZERO).await;
+        let told = told.map_err(|error| classify(&error).not_sent())?;
+        let Value::Array(parts) = &told else { return Err(not_understood(&format!("{told:?}"))) };
+        let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
+            return Err(not_understood(&format!("{told:?}")));
+        };
+        self.longest.fetch_max(u64::try_from(most).unwrap_or(0), Ordering::Relaxed);
+        if has_lost == 1 {
+            tracing::warn!(
+                node = %self.place,
+                counts_in_ms = rest,
+                "a node of the quorum is new or has lost data, and stays out for a while"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether a server persists every write before it answers. Who may not ask is told no.
+async fn persists_all(connection: &mut MultiplexedConnection) -> bool {
+    for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
+        let asked = cmd("CONFIG").arg("GET").arg(name).take();
+        let told: Vec<String> = match asked.query_async(connection).await {
+            Ok(told) => told,
+            Err(_) => return false,
+        };
+        if told.get(1).map(String::as_str) != Some(wanted) {
+            return false;
+        }
+    }
+    true
+}

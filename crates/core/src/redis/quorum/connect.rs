@@ -1,0 +1,148 @@
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+
+use super::node::RedisNode;
+use crate::{
+    clock::{Clock, Instant},
+    entropy::SystemEntropy,
+    quorum::{
+        NodeAnswer, NodeCommand, QuorumNode, QuorumParts, QuorumRules, QuorumStore, Word, majority,
+    },
+    redis::{address::RedisAddress, classify::classify_dial, config::RedisConfig, store::probe},
+    store::{FencePolicy, StoreError, StoreErrorKind},
+    types::{AcquisitionId, RuntimeId},
+};
+
+/// Connects to the nodes of a quorum, and marks those that are new.
+///
+/// It waits until a majority counts, as long as that takes no longer than the connect timeout.
+///
+/// # Errors
+///
+/// [`StoreError`], before any lock was touched: `Definite` when no majority can be reached, `Config`
+/// for a wrong password, missing rights, a server that is too old, or settings that a quorum does not
+/// serve.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves nothing behind but boot marks.
+pub(in crate::redis) async fn connect_quorum(
+    config: &RedisConfig,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    runtime_id: RuntimeId,
+) -> Result<QuorumStore<RedisNode>, StoreError> {
+    let store = lazy_quorum(config, Arc::clone(&clock), runtime, runtime_id)?;
+    let limit = config.connect_timeout;
+    let until = clock.now() + limit;
+    loop {
+        let looks = looks(&store, &*clock, limit, runtime_id).await?;
+        let Some(rest) = rest(&looks)? else { return Ok(store) };
+        if clock.now() + rest > until {
+            let what = "no majority of the quorum counts yet; locks are granted from then on";
+            tracing::warn!(in_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX), "{what}");
+            return Ok(store);
+        }
+        clock.sleep_until(clock.now() + rest + Duration::from_millis(2)).await;
+    }
+}
+
+/// As [`connect_quorum`], but sends nothing: the first command connects.
+///
+/// # Errors
+///
+/// [`StoreError`] of kind `Config` when the settings cannot work.
+pub(in crate::redis) fn lazy_quorum(
+    config: &RedisConfig,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    _runtime_id: RuntimeId,
+) -> Result<QuorumStore<RedisNode>, StoreError> {
+    check(config)?;
+    let longest = Arc::new(AtomicU64::new(0));
+    let template = config.address.info();
+    let open = |place: &crate::redis::Place| {
+        let info = place.info(template).map_err(|error| classify_dial(&error))?;
+        let mut config = config.clone();
+        config.address = RedisAddress::of_node(info);
+        RedisNode::new(&config, &clock, &runtime, &longest)
+    };
+    let places = config.address.quorum().unwrap_or_default();
+    let nodes = places.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let (settings, rules, entropy) =
+        (config.quorum, QuorumRules::default(), Arc::new(SystemEntropy));
+    QuorumStore::new(QuorumParts { nodes, settings, rules, clock, entropy, runtime })
+}
+
+fn check(config: &RedisConfig) -> Result<(), StoreError> {
+    let refused = |what: String, remedy| Err(StoreError::new(StoreErrorKind::Config, what, remedy));
+    if let Err(error) = config.check() {
+        return refused(error.to_string(), "correct the setting");
+    }
+    if config.acks.are_asked() {
+        return refused(
+            "a quorum waits for a majority of its nodes, not for replicas".into(),
+            "leave replication() out; more nodes make the quorum safer",
+        );
+    }
+    if config.fencing.policy == FencePolicy::Counter {
+        return refused(
+            "the fences of a quorum come from clocks, and the policy asks for counters".into(),
+            "use FencePolicy::TimeFloor",
+        );
+    }
+    Ok(())
+}
+
+type Look = Result<NodeAnswer, StoreError>;
+
+/// Asks every node for a vote that changes nothing.
+async fn looks(
+    store: &QuorumStore<RedisNode>,
+    clock: &dyn Clock,
+    limit: Duration,
+    runtime_id: RuntimeId,
+) -> Result<Vec<Look>, StoreError> {
+    let (name, id) = (probe(runtime_id)?, AcquisitionId::new(runtime_id, 0));
+    let word = Word::Settle { attempt: 1, fence: 1 };
+    let command = NodeCommand { name, id, word };
+    let deadline: Instant = clock.now() + limit;
+    Ok(join_all(store.nodes().iter().map(|node| node.send(command.clone(), deadline))).await)
+}
+
+/// How long until a majority counts, or `None` if it does.
+fn rest(looks: &[Look]) -> Result<Option<Duration>, StoreError> {
+    let is_config = |error: &&StoreError| error.kind() == StoreErrorKind::Config;
+    if let Some(error) = looks.iter().filter_map(|look| look.as_ref().err()).find(is_config) {
+        return Err(error.clone());
+    }
+    let mut rests: Vec<_> = looks
+        .iter()
+        .filter_map(|look| match look {
+            Ok(NodeAnswer::Out { rest }) => Some(rest.unwrap_or(Duration::from_millis(20))),
+            Ok(_) => Some(Duration::ZERO),
+            Err(_) => None,
+        })
+        .collect();
+    let needed = majority(looks.len());
+    rests.sort_unstable();
+    match rests.get(needed - 1) {
+        Some(rest) => Ok((!rest.is_zero()).then_some(*rest)),
+        None => {
+            let failed = looks.iter().find_map(|look| look.as_ref().err());
+            let why = failed.map_or_else(String::new, |error| format!(": {}", error.what()));
+            let what = format!(
+                "{} of {} nodes of the quorum can be reached, which is no majority{why}",
+                rests.len(),
+                looks.len()
+            );
+            let remedy = "check the nodes, their addresses and the network";
+            Err(StoreError::new(StoreErrorKind::Definite, what, remedy))
+        }
+    }
+}

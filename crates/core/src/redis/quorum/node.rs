@@ -1,0 +1,147 @@
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+
+use super::{
+    answer::answer,
+    boot::{Boot, Longest},
+    dialect::NodeDialect,
+};
+use crate::{
+    clock::{Clock, Instant},
+    quorum::{NodeAnswer, NodeCommand, QuorumNode},
+    redis::{
+        acknowledge::Answered,
+        batcher::{Batcher, MAX_COMMANDS, Sharing},
+        config::RedisConfig,
+        lane::{Greeting, Lane},
+        login::Dialer,
+        pool::RedisPool,
+        scan,
+        store::lane_number,
+        subscriber::{Dialers, Subscriptions},
+    },
+    store::{KeyScheme, Listener, StoreError},
+    types::{LockName, NamePattern, RuntimeId},
+};
+
+/// One master of a quorum, version 6.2 or newer, with connections of its own.
+pub(in crate::redis) struct RedisNode {
+    dialer: Arc<Dialer>,
+    commands: Vec<Batcher<NodeDialect>>,
+    renewals: Batcher<NodeDialect>,
+    subscriptions: Subscriptions,
+    keys: KeyScheme,
+    /// For what is seldom asked.
+    pool: RedisPool,
+    clock: Arc<dyn Clock>,
+}
+
+impl RedisNode {
+    /// A node that connects on first use.
+    pub(super) fn new(
+        config: &RedisConfig,
+        clock: &Arc<dyn Clock>,
+        runtime: &Handle,
+        longest: &Longest,
+    ) -> Result<Self, StoreError> {
+        let dialer = Arc::new(Dialer::new(config, Arc::clone(clock), Some(runtime))?);
+        let greeting: Arc<dyn Greeting> = Arc::new(Boot {
+            key: config.keys.boot(),
+            place: dialer.endpoint.to_string(),
+            settings: config.quorum,
+            longest: Arc::clone(longest),
+        });
+        let dialect = Arc::new(NodeDialect::new(&config.keys, config.fencing, &config.quorum));
+        let batcher = || {
+            let (clock, runtime) = (Arc::clone(clock), runtime.clone());
+            let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
+            let lane = Lane::greeted(dialer, Arc::clone(&clock), runtime.clone(), greeting);
+            Batcher::new(lane, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
+        };
+        let commands = (0..config.connections).map(|_| batcher()).collect();
+        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
+        let subscriptions = Subscriptions::new(dialers, Arc::clone(clock), runtime.clone());
+        let (renewals, keys) = (batcher(), config.keys.clone());
+        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
+        let clock = Arc::clone(clock);
+        Ok(Self { dialer, commands, renewals, subscriptions, keys, pool, clock })
+    }
+
+    fn batcher(&self, command: &NodeCommand) -> &Batcher<NodeDialect> {
+        &self.commands[lane_number(&command.name, self.commands.len())]
+    }
+
+    /// What an answer means. One that has no boot mark loses its connections: the next ones set it.
+    fn decode(
+        &self,
+        command: &NodeCommand,
+        answered: Result<Answered, StoreError>,
+    ) -> Result<NodeAnswer, StoreError> {
+        let decoded = answered.and_then(|answered| answer(command, &answered.answer));
+        if matches!(decoded, Ok(NodeAnswer::Out { rest: None })) {
+            self.commands.iter().for_each(|batcher| batcher.lane().part());
+            self.renewals.lane().part();
+        }
+        decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
+    }
+}
+
+impl QuorumNode for RedisNode {
+    async fn send(
+        &self,
+        command: NodeCommand,
+        deadline: Instant,
+    ) -> Result<NodeAnswer, StoreError> {
+        let answered = self.batcher(&command).send(command.clone(), deadline).await;
+        self.decode(&command, answered)
+    }
+
+    async fn send_apart(
+        &self,
+        commands: Vec<NodeCommand>,
+        deadline: Instant,
+    ) -> Vec<Result<NodeAnswer, StoreError>> {
+        let parts = commands.chunks(MAX_COMMANDS);
+        let answers = join_all(parts.map(|part| self.renewals.deliver(part, deadline))).await;
+        let each = commands.iter().zip(answers.into_iter().flatten());
+        each.map(|(command, answered)| self.decode(command, answered)).collect()
+    }
+
+    async fn scan(
+        &self,
+        pattern: &NamePattern,
+        at: u64,
+        deadline: Instant,
+    ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+        scan::look(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
+    }
+
+    fn is_ready(&self) -> bool {
+        let away = self.commands.iter().filter(|batcher| !batcher.lane().is_ready());
+        let mut is_ready = true;
+        for batcher in away {
+            batcher.lane().prepare();
+            is_ready = false;
+        }
+        is_ready
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.subscriptions.listen(runtime, self.keys.channel(runtime), listener);
+    }
+
+    fn place(&self) -> String {
+        self.dialer.endpoint.to_string()
+    }
+}
+
+impl fmt::Debug for RedisNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisNode").field("place", &self.place()).finish_non_exhaustive()
+    }
+}

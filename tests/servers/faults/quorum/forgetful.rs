@@ -1,0 +1,59 @@
+//! A server of a majority that comes back without a lease that it has granted.
+
+use leasehold_testkit::QuorumGroup;
+
+use super::scene::{self, LONG, NAME, TRIES};
+use crate::faults::{
+    failover::overlap,
+    server::scene::{connect, run, take},
+};
+
+/// How a server comes back without its last lease.
+pub(super) struct Loss {
+    /// Before anything is granted.
+    pub(super) prepare: fn(&QuorumGroup),
+    /// When a server has granted something.
+    pub(super) lose: fn(&QuorumGroup, usize),
+}
+
+/// Nobody else gets the lock of a holder whose lease one server has forgotten.
+pub(super) fn stays_out(loss: &Loss) -> String {
+    run(async {
+        let group = scene::group(3);
+        (loss.prepare)(&group);
+        let [locks, other] = [connect(&group.url(), LONG).await, connect(&group.url(), LONG).await];
+        let guard = take(&locks, NAME).await;
+        let had_it = scene::holding(&group, guard.id());
+        (loss.lose)(&group, had_it[0]);
+        assert!(!scene::holding(&group, guard.id()).contains(&had_it[0]), "it lost nothing");
+        for _ in 0..TRIES {
+            let got = scene::try_for(&other).await;
+            assert!(got.is_none(), "{:?} has it beside {:?}", got, guard);
+        }
+        assert!(guard.is_held());
+        // The others are a majority, and go on.
+        take(&other, "another").await.release().await.expect("held to the end");
+        let fence = guard.fence();
+        guard.release().await.expect("held to the end");
+        let next = take(&other, NAME).await;
+        assert!(next.fence() > fence, "{next:?}");
+        assert!(!scene::holding(&group, next.id()).contains(&had_it[0]), "it granted something");
+        next.release().await.expect("held to the end");
+        format!("{TRIES} tries got nothing; the two others went on under greater fences")
+    })
+}
+
+/// The same with a server that votes at once.
+pub(super) fn votes_at_once(loss: &Loss) -> String {
+    run(async {
+        let group = scene::group(3);
+        (loss.prepare)(&group);
+        let [locks, other] = [connect(&group.url(), LONG).await, connect(&group.url(), LONG).await];
+        let guard = take(&locks, NAME).await;
+        let had_it = scene::holding(&group, guard.id());
+        (loss.lose)(&group, had_it[0]);
+        group.let_vote();
+        let next = take(&other, NAME).await;
+        format!("two holders believed for {} ms at least", overlap::of(&guard, &next).as_millis())
+    })
+}

@@ -1,0 +1,50 @@
+use std::time::Duration;
+
+use leasehold::time::{Clock, SystemClock};
+use leasehold_testkit::sim::Dice;
+
+use super::fault::{Fault, Scene};
+use crate::{
+    faults::quorum::scene,
+    support::crew::{Crew, Finished, Plan},
+};
+
+/// Leases that end soon, as a server that lost its data stays out for as long.
+const PLAN: Plan = Plan { ttl: Duration::from_millis(600), processes: 0, ..Plan::PROTECTED };
+
+/// How many processes work.
+const PROCESSES: usize = 3;
+
+/// So many increments show that work goes on.
+const GOES_ON: u64 = 5;
+
+/// What was seen in some rounds.
+pub(super) struct Campaign {
+    pub(super) finished: Finished,
+    /// The faults, and how long it took from the end of each until work went on.
+    pub(super) rounds: Vec<(Fault, Duration)>,
+}
+
+/// Rounds of faults that a seed draws, under processes at work.
+pub(super) fn run(seed: u64, nodes: usize, rounds: usize) -> Campaign {
+    let dice = Dice::new(seed);
+    let group = scene::group(nodes);
+    (0..nodes).for_each(|number| group.save(number));
+    let networks: Vec<_> = (0..PROCESSES).map(|_| group.network()).collect();
+    let mut crew = Crew::start(&PLAN, &group.url());
+    for network in &networks {
+        crew.join(&network.url(), 1);
+    }
+    crew.work(GOES_ON);
+    let mut seen = Vec::new();
+    for _ in 0..rounds {
+        let fault = dice.pick(&Fault::ALL);
+        Scene { group: &group, networks: &networks, crew: &mut crew }.strike(fault, &dice);
+        let healed_at = SystemClock.now();
+        crew.work(GOES_ON);
+        seen.push((fault, SystemClock.now().saturating_since(healed_at)));
+    }
+    let finished = crew.finish();
+    scene::leaves_nothing(&group);
+    Campaign { finished, rounds: seen }
+}
