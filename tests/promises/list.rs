@@ -3,9 +3,9 @@
 use std::{future::IntoFuture, sync::Arc};
 
 use leasehold::{
-    ListedLock, LockRuntime,
+    Guard, ListedLock, LockRuntime,
     error::{ListError, NameError, StoreError, StoreErrorKind},
-    store::{LockStore, MemoryStore},
+    store::{FenceSettings, LockStore, MemoryStore},
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
@@ -156,12 +156,12 @@ async fn what_is_no_pattern_is_refused_before_anything_is_sent() {
 async fn very_many_locks_are_listed_once_each() {
     let world = World::new();
     let memory: Arc<dyn LockStore> =
-        Arc::new(MemoryStore::new(Arc::new(world.clock().clone()), Default::default()));
+        Arc::new(MemoryStore::new(Arc::new(world.clock().clone()), FenceSettings::default()));
     let locks = world.builder(1).on_store(memory).unwrap();
     let mut guards = Vec::new();
     for n in 0..1_000 {
         guards.push(locks.lock(format!("{n:04}")).unwrap().acquire().await.unwrap());
     }
     let found = listed(&locks, "*").await;
-    assert!(found.iter().map(|lock| &lock.name).eq(guards.iter().map(|guard| guard.name())));
+    assert!(found.iter().map(|lock| &lock.name).eq(guards.iter().map(Guard::name)));
 }

@@ -3,7 +3,7 @@
 use std::{future::IntoFuture, time::Duration};
 
 use leasehold::{
-    Guard, LockRuntime, Owner,
+    Guard, LockName, LockRuntime, Owner,
     error::{AcquireError, StoreError, StoreErrorKind, WaitTimeout},
     graph::{Certainty, WaitGraph},
 };
@@ -26,7 +26,7 @@ async fn held(locks: &LockRuntime, name: &str, owner: &Owner) -> Guard {
 
 fn told(graph: &WaitGraph) -> Vec<(Certainty, Vec<&str>)> {
     let told = graph.cycles.iter().map(|cycle| {
-        let locks = cycle.locks().map(|lock| lock.as_str()).collect();
+        let locks = cycle.locks().map(LockName::as_str).collect();
         (cycle.certainty, locks)
     });
     told.collect()
@@ -52,7 +52,7 @@ on_every_store! {
         }
         let graph = one.wait_graph().await;
         assert!(graph.unread.is_empty(), "{graph:?}");
-        assert_eq!(told(&graph), [(Certainty::Possible, graph.cycles[0].locks().map(|lock| lock.as_str()).collect())]);
+        assert_eq!(told(&graph), [(Certainty::Possible, graph.cycles[0].locks().map(LockName::as_str).collect())]);
         assert_eq!(graph.cycles[0].steps.len(), 2);
         for (locks, holds, waits) in [(&one, "x", "y"), (&two, "y", "x")] {
             let process = graph.processes.iter().find(|process| process.runtime == locks.id()).unwrap();
@@ -85,7 +85,7 @@ async fn owners_of_a_process_that_wait_for_each_other_are_a_cycle_for_certain() 
     world.pass(secs(5)).await;
     let timeout = timed_out(first).await;
     let cycle = timeout.cycle.as_ref().expect("the process sees all of it");
-    let on_it: Vec<_> = cycle.locks().map(|lock| lock.as_str()).collect();
+    let on_it: Vec<_> = cycle.locks().map(LockName::as_str).collect();
     assert_eq!((cycle.certainty, on_it), (Certainty::Certain, vec!["x", "y"]));
     let text = timeout.to_string();
     assert!(text.contains(r#"lock "y": not free within 5s"#), "{text}");
