@@ -80,3 +80,4 @@ script!(
 script!(PREFLIGHT, "commands/preflight.lua");
 script!(QUORUM, "quorum/commands.lua");
 script!(BOOT, "quorum/boot.lua");
+script!(QUORUM_PREFLIGHT, "quorum/preflight.lua");

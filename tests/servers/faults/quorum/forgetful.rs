@@ -1,11 +1,14 @@
 //! A server of a majority that comes back without a lease that it has granted.
 
-use leasehold_testkit::QuorumGroup;
+use leasehold_testkit::{Patience, QuorumGroup};
 
 use super::scene::{self, LONG, NAME, TRIES};
-use crate::faults::{
-    failover::overlap,
-    server::scene::{connect, run, take},
+use crate::{
+    faults::{
+        failover::overlap,
+        server::scene::{connect, run, take},
+    },
+    support::wait,
 };
 
 /// How a server comes back without its last lease.
@@ -53,7 +56,9 @@ pub(super) fn votes_at_once(loss: &Loss) -> String {
         let had_it = scene::holding(&group, guard.id());
         (loss.lose)(&group, had_it[0]);
         group.let_vote();
-        let next = take(&other, NAME).await;
+        // Tries, as those who wait come after seconds, and a renewal would bring the lease back.
+        let trying = || scene::try_for(&other);
+        let next = Patience::of(wait::CEILING).until_async(trying).await.expect("two leases");
         format!("two holders believed for {} ms at least", overlap::of(&guard, &next).as_millis())
     })
 }

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -6,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{Cmd, Value, aio::MultiplexedConnection, cmd};
+use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
 
 use crate::{
     quorum::QuorumSettings,
@@ -98,11 +99,9 @@ impl Boot {
 async fn persists_all(connection: &mut MultiplexedConnection) -> bool {
     for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
         let asked = cmd("CONFIG").arg("GET").arg(name).take();
-        let told: Vec<String> = match asked.query_async(connection).await {
-            Ok(told) => told,
-            Err(_) => return false,
-        };
-        if told.get(1).map(String::as_str) != Some(wanted) {
+        // A map in RESP3, a list of pairs before.
+        let told: RedisResult<BTreeMap<String, String>> = asked.query_async(connection).await;
+        if !told.is_ok_and(|told| told.get(name).is_some_and(|value| value == wanted)) {
             return false;
         }
     }

@@ -101,7 +101,7 @@ fn check(config: &RedisConfig) -> Result<(), StoreError> {
 
 type Look = Result<NodeAnswer, StoreError>;
 
-/// Asks every node for a vote that changes nothing.
+/// Checks every node, and asks it for a vote that changes nothing.
 async fn looks(
     store: &QuorumStore<RedisNode>,
     clock: &dyn Clock,
@@ -112,7 +112,11 @@ async fn looks(
     let word = Word::Settle { attempt: 1, fence: 1 };
     let command = NodeCommand { name, id, word };
     let deadline: Instant = clock.now() + limit;
-    Ok(join_all(store.nodes().iter().map(|node| node.send(command.clone(), deadline))).await)
+    let look = async |node: &RedisNode| {
+        node.check(&command.name, runtime_id, deadline).await?;
+        node.send(command.clone(), deadline).await
+    };
+    Ok(join_all(store.nodes().iter().map(look)).await)
 }
 
 /// How long until a majority counts, or `None` if it does.

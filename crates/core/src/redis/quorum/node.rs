@@ -4,6 +4,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use redis::Cmd;
 use tokio::runtime::Handle;
 
 use super::{
@@ -18,10 +19,10 @@ use crate::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS, Sharing},
         config::RedisConfig,
-        lane::{Greeting, Lane},
+        lane::{Call, Greeting, Lane},
         login::Dialer,
         pool::RedisPool,
-        scan,
+        scan, scripts,
         store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },
@@ -70,6 +71,28 @@ impl RedisNode {
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let clock = Arc::clone(clock);
         Ok(Self { dialer, commands, renewals, subscriptions, keys, pool, clock })
+    }
+
+    /// Runs every kind of command once, on the keys of a lock that nobody uses.
+    pub(super) async fn check(
+        &self,
+        probe: &LockName,
+        runtime: RuntimeId,
+        deadline: Instant,
+    ) -> Result<(), StoreError> {
+        let write = |to: &mut Cmd| {
+            self.keys.each_on_node(probe, &mut String::new(), |key| {
+                to.arg(key);
+            });
+            to.arg(self.keys.channel(runtime));
+        };
+        let call = Call::new(&scripts::QUORUM_PREFLIGHT, 3, &write);
+        let Some(batcher) = self.commands.first() else { return Ok(()) };
+        // Both EVAL and EVALSHA: the user may lack the right to one of them.
+        for call in [call.with_body(), call] {
+            batcher.lane().call(call, deadline).await.map_err(StoreError::not_sent)?;
+        }
+        Ok(())
     }
 
     fn batcher(&self, command: &NodeCommand) -> &Batcher<NodeDialect> {
