@@ -18,24 +18,20 @@ impl<N: QuorumNode> Inner<N> {
             Ok((names, at)) => (names, cursor.after(part, at), None),
             Err(error) => {
                 let next = cursor.after(&missed(part), None).after(part, None);
-                (Vec::new(), next.clone(), self.unless_enough(&next, &places, error))
+                let failed = unless_enough(&next, &places, error);
+                (Vec::new(), next, failed)
             }
         };
         let is_over = next.next(parts()).is_none();
         Ok(ScanPage { names, failed, next: (!is_over).then_some(next) })
     }
+}
 
-    /// Why the list has gaps, once a majority of the nodes was missed.
-    fn unless_enough(
-        &self,
-        cursor: &ScanCursor,
-        places: &[String],
-        error: StoreError,
-    ) -> Option<StoreError> {
-        let were_missed = places.iter().filter(|place| cursor.has_read(&missed(place))).count();
-        let (nodes, needed) = (places.len(), majority(places.len()));
-        (were_missed == needed).then(|| too_few(nodes - were_missed, nodes, &[error], false))
-    }
+/// Why the list has gaps, once a majority of the nodes was missed.
+fn unless_enough(cursor: &ScanCursor, places: &[String], error: StoreError) -> Option<StoreError> {
+    let were_missed = places.iter().filter(|place| cursor.has_read(&missed(place))).count();
+    let (nodes, needed) = (places.len(), majority(places.len()));
+    (were_missed == needed).then(|| too_few(nodes - were_missed, nodes, &[error], false))
 }
 
 /// What the cursor remembers of a node that could not be read.
