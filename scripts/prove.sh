@@ -7,7 +7,7 @@
 #   simulation   simulated seeds, optimised; SEEDS=100000 FROM=0
 #   handovers    10,000 hand-overs between processes whose subscriptions are killed
 #   matrix       every row of the fault matrix, REPEATS=3 times; writes docs/fault-matrix.md
-#   chaos        processes under random faults, with one server and with a Cluster, histories checked;
+#   chaos        processes under random faults, with one server, a Cluster and Sentinels, histories checked;
 #                SEEDS_OF_CHAOS=10 of CHAOS_SECONDS=30, and the control without a gate
 #   failovers    FAILOVERS=50 with Sentinel and as many with a Cluster: masters are killed, hang, are replaced
 #   quorum       ROUNDS=1000 on three and five independent servers that hang, restart empty, are cut off; processes stop
@@ -72,6 +72,8 @@ run_chaos() {
             recorded servers -- chaos::nothing_is_lost_under_random_faults --exact || status=$?
         LEASEHOLD_CHAOS="seed=$seed seconds=${CHAOS_SECONDS:-30}" \
             recorded servers -- chaos::nothing_is_lost_on_a_cluster_under_random_faults --exact || status=$?
+        LEASEHOLD_CHAOS="seed=$seed seconds=${CHAOS_SECONDS:-30}" \
+            recorded servers -- chaos::nothing_is_lost_with_sentinels_under_random_faults --exact || status=$?
     done
     recorded servers -- chaos::control_without_a_gate_writes_are_lost --exact || status=$?
     return "$status"

@@ -7,6 +7,7 @@
 pub mod diagnosis;
 pub mod error;
 pub mod fencing;
+pub mod graph;
 #[cfg(doc)]
 pub mod guide;
 pub mod metric;
@@ -21,12 +22,13 @@ pub mod time;
 #[doc(no_inline)]
 pub use diagnosis::{Diagnosis, Strictness};
 pub use leasehold_core::{
-    AcquisitionId, Class, FenceToken, LockName, Namespace, RuntimeId, RuntimeLabel, Stamp, Ttl,
+    AcquisitionId, Class, FenceToken, LockName, NamePattern, Namespace, RuntimeId, RuntimeLabel,
+    Stamp, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 pub use leasehold_reentrant_lock::{
-    Acquire, Footprint, Guard, HolderInfo, Lease, Owner, QueuePosition, ReentrantLock, Released,
-    ShutdownReport,
+    Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, AllLost, Footprint, Guard, HolderInfo,
+    Lease, ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
 };
 pub use leasehold_watchdog::Lost;
 pub use runtime::{ForceReleased, LockRuntime, LockRuntimeBuilder};

@@ -9,7 +9,7 @@ pub use leasehold_core::{
     store::{
         Acquire, AcquireAnswer, FencePolicy, FenceSettings, ForceRelease, ForceReleaseAnswer,
         Granted, Heartbeat, Hold, HoldAnswer, Inspection, KeyScheme, LeaseRecord, Listener,
-        LockStore, Next, Place, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture,
-        Waiter, WaiterRecord, Withdraw, WithdrawAnswer,
+        LockStore, Next, Place, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanCursor, ScanPage, StoreFuture, Waiter, WaiterRecord, Withdraw, WithdrawAnswer,
     },
 };

@@ -18,8 +18,8 @@ use leasehold::{
     error::StoreError,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter,
-        Withdraw, WithdrawAnswer,
+        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanPage, Waiter, Withdraw, WithdrawAnswer,
     },
     time::{Clock, Entropy, Instant},
 };
@@ -105,6 +105,10 @@ impl LockStore for Free {
     }
 
     fn inspect<'a>(&'a self, _: &'a LockName, _: Instant) -> StoreFuture<'a, Inspection> {
+        unreachable!("nobody looks")
+    }
+
+    fn scan<'a>(&'a self, _: Scan<'a>) -> StoreFuture<'a, ScanPage> {
         unreachable!("nobody looks")
     }
 

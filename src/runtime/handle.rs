@@ -1,11 +1,14 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, FenceToken, LockName, NameError, RedisAddress, RuntimeId, StoreError,
+    AddressError, FenceToken, LockName, NameError, NamePattern, RedisAddress, RuntimeId,
+    StoreError,
     diagnosis::Diagnosis,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
-use leasehold_reentrant_lock::{Engine, Footprint, Once, Owner, ReentrantLock, ShutdownReport};
+use leasehold_reentrant_lock::{
+    AllLocks, Engine, Footprint, LockList, Once, Owner, ReentrantLock, ShutdownReport, WaitGraph,
+};
 
 use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Doctor};
 
@@ -118,6 +121,39 @@ impl LockRuntime {
         Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
+    /// Several locks at once: all of them, or none, within one wait.
+    ///
+    /// They are taken in the order of their names, whatever order they are given in, so callers of
+    /// `all` never wait for each other in a circle. A name that is given twice counts once.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
+    /// let both = accounts.acquire().wait(Duration::from_secs(5)).await?;
+    /// for (account, stamp) in both.stamps() {
+    ///     println!("write to {account} with {stamp}"); // the storage compares the stamp
+    /// }
+    /// both.release().await?; // or drop it: that ends all of them, too
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] when a text cannot be the name of a lock, or when there is none.
+    pub fn all(
+        &self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<AllLocks, NameError> {
+        let names: Result<Vec<_>, _> = names.into_iter().map(LockName::new).collect();
+        AllLocks::new(&self.engine, names?)
+    }
+
     /// Work that is done once, such as for one submission of a form: the first caller runs. While
     /// it runs, and for a window after its success, other callers are told that they are
     /// duplicates.
@@ -181,6 +217,72 @@ impl LockRuntime {
     /// Nothing is changed; dropping the future only forgets the answer.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Inspection, InspectError> {
         Ok(self.engine.inspect(&LockName::new(name)?).await?)
+    }
+
+    /// The locks of the namespace that somebody holds, or that are kept closed, with their holders
+    /// and the processes that wait; `"*"` for all, see [`NamePattern`].
+    ///
+    /// The list is read in steps while it is polled, one command at a time. A server spends some
+    /// tens of microseconds on a step, however many locks and other keys it has: a `SCAN` with
+    /// `COUNT 250`, or a look at 16 locks (on a Cluster one). Each lock is seen at one moment, and
+    /// another lock at another. A lock that is held from the first step to the last is in the list,
+    /// unless it moves to another server meanwhile; one that is given back before it is looked at is
+    /// left out. None of the first 100,000 names comes twice. The locks come in no order. On Redis
+    /// the user needs the right to `SCAN`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// let _guard = locks.lock("orders/42")?.acquire().await?;
+    /// let mut held = locks.list("orders/*")?;
+    /// while let Some(lock) = held.next().await {
+    ///     let lock = lock?;
+    ///     println!("{} since {:?}: {}", lock.name, lock.lease.held_for, lock.lease.label);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Pattern`] when the text is not a pattern.
+    pub fn list(&self, pattern: impl AsRef<str>) -> Result<LockList, NameError> {
+        Ok(LockList::new(Arc::clone(&self.engine), NamePattern::new(pattern)?))
+    }
+
+    /// Who holds which locks of the namespace, who waits for them, and where processes wait for each
+    /// other in a circle.
+    ///
+    /// It [lists](Self::list) all locks. Cycles between processes are *possible*: Redis knows
+    /// processes, and not their tasks. Cycles among the [owners](Owner) of this runtime are told,
+    /// too, and are usually *certain*; tasks that acquire without an owner are not seen there. It
+    /// never fails: what could not be read is in the graph, which is then not complete. It needs
+    /// memory for all locks that are held.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// let _guard = locks.lock("orders/42")?.acquire().await?;
+    /// let graph = locks.wait_graph().await;
+    /// assert_eq!(graph.processes[0].holds[0].lock.as_str(), "orders/42");
+    /// for cycle in &graph.cycles {
+    ///     println!("{:?}: {cycle}", cycle.certainty);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed; dropping the future only forgets what was read.
+    pub async fn wait_graph(&self) -> WaitGraph {
+        self.engine.wait_graph().await
     }
 
     /// Ends the lease of the holder of a lock.

@@ -154,8 +154,8 @@ mod panicking {
     };
     use leasehold_core::store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
-        WithdrawAnswer,
+        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage, StoreFuture,
+        Waiter, Withdraw, WithdrawAnswer,
     };
     use leasehold_testkit::FaultyStore;
 
@@ -218,6 +218,10 @@ mod panicking {
             deadline: Instant,
         ) -> StoreFuture<'a, Inspection> {
             self.inner.inspect(name, deadline)
+        }
+
+        fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+            self.inner.scan(command)
         }
 
         fn force_release<'a>(

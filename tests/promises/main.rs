@@ -15,10 +15,12 @@ mod p7_first_come;
 mod p8_nothing_holds_for_long;
 mod p9_nothing_leaks;
 
+mod all;
 mod bad_input;
 mod blocked;
 mod corners;
 mod debug_is_short;
+mod list;
 mod metrics;
 mod metrics_late_recorder;
 mod min_hold;
@@ -27,3 +29,4 @@ mod parts;
 mod self_wait;
 mod send_sync;
 mod turns;
+mod wait_graph;

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use leasehold::{
-    ForceReleased, LockRuntime,
+    ForceReleased, ListedLock, LockRuntime,
+    error::{ListError, StoreErrorKind},
     fencing::{FenceGate, RedisGate},
     redis::{RedisConfig, RedisPool, Replication},
     store::Inspection,
@@ -41,6 +42,20 @@ async fn waiting(runtime: &LockRuntime) -> usize {
     }
 }
 
+/// All items of a list.
+async fn listed(runtime: &LockRuntime) -> Vec<Result<ListedLock, ListError>> {
+    let (mut list, mut items) = (runtime.list("*").unwrap(), Vec::new());
+    while let Some(item) = list.next().await {
+        items.push(item);
+    }
+    items
+}
+
+fn assert_names_scan(error: &ListError) {
+    assert_eq!(error.store_error().kind(), StoreErrorKind::Config, "{error}");
+    assert!(error.to_string().to_lowercase().contains("'scan'"), "{error}");
+}
+
 #[tokio::test]
 async fn the_documented_rights_suffice() {
     // What a new user may hear, by the server's configuration: 6.2 and 7.0 differ in the default.
@@ -55,7 +70,7 @@ async fn the_documented_rights_suffice() {
 }
 
 async fn suffice_on(server: &RedisServer) {
-    let [locks, _, _, waits, gates] = &documented()[..] else { panic!("five rules") };
+    let [locks, _, _, waits, lists, gates] = &documented()[..] else { panic!("six rules") };
     set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
     set_user(server, locks);
     let url = server.url_with("locks", "PASSWORD", 1);
@@ -89,6 +104,16 @@ async fn suffice_on(server: &RedisServer) {
     waiter.await.unwrap().unwrap().release().await.unwrap();
     assert!(other.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
 
+    let refused = listed(&runtime).await.remove(0).unwrap_err();
+    assert!(matches!(refused, ListError::Ended(_)), "{refused}");
+    assert_names_scan(&refused);
+    set_user(server, lists);
+    let guard = lock.acquire().await.unwrap();
+    let found = listed(&runtime).await;
+    assert!(matches!(&found[..], [Ok(lock)] if lock.name == *guard.name()), "{found:?}");
+    assert!(runtime.wait_graph().await.unread.is_empty());
+    guard.release().await.unwrap();
+
     let one = Replication::Wait { replicas: 1, timeout: Duration::from_millis(100) };
     let asking = LockRuntime::builder().replication(one);
     asking.clone().connect(&url).await.expect_err("no right to wait");
@@ -110,7 +135,7 @@ async fn suffice_on(server: &RedisServer) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_suffice_on_a_cluster() {
     let cluster = RedisCluster::start();
-    let [locks, nodes, _, _, gates] = &documented()[..] else { panic!("five rules") };
+    let [locks, nodes, _, _, lists, gates] = &documented()[..] else { panic!("six rules") };
     for server in cluster.servers() {
         set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
         for rights in [locks, nodes, gates] {
@@ -132,6 +157,21 @@ async fn the_documented_rights_suffice_on_a_cluster() {
     block_in_place(|| cluster.end_migration(slot));
     guard.release().await.unwrap();
 
+    // One master refuses, and the list goes on with the others.
+    for server in &cluster.servers()[1..] {
+        set_user(server, lists);
+    }
+    let all = locks.all((0..20).map(|n| format!("orders/{n}"))).unwrap().acquire().await.unwrap();
+    let (found, refused): (Vec<_>, Vec<_>) =
+        listed(&locks).await.into_iter().partition(Result::is_ok);
+    let [Err(refused)] = &refused[..] else { panic!("{refused:?}") };
+    assert!(matches!(refused, ListError::Part(_)) && (1..20).contains(&found.len()), "{refused}");
+    assert_names_scan(refused);
+    set_user(&cluster.servers()[0], lists);
+    let found = listed(&locks).await;
+    assert!(found.len() == 20 && found.iter().all(Result::is_ok), "{found:?}");
+    all.release().await.unwrap();
+
     let gate = RedisGate::new(RedisPool::new(&RedisConfig::new(&url).unwrap()).unwrap());
     let guard = locks.lock("orders/42").unwrap().acquire().await.unwrap();
     for value in ["orders:{42}", "orders:42"] {
@@ -146,7 +186,7 @@ async fn the_documented_rights_suffice_on_a_cluster() {
 async fn the_documented_rights_suffice_on_a_quorum() {
     let group = QuorumGroup::start(3);
     block_in_place(|| group.let_vote());
-    let [locks, _, quorum, ..] = &documented()[..] else { panic!("five rules") };
+    let [locks, _, quorum, ..] = &documented()[..] else { panic!("six rules") };
     for server in group.servers() {
         set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
         for rights in [locks, quorum] {

@@ -14,6 +14,7 @@ mod quorum;
 mod run;
 mod runner;
 mod scene;
+mod several;
 mod storage;
 mod topology;
 mod verdict;

@@ -8,7 +8,8 @@ use leasehold::{
 };
 use leasehold_core::store::{
     Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Listener, Release,
-    ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+    ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage, StoreFuture, Waiter, Withdraw,
+    WithdrawAnswer,
 };
 
 /// A store some of whose calls fail, at random: half of them before they are sent, half after they
@@ -86,6 +87,10 @@ impl LockStore for Flaky {
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         self.strike(self.inner.inspect(name, deadline))
+    }
+
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        self.strike(self.inner.scan(command))
     }
 
     fn force_release<'a>(

@@ -45,6 +45,6 @@ pub use redis::{
 pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
 pub use types::{
     Acks, AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash,
-    LockName, NameError, NameMap, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError,
-    Stamp, StampError, Terms, Ttl,
+    LockName, NameError, NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel,
+    SettingError, Stamp, StampError, Terms, Ttl,
 };

@@ -2,18 +2,23 @@
 //! cancellation. Use the `leasehold` crate; this one is a part of it.
 //!
 //! - [`ReentrantLock`] is a lock by name; [`Acquire`] says how to wait for it.
+//! - [`AllLocks`] are several locks that are taken together.
 //! - [`Guard`] is one hold of a lease; [`Lease`] is a view of it for others to watch.
+//! - [`LockList`] tells who holds which locks, and who waits.
 //! - [`Once`] is work that is done once, by the first caller.
 //! - [`Owner`] may re-enter what it holds.
 //! - [`Engine`] is what the locks of one runtime share.
 
+mod all;
 mod blocked;
 mod cohort;
 mod endurance;
 mod engine;
 mod error;
+mod graph;
 mod guard;
 mod lease;
+mod listing;
 mod lock;
 mod once;
 mod owner;
@@ -24,13 +29,16 @@ mod self_wait;
 mod timing;
 mod wait;
 
+pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks, AllLost};
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
     AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,
     RunOnceError, SelfWait, SucceedError, Unavailable, WaitTimeout, WithError,
 };
+pub use graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};
 pub use guard::{Guard, Released};
 pub use lease::Lease;
+pub use listing::{ListError, ListedLock, LockList};
 pub use lock::{Acquire, ReentrantLock};
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;

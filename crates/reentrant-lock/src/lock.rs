@@ -63,6 +63,11 @@ impl ReentrantLock {
         Self { engine, name, metrics, keep_idle }
     }
 
+    /// The lock of another name, with the same settings.
+    pub(crate) fn named(&self, name: LockName) -> Self {
+        Self { name, ..self.clone() }
+    }
+
     /// The same lock, which is never kept idle.
     pub(crate) fn not_kept(self) -> Self {
         Self { keep_idle: Duration::ZERO, ..self }
@@ -179,7 +184,7 @@ impl ReentrantLock {
 #[must_use = "an acquire does nothing unless it is awaited"]
 pub struct Acquire {
     pub(crate) lock: ReentrantLock,
-    patience: Patience,
+    pub(crate) patience: Patience,
     outage_patience: Duration,
     ttl: Option<Duration>,
     replication: Option<Replication>,
@@ -247,6 +252,12 @@ impl Acquire {
     /// lock closed for its ttl, and a force-release opens it at once.
     pub fn min_hold(self, hold: Duration) -> Self {
         Self { min_hold: Some(hold), ..self }
+    }
+
+    /// The same acquire of another lock.
+    pub(crate) fn of(&self, name: LockName, patience: Patience) -> Self {
+        let acquire = self.clone();
+        Self { lock: acquire.lock.named(name), patience, ..acquire }
     }
 
     /// What others see as the holder. Default: the runtime's label.

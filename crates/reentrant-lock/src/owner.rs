@@ -49,7 +49,23 @@ pub struct Owner(Arc<Shared>);
 struct Shared {
     runtime_id: RuntimeId,
     leases: Mutex<NameMap<Weak<Held>>>,
+    /// The locks for which its calls wait.
+    waits: Mutex<Vec<LockName>>,
     gained: Notify,
+}
+
+/// An owner that may be gone.
+#[derive(Debug)]
+pub(crate) struct WeakOwner(Weak<Shared>);
+
+impl WeakOwner {
+    pub(crate) fn upgrade(&self) -> Option<Owner> {
+        self.0.upgrade().map(Owner)
+    }
+
+    pub(crate) fn is(&self, owner: &Owner) -> bool {
+        Weak::as_ptr(&self.0) == Arc::as_ptr(&owner.0)
+    }
 }
 
 tokio::task_local! {
@@ -83,18 +99,47 @@ impl Owner {
 
     /// The owner got a lease; its other waiters re-enter it.
     pub(crate) fn gain(&self, held: &Arc<Held>) {
-        self.0.leases.lock().insert(held.lease.name().clone(), Arc::downgrade(held));
+        let name = held.lease.name();
+        self.0.leases.lock().insert(name.clone(), Arc::downgrade(held));
+        held.engine.own_holds.gained(name, self);
         self.0.gained.notify_waiters();
     }
 
-    pub(crate) fn forget(&self, lease: &HeldLease) {
+    fn forget(&self, engine: &Engine, lease: &HeldLease) {
         let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
         let is_this =
             |held: &Weak<Held>| held.upgrade().is_none_or(|held| held.lease.id() == lease.id());
         if leases.get(lease.name()).is_some_and(is_this) {
             leases.remove(lease.name());
+            engine.own_holds.lost(lease.name(), self);
         }
+    }
+
+    pub(crate) fn waits_for(&self, name: &LockName) {
+        self.0.waits.lock().push(name.clone());
+    }
+
+    /// One of its calls does not wait any more.
+    pub(crate) fn waits_no_more(&self, name: &LockName) {
+        let mut waits = self.0.waits.lock();
+        if let Some(at) = waits.iter().position(|awaited| awaited == name) {
+            waits.swap_remove(at);
+        }
+    }
+
+    /// The locks for which its calls wait, each as often as it is waited for.
+    pub(crate) fn awaited(&self) -> Vec<LockName> {
+        self.0.waits.lock().clone()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakOwner {
+        WeakOwner(Arc::downgrade(&self.0))
+    }
+
+    /// A number that no other living owner has.
+    pub(crate) fn key(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     pub(crate) fn gained(&self) -> impl Future<Output = ()> {
@@ -105,8 +150,8 @@ impl Owner {
 impl Engine {
     /// A new owner, who may re-enter what it holds.
     pub fn owner(&self) -> Owner {
-        let (leases, gained) = (Mutex::default(), Notify::new());
-        Owner(Arc::new(Shared { runtime_id: self.runtime_id(), leases, gained }))
+        let (leases, waits, gained) = (Mutex::default(), Mutex::default(), Notify::new());
+        Owner(Arc::new(Shared { runtime_id: self.runtime_id(), leases, waits, gained }))
     }
 }
 
@@ -228,7 +273,7 @@ impl Held {
     pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease, Option<Cleanup>) {
         let ended = self.engine.release(&self.lease, end);
         if let Some(owner) = &self.owner {
-            owner.forget(&self.lease);
+            owner.forget(&self.engine, &self.lease);
         }
         ended
     }

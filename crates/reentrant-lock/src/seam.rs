@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant};
+use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant, LockName};
 
 /// Decisions as plain functions; the real ones by default.
 ///
@@ -37,6 +37,10 @@ pub struct Rules {
     pub keeps: fn(is_worth_it: bool) -> bool,
     /// Whether a turn is renewed, by whether a task holds a lease of it.
     pub renews: fn(is_held: bool) -> bool,
+    /// Puts the names of several locks in the order in which every caller takes them.
+    pub orders: fn(names: &mut [LockName]),
+    /// Whether a call gives back what it holds, by whether it got all that it asked for.
+    pub gives_back: fn(has_all: bool) -> bool,
 }
 
 impl Default for Rules {
@@ -54,6 +58,8 @@ impl Default for Rules {
             place_deadline: |heartbeat, command| heartbeat.min(command),
             keeps: |is_worth_it| is_worth_it,
             renews: |is_held| is_held,
+            orders: <[LockName]>::sort_unstable,
+            gives_back: |has_all| !has_all,
         }
     }
 }

@@ -6,11 +6,21 @@ use leasehold_watchdog::HeldLease;
 use crate::{
     engine::{Engine, Request},
     error::{AcquireError, SelfWait},
+    graph::Waiting,
+    owner::Owner,
 };
 
-/// Whether a call waits for its own process, as it looked when it began to wait: for a lease of its
-/// own task or of a scope it is not in, which may never end while it waits.
-pub(crate) struct Suspicion(Option<Box<Suspect>>);
+/// Whether a call waits for its own process. As a rule not, and there is nothing to know.
+pub(crate) struct Suspicion(Option<Box<Known>>);
+
+/// What is known of a call that may wait for its own process.
+struct Known {
+    /// As it looked when the call began to wait: it waits for a lease of its own task or of a scope
+    /// it is not in, which may never end while it waits.
+    suspect: Option<Suspect>,
+    /// The call has an owner, which may be part of a cycle.
+    waiting: Option<Waiting>,
+}
 
 /// A lease of this process that a call may wait for in vain.
 struct Suspect {
@@ -25,30 +35,40 @@ impl Suspicion {
 
     /// The call is about to wait. Only a suspicious one sets a timer: most calls that wait are
     /// none.
-    pub(crate) fn of(engine: &Engine, name: &LockName, request: &Request) -> Self {
-        Self(engine.holder(name).and_then(|(lease, holder)| {
+    pub(crate) fn of(
+        engine: &Engine,
+        name: &LockName,
+        request: &Request,
+        owner: Option<&Owner>,
+    ) -> Self {
+        let suspect = engine.holder(name).and_then(|(lease, holder)| {
             let how = request.caller?.waits_for_itself(holder)?;
             let clock = &engine.clock;
             let alarm = Some(clock.sleep_until(clock.now() + Self::PATIENCE));
-            Some(Box::new(Suspect { lease, how, alarm }))
-        }))
+            Some(Suspect { lease, how, alarm })
+        });
+        let waiting = owner.map(|owner| Waiting::new(owner, name));
+        let is_known = suspect.is_some() || waiting.is_some();
+        Self(is_known.then(|| Box::new(Known { suspect, waiting })))
     }
 
     pub(crate) fn look(&mut self, engine: &Engine, cx: &mut Context<'_>) {
-        let Some(suspect) = &mut self.0 else { return };
+        let Some(suspect) = self.0.as_mut().and_then(|known| known.suspect.as_mut()) else {
+            return;
+        };
         if suspect.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
             suspect.alarm = None;
             suspect.warn(engine);
         }
     }
 
-    /// A timeout says so, if the call has waited for that one lease all the time.
-    pub(crate) fn explain(&self, error: &mut AcquireError) {
-        if let (Some(suspect), AcquireError::Timeout(timeout)) = (&self.0, error)
-            && suspect.lease.is_held()
-        {
-            timeout.self_wait = Some(suspect.how);
-        }
+    /// A timeout says so, if the call has waited for that one lease all the time, or is part of a
+    /// cycle.
+    pub(crate) fn explain(&self, engine: &Engine, error: &mut AcquireError) {
+        let (Some(known), AcquireError::Timeout(timeout)) = (&self.0, error) else { return };
+        let suspect = known.suspect.as_ref().filter(|suspect| suspect.lease.is_held());
+        timeout.self_wait = suspect.map(|suspect| suspect.how);
+        timeout.cycle = known.waiting.as_ref().and_then(|waiting| waiting.cycle(engine));
     }
 }
 

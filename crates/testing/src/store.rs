@@ -5,8 +5,8 @@ use leasehold_core::{
     StoreError, StoreErrorKind,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture, Waiter, Withdraw,
-        WithdrawAnswer,
+        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage, StoreFuture,
+        Waiter, Withdraw, WithdrawAnswer,
     },
 };
 
@@ -153,6 +153,10 @@ impl LockStore for TestStore {
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         self.run(deadline, self.0.memory.inspect(name, deadline))
+    }
+
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        self.run(command.deadline, self.0.memory.scan(command))
     }
 
     fn force_release<'a>(

@@ -11,7 +11,7 @@ use leasehold_core::{
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
         Inspection, LeaseRecord, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
-        StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Scan, ScanPage, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
 };
 
@@ -247,6 +247,10 @@ impl LockStore for WrongServer {
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         self.memory.inspect(name, deadline)
+    }
+
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        self.memory.scan(command)
     }
 
     fn force_release<'a>(

@@ -96,7 +96,7 @@ impl Faults {
                 thread::sleep(length);
                 server.cont_signal();
             }
-            Kind::DataLost if self.below(2) == 0 => server.flush_all(),
+            Kind::DataLost if self.below(2) == 0 => site.lose(number),
             Kind::DataLost => site.restart(number),
             Kind::ScriptsFlushed => drop(server.command(&["SCRIPT", "FLUSH"])),
             // They may be at any of them.

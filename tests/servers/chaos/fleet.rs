@@ -107,6 +107,7 @@ impl Fleet<'_> {
     fn end(mut self, faults: Faults) -> Report {
         self.site.calm();
         self.site.heal();
+        self.site.settle();
         thread::sleep(2 * self.plan.ttl);
         let messages: Vec<_> = self.site.counts().collect();
         self.storage.command(&["SET", ENOUGH, "1"]);

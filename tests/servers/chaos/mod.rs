@@ -32,6 +32,11 @@ fn nothing_is_lost_on_a_cluster_under_random_faults() {
     run(&Plan { topology: Topology::Cluster, ..Plan::from_env() });
 }
 
+#[test]
+fn nothing_is_lost_with_sentinels_under_random_faults() {
+    run(&Plan { topology: Topology::Sentinel, ..Plan::from_env() });
+}
+
 fn run(plan: &Plan) {
     let report = fleet::run(plan);
     println!("{report}");

@@ -3,6 +3,7 @@
 
 mod bad_network;
 mod failover;
+mod gathered;
 mod half_moved;
 mod looks;
 mod migration;

@@ -6,6 +6,7 @@ mod bad_data;
 mod batches;
 mod connections;
 mod dialing;
+mod gathered;
 mod idle_cuts;
 mod lost_keys;
 mod memory;
@@ -19,4 +20,5 @@ mod stopped;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;
+mod torn_slot;
 mod versions;

@@ -164,6 +164,14 @@ impl Keyspace {
         answer
     }
 
+    /// The names that have a row at `now`, in order.
+    pub(crate) fn names(&mut self, now: ServerTime) -> Vec<LockName> {
+        self.forget_ended(now);
+        let mut names: Vec<LockName> = self.rows.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
     /// How many names have a row at `now`.
     pub(crate) fn len(&mut self, now: ServerTime) -> usize {
         self.forget_ended(now);
@@ -201,6 +209,8 @@ pub(crate) struct Queue {
 pub(crate) struct PlaceRow {
     pub(crate) id: AcquisitionId,
     pub(crate) heartbeat: u64,
+    /// When it queued.
+    pub(crate) arrived: ServerTime,
     pub(crate) heard: ServerTime,
     pub(crate) window: Duration,
     pub(crate) watermark: Option<FenceToken>,
@@ -218,8 +228,9 @@ impl PlaceRow {
         keeps: bool,
         heartbeat: Heartbeat,
     ) -> Self {
-        let (window, heard, label) = (heartbeat.window(ttl), ServerTime::default(), label.clone());
-        Self { id, heartbeat: heartbeat.number, heard, window, watermark, label, keeps }
+        let (arrived, heard) = Default::default();
+        let (window, label) = (heartbeat.window(ttl), label.clone());
+        Self { id, heartbeat: heartbeat.number, arrived, heard, window, watermark, label, keeps }
     }
 
     /// Whether the waiter was heard within its claim window.
@@ -264,8 +275,9 @@ impl Queue {
         self.places.iter().take_while(|place| place.id != id).map(|_| 1).sum()
     }
 
-    pub(crate) fn live(&self, now: ServerTime) -> impl Iterator<Item = &PlaceRow> {
-        self.places.iter().filter(move |place| place.is_live(now))
+    /// The live ones of the first places.
+    pub(crate) fn live(&self, now: ServerTime, first: usize) -> impl Iterator<Item = &PlaceRow> {
+        self.places.iter().take(first).filter(move |place| place.is_live(now))
     }
 
     /// The first live place; dead ones before it are removed.
@@ -300,7 +312,7 @@ impl Queue {
     /// older one of its runtime. The greater heartbeat and watermark stay. Call
     /// [`keep`](Self::keep) afterwards.
     pub(crate) fn stand(&mut self, now: ServerTime, place: &PlaceRow) {
-        let place = PlaceRow { heard: now, ..place.clone() };
+        let place = PlaceRow { arrived: now, heard: now, ..place.clone() };
         let id = place.id;
         if self.places.is_empty() {
             self.ends = now.after(place.window);
@@ -313,7 +325,7 @@ impl Queue {
             Some(stored) => {
                 let heartbeat = place.heartbeat.max(stored.heartbeat);
                 let watermark = place.watermark.max(stored.watermark);
-                *stored = PlaceRow { heartbeat, watermark, ..place };
+                *stored = PlaceRow { heartbeat, watermark, arrived: stored.arrived, ..place };
             }
         }
     }

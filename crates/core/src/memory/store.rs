@@ -16,8 +16,8 @@ use crate::{
     seam::Part,
     store::{
         Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
-        StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanPage, StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
     types::{Acks, LockName, RuntimeId, RuntimeLabel},
 };
@@ -184,6 +184,13 @@ impl LockStore for MemoryStore {
         _deadline: Instant,
     ) -> StoreFuture<'a, Inspection> {
         Box::pin(ready(Ok(self.apply(name, |step| step.inspect()))))
+    }
+
+    /// All names, in one step.
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        let mut names = self.keyspace.lock().names(self.server_time());
+        names.retain(|name| command.pattern.matches(name));
+        Box::pin(ready(Ok(ScanPage { names, failed: None, next: None })))
     }
 
     fn force_release<'a>(

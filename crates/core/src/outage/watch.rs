@@ -14,8 +14,8 @@ use crate::{
     mutex::Mutex,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError, StoreFuture,
-        Waiter, Withdraw, WithdrawAnswer,
+        Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage,
+        StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
     types::{AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel},
 };
@@ -264,6 +264,24 @@ impl WatchedStore {
     ) -> Watched<'a, Inspection> {
         let subject = Subject::lock("inspect", name);
         self.pass(now, subject, self.store.inspect(name, deadline))
+    }
+
+    /// Passes an [`inspect_all`](LockStore::inspect_all) on.
+    pub fn inspect_all<'a>(
+        &'a self,
+        now: Instant,
+        names: &'a [LockName],
+        deadline: Instant,
+    ) -> Watched<'a, Vec<Result<Inspection, StoreError>>> {
+        let sending = self.store.inspect_all(names, deadline);
+        let mut watched = self.pass(now, Subject::many("inspect"), sending);
+        watched.failure = failure_of_batch;
+        watched
+    }
+
+    /// Passes a [`scan`](LockStore::scan) on.
+    pub fn scan<'a>(&'a self, now: Instant, command: Scan<'a>) -> Watched<'a, ScanPage> {
+        self.pass(now, Subject::many("scan"), self.store.scan(command))
     }
 
     /// Passes a [`force_release`](LockStore::force_release) on.

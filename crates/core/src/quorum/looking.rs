@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     command::{Lease, NodeAnswer, NodeCommand, Waits, Word},
@@ -77,10 +77,9 @@ impl<N: QuorumNode> Inner<N> {
         let mut waiting: Vec<_> = most.iter().flat_map(|lease| lease.waiters.clone()).collect();
         waiting.sort_unstable_by_key(|(id, since, _)| (*since, *id));
         waiting.dedup_by_key(|(id, ..)| *id);
-        let waiter = |(id, since, label): Waits| WaiterRecord {
-            id,
-            label,
-            silent_for: std::time::Duration::from_micros(micros.saturating_sub(since)),
+        let waiter = |(id, since, label): Waits| {
+            let waiting_for = Duration::from_micros(micros.saturating_sub(since));
+            WaiterRecord { id, label, waiting_for, silent_for: waiting_for }
         };
         Inspection::Held(LeaseRecord {
             id: first.id,

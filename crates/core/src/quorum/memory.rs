@@ -104,6 +104,11 @@ impl MemoryNode {
         (answer, messages)
     }
 
+    /// The locks that it knows.
+    pub fn names(&self) -> Vec<LockName> {
+        self.locks.keys().cloned().collect()
+    }
+
     /// Who holds a lock there, of those that have left nothing undone.
     pub fn holder(&mut self, now: u64, name: &LockName) -> Option<(AcquisitionId, u64)> {
         let row = self.locks.get_mut(name)?;

@@ -17,6 +17,7 @@ mod node;
 mod record;
 mod renewing;
 mod rules;
+mod scanning;
 mod settings;
 mod store;
 mod tally;

@@ -4,7 +4,7 @@ use super::command::{NodeAnswer, NodeCommand};
 use crate::{
     clock::Instant,
     store::{Listener, StoreError},
-    types::RuntimeId,
+    types::{LockName, NamePattern, RuntimeId},
 };
 
 /// One of the independent masters of a quorum.
@@ -22,6 +22,15 @@ pub trait QuorumNode: fmt::Debug + Send + Sync + 'static {
         commands: Vec<NodeCommand>,
         deadline: Instant,
     ) -> impl Future<Output = Vec<Result<NodeAnswer, StoreError>>> + Send;
+
+    /// Names some of the locks that the node knows, from a place of its table on, and says where to
+    /// go on; nowhere at the end. One short step.
+    fn scan(
+        &self,
+        pattern: &NamePattern,
+        at: u64,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<(Vec<LockName>, Option<u64>), StoreError>> + Send;
 
     /// Whether commands can be sent at once; if not, it is made ready in the background.
     fn is_ready(&self) -> bool {

@@ -30,8 +30,8 @@ use crate::{
     redis::slot_of_lock,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Place, Release, ReleaseAnswer, RenewAnswer, Renewal,
-        StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Inspection, Listener, LockStore, Place, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanPage, StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
     types::{Acks, LockName, RuntimeId, RuntimeLabel, Ttl},
 };
@@ -270,6 +270,10 @@ impl<N: QuorumNode> LockStore for QuorumStore<N> {
         Box::pin(async move {
             self.0.inspect(name, deadline).await.map_err(|error| error.for_lock(name))
         })
+    }
+
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        Box::pin(self.0.scan(command))
     }
 
     fn force_release<'a>(

@@ -1,7 +1,10 @@
 use std::{
     collections::VecDeque,
     slice,
-    sync::{Arc, MutexGuard},
+    sync::{
+        Arc, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,7 +21,8 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::Preamble,
     decode,
-    dialect::Dialect,
+    dialect::{Dialect, Gathered},
+    gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
 };
 use crate::{
@@ -60,9 +64,20 @@ struct Inner<D: Dialect> {
     /// connection meanwhile, so one call at a time is sent: the next would stand in line there, and
     /// its deadline would not know it.
     waits: bool,
-    /// The most commands of one call. With one, every caller sends its command itself.
-    max_commands: usize,
+    sharing: Sharing,
     state: Mutex<State<D::Command>>,
+}
+
+/// Which commands share calls.
+#[derive(Debug, Clone)]
+pub(super) enum Sharing {
+    /// Any.
+    All,
+    /// None.
+    None,
+    /// Those of the fast path, on a node of a Cluster that was seen to take such calls, see
+    /// [`Gathering`].
+    Quick(Arc<AtomicBool>),
 }
 
 #[derive(Debug)]
@@ -77,6 +92,7 @@ struct State<C> {
     next: u64,
     /// Until when couriers do not yield: the tokio runtime is busy with other tasks.
     busy_until: Instant,
+    gathering: Gathering,
 }
 
 /// A command that waits to be sent.
@@ -85,10 +101,22 @@ struct Waiting<C> {
     number: u64,
     command: C,
     deadline: Instant,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<Delivered<C>>,
 }
 
 type Answer = Result<Answered, StoreError>;
+
+/// What became of a command that a courier took along.
+#[derive(Debug)]
+enum Delivered<C> {
+    Answered(Answer),
+    /// It is to be sent as a call of its own. An earlier copy has done nothing, unless it may have
+    /// run.
+    Alone {
+        command: C,
+        may_have_run: bool,
+    },
+}
 
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
@@ -121,6 +149,7 @@ impl<C> Default for State<C> {
             waiting: VecDeque::new(),
             next: 0,
             busy_until: Instant::default(),
+            gathering: Gathering::default(),
         }
     }
 }
@@ -131,18 +160,25 @@ impl<D: Dialect> Clone for Batcher<D> {
     }
 }
 
+impl<D: Dialect> Inner<D> {
+    /// The most commands of one call.
+    fn max_commands(&self) -> usize {
+        if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
+    }
+}
+
 impl<D: Dialect> Batcher<D> {
     pub(super) fn new(
         lane: Lane,
         dialect: Arc<D>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
-        max_commands: usize,
+        sharing: Sharing,
         waits: bool,
     ) -> Self {
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         let (state, splits) = (Mutex::default(), is_single && !waits);
-        let inner = Inner { lane, dialect, clock, runtime, splits, waits, max_commands, state };
+        let inner = Inner { lane, dialect, clock, runtime, splits, waits, sharing, state };
         Self(Arc::new(inner))
     }
 
@@ -155,27 +191,101 @@ impl<D: Dialect> Batcher<D> {
     /// time.
     pub(super) async fn send(&self, command: D::Command, deadline: Instant) -> Answer {
         match self.line_up(command, deadline) {
-            Sent::Alone(command) => {
-                let _alone = Alone(self);
-                let mut answers = self.deliver(slice::from_ref(&command), deadline).await;
-                answers.pop().unwrap_or_else(|| Err(gone()))
-            }
+            Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
             Sent::Later { number, mut answer } => {
                 let pushed_at = self.0.clock.now();
                 let soon = (pushed_at + LONGEST_GATHER).min(deadline);
                 if !self.0.waits {
                     if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
-                        return answer.unwrap_or_else(|_| Err(gone()));
+                        return self.settle(answer.ok(), deadline).await;
                     }
                     self.hurry(number);
                 }
                 match within(&*self.0.clock, deadline, &mut answer).await {
-                    Some(answer) => answer.unwrap_or_else(|_| Err(gone())),
+                    Some(answer) => self.settle(answer.ok(), deadline).await,
                     None if self.take_back(number) => Err(not_sent()),
                     None => Err(self.0.lane.overdue(pushed_at)),
                 }
             }
         }
+    }
+
+    async fn deliver_one(
+        &self,
+        command: &D::Command,
+        _alone: Alone<'_, D>,
+        deadline: Instant,
+    ) -> Answer {
+        let mut answers = self.deliver(slice::from_ref(command), deadline).await;
+        answers.pop().unwrap_or_else(|| Err(gone()))
+    }
+
+    /// The answer to a command that a courier took along, and perhaps gave back.
+    async fn settle(&self, delivered: Option<Delivered<D::Command>>, deadline: Instant) -> Answer {
+        let (command, may_have_run) = match delivered {
+            Some(Delivered::Answered(answer)) => return answer,
+            Some(Delivered::Alone { command, may_have_run }) => (command, may_have_run),
+            None => return Err(gone()),
+        };
+        self.0.state.lock().alone += 1;
+        // Boxed, as other rare paths are: otherwise the future of every call would be large.
+        let sending = Box::pin(self.deliver_one(&command, Alone(self), deadline));
+        sending.await.map_err(|error| if may_have_run { error.or_unknown() } else { error })
+    }
+
+    /// Sends the commands of a courier.
+    async fn carry(
+        &self,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
+        if commands.len() > 1
+            && matches!(self.0.sharing, Sharing::Quick(_))
+            && let Some(way) = D::gathered()
+        {
+            return self.gather(&way, commands, deadline).await;
+        }
+        let answers = self.deliver(&commands, deadline).await;
+        answers.into_iter().map(Delivered::Answered).collect()
+    }
+
+    /// Sends commands as one call that declares no keys and serves the fast path alone. What it
+    /// does not serve is given back.
+    async fn gather(
+        &self,
+        way: &Gathered<D>,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
+        let count = commands.len();
+        let write = |to: &mut redis::Cmd| (way.write)(&self.0.dialect, to, &commands);
+        let call = Call::new(way.script, 0, &write).with_room(D::keys(count));
+        let answers = match self.0.lane.exchange(call, deadline).await {
+            Ok(Value::Array(answers)) if answers.len() == count => answers,
+            // The node has run none of them.
+            Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
+                vec![Value::Nil; count]
+            }
+            Err(failed) if failed.connection_ended => {
+                return given_back::<D>(commands, &failed.error);
+            }
+            Err(failed) => return all_failed(count, &failed.error),
+            Ok(other) => return all_failed(count, &decode::not_understood(&format!("{other:?}"))),
+        };
+        let served = answers.iter().filter(|answer| is_served(answer)).count();
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        state.gathering.has_served(served, count, now);
+        let each = |(command, answer): (D::Command, Value)| {
+            if is_served(&answer) {
+                return Delivered::Answered(Ok(Answered { answer, counted: None }));
+            }
+            if let Some(lock) = (way.lock)(&command) {
+                state.gathering.has_not_served(lock, now);
+            }
+            Delivered::Alone { command, may_have_run: false }
+        };
+        commands.into_iter().zip(answers).map(each).collect()
     }
 
     /// Sends commands as one call, and returns the answer to each.
@@ -254,7 +364,7 @@ impl<D: Dialect> Batcher<D> {
         let mut state = self.0.state.lock();
         let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
-        if is_idle || self.0.max_commands == 1 && !self.0.waits {
+        if is_idle || !self.shares(&state, &command) {
             state.alone += 1;
             return Sent::Alone(command);
         }
@@ -264,12 +374,27 @@ impl<D: Dialect> Batcher<D> {
         state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
         if self.0.waits {
             self.go_on(state);
-        } else if state.waiting.len().is_multiple_of(self.0.max_commands)
+        } else if state.waiting.len().is_multiple_of(self.0.max_commands())
             || state.couriers < USUAL_COURIERS
         {
             self.send_courier(state);
         }
         Sent::Later { number, answer }
+    }
+
+    /// Whether a command waits for others, or for its turn.
+    fn shares(&self, state: &State<D::Command>, command: &D::Command) -> bool {
+        match &self.0.sharing {
+            Sharing::All => true,
+            Sharing::None => self.0.waits,
+            Sharing::Quick(is_taken) => {
+                let lock = D::gathered().and_then(|way| (way.lock)(command));
+                lock.is_some_and(|lock| {
+                    is_taken.load(Ordering::Relaxed)
+                        && state.gathering.admits(lock, self.0.clock.now())
+                })
+            }
+        }
     }
 
     /// Where one call at a time is sent, a courier goes when none is.
@@ -283,7 +408,7 @@ impl<D: Dialect> Batcher<D> {
     fn hurry(&self, number: u64) {
         let state = self.0.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
-        if still_waits && state.waiting.len() > state.coming * self.0.max_commands {
+        if still_waits && state.waiting.len() > state.coming * self.0.max_commands() {
             self.send_courier(state);
         }
     }
@@ -324,7 +449,7 @@ impl<D: Dialect> Batcher<D> {
 /// How a command is sent.
 enum Sent<C> {
     Alone(C),
-    Later { number: u64, answer: oneshot::Receiver<Answer> },
+    Later { number: u64, answer: oneshot::Receiver<Delivered<C>> },
 }
 
 /// A command that its caller sends itself.
@@ -349,11 +474,12 @@ impl<D: Dialect> Courier<D> {
     async fn run(mut self) {
         while let Some(batch) = self.batch() {
             let Batch { commands, senders, deadline } = batch;
-            let answers = self.batcher.deliver(&commands, deadline).await;
-            let mut answered = senders.into_iter().zip(answers);
+            let count = commands.len();
+            let delivered = self.batcher.carry(commands, deadline).await;
+            let mut answered = senders.into_iter().zip(delivered);
             let now = self.batcher.0.clock.now();
-            if commands.len() >= SPLIT && self.batcher.splits(now) {
-                answer(answered.by_ref().take(commands.len() / 2));
+            if count >= SPLIT && self.batcher.splits(now) {
+                answer(answered.by_ref().take(count / 2));
                 self.pause(now).await;
                 if self.batcher.relieve() {
                     // One round for that courier, and one for the task of the connection.
@@ -388,7 +514,7 @@ impl<D: Dialect> Courier<D> {
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
         }
-        let Inner { max_commands: max, waits, .. } = *self.batcher.0;
+        let (max, waits) = (self.batcher.0.max_commands(), self.batcher.0.waits);
         let size = state.waiting.len().min(max);
         let mut commands = Vec::with_capacity(size);
         let mut senders = Vec::with_capacity(size);
@@ -421,7 +547,26 @@ fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
     others.first().is_none_or(|first| D::acks(first) == D::acks(next))
 }
 
-fn answer(answered: impl Iterator<Item = (oneshot::Sender<Answer>, Answer)>) {
+/// Commands of a shared call whose connection ended: those that may be sent again are, each alone.
+fn given_back<D: Dialect>(
+    commands: Vec<D::Command>,
+    failed: &StoreError,
+) -> Vec<Delivered<D::Command>> {
+    let each = |command: D::Command| {
+        if D::repeats(&command) {
+            Delivered::Alone { command, may_have_run: true }
+        } else {
+            Delivered::Answered(Err(failed.clone()))
+        }
+    };
+    commands.into_iter().map(each).collect()
+}
+
+fn all_failed<C>(count: usize, failed: &StoreError) -> Vec<Delivered<C>> {
+    (0..count).map(|_| Delivered::Answered(Err(failed.clone()))).collect()
+}
+
+fn answer<C>(answered: impl Iterator<Item = (oneshot::Sender<Delivered<C>>, Delivered<C>)>) {
     for (sender, answer) in answered {
         // Nobody waits for the answer of a call that was dropped.
         drop(sender.send(answer));
@@ -447,7 +592,7 @@ impl<D: Dialect> Drop for Courier<D> {
 /// Commands of one call, and who waits for their answers.
 struct Batch<C> {
     commands: Vec<C>,
-    senders: Vec<oneshot::Sender<Answer>>,
+    senders: Vec<oneshot::Sender<Delivered<C>>>,
     deadline: Instant,
 }
 

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use redis::Cmd;
+use uuid::Uuid;
 
 use super::{
-    dialect::Dialect,
+    dialect::{Dialect, Gathered},
     lane::{millis, watermark},
     script::Script,
     scripts,
@@ -14,7 +15,7 @@ use crate::{
         Acquire, FenceSettings, Heartbeat, Hold, KeyScheme, Next, Release, WITHDRAWAL_MARK, Waiter,
         Withdraw,
     },
-    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
+    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// A command on one lock, as `lua/commands/usual.lua` takes it; owned, so that it can wait.
@@ -91,6 +92,13 @@ impl Command {
         Self::new(name, id, what)
     }
 
+    /// An attempt of nobody, for checks that shared calls are taken.
+    pub(super) fn of_nobody(name: &LockName) -> Self {
+        let (ttl, label) = (Ttl::default(), RuntimeLabel::new("nobody"));
+        let asker = Asker { ttl, watermark: None, label, keeps: false };
+        Self::new(name, AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1), What::Try(asker))
+    }
+
     pub(super) fn withdraw(command: Withdraw<'_>) -> Self {
         Self::new(command.name, command.id, What::Withdraw)
     }
@@ -101,6 +109,13 @@ impl Command {
     /// first one ran, and only its sender can tell that from a loss.
     pub(super) fn repeats(&self) -> bool {
         !matches!(self.what, What::Release { .. } | What::Keep { .. } | What::Next { .. })
+    }
+
+    /// The lock of a command that may share a call on a node of a Cluster: the fast path often
+    /// serves it.
+    fn quick_lock(&self) -> Option<&LockName> {
+        let is_quick = matches!(self.what, What::Try(_) | What::Acquire(..) | What::Release { .. });
+        is_quick.then_some(&self.name)
     }
 
     /// What the command has in common with others.
@@ -244,6 +259,34 @@ impl Dialect for Preamble {
             });
         }
         self.write_settings(to);
+        Self::write_words(to, commands, text);
+    }
+
+    fn gathered() -> Option<Gathered<Self>> {
+        let (write, lock) = (Self::write_gathered, Command::quick_lock);
+        Some(Gathered { script: &scripts::GATHERED, write, lock })
+    }
+}
+
+impl Preamble {
+    /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
+    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[Command]) {
+        let mut text = String::with_capacity(128);
+        self.write_settings(to);
+        to.arg(commands.len());
+        for command in commands {
+            text.clear();
+            self.keys.write_lease(&mut text, &command.name);
+            to.arg(&*text);
+        }
+        Self::write_words(to, commands.iter(), text);
+    }
+
+    fn write_words<'a>(
+        to: &mut Cmd,
+        commands: impl Iterator<Item = &'a Command>,
+        mut text: String,
+    ) {
         let mut written = None;
         for command in commands {
             if let Some(common) = command.common()
@@ -260,10 +303,8 @@ impl Dialect for Preamble {
 #[cfg(test)]
 mod tests {
     use redis::Arg;
-    use uuid::Uuid;
 
     use super::*;
-    use crate::types::RuntimeId;
 
     /// What a batch of tries sends after the keys.
     fn sent(batch: &[(u64, bool)]) -> String {

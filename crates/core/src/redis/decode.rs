@@ -2,6 +2,8 @@ use std::{str::FromStr, time::Duration};
 
 use redis::Value;
 
+use super::classify::classify_words;
+
 use crate::{
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
@@ -212,7 +214,22 @@ pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {
     }
 }
 
-pub(super) fn inspect(value: Value) -> Result<Inspection, StoreError> {
+/// What looks at so many locks show, in one answer.
+pub(super) fn inspect(
+    value: Value,
+    asked: usize,
+) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+    let Reply(answers) = Reply::new(value)?;
+    if answers.len() != asked {
+        return Err(not_understood(&format!("{answers:?}")));
+    }
+    Ok(answers.into_iter().map(inspection).collect())
+}
+
+fn inspection(value: Value) -> Result<Inspection, StoreError> {
+    if let Some(words) = refusal(&value) {
+        return Err(classify_words(words));
+    }
     let reply = Reply::new(value)?;
     match reply.word() {
         b"free" => Ok(Inspection::Free { last_fence: reply.text(1)?.parse().ok() }),
@@ -243,10 +260,12 @@ fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<Waiter
     let record = |waiter: &[Value]| {
         let id = text(&waiter[0])?.parse().ok()?;
         let heard: u64 = text(&waiter[1])?.parse().ok()?;
-        let silent_for = Duration::from_micros(server_micros.saturating_sub(heard));
-        Some(WaiterRecord { id, label: text(&waiter[2])?, silent_for })
+        let arrived: u64 = text(&waiter[3])?.parse().ok()?;
+        let ago = |then| Duration::from_micros(server_micros.saturating_sub(then));
+        let (waiting_for, silent_for) = (ago(arrived), ago(heard));
+        Some(WaiterRecord { id, label: text(&waiter[2])?, waiting_for, silent_for })
     };
-    parts.chunks_exact(3).map(record).collect()
+    parts.chunks_exact(4).map(record).collect()
 }
 
 pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreError> {
@@ -264,6 +283,22 @@ pub(super) fn not_understood(answer: &str) -> StoreError {
         format!("the server's answer {answer} is not understood"),
         "use one version of Leasehold per namespace, and no proxy that rewrites scripts",
     )
+}
+
+/// The answer to `SCAN`: the next cursor, which is 0 at the end, and keys.
+pub(super) fn scan(value: Value) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
+    let wrong = || not_understood("to SCAN");
+    let Value::Array(mut parts) = value else { return Err(wrong()) };
+    let (Some(Value::Array(keys)), Some(cursor), None) = (parts.pop(), parts.pop(), parts.pop())
+    else {
+        return Err(wrong());
+    };
+    let cursor = text(&cursor).and_then(|cursor| cursor.parse().ok()).ok_or_else(wrong)?;
+    let key = |key| match key {
+        Value::BulkString(key) => Ok(key),
+        _ => Err(wrong()),
+    };
+    Ok((cursor, keys.into_iter().map(key).collect::<Result<_, _>>()?))
 }
 
 /// Reads a message on the channel of a runtime; `None` for one that is not understood.

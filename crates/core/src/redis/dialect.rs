@@ -3,7 +3,7 @@ use std::fmt;
 use redis::Cmd;
 
 use super::script::Script;
-use crate::types::Acks;
+use crate::types::{Acks, LockName};
 
 /// How commands of one kind travel: which script takes them, and how they are written. A
 /// [`Batcher`](super::batcher::Batcher) sends many of them as one call.
@@ -25,4 +25,21 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// Writes the keys and arguments of a call.
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Self::Command> + Clone);
+
+    /// The call that declares no keys, if there is one.
+    fn gathered() -> Option<Gathered<Self>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// A call that declares no keys and serves the fast path of some commands alone (ADR 0066).
+pub(super) struct Gathered<D: Dialect> {
+    pub(super) script: &'static Script,
+    /// Writes its arguments.
+    pub(super) write: fn(&D, &mut Cmd, &[D::Command]),
+    /// The lock of a command that it may serve.
+    pub(super) lock: fn(&D::Command) -> Option<&LockName>,
 }

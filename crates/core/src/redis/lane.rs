@@ -113,6 +113,8 @@ type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
 pub(super) struct Call<'a> {
     script: &'a Script,
     keys: usize,
+    /// For how many commands, or keys, there is room.
+    room: usize,
     write: Write<'a>,
     /// Whether the whole text is sent with `EVAL` from the start.
     pub(super) has_body: bool,
@@ -124,7 +126,12 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call by digest.
     pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, write, has_body: false, acks: Acks::NONE }
+        Self { script, keys, room: keys, write, has_body: false, acks: Acks::NONE }
+    }
+
+    /// The same call, which writes as much as one with so many keys.
+    pub(super) fn with_room(self, room: usize) -> Self {
+        Self { room, ..self }
     }
 
     /// The same call with the whole text from the start.
@@ -147,7 +154,7 @@ impl<'a> Call<'a> {
     }
 
     fn command(&self, verb: &str, script: &str) -> Cmd {
-        let (args, bytes) = (self.keys * ARGS_FOR_A_KEY, self.keys * BYTES_FOR_A_KEY);
+        let (args, bytes) = (self.room * ARGS_FOR_A_KEY, self.room * BYTES_FOR_A_KEY);
         let mut command = Cmd::with_capacity(8 + args, 100 + script.len() + bytes);
         command.arg(verb).arg(script).arg(self.keys);
         (self.write)(&mut command);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::{AsyncConnectionConfig, Client, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, Value};
 use tokio::{runtime::Handle, select};
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     cluster::{Topology, slot_of},
     config::{RedisConfig, TIMEOUTS},
-    lane::{Call, evaluate},
+    lane::{Call, evaluate, refuse_error},
     login::{ASKED_AGAIN, Dialer},
     route::{Epoch, Route},
     script::Script,
@@ -275,7 +275,7 @@ impl RedisPool {
         args: &[Vec<u8>],
         acks: Acks,
     ) -> Result<Value, StoreError> {
-        let write = |command: &mut redis::Cmd| {
+        let write = |command: &mut Cmd| {
             command.arg(keys).arg(args);
         };
         let call = Call::new(script, keys.len(), &write).waiting_for(acks);
@@ -299,6 +299,30 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
+        self.run(Errand::Script(call), clock, deadline).await
+    }
+
+    /// As [`exchange`](Self::exchange), with a plain command.
+    pub(super) async fn send(
+        &self,
+        command: &Cmd,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Value, StoreError> {
+        self.run(Errand::Plain(command), clock, deadline).await
+    }
+
+    /// Which master the pool leads to at present.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.own().map_or(Epoch(0), |own| own.dialer.route.epoch())
+    }
+
+    async fn run(
+        &self,
+        errand: Errand<'_>,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Value, StoreError> {
         let here = Handle::try_current().map(|here| here.id()).ok();
         let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
         let answer = pin!(async {
@@ -309,7 +333,7 @@ impl RedisPool {
             let limit = deadline.saturating_since(clock.now());
             let answer = select! {
                 biased;
-                answer = within(clock, deadline, borrowed.evaluate(call, is_asking, limit)) => answer,
+                answer = within(clock, deadline, borrowed.run(errand, is_asking, limit)) => answer,
                 // The old master may hang.
                 () = self.left(epoch) => None,
             };
@@ -406,20 +430,32 @@ async fn routed(
     }
 }
 
+/// What a connection is borrowed for.
+#[derive(Clone, Copy)]
+enum Errand<'a> {
+    Script(Call<'a>),
+    Plain(&'a Cmd),
+}
+
 /// A connection out of the pool, closed unless it is given back: one with an unanswered command,
 /// left by a deadline or a dropped future, is not used again.
 struct Borrowed(Option<Connection>);
 
 impl Borrowed {
-    async fn evaluate(
+    async fn run(
         &mut self,
-        call: Call<'_>,
+        errand: Errand<'_>,
         is_asking: bool,
         limit: Duration,
     ) -> Result<Value, RedisError> {
-        match &mut self.0 {
-            Some(connection) => evaluate(connection, call, is_asking, limit).await,
-            None => Err((redis::ErrorKind::Client, "the connection was given back").into()),
+        match (&mut self.0, errand) {
+            (Some(connection), Errand::Script(call)) => {
+                evaluate(connection, call, is_asking, limit).await
+            }
+            (Some(connection), Errand::Plain(command)) => {
+                connection.send_packed_command(command).await.and_then(refuse_error)
+            }
+            (None, _) => Err((redis::ErrorKind::Client, "the connection was given back").into()),
         }
     }
 

@@ -149,6 +149,8 @@ pub(super) struct Readiness {
     /// The lock whose keys are used; `None` if there is no check.
     pub(super) probe: Option<LockName>,
     pub(super) channel: String,
+    /// Whether the server takes calls that declare no keys; `None` where none are made.
+    pub(super) gathers: Option<Arc<AtomicBool>>,
     /// What grants will wait for.
     pub(super) acks: Acks,
     /// How long the connection and the scripts of an attempt may take.
@@ -228,7 +230,25 @@ impl Readiness {
             Err(error) if is_elsewhere(&error) => {}
             sent => drop(sent.map_err(StoreError::not_sent)?),
         }
+        self.try_gathering(probe, deadline).await?;
         // It disconnects at once; a missing right shows before a task waits.
         subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())).await.map(drop)
+    }
+
+    /// Makes a shared call as on a node of a Cluster. A server that refuses it, as managed ones may, is
+    /// sent none.
+    async fn try_gathering(&self, probe: &LockName, deadline: Instant) -> Result<(), StoreError> {
+        let Some(gathers) = &self.gathers else { return Ok(()) };
+        let attempt = [Command::of_nobody(probe)];
+        let write = |to: &mut Cmd| self.preamble.write_gathered(to, &attempt);
+        match self.lane.call(Call::new(&scripts::GATHERED, 0, &write), deadline).await {
+            Ok(answer) => {
+                let not_served = Value::Array(vec![Value::Int(0)]);
+                gathers.store(answer == not_served, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) if error.is_answer() => Ok(()),
+            Err(error) => Err(error.not_sent()),
+        }
     }
 }

@@ -36,6 +36,7 @@ script_and_touch!(
     COMMANDS_AND_TOUCH,
     "local step = 4",
     "commands/head.lua",
+    "commands/declared.lua",
     ("local function contended()"),
     "lease/grant.lua",
     "queue/hand_over.lua",
@@ -50,6 +51,7 @@ script_and_touch!(
     ("return quick, general end"),
     "commands/usual.lua",
 );
+script!(GATHERED, "commands/head.lua", "commands/gathered.lua", "commands/usual.lua");
 script_and_touch!(
     RENEW,
     RENEW_AND_TOUCH,

@@ -1,6 +1,10 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Weak, atomic::Ordering},
+    slice,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures_util::future::join_all;
@@ -9,7 +13,7 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    batcher::{Batcher, MAX_COMMANDS},
+    batcher::{Batcher, Sharing},
     command::{Command, Preamble},
     config::RedisConfig,
     decode, heartbeat,
@@ -17,7 +21,7 @@ use super::{
     login::Dialer,
     pool::RedisPool,
     preflight::Readiness,
-    scripts,
+    scan, scripts,
     subscriber::{Dialers, Subscriptions},
     waiting::Waiting,
 };
@@ -26,8 +30,8 @@ use crate::{
     mutex::Mutex,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
-        StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanPage, StoreError, StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
     types::{Acks, LockName, RuntimeId, RuntimeLabel},
 };
@@ -41,14 +45,19 @@ use crate::{
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
-    pub(super) commands: Vec<Batcher>,
+    pub(super) commands: Vec<Batcher<Preamble>>,
     pub(super) renewals: Lane,
     waiting: Waiting,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
     pub(super) clock: Arc<dyn Clock>,
+    /// How many locks one script looks at.
+    looks: usize,
 }
+
+/// How many it may be: each costs a server at most 17 commands.
+const MAX_LOOKS: usize = 16;
 
 impl RedisStore {
     /// Connects, checks the server's version, and runs every kind of command once.
@@ -105,11 +114,15 @@ impl RedisStore {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing));
-        // On a Cluster, a script may not touch several slots.
-        let max_commands = if config.node.is_some() { 1 } else { MAX_COMMANDS };
+        // On a Cluster, a call may not declare keys of several slots.
+        let gathers = Arc::<AtomicBool>::default();
+        let (sharing, behind_waits) = match config.node {
+            None => (Sharing::All, Sharing::All),
+            Some(_) => (Sharing::Quick(Arc::clone(&gathers)), Sharing::None),
+        };
         let batcher = || {
             let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
-            Batcher::new(lane(), preamble, clock, runtime.clone(), max_commands, false)
+            Batcher::new(lane(), preamble, clock, runtime.clone(), sharing.clone(), false)
         };
         let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
         let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
@@ -122,7 +135,7 @@ impl RedisStore {
             clock: Arc::clone(&clock),
             runtime: runtime.clone(),
             connections: config.connections,
-            max_commands,
+            sharing: behind_waits,
             by_demand: Mutex::default(),
         };
         let lane = probe.as_ref().map_or(0, |probe| lane_number(probe, commands.len()));
@@ -137,6 +150,7 @@ impl RedisStore {
             runtime,
             passed: probe.is_none().into(),
             probe,
+            gathers: config.node.as_ref().map(|_| gathers),
             failed: Arc::default(),
         };
         Ok(Self {
@@ -148,6 +162,7 @@ impl RedisStore {
             subscriptions,
             readiness: Arc::new(readiness),
             clock,
+            looks: if config.node.is_some() { 1 } else { MAX_LOOKS },
         })
     }
 
@@ -244,13 +259,31 @@ impl LockStore for RedisStore {
 
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
         Box::pin(async move {
-            let write = |to: &mut Cmd| {
-                self.preamble.write_keys(to, name);
-                self.preamble.write_settings(to);
-            };
-            let call = Call::new(&scripts::INSPECT, Command::KEYS, &write);
-            self.run_apart(name, call, deadline, decode::inspect).await
+            let seen = self.look(slice::from_ref(name), deadline).await;
+            let seen = seen.and_then(|seen| seen.into_iter().next().unwrap_or_else(no_answer));
+            seen.map_err(|error| error.for_lock(name))
         })
+    }
+
+    fn inspect_all<'a>(
+        &'a self,
+        names: &'a [LockName],
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<Inspection, StoreError>>> {
+        Box::pin(async move {
+            let mut seen = Vec::with_capacity(names.len());
+            for part in names.chunks(self.looks) {
+                seen.extend(self.look(part, deadline).await?);
+            }
+            let told = |(seen, name): (Result<_, StoreError>, _)| {
+                seen.map_err(|error| error.for_lock(name))
+            };
+            Ok(seen.into_iter().zip(names).map(told).collect())
+        })
+    }
+
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        Box::pin(scan::scan(self, command))
     }
 
     fn force_release<'a>(
@@ -272,7 +305,7 @@ impl LockStore for RedisStore {
 
 impl RedisStore {
     /// The connection to which a name is pinned, so that its commands usually keep their order.
-    pub(super) fn batcher(&self, name: &LockName) -> &Batcher {
+    pub(super) fn batcher(&self, name: &LockName) -> &Batcher<Preamble> {
         &self.commands[lane_number(name, self.commands.len())]
     }
 
@@ -345,6 +378,24 @@ impl RedisStore {
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
     }
 
+    /// Looks at so many locks as one script may.
+    async fn look(
+        &self,
+        names: &[LockName],
+        deadline: Instant,
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        self.ready(deadline).await?;
+        let write = |to: &mut Cmd| {
+            for name in names {
+                self.preamble.write_keys(to, name);
+            }
+            self.preamble.write_settings(to);
+        };
+        let call = Call::new(&scripts::INSPECT, Command::KEYS * names.len(), &write);
+        let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
+        decode::inspect(answer, names.len())
+    }
+
     /// Runs a script on a pooled connection, out of the way of leases.
     async fn run_apart<T>(
         &self,
@@ -359,6 +410,10 @@ impl RedisStore {
         };
         answer.await.and_then(decode).map_err(|error| error.for_lock(name))
     }
+}
+
+fn no_answer<T>() -> Result<T, StoreError> {
+    Err(decode::not_understood("of no part"))
 }
 
 /// A lock of which only the checks of a runtime know.

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::{runtime::Handle, sync};
 
 use super::{
-    batcher::{Batcher, not_sent},
+    batcher::{Batcher, Sharing, not_sent},
     command::Preamble,
     lane::{Call, Lane},
     login::Dialer,
@@ -26,14 +26,15 @@ pub(super) struct Waiting {
     pub(super) runtime: Handle,
     /// How many connections carry the commands of a demand.
     pub(super) connections: usize,
-    pub(super) max_commands: usize,
+    /// On a node of a Cluster none do.
+    pub(super) sharing: Sharing,
     pub(super) by_demand: Mutex<BTreeMap<Demand, Arc<Lanes>>>,
 }
 
 /// The connections of one demand.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    pub(super) commands: Vec<Batcher>,
+    pub(super) commands: Vec<Batcher<Preamble>>,
     renewals: Lane,
     /// Locked while a batch of renewals is sent: the next one would stand in line at the server.
     renewing: sync::Mutex<()>,
@@ -50,11 +51,11 @@ impl Waiting {
     }
 
     fn open(&self) -> Lanes {
-        let Self { dialer, preamble, clock, runtime, max_commands, .. } = self;
+        let Self { dialer, preamble, clock, runtime, sharing, .. } = self;
         let lane = || Lane::new(Arc::clone(dialer), Arc::clone(clock), runtime.clone());
         let batcher = |_| {
             let (preamble, clock) = (Arc::clone(preamble), Arc::clone(clock));
-            Batcher::new(lane(), preamble, clock, runtime.clone(), *max_commands, true)
+            Batcher::new(lane(), preamble, clock, runtime.clone(), sharing.clone(), true)
         };
         let commands = (0..self.connections).map(batcher).collect();
         Lanes { commands, renewals: lane(), renewing: sync::Mutex::default() }

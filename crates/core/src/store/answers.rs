@@ -130,6 +130,8 @@ pub struct WaiterRecord {
     pub id: AcquisitionId,
     /// The label of its runtime.
     pub label: String,
+    /// How long ago it queued, by the server's clock.
+    pub waiting_for: Duration,
     /// How long ago it was last heard, by the server's clock.
     pub silent_for: Duration,
 }

@@ -1,4 +1,4 @@
-use crate::types::{LockName, Namespace, RuntimeId};
+use crate::types::{LockName, NamePattern, Namespace, RuntimeId};
 
 /// The names of all keys and channels, made in this one place.
 ///
@@ -38,6 +38,26 @@ impl KeyScheme {
     pub(crate) fn write_lease(&self, to: &mut String, name: &LockName) {
         self.write_tag(to, name);
         to.push_str(LEASE);
+    }
+
+    /// A glob of Redis for the keys of the leases of all locks that match a pattern, and of others: it
+    /// has one `*` at most, because a glob with many takes a server long.
+    pub(crate) fn leases(&self, pattern: &NamePattern) -> String {
+        let (begin, end) = pattern.ends();
+        let mut glob = format!("{}:{{", self.namespace);
+        push_literal(&mut glob, &begin);
+        if let Some(end) = end {
+            glob.push('*');
+            push_literal(&mut glob, &end);
+        }
+        glob + "}:" + LEASE
+    }
+
+    /// The lock whose lease has a key; `None` for any other key.
+    pub(crate) fn lock_of_lease(&self, key: &[u8]) -> Option<LockName> {
+        let name = str::from_utf8(key).ok()?.strip_prefix(self.namespace.as_str())?;
+        let name = name.strip_prefix(":{")?.strip_suffix(LEASE)?.strip_suffix("}:")?;
+        LockName::new(name).ok()
     }
 
     /// Passes on the four keys of a lock, in the order of the scripts; `text` is room for one.
@@ -115,6 +135,16 @@ impl KeyScheme {
     }
 }
 
+/// Appends a text in which Redis sees no glob.
+fn push_literal(glob: &mut String, text: &str) {
+    for one in text.chars() {
+        if matches!(one, '*' | '?' | '[' | ']' | '\\') {
+            glob.push('\\');
+        }
+        glob.push(one);
+    }
+}
+
 const LEASE: &str = "lease";
 const QUEUE: &str = "queue";
 const WAITERS: &str = "waiters";
@@ -139,5 +169,29 @@ mod tests {
             }
         }
         assert!(all.contains("leasehold:{a}:lease"));
+    }
+
+    #[test]
+    fn a_key_tells_its_lock() {
+        let keys = KeyScheme::default();
+        for name in ["a", "a}:lease", "{a", "a}:lease}:lease"] {
+            let name = LockName::new(name).unwrap();
+            assert_eq!(keys.lock_of_lease(keys.lease(&name).as_bytes()), Some(name.clone()));
+            assert_eq!(keys.lock_of_lease(keys.queue(&name).as_bytes()), None);
+        }
+        for other in
+            ["leasehold:{}:lease", "leasehold:{}}:lease", "other:{a}:lease", "leasehold:{a"]
+        {
+            assert_eq!(keys.lock_of_lease(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(keys.lock_of_lease(b"leasehold:{\xff}:lease"), None);
+    }
+
+    #[test]
+    fn a_server_gets_a_glob_with_one_star_at_most() {
+        let glob = |pattern: &str| KeyScheme::default().leases(&NamePattern::new(pattern).unwrap());
+        assert_eq!(glob("*"), "leasehold:{*}:lease");
+        assert_eq!(glob("a*b?c"), "leasehold:{a*c}:lease");
+        assert_eq!(glob(r"a\[b"), r"leasehold:{a\[b}:lease");
     }
 }

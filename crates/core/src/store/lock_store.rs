@@ -2,7 +2,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Weak, time::Duration};
 
 use super::{
     AcquireAnswer, ForceReleaseAnswer, HoldAnswer, Inspection, Listener, ReleaseAnswer,
-    RenewAnswer, StoreError, WithdrawAnswer,
+    RenewAnswer, Scan, ScanPage, StoreError, WithdrawAnswer,
 };
 use crate::{
     clock::Instant,
@@ -70,6 +70,30 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
 
     /// Returns who holds a lock, and who waits for it.
     fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection>;
+
+    /// Inspects many locks; one answer for each, in order. A corrupt key spoils only its own answer.
+    ///
+    /// By default one after the other.
+    fn inspect_all<'a>(
+        &'a self,
+        names: &'a [LockName],
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<Inspection, StoreError>>> {
+        Box::pin(async move {
+            let mut seen = Vec::with_capacity(names.len());
+            for name in names {
+                seen.push(self.inspect(name, deadline).await);
+            }
+            Ok(seen)
+        })
+    }
+
+    /// Names some of the locks that the store knows, held or not, in one step that is short however
+    /// many there are.
+    ///
+    /// A lock that is there from the first step to the last is named, unless the store moves it
+    /// meanwhile from one part to another.
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage>;
 
     /// Ends the lease that was inspected and no other, moves the fence on, tells its runtime, and
     /// grants the lock to the next waiter.

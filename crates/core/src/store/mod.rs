@@ -4,6 +4,7 @@ mod answers;
 mod error;
 mod keys;
 mod lock_store;
+mod scan;
 mod settings;
 
 pub use answers::{
@@ -17,4 +18,5 @@ pub use lock_store::{
     Withdraw,
 };
 pub(crate) use lock_store::{WITHDRAWAL_MARK, whole_millis};
+pub use scan::{Scan, ScanCursor, ScanPage};
 pub use settings::{FencePolicy, FenceSettings};

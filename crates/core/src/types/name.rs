@@ -115,7 +115,7 @@ impl Hasher for KnownHash {
 
 shown_as_text!(LockName);
 
-/// Why a text cannot name a lock, a class of locks, or a namespace.
+/// Why a text cannot name a lock, locks, a class of locks, or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -142,6 +142,17 @@ pub enum NameError {
     /// The name of a lock contains a NUL character.
     #[error("a lock name contains a NUL character; remove it")]
     ContainsNul,
+    /// No name was given where at least one is needed.
+    #[error("no lock is named; give the name of at least one")]
+    None,
+    /// The text cannot be a [`NamePattern`](super::NamePattern).
+    #[error("the pattern {pattern:?} {what}")]
+    Pattern {
+        /// The text that was given.
+        pattern: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The text cannot be a [`Class`].
     #[error(
         "the class {class:?} cannot label metrics; use 1 to {} ASCII letters, digits and -_.",

@@ -17,7 +17,7 @@ use leasehold_core::{
 use leasehold_watchdog::{Watchdog, Watches};
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use crate::{blocked::Ration, cohort::Numbers, seam::Rules, timing::Timing};
+use crate::{blocked::Ration, cohort::Numbers, graph::OwnHolds, seam::Rules, timing::Timing};
 
 use super::{
     backlog::Backlog,
@@ -79,6 +79,8 @@ pub struct Engine {
     pub(crate) suspects: Mutex<Ration>,
     /// The unconfirmed runs that were warned of.
     pub(crate) unconfirmed: Mutex<Ration>,
+    /// The locks that owners of this runtime hold.
+    pub(crate) own_holds: OwnHolds,
     pub(super) shards: Vec<Shard>,
     pub(super) agenda: Arc<Agenda>,
     pub(super) refuses: AtomicBool,
@@ -129,6 +131,7 @@ impl Engine {
             reports: Mutex::default(),
             suspects: Mutex::default(),
             unconfirmed: Mutex::default(),
+            own_holds: OwnHolds::default(),
             shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
             agenda: Arc::default(),
             refuses: AtomicBool::new(false),

@@ -24,12 +24,32 @@ impl Engine {
     pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
         let now = self.clock.now();
         let mut seen = self.inspect_until(name, now, now + self.timing.command_timeout).await?;
-        if let Inspection::Held(record) = &mut seen {
-            // Only the runtime that keeps it knows.
+        self.note_idle(name, &mut seen);
+        Ok(seen)
+    }
+
+    /// As [`inspect`](Self::inspect), of many locks at once.
+    pub(crate) async fn inspect_all(
+        &self,
+        names: &[LockName],
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        let now = self.clock.now();
+        let deadline = now + self.timing.command_timeout;
+        let mut seen = self.counted(self.store.inspect_all(now, names, deadline).await)?;
+        for (name, seen) in names.iter().zip(&mut seen) {
+            if let Ok(seen) = seen {
+                self.note_idle(name, seen);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Only the runtime that keeps a lock knows whether it is idle.
+    fn note_idle(&self, name: &LockName, seen: &mut Inspection) {
+        if let Inspection::Held(record) = seen {
             let idle = self.look(name, Cohort::idle_turn).flatten();
             record.idle = idle == Some(TurnId { id: record.id, first: record.fence });
         }
-        Ok(seen)
     }
 
     pub(crate) async fn inspect_until(

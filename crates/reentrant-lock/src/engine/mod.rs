@@ -4,6 +4,7 @@
 mod backlog;
 mod core;
 mod executor;
+mod graph;
 mod heartbeats;
 mod inspect;
 mod kept;

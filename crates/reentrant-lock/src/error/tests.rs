@@ -8,7 +8,7 @@ use leasehold_core::{
 use uuid::Uuid;
 
 use super::*;
-use crate::TimingError;
+use crate::{Certainty, Cycle, CycleStep, TimingError};
 
 const NAME: &str = "orders/42";
 const CAUSE: &str = "the connection broke";
@@ -44,8 +44,22 @@ fn acquire_errors() -> Vec<AcquireError> {
     let timeout = |holder, self_wait| {
         let position = Some(QueuePosition { runtimes: Some(1), tasks: 0 });
         let lock = lock.clone();
-        let timeout = WaitTimeout { lock, waited, position, holder, self_wait };
+        let cycle = None;
+        let timeout = WaitTimeout { lock, waited, position, holder, self_wait, cycle };
         AcquireError::Timeout(Box::new(timeout))
+    };
+    let in_a_cycle = {
+        let AcquireError::Timeout(mut timeout) = timeout(None, None) else { unreachable!() };
+        let other = LockName::new("orders/43").unwrap();
+        let step = |holds: &LockName, waits_for: &LockName| CycleStep {
+            runtime: RuntimeId::new(Uuid::nil()),
+            label: "billing".into(),
+            holds: holds.clone(),
+            waits_for: waits_for.clone(),
+        };
+        let steps = vec![step(&other, &lock), step(&lock, &other)];
+        timeout.cycle = Some(Cycle { certainty: Certainty::Certain, steps });
+        AcquireError::Timeout(timeout)
     };
     let unavailable = |failed, answers_others, error| {
         let (lock, silent_for) = (lock.clone(), waited);
@@ -56,6 +70,7 @@ fn acquire_errors() -> Vec<AcquireError> {
     let here = HolderInfo { this_runtime: true, ..holder.clone() };
     vec![
         timeout(None, None),
+        in_a_cycle,
         timeout(Some(holder), None),
         timeout(Some(kept), None),
         timeout(Some(here), Some(SelfWait::WithoutOwner)),

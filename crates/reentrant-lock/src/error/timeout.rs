@@ -3,6 +3,8 @@ use std::{fmt, time::Duration};
 use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName};
 use leasehold_watchdog::HeldLease;
 
+use crate::graph::Cycle;
+
 /// A wait that ended before the lock was free: the last word about the lock was that it is taken.
 ///
 /// That is so if the server has said it and no later command of this wait failed, or if a task of
@@ -20,6 +22,9 @@ pub struct WaitTimeout {
     pub holder: Option<HolderInfo>,
     /// How the call may have waited for its own process, if something speaks for it.
     pub self_wait: Option<SelfWait>,
+    /// The cycle of owners of this runtime that the call's owner is a part of, if there is one: none
+    /// of them goes on before its wait is over.
+    pub cycle: Option<Cycle>,
 }
 
 impl fmt::Display for WaitTimeout {
@@ -28,6 +33,15 @@ impl fmt::Display for WaitTimeout {
         write!(f, "lock {lock:?}: not free within {waited:?}")?;
         if let Some(position) = &self.position {
             write!(f, " ({position})")?;
+        }
+        if let Some(cycle) = &self.cycle {
+            f.write_str("; owners of this process hold it")?;
+            for other in cycle.locks().filter(|other| *other != lock) {
+                write!(f, " and {other:?}")?;
+            }
+            return f.write_str(
+                ", and wait for each other: take them together, with locks.all(), or in one order",
+            );
         }
         if let Some(self_wait) = &self.self_wait {
             if let Some(holder) = &self.holder {

@@ -90,7 +90,8 @@ impl Wait {
                 self.request.tries = false;
             };
             if let Err(error) = &mut outcome {
-                tally.suspicion.iter().for_each(|suspicion| suspicion.explain(error));
+                let engine = &self.engine;
+                tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
             }
             tally.finish(&outcome);
             outcome

@@ -98,6 +98,7 @@ impl Wait {
                 position: position.filter(|_| !tries),
                 holder,
                 self_wait: None,
+                cycle: None,
             })),
         }
     }

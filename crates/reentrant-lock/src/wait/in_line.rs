@@ -74,9 +74,7 @@ impl Wait {
             match own {
                 None => {
                     tally.waits(in_line);
-                    let suspicion = tally
-                        .suspicion
-                        .get_or_insert_with(|| Suspicion::of(engine, &self.name, &self.request));
+                    let suspicion = tally.suspicion.get_or_insert_with(|| self.suspicion());
                     suspicion.look(engine, cx);
                 }
                 // It has just been sent: nothing can have come yet, and as a rule the answer is
@@ -124,6 +122,10 @@ impl Wait {
                 }
             }
         })
+    }
+
+    fn suspicion(&self) -> Suspicion {
+        Suspicion::of(&self.engine, &self.name, &self.request, self.owner.as_ref())
     }
 
     /// Since when the server does not answer, or the part of it where the lock lives.

@@ -1,11 +1,13 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
+    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, NamePattern, RuntimeLabel,
+    StoreError, Ttl,
     lease::HoldUpdate,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
-        Inspection, Next, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter, Withdraw,
+        Inspection, Next, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanCursor, ScanPage,
+        Waiter, Withdraw,
     },
 };
 
@@ -177,6 +179,24 @@ impl Calls {
     pub async fn withdraw(&self, id: AcquisitionId) -> Result<bool, StoreError> {
         let (name, deadline) = (&self.name, self.deadline);
         Ok(self.store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant)
+    }
+
+    /// Looks at some locks at once.
+    pub async fn inspect_all(
+        &self,
+        names: &[LockName],
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        self.store.inspect_all(names, self.deadline).await
+    }
+
+    /// Goes one step through the locks whose names match.
+    pub async fn scan(
+        &self,
+        pattern: &NamePattern,
+        cursor: &ScanCursor,
+    ) -> Result<ScanPage, StoreError> {
+        let deadline = self.deadline;
+        self.store.scan(Scan { pattern, cursor, deadline }).await
     }
 
     /// Looks at the lock.

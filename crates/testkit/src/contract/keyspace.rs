@@ -17,7 +17,7 @@ pub(super) struct Keyspace<'a> {
 }
 
 /// Ages every key like ARGV[1] by ARGV[2] ms, and with it every lease's beginning and the moment at
-/// which each waiter was heard, as the clock would.
+/// which each waiter queued and was heard, as the clock would.
 const PASS: &str = "
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local left = redis.call('PTTL', key)
@@ -48,6 +48,10 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
     elseif string.match(key, ':withdrawn$') then
       for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
         redis.call('ZINCRBY', key, '-' .. ARGV[2], id)
+      end
+    elseif string.match(key, ':queue$') then
+      for _, runtime in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+        redis.call('ZINCRBY', key, '-' .. ARGV[2] .. '000', runtime)
       end
     elseif string.match(key, ':waiters$') then
       local row = redis.call('HGETALL', key)

@@ -146,6 +146,12 @@ macro_rules! contract_cases {
                 a_look_changes_nothing [TimeFloor Snapshot],
                 a_look_shows_who_waits [TimeFloor Time],
             }
+            scan {
+                a_scan_names_what_is_held [TimeFloor],
+                a_scan_names_what_matches [TimeFloor],
+                a_scan_changes_nothing [TimeFloor Snapshot],
+                many_looks_are_answered_in_order [TimeFloor],
+            }
             force_release {
                 the_inspected_lease_is_ended_and_the_fence_moves_on [TimeFloor],
                 another_lease_is_not_ended [TimeFloor Snapshot],

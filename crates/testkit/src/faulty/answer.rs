@@ -2,7 +2,7 @@ use leasehold_core::{
     StoreError,
     store::{
         AcquireAnswer, ForceReleaseAnswer, HoldAnswer, Inspection, ReleaseAnswer, RenewAnswer,
-        WithdrawAnswer,
+        ScanPage, WithdrawAnswer,
     },
 };
 
@@ -23,6 +23,8 @@ pub enum Answer {
     Withdraw(WithdrawAnswer),
     /// What a look at a lock showed.
     Inspect(Inspection),
+    /// What a scan has named.
+    Scan(ScanPage),
     /// The answer to a force-release.
     ForceRelease(ForceReleaseAnswer),
 }

@@ -23,8 +23,8 @@ macro_rules! lock_store_by_commands {
                 Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
                 store::{
                     Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-                    Inspection, Listener, Release, ReleaseAnswer, RenewAnswer, Renewal,
-                    StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+                    Inspection, Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+                    ScanPage, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
                 },
             };
 
@@ -92,6 +92,12 @@ macro_rules! lock_store_by_commands {
                     deadline: Instant,
                 ) -> StoreFuture<'a, Inspection> {
                     send_as!(self, Inspect, Command::Inspect { name: name.clone() }, deadline)
+                }
+
+                fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+                    let Scan { pattern, cursor, deadline } = command;
+                    let (pattern, cursor) = (pattern.clone(), cursor.clone());
+                    send_as!(self, Scan, Command::Scan { pattern, cursor }, deadline)
                 }
 
                 fn force_release<'a>(

@@ -1,9 +1,13 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeLabel, StoreError, Ttl,
+    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, NamePattern, RuntimeLabel,
+    StoreError, Ttl,
     lease::HoldUpdate,
-    store::{Acquire, ForceRelease, Heartbeat, Hold, Release, Renewal, Waiter, Withdraw},
+    store::{
+        Acquire, ForceRelease, Heartbeat, Hold, Release, Renewal, Scan, ScanCursor, Waiter,
+        Withdraw,
+    },
 };
 
 use super::{answer::Answer, kind::CommandKind, next::OwnedNext};
@@ -48,6 +52,8 @@ pub enum Command {
     Withdraw { name: LockName, id: AcquisitionId },
     /// A look at a lock.
     Inspect { name: LockName },
+    /// A [`Scan`].
+    Scan { pattern: NamePattern, cursor: ScanCursor },
     /// A [`ForceRelease`].
     ForceRelease { name: LockName, id: AcquisitionId, fence: FenceToken },
 }
@@ -63,15 +69,17 @@ impl Command {
             Self::Renew { .. } => CommandKind::Renew,
             Self::Withdraw { .. } => CommandKind::Withdraw,
             Self::Inspect { .. } => CommandKind::Inspect,
+            Self::Scan { .. } => CommandKind::Scan,
             Self::ForceRelease { .. } => CommandKind::ForceRelease,
         }
     }
 
-    /// The locks that the command is about; several only for batches.
+    /// The locks that the command is about: several for batches only, none for a scan.
     pub fn names(&self) -> Vec<&LockName> {
         match self {
             Self::Heartbeat { batch, .. } => batch.iter().map(|waiter| &waiter.name).collect(),
             Self::Renew { batch } => batch.iter().map(|renewal| &renewal.name).collect(),
+            Self::Scan { .. } => Vec::new(),
             Self::Acquire { name, .. }
             | Self::Hold { name, .. }
             | Self::Release { name, .. }
@@ -94,7 +102,7 @@ impl Command {
             | Self::Hold { id, .. }
             | Self::Withdraw { id, .. }
             | Self::ForceRelease { id, .. } => vec![*id],
-            Self::Inspect { .. } => Vec::new(),
+            Self::Inspect { .. } | Self::Scan { .. } => Vec::new(),
         }
     }
 
@@ -151,6 +159,10 @@ impl Command {
                 store.withdraw(command).await.map(Answer::Withdraw)
             }
             Self::Inspect { name } => store.inspect(name, deadline).await.map(Answer::Inspect),
+            Self::Scan { pattern, cursor } => {
+                let command = Scan { pattern, cursor, deadline };
+                store.scan(command).await.map(Answer::Scan)
+            }
             Self::ForceRelease { name, id, fence } => {
                 let command = ForceRelease { name, id: *id, fence: *fence, deadline };
                 store.force_release(command).await.map(Answer::ForceRelease)

@@ -15,13 +15,15 @@ pub enum CommandKind {
     Withdraw,
     /// Looks at a lock.
     Inspect,
+    /// Names some locks.
+    Scan,
     /// Ends somebody else's lease.
     ForceRelease,
 }
 
 impl CommandKind {
     /// Every kind, for tests that go through all of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Acquire,
         Self::Heartbeat,
         Self::Hold,
@@ -29,6 +31,7 @@ impl CommandKind {
         Self::Renew,
         Self::Withdraw,
         Self::Inspect,
+        Self::Scan,
         Self::ForceRelease,
     ];
 }

@@ -29,6 +29,11 @@ pub fn script_of_commands() -> &'static str {
     &scripts::COMMANDS.text
 }
 
+/// The text of the script that runs commands of the fast path on keys that are not declared.
+pub fn script_of_gathered_commands() -> &'static str {
+    &scripts::GATHERED.text
+}
+
 /// The kinds of command that the words of a request send; none for one of nobody's business.
 pub(super) fn kinds(words: &[&[u8]]) -> Vec<CommandKind> {
     let [verb, script, ..] = words else { return Vec::new() };
@@ -41,6 +46,9 @@ pub(super) fn kinds(words: &[&[u8]]) -> Vec<CommandKind> {
     };
     if sends(&scripts::COMMANDS) {
         return batch(words).unwrap_or_default();
+    }
+    if sends(&scripts::GATHERED) {
+        return gathered(words).unwrap_or_default();
     }
     let single = table().iter().find(|(script, _)| sends(script)).map(|(_, kind)| *kind);
     single.into_iter().collect()
@@ -56,8 +64,19 @@ fn table() -> [(&'static script::Script, CommandKind); 3] {
 
 /// The commands of a call of many: behind the keys and two arguments, word by word.
 fn batch(words: &[&[u8]]) -> Option<Vec<CommandKind>> {
-    let keys: usize = str::from_utf8(words.get(2)?).ok()?.parse().ok()?;
-    let mut rest = words.get(5 + keys..)?;
+    one_by_one(words.get(5 + number(words.get(2)?)?..)?)
+}
+
+/// The commands of a call that declares no keys: behind their number and so many leases.
+fn gathered(words: &[&[u8]]) -> Option<Vec<CommandKind>> {
+    one_by_one(words.get(6 + number(words.get(5)?)?..)?)
+}
+
+fn number(word: &[u8]) -> Option<usize> {
+    str::from_utf8(word).ok()?.parse().ok()
+}
+
+fn one_by_one(mut rest: &[&[u8]]) -> Option<Vec<CommandKind>> {
     let mut kinds = Vec::new();
     while let Some(word) = rest.first() {
         let (kind, words) = match *word {
@@ -108,5 +127,15 @@ mod tests {
         call.extend([&b"as"[..], b"30000", b"5000", b"label", b"try", b"a:2", b"0"]);
         let expected = [CommandKind::Release, CommandKind::Withdraw, CommandKind::Acquire];
         assert_eq!(kinds(&call), expected);
+    }
+
+    #[test]
+    fn commands_of_a_call_without_keys_are_told_one_by_one() {
+        let digest = scripts::GATHERED.digest.as_bytes();
+        let mut call = vec![&b"EVALSHA"[..], digest, b"0", b"604800000", b"channels", b"2"];
+        call.extend([&b"key"[..]; 2]);
+        call.extend([&b"release"[..], b"a:1", b"7"]);
+        call.extend([&b"as"[..], b"30000", b"5000", b"label", b"acquire", b"a:2", b"0", b"1"]);
+        assert_eq!(kinds(&call), [CommandKind::Release, CommandKind::Acquire]);
     }
 }

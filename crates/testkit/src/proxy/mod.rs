@@ -26,6 +26,6 @@ pub use action::Action;
 pub use counts::Counts;
 pub use fault_proxy::FaultProxy;
 pub use hole::{Direction, Links};
-pub use library::script_of_commands;
+pub use library::{script_of_commands, script_of_gathered_commands};
 pub use rule::{Rule, RuleId};
 pub use storm::Storm;

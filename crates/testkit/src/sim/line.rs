@@ -5,9 +5,9 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    Clock, Instant, RuntimeId, RuntimeLabel, StoreError,
+    Clock, Instant, NamePattern, RuntimeId, RuntimeLabel, StoreError,
     seam::{Course, slot_of_lock},
-    store::{AcquireAnswer, Listener, Renewal, Waiter},
+    store::{AcquireAnswer, Listener, Renewal, ScanCursor, ScanPage, Waiter},
 };
 
 use super::{
@@ -72,6 +72,9 @@ impl Line {
                 self.send_heartbeats(&batch, &label, part, deadline).await
             }
             Command::Renew { batch } if is_cluster => self.send_renewals(batch, deadline).await,
+            Command::Scan { pattern, cursor } if is_cluster => {
+                self.scan_next(pattern, cursor, deadline).await
+            }
             command => self.send_one(command, deadline).await,
         }
     }
@@ -203,6 +206,31 @@ impl Line {
             }
         };
         Ok(Answer::Renew(join_all(batch.into_iter().map(renew)).await))
+    }
+
+    /// Asks one master after the other, as a [`ClusterStore`](leasehold_core::ClusterStore) does.
+    async fn scan_next(
+        &self,
+        pattern: NamePattern,
+        cursor: ScanCursor,
+        deadline: Instant,
+    ) -> Result<Answer, StoreError> {
+        let masters = self.router.masters(deadline).await?;
+        let names: Vec<String> = masters.iter().map(|node| format!("{node:03}")).collect();
+        let parts = || names.iter().map(String::as_str);
+        let Some((part, _)) = cursor.next(parts()) else {
+            return Ok(Answer::Scan(ScanPage { names: Vec::new(), failed: None, next: None }));
+        };
+        let next = cursor.after(part, None);
+        let next = next.next(parts()).is_some().then_some(next);
+        let at = names.iter().position(|name| name == part).unwrap_or(0);
+        let scan = Command::Scan { pattern, cursor: ScanCursor::default() };
+        let ticket = self.send_now(masters[at], scan, false, deadline);
+        Ok(Answer::Scan(match self.outcome(&ticket, deadline).await {
+            Ok(Answer::Scan(page)) => ScanPage { next, ..page },
+            Ok(other) => unreachable!("{other:?} is of another kind than its command"),
+            Err(error) => ScanPage { names: Vec::new(), failed: Some(error), next },
+        }))
     }
 
     fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {

@@ -81,7 +81,10 @@ impl Spy {
             Command::Withdraw { name, id } => {
                 self.tell(at, name, Deed::WithdrawSent { id: *id });
             }
-            Command::Hold { .. } | Command::Inspect { .. } | Command::ForceRelease { .. } => {}
+            Command::Hold { .. }
+            | Command::Inspect { .. }
+            | Command::Scan { .. }
+            | Command::ForceRelease { .. } => {}
         }
     }
 

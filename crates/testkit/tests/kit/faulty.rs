@@ -1,18 +1,18 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acks, AcquisitionId, Clock, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, StoreError,
-    StoreErrorKind, Ttl,
+    Acks, AcquisitionId, Clock, Instant, LockName, LockStore, NamePattern, RuntimeId, RuntimeLabel,
+    StoreError, StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
         AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer, Inspection,
-        Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter, Withdraw,
+        Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanCursor, Waiter, Withdraw,
     },
 };
 use leasehold_testkit::{
     CommandKind, Fault, FaultyStore, Gate, ManualClock, Rule,
     contract::PushLog,
-    faulty::{Answer, PushFault, PushRule},
+    faulty::{Answer, Command, PushFault, PushRule},
 };
 use tokio::task::yield_now;
 use uuid::Uuid;
@@ -78,11 +78,16 @@ async fn without_rules_every_command_passes() {
     let release = Release { name, id, fence, keep, next, deadline };
     assert_eq!(store.release(release).await, Ok(ReleaseAnswer::Released));
     assert!(!store.withdraw(Withdraw { name, id, deadline }).await.unwrap().ended_grant);
+    let (pattern, cursor) = (&NamePattern::default(), &ScanCursor::default());
+    let page = store.scan(Scan { pattern, cursor, deadline }).await.unwrap();
+    assert!(page.names.is_empty() && page.next.is_none());
     for kind in CommandKind::ALL {
         assert_eq!((store.sent(kind), store.executed(kind)), (1, 1), "{kind:?}");
     }
     let log = store.log();
-    assert!(log.iter().all(|done| done.command.names()[0] == name && !done.late));
+    let is_ours =
+        |command: &Command| command.kind() == CommandKind::Scan || command.names()[0] == name;
+    assert!(log.iter().all(|done| is_ours(&done.command) && !done.late));
     assert_eq!(log[2].command.ids(), [id, id]);
     store.clear_log();
     assert!(store.log().is_empty());

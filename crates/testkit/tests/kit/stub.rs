@@ -12,8 +12,8 @@ use leasehold_core::{
     StoreError, Ttl,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
-        Inspection, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreFuture,
-        Waiter, Withdraw, WithdrawAnswer,
+        Inspection, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage,
+        StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
 };
 use uuid::Uuid;
@@ -144,6 +144,10 @@ impl LockStore for StubStore {
 
     fn inspect<'a>(&'a self, _name: &'a LockName, _: Instant) -> StoreFuture<'a, Inspection> {
         now(Inspection::Free { last_fence: None })
+    }
+
+    fn scan<'a>(&'a self, _: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        now(ScanPage { names: Vec::new(), failed: None, next: None })
     }
 
     fn force_release<'a>(&'a self, _: ForceRelease<'a>) -> StoreFuture<'a, ForceReleaseAnswer> {

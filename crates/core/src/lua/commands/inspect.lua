@@ -1,42 +1,64 @@
--- inspect: return who holds a lock, and who waits for it. Changes nothing. Follows line.lua.
+-- inspect: return who holds some locks, and who waits for them. Changes nothing. Follows line.lua.
 --
--- KEYS  1 lease   2 queue   3 waiters   4 withdrawn
+-- KEYS  four for each lock: 1 lease   2 queue   3 waiters   4 withdrawn
 -- ARGV  1 and 2 as in head.lua
--- Returns  {'free', counter or ''}
+-- Returns  an answer for each lock:
+--          {'free', counter or ''}
 --          {'held', ms left, server time in µs, waiters, acquisition, fence, holds, label, time of the
 --          grant in µs, 1 if it is only kept closed, 1 if its runtime may keep it idle}, where
---          waiters are {acquisition, heard at in µs, label} for one after the other, in one flat list
---          {'layout', version}
+--          waiters are {acquisition, heard at in µs, label, queued at in µs} for one after the other,
+--          in one flat list
+--          {'layout', version}   {'refused', words}
 --
--- Why: one step, so that lease, queue and clock belong together. It returns the first 128 live
--- waiters; dead places are skipped, not removed. The write of nothing comes before "free": a replica
--- may lack a lease that the master has.
-read('GET', unpack(KEYS))
-if lock.layout then return {'layout', lock.layout} end
-local left = remaining()
-if not left then
-  redis.call('GETEX', lock.lease)
-  return {'free', lock.counter or ''}
-end
-
+-- Why: one step, so that lease, queue and clock belong together. It looks at the first 1024 places,
+-- so that it stays short, and returns the first 128 live waiters; dead places are skipped, not
+-- removed. A lock without waiters costs one command, any other at most 17. The write of nothing comes
+-- before "free": a replica may lack a lease that the master has. A key of another type spoils only its
+-- own answer; any other failure is that of all.
 local function without_mark(label)
   return (string.gsub(label, '^~', ''))
 end
 
-local waiting_now, from = {}, 0
-repeat
-  local page = redis.call('ZRANGE', lock.queue, from, from + 127)
-  for _, runtime in ipairs(page) do
-    local place = place_of(redis.call('HGET', lock.waiters, runtime))
-    if #waiting_now < 3 * 128 and is_live(place) then
-      waiting_now[#waiting_now + 1] = runtime .. ':' .. place.number
-      waiting_now[#waiting_now + 1] = string.format('%d', place.heard)
-      waiting_now[#waiting_now + 1] = without_mark(place.label)
+local function waiters_now()
+  local found, from = {}, 0
+  repeat
+    local page, runtimes, arrived =
+      redis.call('ZRANGE', lock.queue, from, from + 127, 'WITHSCORES'), {}, {}
+    for at = 1, #page, 2 do
+      runtimes[#runtimes + 1], arrived[#arrived + 1] = page[at], page[at + 1]
     end
-  end
-  from = from + 128
-until #page < 128 or #waiting_now == 3 * 128
+    local texts = #runtimes > 0 and redis.call('HMGET', lock.waiters, unpack(runtimes))
+    for at, runtime in ipairs(runtimes) do
+      local place = place_of(texts[at])
+      if #found < 4 * 128 and is_live(place) then
+        found[#found + 1] = runtime .. ':' .. place.number
+        found[#found + 1] = string.format('%d', place.heard)
+        found[#found + 1] = without_mark(place.label)
+        found[#found + 1] = string.format('%.0f', tonumber(arrived[at]))
+      end
+    end
+    from = from + 128
+  until #runtimes < 128 or #found == 4 * 128 or from == 1024
+  return found
+end
 
-return {'held', left, micros, waiting_now, lock.holder, lock.fence,
-  lock.kept and '0' or lock.holds or '1', without_mark(lock.label), lock.since, lock.kept and 1 or 0,
-  keeps() and 1 or 0}
+local function inspect(at)
+  read('GET', unpack(KEYS, 4 * at - 3, 4 * at))
+  if lock.layout then return {'layout', lock.layout} end
+  local left = remaining()
+  if not left then
+    redis.call('GETEX', lock.lease)
+    return {'free', lock.counter or ''}
+  end
+  return {'held', left, micros, lock.waiting and waiters_now() or {}, lock.holder, lock.fence,
+    lock.kept and '0' or lock.holds or '1', without_mark(lock.label), lock.since, lock.kept and 1 or 0,
+    keeps() and 1 or 0}
+end
+
+local answers = {}
+for at = 1, #KEYS / 4 do
+  local ok, answer = pcall(inspect, at)
+  if not ok and not is_foreign(answer) then error(answer, 0) end
+  answers[at] = ok and answer or {'refused', words(answer)}
+end
+return answers

@@ -1,6 +1,7 @@
--- usual: run many commands in order, each on a lock. Follows head.lua, and the other parts, which stand in
--- the functions `contended` and `general` of scripts.rs. It is the fast path of a free lock, and of the
--- release of one that nobody waits for.
+-- usual: run many commands in order, each on a lock. Follows head.lua, declared.lua, and the other parts,
+-- which stand in the functions `contended` and `general` of scripts.rs; or head.lua and gathered.lua, which
+-- says what is different then. It is the fast path of a free lock, and of the release of one that nobody
+-- waits for.
 --
 -- KEYS  four for each command: lease, queue, waiters, withdrawn
 -- ARGV  1 and 2 as in head.lua; then for each command its word and arguments:
@@ -23,7 +24,7 @@
 -- a fraction of many calls. A command that fails spoils only its own answer. These few lines serve
 -- most commands. The others are functions: to make one costs a server as much as an argument, even if
 -- it is never called.
-local answers, at, arg, count = {}, 1, 3, #KEYS / 4
+local answers, at = {}, 1
 local call, sub = redis.pcall, string.sub
 -- The usual grant behind its first token, and until when its key must live at least; nil without a
 -- ttl or a retention.
@@ -43,7 +44,7 @@ while at <= count do
     end
   end
 
-  local word, key, size, text, note, answer = ARGV[arg], KEYS[4 * at - 3], 3, nil, '', nil
+  local word, key, size, text, note, answer = ARGV[arg], leases[stride * at + shift], 3, nil, '', nil
   if word ~= 'hold' and word ~= 'keep' and word ~= 'withdraw' then
     text = call('GET', key)
     -- Marks of withdrawals go out of the text; those of the asker are left to the slow path.
@@ -53,7 +54,8 @@ while at <= count do
       if millis < sub(text, from + 2, from + 14) then note = sub(text, from, from + 14) end
       text = sub(text, 1, from - 1) .. sub(text, from + 15)
       local asks = note ~= '' and word ~= 'release' and ARGV[word == 'next' and arg + 3 or arg + 1]
-      if asks and call('ZSCORE', KEYS[4 * at], asks) then text = nil end
+      -- Without declared keys, this is left to a call that has them.
+      if asks and (leases ~= KEYS or call('ZSCORE', KEYS[4 * at], asks)) then text = nil end
     end
   end
   if word == 'release' then

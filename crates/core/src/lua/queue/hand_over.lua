@@ -42,7 +42,7 @@ local function hand_over(text, note, at, arg)
   call('SET', lease, (waits and 'w' or '') .. newest .. note .. ' ' .. expires .. ' ' .. id .. ' '
     .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label, 'KEEPTTL')
   if follows then
-    call('ZADD', queue, line[#line] + 1, runtime)
+    call('ZADD', queue, math.max(line[#line] + 1, now), runtime)
     call('HSET', waiters, runtime, place_text(
       string.sub(ARGV[arg + 3], 38), ARGV[arg + 5], window, ARGV[arg + 4], label))
   end
@@ -67,7 +67,7 @@ local function line_up(text, _, at, arg)
   local texts = call('HMGET', waiters, runtime, line[1])
   if texts[1] or not texts[2] or call('PTTL', queue) < least then return nil end
 
-  call('ZADD', queue, line[#line] + 1, runtime)
+  call('ZADD', queue, math.max(line[#line] + 1, now), runtime)
   call('HSET', waiters, runtime, place_text(
     string.sub(id, 38), ARGV[arg + 3], window, ARGV[arg + 2], label))
   return {'queued', ends - millis - 1, #line / 2}
@@ -92,7 +92,7 @@ local function begin_line(text, note, at, arg)
   local runtime = string.sub(id, 1, 36)
   -- If the new keys cannot get their time to live, neither stays.
   local ok, failure = pcall(function()
-    call('ZADD', queue, 1, runtime)
+    call('ZADD', queue, micros, runtime)
     call('HSET', waiters, runtime, place_text(
       string.sub(id, 38), ARGV[arg + 3], window, ARGV[arg + 2], label))
     call('PEXPIRE', queue, least + 60000)

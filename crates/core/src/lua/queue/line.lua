@@ -10,7 +10,7 @@
 --
 -- Formats. An acquisition is '<runtime uuid>:<number>': characters 1 to 36 are the runtime, those
 -- from 38 on the number. `queue` is a sorted set with one member for each waiting runtime, its uuid;
--- the score is the number of its arrival. `waiters` is a hash with the same uuid as a field. Its
+-- the score says when it arrived, µs, and is above all others. `waiters` is a hash with the same uuid as a field. Its
 -- value is a place: six parts between single spaces, the label last because it may have spaces:
 --   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <watermark> <label>
 -- A '~' before the label becomes part of the lease, see grant.lua.
@@ -121,7 +121,7 @@ end
 
 -- Puts an asker at the tail, or refreshes its place.
 local function write_place(line, asker)
-  if not line.mine then redis.call('ZADD', lock.queue, line.tail + 1, asker.runtime) end
+  if not line.mine then redis.call('ZADD', lock.queue, math.max(line.tail + 1, now), asker.runtime) end
   redis.call('HSET', lock.waiters, asker.runtime,
     place_text(asker.number, asker.heartbeat, asker.window, asker.seen, asker.label))
 end

@@ -11,8 +11,9 @@ use crate::{
     types::{AcquisitionId, FenceToken, Ttl},
 };
 
-/// How many waiters a look shows at most.
+/// How many waiters a look shows at most, and how many places it looks at.
 const SHOWN: usize = 128;
+const LOOKED_AT: usize = 1024;
 
 impl Step<'_> {
     /// Sets the absolute number of holds and extends; never grants.
@@ -78,9 +79,10 @@ impl Step<'_> {
         let record = |place: &PlaceRow| WaiterRecord {
             id: place.id,
             label: place.label.to_string(),
+            waiting_for: place.arrived.until(now),
             silent_for: place.heard.until(now),
         };
-        self.queue().live(now).take(SHOWN).map(record).collect()
+        self.queue().live(now, LOOKED_AT).take(SHOWN).map(record).collect()
     }
 
     /// Ends a lease and grants the lock to the next waiter, or keeps it closed for a given time.

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     fmt,
     ops::RangeInclusive,
     slice,
@@ -16,21 +17,22 @@ use crate::{
     clock::{Clock, Instant},
     redis::{
         config::RedisConfig,
+        scan::step,
         store::{RedisStore, probe_named},
         subscriber::{Dialers, Dialing, Subscriptions},
     },
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, StoreError,
-        StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
+        ScanPage, StoreError, StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
     types::{LockName, RuntimeId, RuntimeLabel},
 };
 
 /// Leases on a Redis Cluster: each name on the master that owns its slot.
 ///
-/// Each master has a [`RedisStore`] of its own. A batch is split, as a script may not touch several
-/// slots; its commands travel side by side. What is published at one node reaches all others, so
+/// Each master has a [`RedisStore`] of its own. A batch is split, as a script may not declare keys of
+/// several slots; its commands travel side by side. What is published at one node reaches all others, so
 /// one subscription, at any master, is enough.
 #[derive(Debug)]
 pub struct ClusterStore {
@@ -110,6 +112,9 @@ impl ClusterStore {
         &self.keys
     }
 }
+
+/// How many locks are looked at at a time.
+const LOOKS: usize = 4;
 
 /// A lock in one of some slots, of which only checks know; `None` where there are no slots.
 pub(in crate::redis) fn probe_in(
@@ -204,6 +209,43 @@ impl LockStore for ClusterStore {
         Box::pin(
             async move { on_its_way!(self, name, deadline, |node| node.inspect(name, deadline)) },
         )
+    }
+
+    /// A few at a time, because each needs a connection.
+    fn inspect_all<'a>(
+        &'a self,
+        names: &'a [LockName],
+        deadline: Instant,
+    ) -> StoreFuture<'a, Vec<Result<Inspection, StoreError>>> {
+        Box::pin(async move {
+            let mut seen = Vec::with_capacity(names.len());
+            for part in names.chunks(LOOKS) {
+                let look = |name: &'a LockName| self.inspect(name, deadline);
+                seen.extend(join_all(part.iter().map(look)).await);
+            }
+            Ok(seen)
+        })
+    }
+
+    /// One master after the other; one that fails is left out.
+    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+        Box::pin(async move {
+            let Scan { pattern, cursor, deadline } = command;
+            self.nodes.any(deadline).await?;
+            let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_place();
+            let parts = || masters.keys().map(String::as_str);
+            let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
+            let (names, at, failed) = match step(&masters[part], pattern, at, deadline).await {
+                Ok((names, at)) => (names, at, None),
+                Err(error) => {
+                    self.nodes.missed();
+                    (Vec::new(), None, Some(error))
+                }
+            };
+            let next = cursor.after(part, at);
+            let is_over = next.next(parts()).is_none();
+            Ok(ScanPage { names, failed, next: (!is_over).then_some(next) })
+        })
     }
 
     fn force_release<'a>(

@@ -17,16 +17,17 @@ use crate::{
     quorum::{NodeAnswer, NodeCommand, QuorumNode},
     redis::{
         acknowledge::Answered,
-        batcher::{Batcher, MAX_COMMANDS},
+        batcher::{Batcher, MAX_COMMANDS, Sharing},
         config::RedisConfig,
         lane::{Call, Greeting, Lane},
         login::Dialer,
-        scripts,
+        pool::RedisPool,
+        scan, scripts,
         store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },
     store::{KeyScheme, Listener, StoreError},
-    types::{LockName, RuntimeId},
+    types::{LockName, NamePattern, RuntimeId},
 };
 
 /// One master of a quorum, version 6.2 or newer, with connections of its own.
@@ -36,6 +37,9 @@ pub(in crate::redis) struct RedisNode {
     renewals: Batcher<NodeDialect>,
     subscriptions: Subscriptions,
     keys: KeyScheme,
+    /// For what is seldom asked.
+    pool: RedisPool,
+    clock: Arc<dyn Clock>,
 }
 
 impl RedisNode {
@@ -58,13 +62,15 @@ impl RedisNode {
             let (clock, runtime) = (Arc::clone(clock), runtime.clone());
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
             let lane = Lane::greeted(dialer, Arc::clone(&clock), runtime.clone(), greeting);
-            Batcher::new(lane, Arc::clone(&dialect), clock, runtime, MAX_COMMANDS, false)
+            Batcher::new(lane, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
         let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
         let subscriptions = Subscriptions::new(dialers, Arc::clone(clock), runtime.clone());
         let (renewals, keys) = (batcher(), config.keys.clone());
-        Ok(Self { dialer, commands, renewals, subscriptions, keys })
+        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
+        let clock = Arc::clone(clock);
+        Ok(Self { dialer, commands, renewals, subscriptions, keys, pool, clock })
     }
 
     /// Runs every kind of command once, on the keys of a lock that nobody uses.
@@ -127,6 +133,15 @@ impl QuorumNode for RedisNode {
         let answers = join_all(parts.map(|part| self.renewals.deliver(part, deadline))).await;
         let each = commands.iter().zip(answers.into_iter().flatten());
         each.map(|(command, answered)| self.decode(command, answered)).collect()
+    }
+
+    async fn scan(
+        &self,
+        pattern: &NamePattern,
+        at: u64,
+        deadline: Instant,
+    ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+        scan::look(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
     }
 
     fn is_ready(&self) -> bool {

@@ -41,8 +41,8 @@ pub(crate) async fn a_look_changes_nothing(scene: &Scene) {
     looks_the_same("free").await;
 }
 
-/// A look shows who waits: the next one first, with its label and how long it was silent; whoever
-/// was silent for too long is left out.
+/// A look shows who waits: the next one first, with its label, how long it has waited, and how
+/// long it was silent; whoever was silent for too long is left out.
 pub(crate) async fn a_look_shows_who_waits(scene: &Scene) {
     let fence = scene.granted(alice(1)).await.first;
     scene.renew_for(alice(1), fence, ttl(600)).await;
@@ -57,7 +57,17 @@ pub(crate) async fn a_look_shows_who_waits(scene: &Scene) {
     assert_eq!(found, [carol(3), bob(1)]);
     for waiter in waiters {
         assert_eq!(waiter.label, Calls::LABEL);
-        assert!(waiter.silent_for >= secs(15));
-        assert!(waiter.silent_for <= secs(15) + scene.subject().slack());
+        for time in [waiter.silent_for, waiter.waiting_for] {
+            assert!((secs(15)..=secs(15) + scene.subject().slack()).contains(&time), "{time:?}");
+        }
+    }
+    // A heartbeat keeps the place, and with it the time.
+    scene.queued(carol(3)).await;
+    scene.pass(secs(5)).await;
+    let waiters = scene.holder().await.waiters;
+    let times = |index: usize| (waiters[index].waiting_for, waiters[index].silent_for);
+    let slack = scene.subject().slack();
+    for (time, least) in [(times(0).0, 20), (times(0).1, 5), (times(1).0, 20), (times(1).1, 20)] {
+        assert!((secs(least)..=secs(least) + slack).contains(&time), "{time:?} and not {least} s");
     }
 }

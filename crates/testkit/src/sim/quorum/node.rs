@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    Clock, Instant, RuntimeId, StoreError, StoreErrorKind,
+    Clock, Instant, LockName, NamePattern, RuntimeId, StoreError, StoreErrorKind,
     quorum::{NodeAnswer, NodeCommand, QuorumNode},
     store::Listener,
 };
@@ -67,6 +67,17 @@ impl QuorumNode for SimNode {
         deadline: Instant,
     ) -> Vec<Result<NodeAnswer, StoreError>> {
         join_all(commands.into_iter().map(|command| self.send(command, deadline))).await
+    }
+
+    async fn scan(
+        &self,
+        pattern: &NamePattern,
+        _at: u64,
+        _deadline: Instant,
+    ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+        let mut names = self.net().peers[self.node].memory.names();
+        names.retain(|name| pattern.matches(name));
+        Ok((names, None))
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {

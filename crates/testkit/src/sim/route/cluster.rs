@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use leasehold_core::{
     Clock, Instant, LockName, StoreError,
     seam::{Course, Heard, Learnt, View, slot_of_lock},
@@ -32,6 +34,31 @@ impl Router {
             () = self.clock.sleep_until(deadline) => {}
         }
         owner().ok_or_else(|| not_found("nobody tells who owns the slot"))
+    }
+
+    /// All masters that own a slot, as far as the process knows.
+    pub(in crate::sim) async fn masters(
+        &self,
+        deadline: Instant,
+    ) -> Result<Vec<usize>, StoreError> {
+        let is_known = || self.known().owners.view().is_some();
+        if !is_known() {
+            let look = async {
+                let _one_at_a_time = self.dialing[0].lock().await;
+                if is_known() { Ok(()) } else { self.look_for_owners().await }
+            };
+            tokio::select! {
+                biased;
+                looked = look => looked?,
+                () = self.clock.sleep_until(deadline) => {}
+            }
+        }
+        let known = self.known();
+        let view =
+            known.owners.view().ok_or_else(|| not_found("nobody tells who owns the slots"))?;
+        let masters: BTreeSet<usize> =
+            view.owners.iter().map(|(_, place)| node_at(place)).collect();
+        Ok(masters.into_iter().collect())
     }
 
     /// Asks all nodes who owns the slots, and believes the best view.

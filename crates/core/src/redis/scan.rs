@@ -1,0 +1,53 @@
+//! The names of the locks of one server, by `SCAN`.
+
+use redis::Value;
+
+use super::{decode, pool::RedisPool, store::RedisStore};
+use crate::{
+    clock::{Clock, Instant},
+    store::{KeyScheme, Scan, ScanPage, StoreError},
+    types::{LockName, NamePattern},
+};
+
+/// How many places of its table a server looks at in one step: some tens of microseconds.
+const COUNT: u32 = 250;
+
+/// One step on a server, or on the master of a group: another master has cursors of its own.
+pub(super) async fn scan(store: &RedisStore, command: Scan<'_>) -> Result<ScanPage, StoreError> {
+    let Scan { pattern, cursor, deadline } = command;
+    let master = || store.pool.epoch().0.to_string();
+    let part = master();
+    let Some((_, at)) = cursor.next([&*part]) else { return Ok(ScanPage::end()) };
+    let (names, at) = step(store, pattern, at, deadline).await?;
+    let next = cursor.after(&part, at);
+    let is_over = next.next([&*master()]).is_none();
+    Ok(ScanPage { names, failed: None, next: (!is_over).then_some(next) })
+}
+
+/// One step from a cursor of the server: some names, and the next cursor unless it is the end.
+pub(super) async fn step(
+    store: &RedisStore,
+    pattern: &NamePattern,
+    at: u64,
+    deadline: Instant,
+) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+    store.ready(deadline).await?;
+    look(&store.pool, store.keys(), &*store.clock, (pattern, at), deadline).await
+}
+
+/// One step on a server that is ready.
+pub(super) async fn look(
+    pool: &RedisPool,
+    keys: &KeyScheme,
+    clock: &dyn Clock,
+    (pattern, at): (&NamePattern, u64),
+    deadline: Instant,
+) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+    let mut command = redis::cmd("SCAN");
+    command.arg(at).arg("MATCH").arg(keys.leases(pattern)).arg("COUNT").arg(COUNT);
+    let answer: Value = pool.send(&command, clock, deadline).await?;
+    let (at, found) = decode::scan(answer)?;
+    let names = found.iter().filter_map(|key| keys.lock_of_lease(key));
+    let names = names.filter(|name| pattern.matches(name)).collect();
+    Ok((names, (at != 0).then_some(at)))
+}

@@ -1,0 +1,196 @@
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use leasehold_core::{RuntimeId, store::LeaseRecord};
+
+use super::{
+    cycle::{Certainty, Cycle, CycleStep},
+    cycles::cycles,
+    process::{Hold, Process, Wait},
+};
+use crate::listing::{ListError, ListedLock};
+
+/// Who holds which locks, who waits for them, and where processes wait for each other in a circle.
+///
+/// Locks are seen one after the other, so a cycle may have come to its end already, or be made of
+/// waits that were never there together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitGraph {
+    /// The processes that hold a lock or wait for one, by their runtime ids.
+    pub processes: Vec<Process>,
+    /// Cycles, the certain ones first. Of processes that wait for each other in several ways, one of
+    /// the shortest is told.
+    pub cycles: Vec<Cycle>,
+    /// What could not be read; if there is anything, the graph is not complete.
+    pub unread: Vec<ListError>,
+}
+
+impl WaitGraph {
+    /// The graph of some locks, as [`LockList`](crate::LockList) has them.
+    ///
+    /// Its cycles are *possible* ones. Takes time in proportion to the locks and those who wait.
+    pub fn of<'a>(locks: impl IntoIterator<Item = &'a ListedLock>) -> Self {
+        let mut locks: Vec<_> = locks.into_iter().collect();
+        locks.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut processes = BTreeMap::new();
+        for lock in &locks {
+            note(&mut processes, lock);
+        }
+        let processes: Vec<Process> = processes.into_values().collect();
+        let cycles = possible(&processes, &locks);
+        Self { processes, cycles, unread: Vec::new() }
+    }
+
+    /// The same graph with other cycles before its own.
+    pub(crate) fn with(mut self, mut certain: Vec<Cycle>, unread: Vec<ListError>) -> Self {
+        certain.append(&mut self.cycles);
+        certain.sort_by_key(|cycle| Reverse(cycle.certainty));
+        Self { cycles: certain, unread, ..self }
+    }
+}
+
+fn note(processes: &mut BTreeMap<RuntimeId, Process>, lock: &ListedLock) {
+    let ListedLock { name, lease } = lock;
+    let holder = lease.id.runtime();
+    let hold = Hold {
+        lock: name.clone(),
+        fence: lease.fence,
+        held_for: lease.held_for,
+        remaining: lease.remaining,
+        kept: lease.kept,
+        idle: lease.idle,
+        waiters: lease.waiters.len(),
+    };
+    process(processes, holder, &lease.label).holds.push(hold);
+    for (position, waiter) in lease.waiters.iter().enumerate() {
+        let wait = Wait {
+            lock: name.clone(),
+            position,
+            waiting_for: waiter.waiting_for,
+            silent_for: waiter.silent_for,
+            holder,
+        };
+        process(processes, waiter.id.runtime(), &waiter.label).waits.push(wait);
+    }
+}
+
+fn process<'a>(
+    processes: &'a mut BTreeMap<RuntimeId, Process>,
+    runtime: RuntimeId,
+    label: &str,
+) -> &'a mut Process {
+    processes.entry(runtime).or_insert_with(|| {
+        let (label, holds, waits) = (label.to_owned(), Vec::new(), Vec::new());
+        Process { runtime, label, holds, waits }
+    })
+}
+
+/// Whether somebody holds a lock who has to give it back before it opens.
+fn blocks(lease: &LeaseRecord) -> bool {
+    !lease.kept && !lease.idle
+}
+
+fn possible(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
+    let number = |runtime: RuntimeId| {
+        processes.binary_search_by(|process| process.runtime.cmp(&runtime)).ok()
+    };
+    let mut edges = vec![Vec::new(); processes.len()];
+    for (label, lock) in locks.iter().enumerate().filter(|(_, lock)| blocks(&lock.lease)) {
+        let Some(holder) = number(lock.lease.id.runtime()) else { continue };
+        for waiter in lock.lease.waiters.iter().filter_map(|waiter| number(waiter.id.runtime())) {
+            edges[waiter].push((holder, label));
+        }
+    }
+    let cycle = |ring: Vec<(usize, usize)>| {
+        let before = ring.iter().cycle().skip(ring.len() - 1);
+        let step =
+            |(&(node, waits_for), &(_, holds)): (&(usize, usize), &(usize, usize))| CycleStep {
+                runtime: processes[node].runtime,
+                label: processes[node].label.clone(),
+                holds: locks[holds].name.clone(),
+                waits_for: locks[waits_for].name.clone(),
+            };
+        let steps = ring.iter().zip(before).map(step).collect();
+        Cycle { certainty: Certainty::Possible, steps }
+    };
+    cycles(&edges).into_iter().map(cycle).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{AcquisitionId, FenceToken, LockName, store::WaiterRecord};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn id(process: u128) -> AcquisitionId {
+        AcquisitionId::new(RuntimeId::new(Uuid::from_u128(process)), 1)
+    }
+
+    fn lock(name: &str, holder: u128, waiters: &[u128]) -> ListedLock {
+        let waiter = |process: &u128| WaiterRecord {
+            id: id(*process),
+            label: process.to_string(),
+            waiting_for: Duration::from_secs(2),
+            silent_for: Duration::from_secs(1),
+        };
+        let lease = LeaseRecord {
+            id: id(holder),
+            fence: FenceToken::try_from(7_u64).unwrap(),
+            holds: 1,
+            remaining: Duration::from_secs(30),
+            label: holder.to_string(),
+            held_for: Duration::from_secs(3),
+            kept: false,
+            keeps: false,
+            idle: false,
+            waiters: waiters.iter().map(waiter).collect(),
+        };
+        ListedLock { name: LockName::new(name).unwrap(), lease }
+    }
+
+    fn told(locks: &[ListedLock]) -> Vec<String> {
+        WaitGraph::of(locks).cycles.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_process_has_what_it_holds_and_waits_for() {
+        let graph = WaitGraph::of(&[lock("b", 1, &[3, 2]), lock("a", 2, &[])]);
+        let [one, two, three] = &graph.processes[..] else { panic!("{graph:?}") };
+        let held = |process: &Process| {
+            let names = process.holds.iter().map(|hold| hold.lock.to_string());
+            names.collect::<String>()
+        };
+        assert_eq!([held(one), held(two), held(three)], ["b", "a", ""].map(String::from));
+        assert_eq!((one.holds[0].waiters, one.waits.len()), (2, 0));
+        let [wait] = &two.waits[..] else { panic!("{two:?}") };
+        assert_eq!((wait.position, wait.holder, three.waits[0].position), (1, one.runtime, 0));
+        assert!(graph.cycles.is_empty() && graph.unread.is_empty());
+    }
+
+    #[test]
+    fn a_cycle_is_possible_and_told_with_its_locks() {
+        let both = [lock("x", 1, &[2]), lock("y", 2, &[3, 1])];
+        assert_eq!(
+            told(&both),
+            [r#"1 holds "x" and waits for "y", 2 holds "y" and waits for "x""#]
+        );
+        let graph = WaitGraph::of(&both);
+        assert_eq!(graph.cycles[0].certainty, Certainty::Possible);
+        let locks: Vec<_> = graph.cycles[0].locks().map(LockName::as_str).collect();
+        assert_eq!(locks, ["x", "y"]);
+    }
+
+    #[test]
+    fn a_lock_that_opens_by_itself_closes_no_circle() {
+        let mut kept = lock("x", 1, &[2]);
+        kept.lease.kept = true;
+        let mut idle = lock("x", 1, &[2]);
+        idle.lease.idle = true;
+        for opening in [kept, idle] {
+            assert!(told(&[opening, lock("y", 2, &[1])]).is_empty());
+        }
+    }
+}

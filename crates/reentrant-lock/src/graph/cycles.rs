@@ -1,0 +1,138 @@
+//! Cycles in a graph of numbered nodes. The work grows with nodes and edges, and with nothing else.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// From each node to others; an edge is the other node and a label.
+pub(super) type Edges = [Vec<(usize, usize)>];
+
+/// A cycle: its nodes, each with the label of the edge to the next, the last one to the first.
+pub(super) type Ring = Vec<(usize, usize)>;
+
+/// One cycle of each part of the graph where everybody can reach everybody: a shortest one through
+/// the first node of the part. Edges from a node to itself do not count.
+pub(super) fn cycles(edges: &Edges) -> Vec<Ring> {
+    let parts = parts(edges);
+    let mut first = BTreeMap::new();
+    for (node, part) in parts.iter().enumerate() {
+        first.entry(part).or_insert(node);
+    }
+    let mut starts: Vec<usize> = first.into_values().collect();
+    starts.sort_unstable();
+    let shortest = |start: usize| ring(edges, start, |node| parts[node] == parts[start]);
+    starts.into_iter().filter_map(shortest).collect()
+}
+
+/// A shortest cycle through a node, over nodes that count.
+pub(super) fn ring(edges: &Edges, start: usize, counts: impl Fn(usize) -> bool) -> Option<Ring> {
+    // From where each node was reached, and by which edge.
+    let mut from = BTreeMap::<usize, (usize, usize)>::new();
+    let mut reached = VecDeque::from([start]);
+    while let Some(node) = reached.pop_front() {
+        for &(to, label) in &edges[node] {
+            if to == start && node != start {
+                let mut ring = vec![(node, label)];
+                while let Some(&(before, label)) = from.get(&ring[ring.len() - 1].0) {
+                    ring.push((before, label));
+                }
+                ring.reverse();
+                return Some(ring);
+            }
+            if to != start && counts(to) && !from.contains_key(&to) {
+                from.insert(to, (node, label));
+                reached.push_back(to);
+            }
+        }
+    }
+    None
+}
+
+/// A number for each node: the same for nodes that can reach each other.
+///
+/// Tarjan's algorithm, without recursion.
+fn parts(edges: &Edges) -> Vec<usize> {
+    const UNSEEN: usize = usize::MAX;
+    let mut order = vec![UNSEEN; edges.len()];
+    let mut low = vec![0; edges.len()];
+    let mut part = vec![UNSEEN; edges.len()];
+    let (mut next, mut open) = (0, Vec::new());
+    for root in 0..edges.len() {
+        // Nodes on the way from the root, each with its next edge.
+        let mut way = if order[root] == UNSEEN { vec![(root, 0)] } else { Vec::new() };
+        while let Some((node, edge)) = way.last_mut() {
+            let node = *node;
+            if order[node] == UNSEEN {
+                (order[node], low[node]) = (next, next);
+                next += 1;
+                open.push(node);
+            }
+            if let Some(&(to, _)) = edges[node].get(*edge) {
+                *edge += 1;
+                if order[to] == UNSEEN {
+                    way.push((to, 0));
+                } else if part[to] == UNSEEN {
+                    low[node] = low[node].min(order[to]);
+                }
+                continue;
+            }
+            way.pop();
+            if let Some((before, _)) = way.last() {
+                low[*before] = low[*before].min(low[node]);
+            }
+            if low[node] == order[node] {
+                while let Some(member) = open.pop() {
+                    part[member] = node;
+                    if member == node {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(nodes: usize, all: &[(usize, usize)]) -> Vec<Vec<(usize, usize)>> {
+        let mut edges = vec![Vec::new(); nodes];
+        for (label, (from, to)) in all.iter().enumerate() {
+            edges[*from].push((*to, label));
+        }
+        edges
+    }
+
+    #[test]
+    fn a_chain_has_no_cycle() {
+        assert!(cycles(&edges(4, &[(0, 1), (1, 2), (3, 2), (0, 2)])).is_empty());
+        assert!(cycles(&edges(1, &[(0, 0)])).is_empty(), "nobody waits for itself");
+        assert!(cycles(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_part_has_one_cycle_and_a_short_one() {
+        let pairs = [(0, 1), (1, 0), (1, 2), (3, 4), (4, 5), (5, 3), (4, 3)];
+        let found = cycles(&edges(6, &pairs));
+        assert_eq!(found, [vec![(0, 0), (1, 1)], vec![(3, 3), (4, 6)]]);
+    }
+
+    #[test]
+    fn a_cycle_starts_where_it_was_asked_for() {
+        let graph = edges(4, &[(0, 1), (1, 2), (2, 1), (2, 3), (3, 0)]);
+        assert_eq!(ring(&graph, 1, |_| true), Some(vec![(1, 1), (2, 2)]));
+        assert_eq!(ring(&graph, 0, |_| true).map(|ring| ring.len()), Some(4));
+        assert_eq!(ring(&graph, 0, |node| node != 3), None);
+    }
+
+    #[test]
+    fn very_many_nodes_are_no_trouble() {
+        let many = 100_000;
+        let circle: Vec<_> = (0..many).map(|node| (node, (node + 1) % many)).collect();
+        assert_eq!(cycles(&edges(many, &circle)).iter().map(Vec::len).sum::<usize>(), many);
+        // Everybody waits for one, who waits for the last.
+        let mut star: Vec<_> = (1..many).map(|node| (node, 0)).collect();
+        star.push((0, many - 1));
+        assert_eq!(cycles(&edges(many, &star)), [vec![(0, many - 1), (many - 1, many - 2)]]);
+    }
+}

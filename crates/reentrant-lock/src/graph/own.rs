@@ -1,0 +1,129 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use leasehold_core::{LockName, Mutex};
+
+use super::{
+    cycle::{Certainty, Cycle, CycleStep},
+    cycles::{Ring, cycles, ring},
+};
+use crate::{
+    engine::Engine,
+    owner::{Owner, WeakOwner},
+};
+
+/// Which owners of a runtime hold which locks; without those of calls that have no owner.
+#[derive(Debug, Default)]
+pub(crate) struct OwnHolds(Mutex<BTreeMap<LockName, WeakOwner>>);
+
+impl OwnHolds {
+    pub(crate) fn gained(&self, name: &LockName, owner: &Owner) {
+        self.0.lock().insert(name.clone(), owner.downgrade());
+    }
+
+    pub(crate) fn lost(&self, name: &LockName, owner: &Owner) {
+        let mut holds = self.0.lock();
+        if holds.get(name).is_some_and(|holder| holder.is(owner)) {
+            holds.remove(name);
+        }
+    }
+
+    /// The owner that holds a lock.
+    fn holder(&self, name: &LockName) -> Option<Owner> {
+        let holder = self.0.lock().get(name).and_then(WeakOwner::upgrade)?;
+        let held = holder.held(name)?;
+        held.lease.is_held().then_some(holder)
+    }
+
+    fn holders(&self) -> Vec<Owner> {
+        self.0.lock().values().filter_map(WeakOwner::upgrade).collect()
+    }
+}
+
+/// A call that waits with an owner, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    owner: Owner,
+    name: LockName,
+}
+
+impl Waiting {
+    pub(crate) fn new(owner: &Owner, name: &LockName) -> Self {
+        owner.waits_for(name);
+        Self { owner: owner.clone(), name: name.clone() }
+    }
+
+    /// The cycle that the call is a part of, as far as the runtime can see it.
+    pub(crate) fn cycle(&self, engine: &Engine) -> Option<Cycle> {
+        let graph = Owners::from(engine, vec![self.owner.clone()]);
+        let ring = ring(&graph.edges, 0, |_| true)?;
+        Some(graph.cycle(engine, &ring)).filter(|cycle| cycle.certainty == Certainty::Certain)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.owner.waits_no_more(&self.name);
+    }
+}
+
+impl Engine {
+    /// The cycles among the owners of this runtime.
+    pub(crate) fn own_cycles(&self) -> Vec<Cycle> {
+        let graph = Owners::from(self, self.own_holds.holders());
+        cycles(&graph.edges).iter().map(|ring| graph.cycle(self, ring)).collect()
+    }
+}
+
+/// Owners of a runtime that wait for each other.
+struct Owners {
+    /// How many waits each of them has.
+    waits: Vec<usize>,
+    locks: Vec<LockName>,
+    edges: Vec<Vec<(usize, usize)>>,
+}
+
+impl Owners {
+    /// Some owners, and all for whom they wait.
+    fn from(engine: &Engine, owners: Vec<Owner>) -> Self {
+        let mut numbers = BTreeMap::new();
+        let mut open = VecDeque::new();
+        let (mut waits, mut locks, mut edges) = (Vec::new(), Vec::new(), Vec::new());
+        let mut number = |owner: Owner, open: &mut VecDeque<Owner>| {
+            let next = numbers.len();
+            *numbers.entry(owner.key()).or_insert_with(|| {
+                open.push_back(owner);
+                next
+            })
+        };
+        for owner in owners {
+            number(owner, &mut open);
+        }
+        while let Some(owner) = open.pop_front() {
+            let awaited = owner.awaited();
+            waits.push(awaited.len());
+            let mut to = Vec::new();
+            for name in awaited {
+                if let Some(holder) = engine.own_holds.holder(&name) {
+                    to.push((number(holder, &mut open), locks.len()));
+                    locks.push(name);
+                }
+            }
+            edges.push(to);
+        }
+        Self { waits, locks, edges }
+    }
+
+    fn cycle(&self, engine: &Engine, ring: &Ring) -> Cycle {
+        let before = ring.iter().cycle().skip(ring.len() - 1);
+        let steps = ring.iter().zip(before).map(|((_, waits_for), (_, holds))| CycleStep {
+            runtime: engine.runtime_id(),
+            label: engine.label.to_string(),
+            holds: self.locks[*holds].clone(),
+            waits_for: self.locks[*waits_for].clone(),
+        });
+        // One that waits for several may go on with another.
+        let is_certain = ring.iter().all(|(owner, _)| self.waits[*owner] == 1);
+        let certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
+        Cycle { certainty, steps: steps.collect() }
+    }
+}

@@ -1,0 +1,74 @@
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::stream::{Stream, unfold};
+use leasehold_core::{LockName, NamePattern, store::LeaseRecord};
+
+use super::{error::ListError, walk::Walk};
+use crate::engine::Engine;
+
+/// A lock that somebody holds, or that is kept closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListedLock {
+    /// The name of the lock.
+    pub name: LockName,
+    /// Who holds it, and who waits for it.
+    pub lease: LeaseRecord,
+}
+
+/// A stream of the locks that somebody holds, or that are kept closed; see `LockRuntime::list`.
+///
+/// It sends a command when the items that it has are used up, one at a time, and none while nobody
+/// polls it. Use it as a [`Stream`], or call [`next`](Self::next).
+#[must_use = "a list sends nothing unless it is polled"]
+pub struct LockList {
+    pattern: NamePattern,
+    items: Items,
+}
+
+type Items = Pin<Box<dyn Stream<Item = Result<ListedLock, ListError>> + Send>>;
+
+impl LockList {
+    /// The locks of a runtime's namespace whose names match.
+    #[doc(hidden)]
+    pub fn new(engine: Arc<Engine>, pattern: NamePattern) -> Self {
+        let walk = Walk::new(engine, pattern.clone());
+        let items = unfold(walk, |mut walk| async move { Some((walk.next().await?, walk)) });
+        Self { pattern, items: Box::pin(items) }
+    }
+
+    /// The next lock; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// - [`ListError::Lock`] when one lock could not be read.
+    /// - [`ListError::Part`] when a part of the store, such as a master of a Cluster, is left out.
+    /// - [`ListError::Ended`] when the store gave no usable answer; the next item is `None`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: the next call goes on where it stopped.
+    pub async fn next(&mut self) -> Option<Result<ListedLock, ListError>> {
+        poll_fn(|cx| self.items.as_mut().poll_next(cx)).await
+    }
+}
+
+impl Stream for LockList {
+    type Item = Result<ListedLock, ListError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.items.as_mut().poll_next(cx)
+    }
+}
+
+impl fmt::Debug for LockList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockList").field("pattern", &self.pattern).finish_non_exhaustive()
+    }
+}
