@@ -144,7 +144,7 @@ macro_rules! contract_cases {
                 a_free_lock_tells_its_last_fence [TimeFloor],
                 a_held_lock_tells_its_holder [TimeFloor Time],
                 a_look_changes_nothing [TimeFloor Snapshot],
-                a_look_shows_who_waits [TimeFloor Time],
+                a_look_shows_who_waits [TimeFloor Time Line],
             }
             scan {
                 a_scan_names_what_is_held [TimeFloor],
@@ -214,7 +214,7 @@ macro_rules! contract_cases {
             block {
                 a_grant_without_a_counter_gets_one_token [TimeFloor Time DataLoss],
                 a_grant_alone_gets_1024_tokens [TimeFloor Time],
-                a_grant_while_others_wait_gets_1024_tokens [TimeFloor Time],
+                a_grant_while_others_wait_gets_1024_tokens [TimeFloor Time Line],
                 a_block_lies_between_the_counter_and_the_clock [TimeFloor Time],
                 a_plain_counters_blocks_are_single_tokens [Counter PlainCounter],
             }
