@@ -23,6 +23,7 @@ mod cluster;
 mod connect;
 mod diagnosis;
 mod documented_rights;
+mod everywhere;
 mod failovers;
 mod faults;
 mod list;

@@ -14,7 +14,8 @@ pub enum AcquireError {
     /// The server did not answer, or refused: an outage or a full server, and not a taken lock.
     #[error(transparent)]
     Unavailable(Box<Unavailable>),
-    /// The owner held the lock already, and lost it: nested code must not go on.
+    /// The owner held the lock already, and lost it: nested code must not go on. Or it is one of
+    /// several locks, and was lost before the last of them was acquired.
     #[error("{0}; stop, drop the guards of its owner, and acquire anew")]
     Lost(LeaseLost),
     /// The store failed in a way that waiting does not mend, as for a missing right.

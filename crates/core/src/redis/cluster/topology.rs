@@ -389,6 +389,7 @@ impl<N> State<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::SystemClock;
 
     #[test]
     fn what_lasts_is_not_asked_of_all_for_ever() {
@@ -396,5 +397,27 @@ mod tests {
         let expected =
             [Wanted::First, Wanted::All, Wanted::All, Wanted::All, Wanted::Few, Wanted::Few];
         assert_eq!(wanted, expected);
+    }
+    /// What is opened without slots is not checked before its first command.
+    #[test]
+    fn a_node_that_was_only_asked_is_opened_anew_when_it_owns_a_slot() {
+        let opened = Arc::<Mutex<Vec<Vec<RangeInclusive<u16>>>>>::default();
+        let noted = Arc::clone(&opened);
+        let open = move |_: &RedisConfig, slots: &[RangeInclusive<u16>]| {
+            noted.lock().push(slots.to_vec());
+            Ok(())
+        };
+        let config = RedisConfig::new("redis+cluster://a:1").unwrap();
+        let topology = Topology::new(&config, Arc::new(SystemClock), None, Box::new(open));
+        let place = Place { host: "b".into(), port: 2 };
+        let asked = topology.node_at(&place).unwrap();
+        topology.node_at(&place).unwrap();
+        assert_eq!(*opened.lock(), [vec![]], "once, without slots");
+        topology.moved(7, &place).unwrap();
+        topology.moved(8, &place).unwrap();
+        assert_eq!(*opened.lock(), [vec![], vec![7..=7]], "once more, for its slot");
+        let owner = topology.known_owner(7).unwrap();
+        assert!(!Arc::ptr_eq(&owner, &asked));
+        assert!(Arc::ptr_eq(&owner, &topology.node_at(&place).unwrap()));
     }
 }
