@@ -85,10 +85,45 @@ struct Waiting<C> {
     number: u64,
     command: C,
     deadline: Instant,
-    answer: oneshot::Sender<Answer>,
+    answer: Reply,
 }
 
-type Answer = Result<Answered, StoreError>;
+pub(super) type Answer = Result<Answered, StoreError>;
+
+/// Where the answer to a command goes.
+#[derive(Debug)]
+enum Reply {
+    /// To the caller, who waits for it alone.
+    One(oneshot::Sender<Answer>),
+    /// To one who gathers several answers.
+    Gathered(Box<dyn Gather>),
+}
+
+/// Takes the answer to a command that was posted.
+pub(super) trait Gather: std::fmt::Debug + Send + Sync {
+    /// Whether nobody needs the answer any more.
+    fn is_closed(&self) -> bool;
+
+    /// The answer is there; dropped without one, the command has none.
+    fn tell(self: Box<Self>, answer: Answer);
+}
+
+impl Reply {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::One(sender) => sender.is_closed(),
+            Self::Gathered(gather) => gather.is_closed(),
+        }
+    }
+
+    fn send(self, answer: Answer) {
+        match self {
+            // Nobody waits for the answer of a call that was dropped.
+            Self::One(sender) => drop(sender.send(answer)),
+            Self::Gathered(gather) => gather.tell(answer),
+        }
+    }
+}
 
 /// The most commands of one call: a script must not block the server for long.
 pub(super) const MAX_COMMANDS: usize = 64;
@@ -252,16 +287,15 @@ impl<D: Dialect> Batcher<D> {
 
     fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
         let mut state = self.0.state.lock();
-        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
-        let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
-        if is_idle || self.0.max_commands == 1 && !self.0.waits {
+        if self.is_idle_in(&state) || self.0.max_commands == 1 && !self.0.waits {
             state.alone += 1;
             return Sent::Alone(command);
         }
         let (sender, answer) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
+        let answer_to = Reply::One(sender);
+        state.waiting.push_back(Waiting { number, command, deadline, answer: answer_to });
         if self.0.waits {
             self.go_on(state);
         } else if state.waiting.len().is_multiple_of(self.0.max_commands)
@@ -272,6 +306,36 @@ impl<D: Dialect> Batcher<D> {
         Sent::Later { number, answer }
     }
 
+    /// Whether so little is under way that a caller sends its command itself.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_idle_in(&self.0.state.lock())
+    }
+
+    fn is_idle_in(&self, state: &State<D::Command>) -> bool {
+        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
+        state.waiting.is_empty() && state.alone + state.couriers < usual
+    }
+
+    /// Sends a command with others, whatever else is under way; its number is for
+    /// [`hurry`](Self::hurry).
+    pub(super) fn post(
+        &self,
+        command: D::Command,
+        deadline: Instant,
+        answer: Box<dyn Gather>,
+    ) -> u64 {
+        let mut state = self.0.state.lock();
+        let number = state.next;
+        state.next += 1;
+        let answer = Reply::Gathered(answer);
+        state.waiting.push_back(Waiting { number, command, deadline, answer });
+        let is_full = state.waiting.len().is_multiple_of(self.0.max_commands);
+        if is_full || state.couriers < USUAL_COURIERS {
+            self.send_courier(state);
+        }
+        number
+    }
+
     /// Where one call at a time is sent, a courier goes when none is.
     fn go_on(&self, state: MutexGuard<'_, State<D::Command>>) {
         if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
@@ -280,7 +344,7 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Sends a courier for a command that still waits.
-    fn hurry(&self, number: u64) {
+    pub(super) fn hurry(&self, number: u64) {
         let state = self.0.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
         if still_waits && state.waiting.len() > state.coming * self.0.max_commands {
@@ -421,11 +485,8 @@ fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
     others.first().is_none_or(|first| D::acks(first) == D::acks(next))
 }
 
-fn answer(answered: impl Iterator<Item = (oneshot::Sender<Answer>, Answer)>) {
-    for (sender, answer) in answered {
-        // Nobody waits for the answer of a call that was dropped.
-        drop(sender.send(answer));
-    }
+fn answer(answered: impl Iterator<Item = (Reply, Answer)>) {
+    answered.for_each(|(reply, answer)| reply.send(answer));
 }
 
 impl<D: Dialect> Drop for Courier<D> {
@@ -447,7 +508,7 @@ impl<D: Dialect> Drop for Courier<D> {
 /// Commands of one call, and who waits for their answers.
 struct Batch<C> {
     commands: Vec<C>,
-    senders: Vec<oneshot::Sender<Answer>>,
+    senders: Vec<Reply>,
     deadline: Instant,
 }
 
