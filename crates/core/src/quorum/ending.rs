@@ -1,12 +1,14 @@
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use super::{
+    asks::SLOW,
     attempt::Asking,
     command::{NodeAnswer, NodeCommand, Word},
     failure::too_few,
     flights::Flights,
     health::hedge,
     node::QuorumNode,
+    posts::Posts,
     store::Inner,
     tally::{Nodes, bit, count, kth_longest, majority},
 };
@@ -86,32 +88,65 @@ impl<N: QuorumNode> Inner<N> {
         enough: impl Fn(&Round) -> bool,
     ) -> Round {
         let mut flights = Flights::none();
-        for node in (0..self.nodes.len()).filter(|node| to & bit(*node) != 0) {
-            flights.launch(node, self.send(node, command(node), deadline));
-        }
-        let mut round = Round::default();
-        let mut patience = None;
-        loop {
-            let is_enough = enough(&round);
-            let answer = poll_fn(|cx| {
-                if let Poll::Ready(answer) = flights.poll(cx) {
-                    return Poll::Ready(answer);
-                }
-                if is_enough && patience.is_none() {
-                    let until = self.clock.now() + hedge(&self.health);
-                    patience = Some(self.clock.sleep_until(until));
-                }
-                match patience.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                    Some(Poll::Ready(())) => Poll::Ready(None),
-                    _ => Poll::Pending,
-                }
-            })
-            .await;
-            match answer {
-                Some((node, answer)) => round.on_answer(node, answer),
-                None => break,
+        let nodes: Vec<_> = (0..self.nodes.len()).filter(|node| to & bit(*node) != 0).collect();
+        let sent_at = self.clock.now();
+        let mut posts = Posts::none();
+        // Marks may differ from node to node; what is posted is the same for all.
+        if let Some(first) = nodes.first().map(|node| command(*node))
+            && nodes.iter().all(|node| self.nodes[*node].is_busy(&first.name))
+        {
+            for node in &nodes {
+                posts.add(self, *node, command(*node), deadline);
+            }
+        } else {
+            for node in nodes {
+                flights.launch(node, self.send(node, command(node), deadline));
             }
         }
+        let mut round = Round::default();
+        let mut timer = None;
+        let mut is_enough = false;
+        loop {
+            if !is_enough && enough(&round) {
+                (is_enough, timer) = (true, None);
+            }
+            let event = poll_fn(|cx| {
+                if let Poll::Ready(Some(answer)) = flights.poll(cx) {
+                    return Poll::Ready(Some(Ok(answer)));
+                }
+                if let Poll::Ready(Some((node, answer))) = posts.poll(cx) {
+                    self.note(node, sent_at, answer.as_ref());
+                    return Poll::Ready(Some(Ok((node, answer))));
+                }
+                if flights.are_over() && posts.are_over() {
+                    return Poll::Ready(None);
+                }
+                let until = || {
+                    let now = self.clock.now();
+                    if posts.are_unhurried() {
+                        now + SLOW
+                    } else if is_enough {
+                        now + hedge(&self.health)
+                    } else {
+                        deadline.min(sent_at + self.settings.patience() + SLOW)
+                    }
+                };
+                let sleep = timer.get_or_insert_with(|| self.clock.sleep_until(until()));
+                sleep.as_mut().poll(cx).map(|()| Some(Err(())))
+            })
+            .await;
+            match event {
+                Some(Ok((node, answer))) => round.on_answer(node, answer),
+                Some(Err(())) if posts.are_unhurried() => {
+                    timer = None;
+                    if let Some(first) = (0..self.nodes.len()).find(|node| to & bit(*node) != 0) {
+                        posts.hurry(self, &command(first).name);
+                    }
+                }
+                Some(Err(())) | None => break,
+            }
+        }
+        posts.leave();
         if !flights.are_over() {
             drop(self.runtime.spawn(async move { while flights.next().await.is_some() {} }));
         }
@@ -281,7 +316,7 @@ impl<N: QuorumNode> Inner<N> {
         let mut known = self.known(name, id, fence);
         let mut round = Round::default();
         for is_second in [false, true] {
-            let to = known.map_or(self.all(), |known| known.asked);
+            let to = known.map_or_else(|| self.all(), |known| known.asked);
             let attempt = known.map_or(0, |known| known.attempt);
             let block = if known.is_some() { 0 } else { fence.get() };
             let word = Word::Keep { attempt, fence: block, rest };

@@ -10,17 +10,21 @@ pub(crate) fn too_few(
     may_have_run: bool,
 ) -> StoreError {
     let worst = failures.iter().find(|error| !error.kind().is_transient());
-    let why = worst.or(failures.first());
-    let detail: Cow<'_, str> =
-        why.map_or("they did not answer in time".into(), |error| error.what().to_owned().into());
+    let why = worst.or_else(|| failures.first());
+    let detail: Cow<'_, str> = why.map_or_else(
+        || "they did not answer in time".into(),
+        |error| error.what().to_owned().into(),
+    );
     let what = format!("{answered} of {nodes} nodes answered, which is no majority: {detail}");
     let kind = match worst {
         Some(error) => error.kind(),
         None if may_have_run => StoreErrorKind::Indeterminate,
         None => StoreErrorKind::Definite,
     };
-    let remedy: Cow<'static, str> = why
-        .map_or("check the nodes and the network".into(), |error| error.remedy().to_owned().into());
+    let remedy: Cow<'static, str> = why.map_or_else(
+        || "check the nodes and the network".into(),
+        |error| error.remedy().to_owned().into(),
+    );
     let error = StoreError::new(kind, what, remedy);
     if failures.iter().any(StoreError::is_answer) { error.as_answer() } else { error }
 }

@@ -218,40 +218,57 @@ impl Row {
                 }
                 NodeAnswer::Kept { remaining: duration(lease.ends - now) }
             }
-            Word::Withdraw => {
-                self.waiters.remove(&id);
-                self.marks.insert((id, 0), now + micros(WITHDRAWAL_MARK));
-                let ended = self.lease.as_ref().is_some_and(|lease| lease.id == id && !lease.kept);
-                if ended {
-                    self.lease = None;
-                }
-                let was_its_turn = self.turn.is_some_and(|(turn, _)| turn == id);
-                if ended || was_its_turn {
-                    self.turn = None;
-                    if self.lease.is_none() {
-                        self.pass_on(now, name, tell);
-                    }
-                }
-                NodeAnswer::Withdrawn { ended }
-            }
-            Word::Force { fence } => {
-                let is_its = self.lease.as_ref().is_some_and(|lease| lease.id == id);
-                if !is_its || !self.is_in_block(*fence) {
-                    return NodeAnswer::Gone;
-                }
-                let Some(lease) = self.lease.take() else { return NodeAnswer::Gone };
-                if let Ok(fence) = FenceToken::try_from(lease.fence.max(1)) {
-                    tell(id, Push::ForceReleased { name: name.clone(), id, fence });
-                }
-                self.counter = (self.counter.max(*fence) + 1).min(FenceToken::MAX + 1);
-                self.pass_on(now, name, tell);
-                NodeAnswer::Ended { counter: self.counter }
-            }
+            Word::Withdraw => self.withdraw(now, id, name, tell),
+            Word::Force { fence } => self.force(now, id, *fence, name, tell),
             Word::Inspect => match &self.lease {
                 None => NodeAnswer::Free { counter: self.counter },
                 Some(lease) => NodeAnswer::Record(Box::new(self.record(lease, now))),
             },
         }
+    }
+
+    fn force(
+        &mut self,
+        now: u64,
+        id: AcquisitionId,
+        fence: u64,
+        name: &LockName,
+        tell: &mut impl FnMut(AcquisitionId, Push),
+    ) -> NodeAnswer {
+        let is_its = self.lease.as_ref().is_some_and(|lease| lease.id == id);
+        if !is_its || !self.is_in_block(fence) {
+            return NodeAnswer::Gone;
+        }
+        let Some(lease) = self.lease.take() else { return NodeAnswer::Gone };
+        if let Ok(fence) = FenceToken::try_from(lease.fence.max(1)) {
+            tell(id, Push::ForceReleased { name: name.clone(), id, fence });
+        }
+        self.counter = (self.counter.max(fence) + 1).min(FenceToken::MAX + 1);
+        self.pass_on(now, name, tell);
+        NodeAnswer::Ended { counter: self.counter }
+    }
+
+    fn withdraw(
+        &mut self,
+        now: u64,
+        id: AcquisitionId,
+        name: &LockName,
+        tell: &mut impl FnMut(AcquisitionId, Push),
+    ) -> NodeAnswer {
+        self.waiters.remove(&id);
+        self.marks.insert((id, 0), now + micros(WITHDRAWAL_MARK));
+        let ended = self.lease.as_ref().is_some_and(|lease| lease.id == id && !lease.kept);
+        if ended {
+            self.lease = None;
+        }
+        let was_its_turn = self.turn.is_some_and(|(turn, _)| turn == id);
+        if ended || was_its_turn {
+            self.turn = None;
+            if self.lease.is_none() {
+                self.pass_on(now, name, tell);
+            }
+        }
+        NodeAnswer::Withdrawn { ended }
     }
 
     fn record(&self, lease: &Held, now: u64) -> Lease {

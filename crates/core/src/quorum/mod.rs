@@ -3,6 +3,7 @@
 //! The rules are pure functions of what the nodes have told. [`QuorumStore`] drives them over any kind
 //! of [`QuorumNode`].
 
+mod asks;
 mod attempt;
 mod ballot;
 mod command;
@@ -10,10 +11,12 @@ mod ear;
 mod ending;
 mod failure;
 mod flights;
+mod gathering;
 mod health;
 mod looking;
 mod memory;
 mod node;
+mod posts;
 mod record;
 mod renewing;
 mod rules;
@@ -26,6 +29,7 @@ mod waiting;
 
 pub use ballot::{Block, Fence, ballot, block, fence};
 pub use command::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Waits, Word};
+pub use gathering::Gathering;
 pub use health::order;
 pub use memory::{Executed, MemoryNode};
 pub use node::QuorumNode;

@@ -153,7 +153,7 @@ impl Tally {
         waits.sort_unstable();
         let free = self.nodes - count(self.busy);
         let missing = majority(self.nodes).saturating_sub(free).max(1);
-        waits.get(missing - 1).or(waits.last()).copied().unwrap_or_default()
+        waits.get(missing - 1).or_else(|| waits.last()).copied().unwrap_or_default()
     }
 
     /// Whether a holder may keep the lock idle.

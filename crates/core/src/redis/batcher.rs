@@ -21,6 +21,7 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::Preamble,
     decode,
+    delivery::{Answer, Delivered, Gather, Reply, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
@@ -101,21 +102,7 @@ struct Waiting<C> {
     number: u64,
     command: C,
     deadline: Instant,
-    answer: oneshot::Sender<Delivered<C>>,
-}
-
-type Answer = Result<Answered, StoreError>;
-
-/// What became of a command that a courier took along.
-#[derive(Debug)]
-enum Delivered<C> {
-    Answered(Answer),
-    /// It is to be sent as a call of its own. An earlier copy has done nothing, unless it may have
-    /// run.
-    Alone {
-        command: C,
-        may_have_run: bool,
-    },
+    answer: Reply<C>,
 }
 
 /// The most commands of one call: a script must not block the server for long.
@@ -362,16 +349,15 @@ impl<D: Dialect> Batcher<D> {
 
     fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
         let mut state = self.0.state.lock();
-        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
-        let is_idle = state.waiting.is_empty() && state.alone + state.couriers < usual;
-        if is_idle || !self.shares(&state, &command) {
+        if self.is_idle_in(&state) || !self.shares(&state, &command) {
             state.alone += 1;
             return Sent::Alone(command);
         }
         let (sender, answer) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
+        let answer_to = Reply::One(sender);
+        state.waiting.push_back(Waiting { number, command, deadline, answer: answer_to });
         if self.0.waits {
             self.go_on(state);
         } else if state.waiting.len().is_multiple_of(self.0.max_commands())
@@ -397,6 +383,36 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
+    /// Whether so little is under way that a caller sends its command itself.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_idle_in(&self.0.state.lock())
+    }
+
+    fn is_idle_in(&self, state: &State<D::Command>) -> bool {
+        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
+        state.waiting.is_empty() && state.alone + state.couriers < usual
+    }
+
+    /// Sends a command with others, whatever else is under way; its number is for
+    /// [`hurry`](Self::hurry).
+    pub(super) fn post(
+        &self,
+        command: D::Command,
+        deadline: Instant,
+        answer: Box<dyn Gather>,
+    ) -> u64 {
+        let mut state = self.0.state.lock();
+        let number = state.next;
+        state.next += 1;
+        let answer = Reply::Gathered(answer);
+        state.waiting.push_back(Waiting { number, command, deadline, answer });
+        let is_full = state.waiting.len().is_multiple_of(self.0.max_commands());
+        if is_full || state.couriers < USUAL_COURIERS {
+            self.send_courier(state);
+        }
+        number
+    }
+
     /// Where one call at a time is sent, a courier goes when none is.
     fn go_on(&self, state: MutexGuard<'_, State<D::Command>>) {
         if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
@@ -405,7 +421,7 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Sends a courier for a command that still waits.
-    fn hurry(&self, number: u64) {
+    pub(super) fn hurry(&self, number: u64) {
         let state = self.0.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
         if still_waits && state.waiting.len() > state.coming * self.0.max_commands() {
@@ -547,32 +563,6 @@ fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
     others.first().is_none_or(|first| D::acks(first) == D::acks(next))
 }
 
-/// Commands of a shared call whose connection ended: those that may be sent again are, each alone.
-fn given_back<D: Dialect>(
-    commands: Vec<D::Command>,
-    failed: &StoreError,
-) -> Vec<Delivered<D::Command>> {
-    let each = |command: D::Command| {
-        if D::repeats(&command) {
-            Delivered::Alone { command, may_have_run: true }
-        } else {
-            Delivered::Answered(Err(failed.clone()))
-        }
-    };
-    commands.into_iter().map(each).collect()
-}
-
-fn all_failed<C>(count: usize, failed: &StoreError) -> Vec<Delivered<C>> {
-    (0..count).map(|_| Delivered::Answered(Err(failed.clone()))).collect()
-}
-
-fn answer<C>(answered: impl Iterator<Item = (oneshot::Sender<Delivered<C>>, Delivered<C>)>) {
-    for (sender, answer) in answered {
-        // Nobody waits for the answer of a call that was dropped.
-        drop(sender.send(answer));
-    }
-}
-
 impl<D: Dialect> Drop for Courier<D> {
     fn drop(&mut self) {
         if !self.is_under_way {
@@ -592,7 +582,7 @@ impl<D: Dialect> Drop for Courier<D> {
 /// Commands of one call, and who waits for their answers.
 struct Batch<C> {
     commands: Vec<C>,
-    senders: Vec<oneshot::Sender<Delivered<C>>>,
+    senders: Vec<Reply<C>>,
     deadline: Instant,
 }
 

@@ -195,9 +195,9 @@ impl Lane {
         let lane = self.clone();
         let turn = Arc::clone(&self.0.dialing);
         drop(self.0.runtime.spawn(async move {
-            // It counts as an attempt from now on.
-            let _turn = turn;
             drop(lane.connect().await);
+            // It counts as an attempt until now.
+            drop(turn);
         }));
     }
 

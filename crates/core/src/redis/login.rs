@@ -126,7 +126,11 @@ impl Login {
             "the server refused what the credentials provider gave: {}",
             classify_dial(error).what()
         );
-        Some(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN).as_answer())
+        Some(
+            StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
+                .as_answer()
+                .refused_login(),
+        )
     }
 
     /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the

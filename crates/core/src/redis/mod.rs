@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod connect;
 mod decode;
+mod delivery;
 mod dialect;
 mod examine;
 mod gathering;

@@ -51,6 +51,7 @@ impl fmt::Display for StoreErrorKind {
 pub struct StoreError(Box<Inner>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Inner {
     kind: StoreErrorKind,
     what: Cow<'static, str>,
@@ -60,6 +61,7 @@ struct Inner {
     is_answer: bool,
     is_unacknowledged: bool,
     others_were_answered: bool,
+    is_refused_login: bool,
 }
 
 impl StoreError {
@@ -79,6 +81,7 @@ impl StoreError {
             is_answer: false,
             is_unacknowledged: false,
             others_were_answered: false,
+            is_refused_login: false,
         }))
     }
 
@@ -175,6 +178,18 @@ impl StoreError {
     pub(crate) fn while_others_were_answered(mut self) -> Self {
         self.0.others_were_answered = true;
         self
+    }
+
+    /// The same error: the server has refused what a provider of credentials gave.
+    pub(crate) fn refused_login(mut self) -> Self {
+        self.0.is_refused_login = true;
+        self
+    }
+
+    /// Whether the server refused user and password that a provider gave. The kind is then
+    /// `Definite`, because the provider may give others for the next connection.
+    pub fn is_refused_login(&self) -> bool {
+        self.0.is_refused_login
     }
 
     /// Whether the server works: it has answered this command, or any other since this one was

@@ -2,7 +2,10 @@ use std::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -22,6 +25,13 @@ pub struct ListedLock {
     pub lease: LeaseRecord,
 }
 
+impl ListedLock {
+    /// A lock and its lease, for a graph or a view of locks that were found in another way.
+    pub fn new(name: LockName, lease: LeaseRecord) -> Self {
+        Self { name, lease }
+    }
+}
+
 /// A stream of the locks that somebody holds, or that are kept closed; see `LockRuntime::list`.
 ///
 /// It sends a command when the items that it has are used up, one at a time, and none while nobody
@@ -29,6 +39,7 @@ pub struct ListedLock {
 #[must_use = "a list sends nothing unless it is polled"]
 pub struct LockList {
     pattern: NamePattern,
+    steps: Arc<AtomicU64>,
     items: Items,
 }
 
@@ -38,9 +49,16 @@ impl LockList {
     /// The locks of a runtime's namespace whose names match.
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, pattern: NamePattern) -> Self {
-        let walk = Walk::new(engine, pattern.clone());
+        let steps = Arc::default();
+        let walk = Walk::new(engine, pattern.clone(), Arc::clone(&steps));
         let items = unfold(walk, |mut walk| async move { Some((walk.next().await?, walk)) });
-        Self { pattern, items: Box::pin(items) }
+        Self { pattern, steps, items: Box::pin(items) }
+    }
+
+    /// How many steps the list has taken, for a caller that paces itself: each is one command; a look
+    /// at locks of a Cluster is a command for each of up to 16.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     /// The next lock; `None` at the end.

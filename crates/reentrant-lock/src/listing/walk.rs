@@ -1,7 +1,10 @@
 use std::{
     collections::{HashSet, VecDeque},
     hash::BuildHasherDefault,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use leasehold_core::{
@@ -31,12 +34,14 @@ pub(super) struct Walk {
     /// What was not shown yet.
     items: VecDeque<Item>,
     seen: Seen,
+    /// How many steps were taken.
+    steps: Arc<AtomicU64>,
 }
 
 impl Walk {
-    pub(super) fn new(engine: Arc<Engine>, pattern: NamePattern) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, pattern: NamePattern, steps: Arc<AtomicU64>) -> Self {
         let (names, items, seen) = Default::default();
-        Self { engine, pattern, cursor: Some(ScanCursor::default()), names, items, seen }
+        Self { engine, pattern, cursor: Some(ScanCursor::default()), names, items, seen, steps }
     }
 
     pub(super) async fn next(&mut self) -> Option<Item> {
@@ -56,6 +61,7 @@ impl Walk {
 
     /// Finds some names.
     async fn step(&mut self, cursor: ScanCursor) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
         let engine = &self.engine;
         let now = engine.clock.now();
         let deadline = now + engine.timing.command_timeout;
@@ -73,6 +79,7 @@ impl Walk {
 
     /// Looks at some of the names. A lock that was given back meanwhile is left out.
     async fn look(&mut self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
         let names: Vec<_> = self.names.drain(..LOOKS.min(self.names.len())).collect();
         match self.engine.inspect_all(&names).await {
             Ok(seen) => {

@@ -112,6 +112,12 @@ impl RedisAddress {
         Err(AddressError::new(part, address.to_string(), what, remedy))
     }
 
+    /// Whether the address has a password: that of the server, or that of its Sentinels.
+    pub fn has_password(&self) -> bool {
+        let of_sentinels = self.sentinels().is_some_and(SentinelGroup::has_password);
+        of_sentinels || self.info.redis_settings().password().is_some()
+    }
+
     /// How to connect, as the client library takes it.
     pub(in crate::redis) fn info(&self) -> &ConnectionInfo {
         &self.info
@@ -276,6 +282,20 @@ mod tests {
         let unix = RedisAddress::parse("redis+unix:///tmp/s?db=2&user=bob&pass=secret").unwrap();
         assert_eq!(unix.to_string(), "redis+unix:///tmp/s?db=2");
         assert_eq!(unix.info().redis_settings().password(), Some("secret"));
+    }
+
+    #[test]
+    fn an_address_knows_whether_it_has_a_password() {
+        for (url, has_password) in [
+            ("redis://h", false),
+            ("redis://:secret@h", true),
+            ("redis+unix:///tmp/s?user=bob&pass=secret", true),
+            ("redis+cluster://bob:secret@a,b", true),
+            ("redis+sentinel://a,b,c/m", false),
+            ("redis+sentinel://a,b,c/m?sentinel_pass=secret", true),
+        ] {
+            assert_eq!(RedisAddress::parse(url).unwrap().has_password(), has_password, "{url}");
+        }
     }
 
     #[test]

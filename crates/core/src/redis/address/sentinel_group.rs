@@ -17,6 +17,11 @@ pub(in crate::redis) struct SentinelGroup {
 }
 
 impl SentinelGroup {
+    /// Whether one of the Sentinels needs a password.
+    pub(super) fn has_password(&self) -> bool {
+        self.sentinels.iter().any(|one| one.redis_settings().password().is_some())
+    }
+
     /// Shows the group, and the number of the database.
     pub(super) fn fmt(&self, f: &mut fmt::Formatter<'_>, db: i64) -> fmt::Result {
         let is_tls =

@@ -3,16 +3,42 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    quorum::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Waits, Word},
+    quorum::{Busy, Lease, NodeAnswer, Vote, Waits, Word},
     redis::decode::{layout_trouble, not_understood, text},
     store::StoreError,
     types::AcquisitionId,
 };
 
+/// What a number means as the answer to a command.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// A grant for this life.
+    Grant(Duration),
+    /// That a lease was ended.
+    End,
+    /// How long a lease has left.
+    Left,
+    /// Nothing but that there is no lease.
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of(word: &Word) -> Self {
+        match word {
+            Word::Ask { ttl, .. } => Self::Grant(*ttl),
+            Word::End { .. } => Self::End,
+            Word::Settle { .. } | Word::Renew { .. } | Word::Spread { .. } | Word::Hold { .. } => {
+                Self::Left
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What a node's answer to a command means.
-pub(super) fn answer(command: &NodeCommand, value: &Value) -> Result<NodeAnswer, StoreError> {
+pub(super) fn answer(kind: Kind, value: &Value) -> Result<NodeAnswer, StoreError> {
     let understood = match value {
-        Value::Int(number) => of_number(&command.word, u64::try_from(*number).ok()),
+        Value::Int(number) => of_number(kind, u64::try_from(*number).ok()),
         Value::Array(parts) => return of_parts(parts, value),
         _ => None,
     };
@@ -20,21 +46,16 @@ pub(super) fn answer(command: &NodeCommand, value: &Value) -> Result<NodeAnswer,
 }
 
 /// The answers that are usual.
-fn of_number(word: &Word, number: Option<u64>) -> Option<NodeAnswer> {
+fn of_number(kind: Kind, number: Option<u64>) -> Option<NodeAnswer> {
     let number = number?;
-    Some(match word {
-        Word::Ask { ttl, .. } => NodeAnswer::Granted(Vote {
-            before: number,
-            accepted: true,
-            least: 0,
-            remaining: *ttl,
-            contended: false,
-        }),
-        Word::End { .. } if number == 1 => NodeAnswer::Ended { counter: 0 },
-        Word::Settle { .. } | Word::Renew { .. } | Word::Spread { .. } | Word::Hold { .. }
-            if number > 0 =>
-        {
-            NodeAnswer::Held { remaining: Duration::from_millis(number), contended: false }
+    Some(match kind {
+        Kind::Grant(remaining) => {
+            let (before, accepted, least, contended) = (number, true, 0, false);
+            NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended })
+        }
+        Kind::End if number == 1 => NodeAnswer::Ended { counter: 0 },
+        Kind::Left if number > 0 => {
+            NodeAnswer::Held { remaining: millis(number), contended: false }
         }
         _ if number == 0 => NodeAnswer::Gone,
         _ => return None,

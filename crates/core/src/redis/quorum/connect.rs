@@ -150,18 +150,16 @@ fn rest(looks: &[Look]) -> Result<Option<Duration>, StoreError> {
         .collect();
     let needed = majority(looks.len());
     rests.sort_unstable();
-    match rests.get(needed - 1) {
-        Some(rest) => Ok((!rest.is_zero()).then_some(*rest)),
-        None => {
-            let failed = looks.iter().find_map(|look| look.as_ref().err());
-            let why = failed.map_or_else(String::new, |error| format!(": {}", error.what()));
-            let what = format!(
-                "{} of {} nodes of the quorum can be reached, which is no majority{why}",
-                rests.len(),
-                looks.len()
-            );
-            let remedy = "check the nodes, their addresses and the network";
-            Err(StoreError::new(StoreErrorKind::Definite, what, remedy))
-        }
+    if let Some(rest) = rests.get(needed - 1) {
+        return Ok((!rest.is_zero()).then_some(*rest));
     }
+    let failed = looks.iter().find_map(|look| look.as_ref().err());
+    let why = failed.map_or_else(String::new, |error| format!(": {}", error.what()));
+    let what = format!(
+        "{} of {} nodes of the quorum can be reached, which is no majority{why}",
+        rests.len(),
+        looks.len()
+    );
+    let remedy = "check the nodes, their addresses and the network";
+    Err(StoreError::new(StoreErrorKind::Definite, what, remedy))
 }

@@ -8,17 +8,19 @@ use redis::Cmd;
 use tokio::runtime::Handle;
 
 use super::{
-    answer::answer,
+    answer::{Kind, answer},
     boot::{Boot, Longest},
     dialect::NodeDialect,
 };
 use crate::{
     clock::{Clock, Instant},
-    quorum::{NodeAnswer, NodeCommand, QuorumNode},
+    quorum::{Gathering, NodeAnswer, NodeCommand, QuorumNode, Word},
     redis::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS, Sharing},
+        classify::RUNTIME_STOPPED,
         config::RedisConfig,
+        delivery::{Answer, Gather},
         lane::{Call, Greeting, Lane},
         login::Dialer,
         pool::RedisPool,
@@ -26,7 +28,7 @@ use crate::{
         store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },
-    store::{KeyScheme, Listener, StoreError},
+    store::{KeyScheme, Listener, StoreError, StoreErrorKind},
     types::{LockName, NamePattern, RuntimeId},
 };
 
@@ -95,22 +97,17 @@ impl RedisNode {
         Ok(())
     }
 
-    fn batcher(&self, command: &NodeCommand) -> &Batcher<NodeDialect> {
-        &self.commands[lane_number(&command.name, self.commands.len())]
+    fn batcher_of(&self, name: &LockName) -> &Batcher<NodeDialect> {
+        &self.commands[lane_number(name, self.commands.len())]
     }
 
-    /// What an answer means. One that has no boot mark loses its connections: the next ones set it.
+    /// What an answer means.
     fn decode(
         &self,
         command: &NodeCommand,
         answered: Result<Answered, StoreError>,
     ) -> Result<NodeAnswer, StoreError> {
-        let decoded = answered.and_then(|answered| answer(command, &answered.answer));
-        if matches!(decoded, Ok(NodeAnswer::Out { rest: None })) {
-            self.commands.iter().for_each(|batcher| batcher.lane().part());
-            self.renewals.lane().part();
-        }
-        decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
+        decode(&command.word, answered, &self.dialer)
     }
 }
 
@@ -120,7 +117,7 @@ impl QuorumNode for RedisNode {
         command: NodeCommand,
         deadline: Instant,
     ) -> Result<NodeAnswer, StoreError> {
-        let answered = self.batcher(&command).send(command.clone(), deadline).await;
+        let answered = self.batcher_of(&command.name).send(command.clone(), deadline).await;
         self.decode(&command, answered)
     }
 
@@ -154,6 +151,28 @@ impl QuorumNode for RedisNode {
         is_ready
     }
 
+    fn is_busy(&self, name: &LockName) -> bool {
+        let batcher = self.batcher_of(name);
+        batcher.lane().is_ready() && !batcher.is_idle()
+    }
+
+    fn post(&self, command: NodeCommand, deadline: Instant, to: &Arc<Gathering>, at: usize) -> u64 {
+        let kind = Kind::of(&command.word);
+        let (dialer, to) = (Arc::clone(&self.dialer), Some(Arc::clone(to)));
+        let told = Box::new(Posted { to, at, kind, dialer });
+        self.batcher_of(&command.name).post(command, deadline, told)
+    }
+
+    fn hurry(&self, name: &LockName, number: u64) {
+        self.batcher_of(name).hurry(number);
+    }
+
+    /// The next connections set the mark.
+    fn has_no_mark(&self) {
+        self.commands.iter().for_each(|batcher| batcher.lane().part());
+        self.renewals.lane().part();
+    }
+
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.subscriptions.listen(runtime, self.keys.channel(runtime), listener);
     }
@@ -166,5 +185,45 @@ impl QuorumNode for RedisNode {
 impl fmt::Debug for RedisNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisNode").field("place", &self.place()).finish_non_exhaustive()
+    }
+}
+
+fn decode(
+    word: &Word,
+    answered: Result<Answered, StoreError>,
+    dialer: &Dialer,
+) -> Result<NodeAnswer, StoreError> {
+    let decoded = answered.and_then(|answered| answer(Kind::of(word), &answered.answer));
+    decoded.map_err(|error| error.from_endpoint(&*dialer.endpoint))
+}
+
+/// Passes the answer to a posted command on.
+#[derive(Debug)]
+struct Posted {
+    to: Option<Arc<Gathering>>,
+    at: usize,
+    kind: Kind,
+    dialer: Arc<Dialer>,
+}
+
+impl Gather for Posted {
+    fn is_closed(&self) -> bool {
+        self.to.as_ref().is_none_or(|to| to.is_closed())
+    }
+
+    fn tell(mut self: Box<Self>, answered: Answer) {
+        let Some(to) = self.to.take() else { return };
+        let decoded = answered.and_then(|answered| answer(self.kind, &answered.answer));
+        to.tell(self.at, decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint)));
+    }
+}
+
+/// The tokio runtime has stopped, or nobody needed the answer when it was to be sent.
+impl Drop for Posted {
+    fn drop(&mut self) {
+        if let Some(to) = self.to.take() {
+            let (what, remedy) = RUNTIME_STOPPED;
+            to.tell(self.at, Err(StoreError::new(StoreErrorKind::Indeterminate, what, remedy)));
+        }
     }
 }

@@ -1,0 +1,50 @@
+//! `leasehold bench`.
+
+mod measure;
+mod progress;
+mod report;
+
+use leasehold::time::{Clock, SystemClock};
+
+use crate::{
+    args::{BenchArgs, ServerArgs},
+    ending::Failure,
+    json,
+    manual::write_out,
+    server,
+};
+
+use measure::Part;
+use progress::Progress;
+
+/// The shortest time in which the parts measure anything.
+const SHORTEST: std::time::Duration = std::time::Duration::from_millis(500);
+
+pub(crate) fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> {
+    if what.time < SHORTEST {
+        return Err(Failure::usage(
+            "--time is too short to measure anything: give it at least 500ms",
+        ));
+    }
+    let slice = what.time / u32::try_from(Part::ALL.len()).unwrap_or(1);
+    server::tokio()?.block_on(async {
+        let runtimes = measure::Runtimes::connect(args).await?;
+        let mut progress = Progress::new(what.time);
+        let mut found = Vec::new();
+        for part in Part::ALL {
+            let until = SystemClock.now() + slice;
+            let measured = tokio::select! {
+                biased;
+                measured = part.measure(&runtimes, until) => measured?,
+                never = progress.show(part.title()) => match never {},
+            };
+            found.push((part, measured));
+        }
+        progress.end();
+        Ok(if what.json {
+            json::write(&report::document(&found))
+        } else {
+            write_out(report::text(&found).as_bytes())
+        })
+    })
+}

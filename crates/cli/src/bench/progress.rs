@@ -1,0 +1,62 @@
+use std::{
+    convert::Infallible,
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use leasehold::time::{Clock, Instant, SystemClock};
+
+const WIDTH: usize = 30;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A bar on the standard error, if that is a terminal.
+pub(super) struct Progress {
+    began: Instant,
+    time: Duration,
+    is_shown: bool,
+}
+
+impl Progress {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { began: SystemClock.now(), time, is_shown: io::stderr().is_terminal() }
+    }
+
+    /// Moves the bar until it is dropped.
+    pub(super) async fn show(&mut self, what: &str) -> Infallible {
+        loop {
+            if self.is_shown {
+                let gone = SystemClock.now().saturating_since(self.began);
+                eprint!("\r{}", bar(gone, self.time, what));
+                let _ = io::stderr().flush();
+            }
+            SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
+        }
+    }
+
+    /// Clears the line.
+    pub(super) fn end(self) {
+        if self.is_shown {
+            eprint!("\r\u{1b}[K");
+        }
+    }
+}
+
+fn bar(gone: Duration, time: Duration, what: &str) -> String {
+    let share = gone.as_millis().saturating_mul(WIDTH as u128) / time.as_millis().max(1);
+    let done = usize::try_from(share).unwrap_or(WIDTH).min(WIDTH);
+    let (full, empty) = ("#".repeat(done), ".".repeat(WIDTH - done));
+    format!("[{full}{empty}] {:>3}s  {what:<45}", gone.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_fills_up_and_no_further() {
+        let at = |seconds| bar(Duration::from_secs(seconds), Duration::from_secs(20), "x");
+        assert!(at(0).starts_with("[......"));
+        assert!(at(10).contains(&format!("{}{}]", "#".repeat(15), ".".repeat(15))));
+        assert!(at(99).contains(&format!("[{}]", "#".repeat(30))));
+    }
+}

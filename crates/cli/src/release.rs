@@ -1,0 +1,89 @@
+//! `leasehold release`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use leasehold::{
+    FenceToken, ForceReleased, LockRuntime,
+    store::{Inspection, LeaseRecord},
+};
+use serde_json::json;
+
+use crate::{
+    args::{ReleaseArgs, ServerArgs},
+    ending::{Cause, Failure, tell},
+    json,
+    manual::write_out,
+    server,
+    words::{printable, short},
+};
+
+pub(crate) fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, Failure> {
+    server::tokio()?.block_on(async {
+        let locks = server::connected(args, "leasehold").await?;
+        match locks.inspect(&what.name).await? {
+            Inspection::Held(lease) if what.yes || agreed(&what.name, &lease)? => {
+                end(&locks, what, lease).await
+            }
+            Inspection::Held(_) => {
+                tell("nothing was changed");
+                Ok(0)
+            }
+            Inspection::Free { .. } => Ok(not_held(what)),
+        }
+    })
+}
+
+/// Asks on the terminal.
+fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
+    let name = printable(name);
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(format!(
+            "there is no terminal to ask on: add --yes to end the lease of {name} without a question"
+        )));
+    }
+    let held = if lease.kept { "was held, and is kept closed, by" } else { "is held by" };
+    eprint!(
+        "{name} {held} {}, for {} until now (fence {}). End this lease? [y/N] ",
+        printable(&lease.label),
+        short(lease.held_for),
+        lease.fence
+    );
+    let _ = io::stderr().flush();
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| {
+        Failure::new(Cause::Usage, format!("the answer cannot be read ({error}): add --yes"))
+    })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Ends the lease that was looked at, and no later one.
+async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Result<u8, Failure> {
+    let ForceReleased::Ended { lease, fence } =
+        locks.force_release_lease(&what.name, lease).await?
+    else {
+        return Ok(not_held(what));
+    };
+    if what.json {
+        return Ok(json::write(&json!({
+            "name": what.name,
+            "ended": json::holder(&lease),
+            "fence": fence.map(FenceToken::get),
+        })));
+    }
+    tell(format!("the lease of {} (fence {}) has ended", printable(&lease.label), lease.fence));
+    let Some(fence) = fence else {
+        tell("no greater fence is left to shut it out of the storage");
+        return Ok(0);
+    };
+    tell("present this fence to the gate, to shut it out of the storage:");
+    Ok(write_out(format!("{fence}\n").as_bytes()))
+}
+
+fn not_held(what: &ReleaseArgs) -> u8 {
+    if what.json {
+        return json::write(&json!({ "name": what.name, "ended": null, "fence": null }));
+    }
+    tell(format!("nobody holds {} any more: nothing was changed", printable(&what.name)));
+    0
+}

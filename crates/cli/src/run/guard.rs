@@ -1,0 +1,103 @@
+use std::{env, io, os::fd::AsFd, process::ExitCode, time::Duration};
+
+use leasehold::time::{Clock, Instant, SystemClock};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::signal::{SigSet, Signal, killpg},
+    unistd::{Pid, read},
+};
+
+use super::guard_rules::{Deed, Order, Patience, Watch};
+
+/// For how long a timer is trusted: it stands still while the machine sleeps.
+const LONGEST_NAP: Duration = Duration::from_secs(1);
+/// How soon the end of a group is noticed that was told to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Guards the command of the run at the other end of the standard input, until that has ended.
+pub(crate) fn guard() -> ExitCode {
+    // Whoever ends the run does not end its guard: it ends by itself.
+    if SigSet::all().thread_block().is_err() {
+        return ExitCode::FAILURE;
+    }
+    let mut times =
+        env::args().skip(2).filter_map(|millis| millis.parse().ok()).map(Duration::from_millis);
+    let (Some(grace), Some(grace_of_orphans)) = (times.next(), times.next()) else {
+        return ExitCode::FAILURE;
+    };
+    let mut watch = Watch::new(Patience { grace, grace_of_orphans });
+    let mut orders = Some(Orders::default());
+    loop {
+        match watch.deed(SystemClock.now()) {
+            Deed::Leave => return ExitCode::SUCCESS,
+            Deed::Term(group) => {
+                let group = Pid::from_raw(group);
+                // One that is stopped acts on it when it goes on.
+                let _ = killpg(group, Signal::SIGTERM);
+                let _ = killpg(group, Signal::SIGCONT);
+            }
+            Deed::Kill(group) => {
+                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            }
+            Deed::Wait(until) => {
+                if watch.is_ending() && orders.is_none() && is_gone(&watch) {
+                    return ExitCode::SUCCESS;
+                }
+                wait(&mut watch, &mut orders, until);
+            }
+        }
+    }
+}
+
+fn is_gone(watch: &Watch) -> bool {
+    watch.group().is_none_or(|group| killpg(Pid::from_raw(group), None) == Err(Errno::ESRCH))
+}
+
+/// Waits until then, or for the next orders.
+fn wait(watch: &mut Watch, orders: &mut Option<Orders>, until: Option<Instant>) {
+    let now = SystemClock.now();
+    let left = until.map_or(LONGEST_NAP, |until| until.saturating_since(now).min(LONGEST_NAP));
+    let left = if watch.is_ending() { left.min(LOOK) } else { left };
+    // Rounded up, so that it does not wake up before the time.
+    let millis = u16::try_from(left.as_millis()).unwrap_or(u16::MAX).saturating_add(1);
+    let stdin = io::stdin();
+    let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let polled = if orders.is_some() { &mut polled[..] } else { &mut [] };
+    if !matches!(poll(polled, PollTimeout::from(millis)), Ok(1..)) {
+        return;
+    }
+    let is_open = orders.as_mut().is_some_and(|orders| orders.read(watch));
+    if !is_open {
+        *orders = None;
+        watch.on_end_of_run(SystemClock.now());
+    }
+}
+
+/// The lines that the run writes.
+#[derive(Default)]
+struct Orders {
+    unread: Vec<u8>,
+}
+
+impl Orders {
+    /// Reads what has come. Returns whether more may come.
+    fn read(&mut self, watch: &mut Watch) -> bool {
+        let mut bytes = [0; 512];
+        let count = match read(io::stdin(), &mut bytes) {
+            Ok(0) => return false,
+            Ok(count) => count,
+            Err(Errno::EINTR | Errno::EAGAIN) => return true,
+            Err(_) => return false,
+        };
+        self.unread.extend(&bytes[..count]);
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line[..end]).parse::<Order>();
+            if let Ok(order) = line {
+                watch.on_order(order, SystemClock.now());
+            }
+        }
+        true
+    }
+}

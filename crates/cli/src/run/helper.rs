@@ -1,0 +1,113 @@
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, PipeWriter, Write},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::process::CommandExt,
+    },
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    fcntl::{FcntlArg, FdFlag, fcntl},
+    unistd::Pid,
+};
+
+use super::{
+    GUARD, STARTER,
+    guard_rules::{Order, Patience},
+    starter,
+};
+
+/// This program, also while its file is being replaced.
+fn this_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { env::current_exe() }
+}
+
+/// The process that becomes the command, in a process group of its own.
+#[derive(Debug)]
+pub(super) struct Starter {
+    /// Its process, and its group.
+    pub(super) pid: Pid,
+    pipe: PipeWriter,
+}
+
+impl Starter {
+    /// Starts it. Nothing is run until [`go`](Self::go); if this is dropped, nothing ever is.
+    pub(super) fn spawn(command: &[OsString]) -> io::Result<Self> {
+        let (reader, pipe) = io::pipe()?;
+        // The starter inherits this end alone.
+        fcntl(reader.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
+        let mut starter = Command::new(this_program()?);
+        starter
+            .arg0("leasehold")
+            .arg(STARTER)
+            .arg(reader.as_raw_fd().to_string())
+            .args(command)
+            .process_group(0);
+        let child = starter.spawn()?;
+        Ok(Self { pid: pid_of(&child)?, pipe })
+    }
+
+    /// Lets it run the command, with these variables.
+    pub(super) fn go(mut self, variables: &[(&str, String)]) -> io::Result<()> {
+        self.pipe.write_all(&starter::order(variables))
+    }
+}
+
+fn pid_of(child: &Child) -> io::Result<Pid> {
+    let id = i32::try_from(child.id()).map_err(io::Error::other)?;
+    Ok(Pid::from_raw(id))
+}
+
+/// The process that ends the command if this one cannot, in a process group of its own.
+#[derive(Debug)]
+pub(super) struct Guard {
+    patience: Patience,
+    group: Pid,
+    process: Child,
+}
+
+impl Guard {
+    /// Starts one for a process group.
+    pub(super) fn spawn(patience: Patience, group: Pid) -> io::Result<Self> {
+        let process = Self::process(patience)?;
+        let mut guard = Self { patience, group, process };
+        guard.write(Order::Group(group.as_raw()))?;
+        Ok(guard)
+    }
+
+    fn process(patience: Patience) -> io::Result<Child> {
+        let millis = |time: Duration| time.as_millis().to_string();
+        let mut guard = Command::new(this_program()?);
+        guard.arg0("leasehold").args([
+            GUARD,
+            &millis(patience.grace),
+            &millis(patience.grace_of_orphans),
+        ]);
+        // It may outlive the run by the grace, and must not keep anybody waiting for the end of its
+        // output.
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        guard.current_dir("/").process_group(0);
+        guard.spawn()
+    }
+
+    /// Tells it something. If it was killed, another one takes its place.
+    pub(super) fn tell(&mut self, order: Order) -> io::Result<()> {
+        if self.write(order).is_ok() {
+            return Ok(());
+        }
+        let _ = self.process.try_wait();
+        self.process = Self::process(self.patience)?;
+        self.write(Order::Group(self.group.as_raw()))?;
+        self.write(order)
+    }
+
+    fn write(&mut self, order: Order) -> io::Result<()> {
+        let pipe = self.process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        pipe.write_all(order.line().as_bytes())
+    }
+}

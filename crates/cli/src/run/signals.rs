@@ -1,0 +1,77 @@
+use std::{future::poll_fn, io, task::Poll};
+
+use nix::sys::signal::Signal;
+use tokio::signal::unix;
+
+/// The signals that a run takes, in the order in which it looks at them: it forwards them to its
+/// command. `SIGCHLD` tells of the command.
+const TAKEN: [Signal; 10] = [
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+    Signal::SIGCHLD,
+];
+
+/// The signals that this process receives from now on.
+#[derive(Debug)]
+pub(super) struct Signals {
+    streams: Vec<(Signal, unix::Signal)>,
+}
+
+impl Signals {
+    /// Takes the signals; those that whoever started this process has it ignore stay ignored, as
+    /// `nohup` and the background of a script want it.
+    pub(super) fn take() -> io::Result<Self> {
+        let ignored = ignored();
+        let mut streams = Vec::new();
+        for signal in TAKEN {
+            let number = signal as i32;
+            if signal == Signal::SIGCHLD || ignored & bit(number) == 0 {
+                streams.push((signal, unix::signal(unix::SignalKind::from_raw(number))?));
+            }
+        }
+        Ok(Self { streams })
+    }
+
+    /// The next signal; never one if none is taken.
+    ///
+    /// Dropped, it loses none.
+    pub(super) async fn next(&mut self) -> Signal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.streams {
+                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Forgets a signal that has come and was not looked at.
+    pub(super) fn forget(&mut self, which: Signal) {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        for (signal, stream) in &mut self.streams {
+            if *signal == which {
+                while let Poll::Ready(Some(())) = stream.poll_recv(&mut context) {}
+            }
+        }
+    }
+}
+
+fn bit(signal: i32) -> u64 {
+    u32::try_from(signal - 1).ok().and_then(|shift| 1_u64.checked_shl(shift)).unwrap_or(0)
+}
+
+/// The signals that this process ignores, a bit each; none where the system does not tell.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

@@ -1,0 +1,94 @@
+use std::env;
+
+use leasehold::{AcquisitionId, FenceToken, LockName, LockRuntime, Stamp, store::Inspection};
+
+use super::variables::{FENCE, LEASE, LOCK};
+use crate::ending::{Cause, Failure};
+
+/// The locks of the run that this process runs under, as its environment tells them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Surrounding {
+    leases: Vec<Named>,
+}
+
+/// A lease and its lock.
+pub(super) type Named = (LockName, Stamp);
+
+impl Surrounding {
+    pub(super) fn of_environment() -> Self {
+        let read = |name| env::var(name).unwrap_or_default();
+        Self::read(&read(LOCK), &read(FENCE), &read(LEASE)).unwrap_or_default()
+    }
+
+    /// Reads the three variables; `None` unless they fit together.
+    fn read(locks: &str, fences: &str, leases: &str) -> Option<Self> {
+        let fences: Vec<FenceToken> = lines(fences)?;
+        let ids: Vec<AcquisitionId> = lines(leases)?;
+        // One name may have line breaks, several have none.
+        let names = if fences.len() == 1 { vec![locks] } else { locks.split('\n').collect() };
+        let names: Vec<_> = names.into_iter().map(LockName::new).collect::<Result<_, _>>().ok()?;
+        let fits = names.len() == fences.len() && fences.len() == ids.len();
+        let stamps = fences.into_iter().zip(ids).map(|(fence, lease)| Stamp::new(fence, lease));
+        fits.then(|| Self { leases: names.into_iter().zip(stamps).collect() })
+    }
+
+    /// Whether there is a run around this process.
+    pub(super) fn is_there(&self) -> bool {
+        !self.leases.is_empty()
+    }
+
+    /// The lease of a lock.
+    pub(super) fn lease(&self, name: &LockName) -> Option<Stamp> {
+        self.leases.iter().find(|(held, _)| held == name).map(|(_, stamp)| *stamp)
+    }
+}
+
+fn lines<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split('\n').map(|line| line.parse().ok()).collect()
+}
+
+/// Checks that the leases of the surrounding run are still its own: re-entry never grants.
+pub(super) async fn check(locks: &LockRuntime, leases: &[Named]) -> Result<(), Failure> {
+    for (name, stamp) in leases {
+        let is_live = match locks.inspect(name).await? {
+            Inspection::Held(held) => {
+                !held.kept && (held.id, held.fence) == (stamp.lease, stamp.fence)
+            }
+            Inspection::Free { .. } => false,
+        };
+        if !is_live {
+            let text = format!(
+                "lock {name:?}: the lease of the run around this one (fence {}) has ended, or is on another server or \
+                 in another namespace, so it was not re-entered: stop, or leave --owner-env out to acquire anew",
+                stamp.fence
+            );
+            return Err(Failure::new(Cause::Lost, text));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d:7";
+
+    #[test]
+    fn the_variables_of_one_lock_and_of_several_are_read() {
+        let one = Surrounding::read("a\nb", "5", ID).unwrap();
+        assert_eq!(one.lease(&LockName::new("a\nb").unwrap()).unwrap().fence.get(), 5);
+        let two = Surrounding::read("a\nb", "5\n6", &format!("{ID}\n{ID}")).unwrap();
+        assert_eq!(two.lease(&LockName::new("b").unwrap()).unwrap().fence.get(), 6);
+        assert!(two.lease(&LockName::new("c").unwrap()).is_none());
+    }
+
+    #[test]
+    fn variables_that_do_not_fit_are_none() {
+        for (locks, fences, leases) in
+            [("", "", ""), ("a", "x", ID), ("a", "5", "x"), ("a", "5\n6", ID), ("a\nb", "5\n6", ID)]
+        {
+            assert_eq!(Surrounding::read(locks, fences, leases), None);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use leasehold::{error::AddressPart, redis::RedisAddress};
+
+use crate::{args::ServerArgs, ending::Failure};
+
+/// Where the server is: from `--url`, or else from the value of `REDIS_URL`.
+///
+/// Everybody on a machine may read the command line of every process, so an address there may not
+/// have a password.
+pub(crate) fn address(
+    args: &ServerArgs,
+    redis_url: Option<String>,
+) -> Result<RedisAddress, Failure> {
+    let (url, from) = match (&args.url, redis_url) {
+        (Some(url), _) => (url.clone(), "--url"),
+        (None, Some(url)) if !url.trim().is_empty() => (url, "REDIS_URL"),
+        _ => {
+            return Err(Failure::usage(
+                "no server is named: set REDIS_URL, or write --url redis://HOST:6379",
+            ));
+        }
+    };
+    let address = RedisAddress::parse(&url).map_err(|error| {
+        let login = match error.part() {
+            AddressPart::Login => "; or name the user by --user, and give the password by REDIS_PASSWORD or --password-file",
+            _ => "",
+        };
+        Failure::usage(format!("{from}: {error}{login}"))
+    })?;
+    if from == "--url" && address.has_password() {
+        return Err(Failure::usage(format!(
+            "--url: every user of this machine can read a password there: write --url {address}, and give the \
+             password by REDIS_PASSWORD or --password-file, or the whole address by REDIS_URL; and change the password"
+        )));
+    }
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ending::Cause;
+
+    fn read(url: Option<&str>, variable: Option<&str>) -> Result<String, Failure> {
+        let args = ServerArgs::at(url);
+        address(&args, variable.map(str::to_owned)).map(|address| address.to_string())
+    }
+
+    #[test]
+    fn the_option_counts_before_the_variable() {
+        assert_eq!(read(Some("redis://a"), Some("redis://b")).unwrap(), "redis://a:6379/0");
+        assert_eq!(read(None, Some("redis://:pw@b")).unwrap(), "redis://b:6379/0");
+    }
+
+    #[test]
+    fn a_missing_or_bad_address_is_a_mistake_of_the_caller() {
+        for (url, variable) in
+            [(None, None), (None, Some(" ")), (Some("localhost"), None), (None, Some("http://h"))]
+        {
+            let failure = read(url, variable).unwrap_err();
+            assert_eq!(failure.cause, Cause::Usage);
+            assert!(failure.text.contains("redis://"), "{}", failure.text);
+        }
+    }
+
+    #[test]
+    fn a_password_on_the_command_line_is_refused_and_not_repeated() {
+        for url in [
+            "redis://:hush@h",
+            "redis+sentinel://a/m?sentinel_pass=hush",
+            "redis+unix:///s?pass=hush",
+        ] {
+            let failure = read(Some(url), None).unwrap_err();
+            assert_eq!(failure.cause, Cause::Usage);
+            assert!(failure.text.contains("REDIS_PASSWORD"), "{}", failure.text);
+            assert!(!failure.text.contains("hush"), "{}", failure.text);
+        }
+    }
+}

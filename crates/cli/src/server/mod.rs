@@ -1,0 +1,7 @@
+//! The server: its address, the login, and the runtime that connects to it.
+
+mod address;
+mod connect;
+mod password;
+
+pub(crate) use connect::{LAST_WORDS, connect, connected, lazily, settings, tokio};

@@ -1,0 +1,47 @@
+use std::{fs, io, path::Path};
+
+use leasehold::redis::Credentials;
+
+use crate::ending::{Cause, Failure};
+
+/// The password in a file, without the line break behind it.
+pub(super) fn in_file(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let failed = |error: io::Error| {
+        let text = format!(
+            "--password-file: {shown} cannot be read ({error}): name a file that this user may read"
+        );
+        Failure::new(Cause::Config, text)
+    };
+    let password = fs::read_to_string(path).map_err(failed)?;
+    let password = password.trim_end_matches(['\r', '\n']);
+    if password.is_empty() {
+        let text = format!("--password-file: {shown} is empty: write the password into it");
+        return Err(Failure::new(Cause::Config, text));
+    }
+    Ok(password.to_owned())
+}
+
+/// The login of a user, or of the default user.
+pub(super) fn login(user: Option<&str>, password: String) -> Credentials {
+    match user {
+        Some(user) => Credentials::new(user, password),
+        None => Credentials::password(password),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_read_without_its_line_break() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        assert_eq!(in_file(&path).unwrap_err().cause, Cause::Config);
+        fs::write(&path, "\n").unwrap();
+        assert!(in_file(&path).unwrap_err().text.contains("empty"));
+        fs::write(&path, " hush hush \r\n").unwrap();
+        assert_eq!(in_file(&path).unwrap(), " hush hush ");
+    }
+}

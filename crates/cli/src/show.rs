@@ -1,0 +1,76 @@
+//! `leasehold show`.
+
+use std::fmt::Write;
+
+use leasehold::store::{Inspection, LeaseRecord};
+
+use crate::{
+    args::{ServerArgs, ShowArgs},
+    ending::Failure,
+    json,
+    manual::write_out,
+    server,
+    table::table,
+    words::{printable, short},
+};
+
+pub(crate) fn show(args: &ServerArgs, ShowArgs { name, json }: &ShowArgs) -> Result<u8, Failure> {
+    server::tokio()?.block_on(async {
+        let locks = server::connected(args, "leasehold").await?;
+        let seen = locks.inspect(name).await?;
+        Ok(match json {
+            true => json::write(&json::of_lock(name, &seen)),
+            false => write_out(text(name, &seen).as_bytes()),
+        })
+    })
+}
+
+/// A lock for people.
+fn text(name: &str, seen: &Inspection) -> String {
+    match seen {
+        Inspection::Free { last_fence: None } => {
+            format!("{} is free, and nobody has held it lately\n", printable(name))
+        }
+        Inspection::Free { last_fence: Some(fence) } => {
+            format!("{} is free; its last fence is {fence}\n", printable(name))
+        }
+        Inspection::Held(lease) => held(name, lease),
+    }
+}
+
+fn held(name: &str, lease: &LeaseRecord) -> String {
+    let mut text = String::new();
+    let end = if lease.kept { "opens in" } else { "ttl left" };
+    let rows = [
+        ("lock", printable(name)),
+        ("state", json::state(lease).into()),
+        ("holder", printable(&lease.label)),
+        ("since", format!("{} ago", short(lease.held_for))),
+        (end, short(lease.remaining)),
+        ("fence", lease.fence.to_string()),
+        ("lease", lease.id.to_string()),
+        ("holds", lease.holds.to_string()),
+        ("kept idle", if lease.keeps { "yes" } else { "no" }.into()),
+        ("waiting", lease.waiters.len().to_string()),
+    ];
+    for (head, cell) in rows {
+        let _ = writeln!(text, "{head:<9}  {cell}");
+    }
+    if !lease.waiters.is_empty() {
+        let waiters = lease.waiters.iter().enumerate().map(|(place, waiter)| {
+            vec![
+                (place + 1).to_string(),
+                printable(&waiter.label),
+                short(waiter.waiting_for),
+                format!("{} ago", short(waiter.silent_for)),
+                waiter.id.to_string(),
+            ]
+        });
+        text.push('\n');
+        text.push_str(&table(
+            &["PLACE", "WAITER", "WAITING", "LAST HEARD", "ACQUISITION"],
+            &waiters.collect::<Vec<_>>(),
+        ));
+    }
+    text
+}

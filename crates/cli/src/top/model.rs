@@ -1,0 +1,272 @@
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+
+use leasehold::{ListedLock, LockName};
+
+use super::{
+    changes::{Changes, Seen, changes, seen},
+    looks::Look,
+};
+
+/// What the view shows, and how.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) look: Option<Look>,
+    pub(super) changes: Changes,
+    pub(super) sort: Sort,
+    pub(super) filter: String,
+    pub(super) mode: Mode,
+    pub(super) is_paused: bool,
+    /// What came of the last deed.
+    pub(super) message: String,
+    selected: Option<LockName>,
+    seen: BTreeMap<LockName, Seen>,
+}
+
+/// The order of the locks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Sort {
+    #[default]
+    MostWanted,
+    LongestWait,
+    LongestHold,
+    Name,
+}
+
+/// What keys are for.
+#[derive(Debug, Default)]
+pub(super) enum Mode {
+    #[default]
+    Look,
+    /// They write the filter.
+    Filter,
+    /// They answer whether to end this lease.
+    Ask(Box<ListedLock>),
+}
+
+/// What the program has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Nothing,
+    Quit,
+    Pause(bool),
+    Release(Box<ListedLock>),
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Char(char),
+    Up,
+    Down,
+    Enter,
+    Escape,
+    Backspace,
+    Interrupt,
+}
+
+impl Sort {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::MostWanted => "most wanted",
+            Self::LongestWait => "longest wait",
+            Self::LongestHold => "longest hold",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// The longest wait for a lock.
+pub(super) fn longest_wait(lock: &ListedLock) -> Duration {
+    lock.lease.waiters.iter().map(|waiter| waiter.waiting_for).max().unwrap_or_default()
+}
+
+impl Model {
+    /// Takes a new look in.
+    pub(super) fn on_look(&mut self, look: Look) {
+        let now = seen(&look);
+        if let Some(last) = &self.look {
+            self.changes = changes(&self.seen, &now, look.at.saturating_since(last.at));
+        }
+        self.seen = now;
+        self.look = Some(look);
+    }
+
+    /// The locks that fit the filter, in order.
+    pub(super) fn locks(&self) -> Vec<&ListedLock> {
+        let fits = |lock: &&ListedLock| {
+            lock.name.as_str().contains(&self.filter) || lock.lease.label.contains(&self.filter)
+        };
+        let all = self.look.iter().flat_map(|look| &look.locks);
+        let mut locks: Vec<_> = all.filter(fits).collect();
+        locks.sort_by(|a, b| a.name.cmp(&b.name));
+        match self.sort {
+            Sort::MostWanted => {
+                locks.sort_by_key(|lock| Reverse((lock.lease.waiters.len(), longest_wait(lock))));
+            }
+            Sort::LongestWait => locks.sort_by_key(|lock| Reverse(longest_wait(lock))),
+            Sort::LongestHold => locks.sort_by_key(|lock| Reverse(lock.lease.held_for)),
+            Sort::Name => {}
+        }
+        locks
+    }
+
+    /// Which of the locks is selected: the first one, unless another was.
+    pub(super) fn selected(&self, locks: &[&ListedLock]) -> usize {
+        let is_selected = |lock: &&ListedLock| Some(&lock.name) == self.selected.as_ref();
+        locks.iter().position(is_selected).unwrap_or(0)
+    }
+
+    /// What a key does.
+    pub(super) fn on_key(&mut self, key: Key) -> Action {
+        if key == Key::Interrupt {
+            return Action::Quit;
+        }
+        match std::mem::take(&mut self.mode) {
+            Mode::Look => self.on_key_of_look(key),
+            Mode::Filter => self.on_key_of_filter(key),
+            Mode::Ask(lock) => self.on_answer(key, lock),
+        }
+    }
+
+    fn on_key_of_look(&mut self, key: Key) -> Action {
+        self.message.clear();
+        match key {
+            Key::Char('q') => return Action::Quit,
+            Key::Char('w') => self.sort = Sort::MostWanted,
+            Key::Char('l') => self.sort = Sort::LongestWait,
+            Key::Char('h') => self.sort = Sort::LongestHold,
+            Key::Char('n') => self.sort = Sort::Name,
+            Key::Char('/') => self.mode = Mode::Filter,
+            Key::Char(' ') => {
+                self.is_paused = !self.is_paused;
+                return Action::Pause(self.is_paused);
+            }
+            Key::Escape => self.filter.clear(),
+            Key::Up | Key::Char('k') => self.select(-1),
+            Key::Down | Key::Char('j') => self.select(1),
+            Key::Char('r') => self.ask(),
+            _ => {}
+        }
+        Action::Nothing
+    }
+
+    fn on_key_of_filter(&mut self, key: Key) -> Action {
+        match key {
+            Key::Enter => return Action::Nothing,
+            Key::Escape => {
+                self.filter.clear();
+                return Action::Nothing;
+            }
+            Key::Backspace => drop(self.filter.pop()),
+            Key::Char(one) => self.filter.push(one),
+            _ => {}
+        }
+        self.mode = Mode::Filter;
+        Action::Nothing
+    }
+
+    fn on_answer(&mut self, key: Key, lock: Box<ListedLock>) -> Action {
+        if key == Key::Char('y') {
+            return Action::Release(lock);
+        }
+        self.message = "nothing was changed".into();
+        Action::Nothing
+    }
+
+    fn select(&mut self, by: isize) {
+        let locks = self.locks();
+        let at = self.selected(&locks).saturating_add_signed(by).min(locks.len().saturating_sub(1));
+        self.selected = locks.get(at).map(|lock| lock.name.clone());
+    }
+
+    fn ask(&mut self) {
+        let locks = self.locks();
+        let selected =
+            locks.get(self.selected(&locks)).map(|lock| Box::new(ListedLock::clone(lock)));
+        if let Some(lock) = selected {
+            self.mode = Mode::Ask(lock);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::looks::tests::{at, lock, look};
+
+    fn model(locks: Vec<ListedLock>) -> Model {
+        let mut model = Model::default();
+        model.on_look(look(locks, at(0)));
+        model
+    }
+
+    fn names(model: &Model) -> Vec<&str> {
+        model.locks().iter().map(|lock| lock.name.as_str()).collect()
+    }
+
+    fn type_keys(model: &mut Model, keys: &str) -> Action {
+        keys.chars().map(|key| model.on_key(Key::Char(key))).last().unwrap()
+    }
+
+    /// By name, seconds held, and the seconds of the waits.
+    fn some() -> Model {
+        model(vec![lock("b", 1, &[9]), lock("a", 2, &[]), lock("c", 3, &[1, 2])])
+    }
+
+    #[test]
+    fn locks_are_sorted_by_a_key() {
+        let mut model = some();
+        assert_eq!(names(&model), ["c", "b", "a"]);
+        for (key, order) in [
+            ("l", ["b", "c", "a"]),
+            ("h", ["c", "a", "b"]),
+            ("n", ["a", "b", "c"]),
+            ("w", ["c", "b", "a"]),
+        ] {
+            type_keys(&mut model, key);
+            assert_eq!(names(&model), order, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_filter_is_written_and_given_up() {
+        let mut model = some();
+        type_keys(&mut model, "/qb");
+        assert_eq!(model.filter, "qb");
+        model.on_key(Key::Backspace);
+        model.on_key(Key::Backspace);
+        type_keys(&mut model, "c");
+        model.on_key(Key::Enter);
+        assert_eq!(names(&model), ["c"]);
+        model.on_key(Key::Escape);
+        assert_eq!(names(&model).len(), 3);
+    }
+
+    #[test]
+    fn the_selected_lock_stays_selected_when_the_order_changes() {
+        let mut model = some();
+        model.on_key(Key::Down);
+        type_keys(&mut model, "n");
+        let locks = model.locks();
+        assert_eq!(locks[model.selected(&locks)].name.as_str(), "b");
+    }
+
+    #[test]
+    fn a_lease_is_ended_only_after_a_yes() {
+        let mut model = some();
+        assert_eq!(type_keys(&mut model, "rn"), Action::Nothing);
+        assert_eq!(model.message, "nothing was changed");
+        let Action::Release(lock) = type_keys(&mut model, "ry") else { panic!("{model:?}") };
+        assert_eq!(lock.name.as_str(), "c");
+    }
+
+    #[test]
+    fn keys_pause_and_quit() {
+        let mut model = some();
+        assert_eq!(type_keys(&mut model, " "), Action::Pause(true));
+        assert_eq!(type_keys(&mut model, " "), Action::Pause(false));
+        assert_eq!(type_keys(&mut model, "q"), Action::Quit);
+        type_keys(&mut model, "/");
+        assert_eq!(model.on_key(Key::Interrupt), Action::Quit);
+    }
+}

@@ -1,0 +1,177 @@
+use leasehold::{
+    ListedLock,
+    graph::{Certainty, Cycle, Process},
+};
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
+    style::{Modifier, Style},
+    text::Line,
+    widgets::{Block, Paragraph, Row, Table, TableState, Wrap},
+};
+
+use super::{
+    looks::{Look, STEPS_PER_SECOND},
+    model::{Mode, Model, longest_wait},
+};
+use crate::{
+    json::state,
+    words::{printable, short},
+};
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
+    let [head, locks, below, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Percentage(55),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let [processes, cycles] =
+        Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
+    frame.render_widget(Paragraph::new(head_lines(model, address)), head);
+    draw_locks(frame, model, locks);
+    if let Some(look) = &model.look {
+        frame.render_widget(list("processes", process_lines(look)), processes);
+        frame.render_widget(cycle_list(&look.graph.cycles), cycles);
+    }
+    frame.render_widget(Line::from(foot_line(model)).style(bold()), foot);
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn head_lines(model: &Model, address: &str) -> Vec<Line<'static>> {
+    let Some(look) = &model.look else {
+        return vec![Line::from(format!("leasehold top  {address}  looking ...")).style(bold())];
+    };
+    let waiting: usize = look.locks.iter().map(|lock| lock.lease.waiters.len()).sum();
+    let paused = if model.is_paused { "  PAUSED" } else { "" };
+    let first = format!(
+        "leasehold top  {address}  {} locks  {waiting} waiting  {} processes  {} cycles{paused}",
+        look.locks.len(),
+        look.graph.processes.len(),
+        look.graph.cycles.len()
+    );
+    let seconds = look.took.as_secs_f64().max(1.0);
+    let unread = match look.unread.first() {
+        Some(error) => format!("  INCOMPLETE: {}", printable(&error.to_string())),
+        None => String::new(),
+    };
+    let second = format!(
+        "hand-overs {:.1}/s  losses {:.1}/s  commands {:.0}/s (at most {STEPS_PER_SECOND})  look {}{unread}",
+        model.changes.hand_overs,
+        model.changes.losses,
+        look.steps as f64 / seconds,
+        short(look.took),
+    );
+    vec![Line::from(first).style(bold()), Line::from(second)]
+}
+
+fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    const HEADS: [&str; 8] =
+        ["LOCK", "STATE", "WAITING", "LONGEST WAIT", "HELD FOR", "TTL LEFT", "FENCE", "HOLDER"];
+    let locks = model.locks();
+    let widths = [
+        Constraint::Fill(3),
+        Constraint::Length(5),
+        Constraint::Length(7),
+        Constraint::Length(12),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(16),
+        Constraint::Fill(4),
+    ];
+    let filter = match model.filter.as_str() {
+        "" => String::new(),
+        filter => format!(", filter {}", printable(filter)),
+    };
+    let title = format!(" locks by {}{filter} ", model.sort.title());
+    let selected = model.selected(&locks);
+    // Rows far from the selected one are not seen: ten thousand of them would only cost time.
+    let first = selected.saturating_sub(usize::from(area.height));
+    let rows = locks.iter().skip(first).take(2 * usize::from(area.height)).map(|lock| row(lock));
+    let table = Table::new(rows, widths)
+        .header(Row::new(HEADS).style(bold()))
+        .block(Block::bordered().title(title))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut at = TableState::default().with_selected(Some(selected - first));
+    frame.render_stateful_widget(table, area, &mut at);
+}
+
+fn row(lock: &ListedLock) -> Row<'static> {
+    let lease = &lock.lease;
+    let wait = if lease.waiters.is_empty() { "-".into() } else { short(longest_wait(lock)) };
+    Row::new([
+        printable(lock.name.as_str()),
+        state(lease).into(),
+        lease.waiters.len().to_string(),
+        wait,
+        short(lease.held_for),
+        short(lease.remaining),
+        lease.fence.to_string(),
+        printable(&lease.label),
+    ])
+}
+
+fn list<'a>(title: &'a str, lines: Vec<Line<'a>>) -> Paragraph<'a> {
+    Paragraph::new(lines).block(Block::bordered().title(format!(" {title} ")))
+}
+
+/// The processes, those that wait first.
+fn process_lines(look: &Look) -> Vec<Line<'static>> {
+    let mut processes: Vec<_> = look.graph.processes.iter().collect();
+    processes.sort_by_key(|process| std::cmp::Reverse((process.waits.len(), process.holds.len())));
+    processes.into_iter().take(100).map(process_line).collect()
+}
+
+fn process_line(process: &Process) -> Line<'static> {
+    let holds = process.holds.iter().map(|hold| hold.lock.as_str());
+    let waits = process.waits.iter().map(|wait| wait.lock.as_str());
+    let (holds, waits) = (some(holds, process.holds.len()), some(waits, process.waits.len()));
+    let text = match (process.holds.is_empty(), process.waits.is_empty()) {
+        (_, true) => format!("{} holds {holds}", process.label),
+        (true, false) => format!("{} waits for {waits}", process.label),
+        (false, false) => format!("{} waits for {waits}, holds {holds}", process.label),
+    };
+    Line::from(printable(&text))
+}
+
+/// The first names of many.
+fn some<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
+    const SHOWN: usize = 4;
+    let mut shown: Vec<_> = names.take(SHOWN).map(str::to_owned).collect();
+    if count > SHOWN {
+        shown.push(format!("{} more", count - SHOWN));
+    }
+    shown.join(" ")
+}
+
+fn cycle_list(cycles: &[Cycle]) -> Paragraph<'static> {
+    let lines = cycles.iter().map(|cycle| {
+        let certainty = match cycle.certainty {
+            Certainty::Certain => "certain",
+            Certainty::Possible => "possible",
+        };
+        Line::from(format!("{certainty}: {}", printable(&cycle.to_string())))
+    });
+    let lines: Vec<_> = lines.collect();
+    Paragraph::new(lines).wrap(Wrap { trim: true }).block(Block::bordered().title(" cycles "))
+}
+
+fn foot_line(model: &Model) -> String {
+    match &model.mode {
+        Mode::Filter => format!("filter: {}_  (enter keeps it, escape clears it)", printable(&model.filter)),
+        Mode::Ask(lock) => format!(
+            "end the lease of {} on {} (fence {})? [y/N]",
+            printable(&lock.lease.label),
+            printable(lock.name.as_str()),
+            lock.lease.fence
+        ),
+        Mode::Look if !model.message.is_empty() => printable(&model.message),
+        Mode::Look => "w wanted  l longest wait  h longest hold  n name  / filter  space pause  r release  q quit".into(),
+    }
+}

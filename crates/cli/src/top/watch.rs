@@ -1,0 +1,89 @@
+use std::io::{self, IsTerminal};
+
+use leasehold::{ForceReleased, ListedLock, LockRuntime, NamePattern};
+use tokio::{
+    select,
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, watch},
+};
+
+use super::{
+    input::{self, Input},
+    looks::look_on,
+    model::{Action, Model},
+    screen::Screen,
+    view::draw,
+};
+use crate::{
+    args::{ServerArgs, TopArgs},
+    ending::{Cause, Failure},
+    server,
+};
+
+/// Shows the locks until it is told to quit.
+pub(crate) fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, Failure> {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "top needs a terminal: for machines, write leasehold ls --json",
+        ));
+    }
+    let pattern = NamePattern::new(pattern).map_err(Failure::usage)?;
+    let tokio = server::tokio()?;
+    tokio.block_on(async {
+        let (builder, address) = server::settings(args, "leasehold top")?;
+        let shown = address.to_string();
+        let locks = server::connect(builder, address).await?;
+        watch(&locks, pattern, &shown).await
+    })
+}
+
+async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, Failure> {
+    let (paused, is_paused) = watch::channel(false);
+    let (sender, mut seen) = mpsc::channel(1);
+    tokio::spawn(look_on(locks.clone(), pattern, is_paused, sender));
+    let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
+    let mut screen = Screen::take().map_err(broken)?;
+    let mut inputs = input::read();
+    let mut model = Model::default();
+    loop {
+        screen.draw(|frame| draw(frame, &model, address)).map_err(broken)?;
+        let action = select! {
+            biased;
+            _ = terminated.recv() => Action::Quit,
+            input = inputs.recv() => match input {
+                Some(Input::Key(key)) => model.on_key(key),
+                Some(Input::Resized) => Action::Nothing,
+                // The terminal is gone.
+                None => Action::Quit,
+            },
+            Some(look) = seen.recv() => {
+                model.on_look(look);
+                Action::Nothing
+            }
+        };
+        match action {
+            Action::Nothing => {}
+            Action::Quit => return Ok(0),
+            Action::Pause(is_paused) => drop(paused.send(is_paused)),
+            Action::Release(lock) => model.message = released(locks, *lock).await,
+        }
+    }
+}
+
+/// Ends a lease, and says what came of it.
+async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
+    let ListedLock { name, lease, .. } = lock;
+    match locks.force_release_lease(&name, lease).await {
+        Ok(ForceReleased::Ended { fence: Some(fence), .. }) => {
+            format!("{name} was released; present this fence to the gate: {fence}")
+        }
+        Ok(ForceReleased::Ended { .. }) => format!("{name} was released"),
+        Ok(_) => format!("that lease of {name} had ended before: nothing was changed"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "maps errors")]
+fn broken(error: io::Error) -> Failure {
+    Failure::new(Cause::Config, format!("the terminal does not work: {error}"))
+}

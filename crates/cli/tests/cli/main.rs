@@ -1,0 +1,14 @@
+//! The program as people use it: real processes, signals, terminals and servers.
+
+mod bad_input;
+mod bench;
+mod counter;
+mod doctor;
+mod guide;
+mod look;
+mod manual;
+mod password;
+mod release;
+mod run;
+mod support;
+mod top;

@@ -1,0 +1,72 @@
+//! Passwords come from the environment or a file, and are not in the command line of any process.
+
+use std::fs;
+
+use leasehold_testkit::RedisServer;
+
+use crate::support::{LOCK, finished, leasehold};
+
+fn server() -> RedisServer {
+    RedisServer::builder().arg("requirepass", "hush-hush").start()
+}
+
+#[test]
+fn a_password_comes_from_the_environment_or_a_file() {
+    let server = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "hush-hush\n").unwrap();
+    let url = server.url();
+    let run = ["run", LOCK, "--", "true"];
+    finished(leasehold(run).env("REDIS_URL", server.url_with("", "hush-hush", 0))).well();
+    finished(leasehold(run).env("REDIS_URL", &url).env("REDIS_PASSWORD", "hush-hush")).well();
+    finished(leasehold(run).arg("--").env("REDIS_URL", &url).env("REDIS_PASSWORD", "hush-hush"))
+        .well();
+    let file = file.to_str().unwrap();
+    // The file counts before the variable.
+    finished(
+        leasehold(["--url", &url, "--password-file", file, "ls"]).env("REDIS_PASSWORD", "wrong"),
+    )
+    .well();
+    finished(&mut leasehold(["--url", &url, "--user", "default", "--password-file", file, "ls"]))
+        .well();
+    let named = leasehold(["ls"])
+        .env("REDIS_URL", &url)
+        .env("REDIS_USERNAME", "default")
+        .env("REDIS_PASSWORD", "hush-hush")
+        .output()
+        .unwrap();
+    assert!(named.status.success());
+}
+
+#[test]
+fn a_wrong_password_is_a_matter_of_configuration() {
+    let server = server();
+    let folder = tempfile::tempdir().unwrap();
+    let (wrong, empty) = (folder.path().join("wrong"), folder.path().join("empty"));
+    fs::write(&wrong, "nope-nope\n").unwrap();
+    fs::write(&empty, "\n").unwrap();
+    let with_file = |file: &str| {
+        finished(leasehold(["--password-file", file, "ls"]).env("REDIS_URL", server.url()))
+    };
+    let none = finished(leasehold(["ls"]).env("REDIS_URL", server.url()));
+    let of_variable = finished(
+        leasehold(["ls"]).env("REDIS_URL", server.url()).env("REDIS_PASSWORD", "nope-nope"),
+    );
+    for ended in [none, of_variable, with_file(wrong.to_str().unwrap())] {
+        let text = ended.complaint(78);
+        assert!(text.contains("--password-file") && !text.contains("nope"), "{text}");
+    }
+    assert!(with_file(empty.to_str().unwrap()).complaint(78).contains("is empty"));
+    assert!(with_file("/no/such/file").complaint(78).contains("/no/such/file"));
+    let user = finished(leasehold(["--user", "bob", "ls"]).env("REDIS_URL", server.url()));
+    assert!(user.complaint(64).contains("REDIS_PASSWORD"));
+}
+
+#[test]
+fn a_password_in_the_command_line_is_refused() {
+    let server = server();
+    let ended = finished(&mut leasehold(["--url", &server.url_with("", "hush-hush", 0), "ls"]));
+    let text = ended.complaint(64);
+    assert!(text.contains("REDIS_PASSWORD") && !text.contains("hush"), "{text}");
+}

@@ -1,0 +1,76 @@
+//! When the lease is lost, the command ends, and all that it started.
+
+use std::path::Path;
+
+use leasehold_testkit::RedisServer;
+
+use crate::support::{Finished, LOCK, Running, finished, leasehold, settled};
+
+/// Takes the lease away from a run of a script, which has to create the file.
+fn taken_away(server: &RedisServer, options: &[&str], script: &str, file: &Path) -> Finished {
+    let words = [&["run"], options, &[LOCK, "--", "sh", "-c", script]].concat();
+    let running = Running::begun(leasehold(words).env("REDIS_URL", server.url()), file);
+    finished(leasehold(["release", LOCK, "--yes"]).env("REDIS_URL", server.url())).well();
+    running.end()
+}
+
+#[test]
+fn a_lost_lease_ends_the_command_with_a_code_of_its_own() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("begun");
+    let script = format!(
+        "trap 'echo told; exit 0' TERM; touch {}; while :; do sleep 0.02; done",
+        file.display()
+    );
+    let ended = taken_away(&server, &[], &script, &file);
+    assert_eq!(ended.out, "told\n");
+    let text = ended.last_complaint(76);
+    assert!(text.contains(LOCK) && text.contains("lost"), "{text}");
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(taken_away(&server, &["-E", "lost=3"], &script, &file).code, 3);
+}
+
+/// The command ends at once, and leaves a process behind that ignores SIGTERM.
+#[test]
+fn what_the_command_started_is_killed_after_the_grace() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, pid) = (folder.path().join("begun"), folder.path().join("pid"));
+    let script = format!(
+        "(trap '' TERM; exec sh -c 'echo $$ >{1}; touch {0}; while :; do sleep 0.02; done') & wait",
+        file.display(),
+        pid.display()
+    );
+    assert_eq!(taken_away(&server, &["--grace", "200ms"], &script, &file).code, 76);
+    let pid = std::fs::read_to_string(pid).unwrap();
+    settled(|| is_gone(pid.trim()).then_some(()));
+}
+
+/// Whether a process has ended, or waits only to be reaped.
+pub(crate) fn is_gone(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
+}
+
+#[test]
+fn a_command_that_ignores_the_loss_is_killed_after_the_grace() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("begun");
+    let script = format!("trap '' TERM; touch {}; while :; do sleep 0.02; done", file.display());
+    assert_eq!(taken_away(&server, &["--grace", "200ms"], &script, &file).code, 76);
+}
+
+/// The server goes away, and the lease ends by the clock.
+#[test]
+fn an_outage_ends_the_command_with_its_lease() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("begun");
+    let script = format!("touch {}; exec sleep 100", file.display());
+    let mut command = leasehold(["run", "--ttl", "500ms", LOCK, "--", "sh", "-c", &script]);
+    let running = Running::begun(command.env("REDIS_URL", server.url()), &file);
+    server.kill();
+    assert!(running.end().last_complaint(76).contains("lost"));
+}

@@ -1,0 +1,56 @@
+//! A script that calls a script re-enters the lock through its environment.
+
+use leasehold_testkit::RedisServer;
+
+use crate::support::{LOCK, finished, leasehold};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
+
+fn outer(server: &RedisServer, inner: &str) -> crate::support::Finished {
+    finished(leasehold(["run", LOCK, "--", "sh", "-c", inner]).env("REDIS_URL", server.url()))
+}
+
+#[test]
+fn a_nested_run_re_enters_under_the_same_fence() {
+    let server = RedisServer::start();
+    let show = "echo $LEASEHOLD_LOCK $LEASEHOLD_FENCE $LEASEHOLD_LEASE";
+    let nested = format!("{PROGRAM} run --owner-env --try {LOCK} -- sh -c '{show}'");
+    let out = outer(
+        &server,
+        &format!("{show}; {nested} && {PROGRAM} run --owner-env {LOCK} -- {nested}"),
+    )
+    .well();
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines.len(), 3, "{out}");
+    assert!(lines.iter().all(|line| *line == lines[0] && line.starts_with(LOCK)), "{out}");
+}
+
+#[test]
+fn without_the_option_a_nested_run_waits_for_itself_and_says_so() {
+    let server = RedisServer::start();
+    let ended = outer(&server, &format!("{PROGRAM} run --wait 200ms {LOCK} -- true"));
+    assert!(ended.complaint(75).contains("--owner-env"));
+}
+
+#[test]
+fn another_lock_is_acquired_within_a_run() {
+    let server = RedisServer::start();
+    let nested = format!("{PROGRAM} run --owner-env other -- sh -c 'echo $LEASEHOLD_LOCK'");
+    assert_eq!(outer(&server, &nested).well(), "other\n");
+}
+
+/// Re-entry never grants: not after a loss, and not on another server.
+#[test]
+fn a_lease_that_has_ended_is_not_re_entered() {
+    let server = RedisServer::start();
+    let nested = format!("{PROGRAM} run --owner-env {LOCK} -- echo run");
+    let stale =
+        format!("trap '' TERM; {PROGRAM} release --yes {LOCK} >/dev/null 2>&1; {nested}; echo $?");
+    let ended = outer(&server, &stale);
+    assert_eq!((ended.code, ended.out.trim()), (76, "76"), "{}", ended.err);
+    let other = RedisServer::start();
+    let elsewhere = format!("REDIS_URL={} {nested}", other.url());
+    let ended = outer(&server, &elsewhere);
+    assert!(ended.complaint(76).contains("not re-entered"));
+    assert_eq!(ended.out, "");
+}

@@ -1,0 +1,176 @@
+//! `leasehold top`, in a terminal.
+
+use std::time::Duration;
+
+use leasehold::{
+    LockRuntime, Strictness,
+    time::{Clock, SystemClock},
+};
+use leasehold_testkit::RedisServer;
+
+use crate::support::{LOCK, Running, Terminal, finished, leasehold, settled, value};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
+
+fn top(server: &RedisServer) -> Terminal {
+    Terminal::start(&[PROGRAM, "top"], [("REDIS_URL", server.url())])
+}
+
+fn run(server: &RedisServer, name: &str, options: &[&str]) -> Running {
+    let words = [&["run"], options, &[name, "--", "sleep", "100"]].concat();
+    Running::start(leasehold(words).env("REDIS_URL", server.url()))
+}
+
+fn held(server: &RedisServer, name: &str) {
+    settled(|| (value(server, name)["state"] == "held").then_some(()));
+}
+
+/// The line of a lock in the table.
+fn line<'a>(screen: &'a str, name: &str) -> Option<&'a str> {
+    screen.lines().find(|line| line.trim_start_matches('│').starts_with(&format!("{name} ")))
+}
+
+/// The names of the table, from above.
+fn order(screen: &str) -> Vec<String> {
+    let rows = screen.lines().skip_while(|line| !line.contains("LONGEST WAIT")).skip(1);
+    let rows = rows.take_while(|line| line.starts_with('│'));
+    let names = rows.filter_map(|line| line.trim_start_matches('│').split_whitespace().next());
+    names.filter(|name| name.contains('/')).map(str::to_owned).collect()
+}
+
+#[test]
+fn locks_are_shown_sorted_filtered_and_released() {
+    let server = RedisServer::start();
+    let first = run(&server, "orders/1", &[]);
+    held(&server, "orders/1");
+    let _second = run(&server, LOCK, &[]);
+    held(&server, LOCK);
+    let _waiter = run(&server, LOCK, &["--wait-forever"]);
+    let mut top = top(&server);
+    let screen = top.wait_for("the waiter", |screen| {
+        line(screen, LOCK).is_some_and(|line| line.contains(" held  1 "))
+    });
+    assert_eq!(order(&screen), [LOCK, "orders/1"], "{screen}");
+    assert!(screen.contains("2 locks  1 waiting  3 processes  0 cycles"), "{screen}");
+    assert!(screen.contains("commands") && screen.contains("at most 200"), "{screen}");
+    assert!(screen.contains(&format!("/sleep waits for {LOCK}")), "{screen}");
+
+    top.keys("h");
+    let screen = top.shows("locks by longest hold");
+    assert_eq!(order(&screen), ["orders/1", LOCK], "{screen}");
+    top.keys("/orders\r");
+    top.wait_for("one lock", |screen| {
+        screen.contains("filter orders") && order(screen) == ["orders/1"]
+    });
+    // Asked, and then refused.
+    top.keys("r");
+    top.shows("on orders/1 (fence");
+    top.keys("n");
+    top.shows("nothing was changed");
+    assert_eq!(value(&server, "orders/1")["state"], "held");
+    top.keys("r");
+    top.shows("on orders/1 (fence");
+    top.keys("y");
+    top.shows("present this fence to the gate");
+    assert_eq!(first.end().code, 76);
+    top.keys("\x1b");
+    top.wait_for("the other lock alone", |screen| order(screen) == [LOCK]);
+    top.keys("q");
+    assert_eq!(top.code(), Some(0));
+}
+
+#[test]
+fn hand_overs_are_counted_and_a_pause_stops_the_view() {
+    let server = RedisServer::start();
+    let first = run(&server, LOCK, &[]);
+    held(&server, LOCK);
+    let second = run(&server, LOCK, &["--wait-forever"]);
+    let mut top = top(&server);
+    top.shows("1 locks  1 waiting");
+    finished(leasehold(["release", LOCK, "--yes"]).env("REDIS_URL", server.url())).well();
+    assert_eq!(first.end().code, 76);
+    top.wait_for("a hand-over", |screen| {
+        screen.contains("hand-overs ") && !screen.contains("hand-overs 0.0/s")
+    });
+    top.keys(" ");
+    top.shows("PAUSED");
+    drop(second);
+    top.keys(" ");
+    top.wait_for("it goes on", |screen| !screen.contains("PAUSED"));
+    top.keys("\x03");
+    assert_eq!(top.code(), Some(0));
+}
+
+/// Two scripts take two locks in different orders.
+#[test]
+fn a_cycle_between_processes_is_marked_as_possible() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let nested = |mine: &str, other: &str| {
+        let (mine_is_held, other_is_held) = (folder.path().join(mine), folder.path().join(other));
+        let script = format!(
+            "touch {}; until [ -e {} ]; do sleep 0.02; done; exec {PROGRAM} run --wait-forever {mine} {other} --owner-env -- true",
+            mine_is_held.display(),
+            other_is_held.display()
+        );
+        Running::start(
+            leasehold(["run", mine, "--", "sh", "-c", &script]).env("REDIS_URL", server.url()),
+        )
+    };
+    let _both = [nested("x", "y"), nested("y", "x")];
+    // The processes of Redis are the runs: each nested one waits, and holds nothing.
+    let top = top(&server);
+    top.wait_for("both wait", |screen| {
+        screen.contains("2 locks  2 waiting  4 processes  0 cycles")
+    });
+
+    let tokio =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let connect = || LockRuntime::builder().strictness(Strictness::Ignore).connect(server.url());
+    let (one, other) =
+        tokio.block_on(async { (connect().await.unwrap(), connect().await.unwrap()) });
+    let crossed = |locks: &LockRuntime, first: &str, second: &str| {
+        let (first, second) = (locks.lock(first).unwrap(), locks.lock(second).unwrap());
+        async move {
+            let guard = first.acquire().await.unwrap();
+            // Until the other one has its first lock, too.
+            SystemClock.sleep_until(SystemClock.now() + Duration::from_secs(1)).await;
+            drop((second.acquire().wait_forever().await, guard));
+        }
+    };
+    tokio.spawn(crossed(&one, "a/1", "a/2"));
+    tokio.spawn(crossed(&other, "a/2", "a/1"));
+    let screen = top.shows("possible: ");
+    assert!(screen.contains("1 cycles"), "{screen}");
+}
+
+/// Looking at ten thousand locks, it sends as few commands as at one.
+#[test]
+fn ten_thousand_locks_cost_the_server_no_more_commands_a_second() {
+    let server = RedisServer::start();
+    let tokio =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let connect =
+        LockRuntime::builder().strictness(Strictness::Ignore).ttl(Duration::from_secs(3600));
+    let locks = tokio.block_on(connect.connect(server.url())).unwrap();
+    let guards: Vec<_> = tokio.block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..10_000 {
+            let lock = locks.lock(format!("many/{number}")).unwrap();
+            tasks.spawn(async move { lock.acquire().await.unwrap() });
+        }
+        tasks.join_all().await
+    });
+    let top = top(&server);
+    let screen = top.shows("10000 locks");
+    let told = screen.split("commands ").nth(1).unwrap().split("/s").next().unwrap();
+    assert!((1..=200).contains(&told.parse::<u32>().unwrap()), "{screen}");
+    drop(top);
+    tokio.block_on(async { drop(guards) });
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do() {
+    let ended = finished(leasehold(["top"]).env("REDIS_URL", "redis://127.0.0.1:1"));
+    assert!(ended.complaint(64).contains("ls --json"));
+}
