@@ -228,7 +228,7 @@ impl Worker {
             })
             .await;
             drop((one, two));
-            if let Some(got) = first.flatten().or(second.flatten()) {
+            if let Some(got) = first.flatten().or_else(|| second.flatten()) {
                 return Some(got);
             }
             for _ in 0..self.dice.below(5) {

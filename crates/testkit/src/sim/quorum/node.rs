@@ -32,13 +32,11 @@ impl SimNode {
     async fn outcome(&self, slot: Slot, deadline: Instant) -> Result<NodeAnswer, StoreError> {
         let answer = poll_fn(|cx| {
             let mut state = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            match state.answer.take() {
-                Some(answer) => Poll::Ready(answer),
-                None => {
-                    state.waker = Some(cx.waker().clone());
-                    Poll::Pending
-                }
+            if let Some(answer) = state.answer.take() {
+                return Poll::Ready(answer);
             }
+            state.waker = Some(cx.waker().clone());
+            Poll::Pending
         });
         tokio::select! {
             biased;

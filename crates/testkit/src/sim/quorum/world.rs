@@ -1,4 +1,5 @@
 use std::{
+    collections::btree_map::OccupiedEntry,
     fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -53,7 +54,7 @@ impl QuorumWorld {
                 _ => MemoryNode::new(settings.clock_tolerance(), 0),
             },
             ahead: if *ahead < 0 {
-                A_DAY - Duration::from_micros(ahead.unsigned_abs())
+                A_DAY.saturating_sub(Duration::from_micros(ahead.unsigned_abs()))
             } else {
                 A_DAY + Duration::from_micros(ahead.unsigned_abs())
             },
@@ -224,7 +225,7 @@ impl QuorumWorld {
         loop {
             let mut net = lock(&self.net);
             let due = net.happenings.first_entry().filter(|entry| entry.key().0 <= now);
-            let Some(happening) = due.map(|entry| entry.remove()) else { return };
+            let Some(happening) = due.map(OccupiedEntry::remove) else { return };
             match happening {
                 Happening::Arrival { process, node, command, slot } => {
                     net.arrive(process, node, &command, slot);
