@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use leasehold::{LockRuntime, LockRuntimeBuilder, redis::QuorumSettings};
+use leasehold::{
+    LockRuntime, LockRuntimeBuilder,
+    redis::QuorumSettings,
+    time::{Clock, SystemClock},
+};
 use leasehold_testkit::RedisServer;
 
 /// Servers that know nothing of each other, and the address of all of them.
@@ -37,7 +41,7 @@ async fn a_lock_is_taken_and_given_back() {
             guard.release().await.unwrap();
         }
         let guard = lock.acquire().await.unwrap();
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        SystemClock.sleep_until(SystemClock.now() + Duration::from_secs(3)).await;
         assert!(guard.is_held());
         guard.release().await.unwrap();
     }

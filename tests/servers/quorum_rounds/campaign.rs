@@ -36,15 +36,15 @@ pub(super) fn run(seed: u64, nodes: usize, rounds: usize) -> Campaign {
         crew.join(&network.url(), 1);
     }
     crew.work(GOES_ON);
-    let mut seen = Vec::new();
+    let mut strikes = Vec::new();
     for _ in 0..rounds {
         let fault = dice.pick(&Fault::ALL);
         Scene { group: &group, networks: &networks, crew: &mut crew }.strike(fault, &dice);
         let healed_at = SystemClock.now();
         crew.work(GOES_ON);
-        seen.push((fault, SystemClock.now().saturating_since(healed_at)));
+        strikes.push((fault, SystemClock.now().saturating_since(healed_at)));
     }
     let finished = crew.finish();
     scene::leaves_nothing(&group);
-    Campaign { finished, rounds: seen }
+    Campaign { finished, rounds: strikes }
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "faults last for real time")]
+
 use std::{fmt, thread, time::Duration};
 
 use leasehold_testkit::{QuorumGroup, QuorumNetwork, sim::Dice};

@@ -31,7 +31,7 @@ pub(super) fn stays_out(loss: &Loss) -> String {
         assert!(!scene::holding(&group, guard.id()).contains(&had_it[0]), "it lost nothing");
         for _ in 0..TRIES {
             let got = scene::try_for(&other).await;
-            assert!(got.is_none(), "{:?} has it beside {:?}", got, guard);
+            assert!(got.is_none(), "{got:?} has it beside {guard:?}");
         }
         assert!(guard.is_held());
         // The others are a majority, and go on.
