@@ -67,6 +67,8 @@ fn the_key_that_interrupts_ends_the_command_and_the_script_around_it() {
     ));
     shell.shows("re-2");
     shell.keys("\x03");
+    // Keys that come sooner are read by the command that is ending.
+    shell.wait_for("the prompt", |screen| screen.trim_end().ends_with('$'));
     shell.keys("echo end-$((1+1))\n");
     let screen = shell.shows("end-2");
     assert!(!screen.contains("not-2"), "{screen}");
