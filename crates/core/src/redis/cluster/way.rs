@@ -23,18 +23,26 @@ pub(in crate::redis) struct Way<'a, N> {
     at: Option<Arc<Node<N>>>,
     /// Why the last attempt is repeated.
     refused: Option<StoreError>,
+    /// What is known of earlier attempts.
+    past: Past,
 }
 
 impl<N: Send + Sync + 'static> Topology<N> {
     /// The way of a command about keys of a slot.
     pub(in crate::redis) fn way(self: &Arc<Self>, slot: u16, deadline: Instant) -> Way<'_, N> {
-        Way { topology: self, course: Course::new(slot), deadline, at: None, refused: None }
+        let (course, past) = (Course::new(slot), Past::default());
+        Way { topology: self, course, deadline, at: None, refused: None, past }
     }
 }
 
 impl<N: Send + Sync + 'static> Way<'_, N> {
     /// What to send the command with next.
     pub(in crate::redis) async fn next(&mut self) -> Result<Arc<N>, StoreError> {
+        let past = self.past;
+        self.next_node().await.map_err(|error| past.told(error))
+    }
+
+    async fn next_node(&mut self) -> Result<Arc<N>, StoreError> {
         let (topology, clock) = (self.topology, self.topology.clock());
         if let Some(refused) = self.refused.take()
             && let Some(pause) = self.course.pause(SystemEntropy.fraction())
@@ -71,8 +79,9 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
             if !error.is_answer() {
                 self.topology.missed();
             }
-            return Some(Err(error));
+            return Some(Err(self.past.told(error)));
         };
+        self.past.has(&error);
         let error = not_run(&error);
         let followed = match self.course.redirected(redirect) {
             Learnt::Owner(place) => self.topology.moved(self.course.slot(), &place),
@@ -84,10 +93,31 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
             Learnt::Stray => Err(error.clone()),
         };
         if let Err(error) = followed {
-            return Some(Err(error));
+            return Some(Err(self.past.told(error)));
         }
         self.refused = Some(error);
         None
+    }
+}
+
+/// Whether any copy of a command that is on its way may have run.
+///
+/// A node that redirects has not run the copy that it answers. But that may be the second one: the
+/// first was sent to it before the connection ended.
+#[derive(Debug, Clone, Copy, Default)]
+struct Past {
+    may_have_run: bool,
+}
+
+impl Past {
+    /// A copy was redirected, with this error.
+    fn has(&mut self, redirected: &StoreError) {
+        self.may_have_run |= redirected.kind() == StoreErrorKind::Indeterminate;
+    }
+
+    /// The error that the command ends with.
+    fn told(self, error: StoreError) -> StoreError {
+        if self.may_have_run { error.or_unknown() } else { error }
     }
 }
 
@@ -96,4 +126,27 @@ fn not_run(refusal: &StoreError) -> StoreError {
     const REMEDY: &str =
         "the Cluster moves or replaces owners of slots; it is retried where the caller waits";
     StoreError::new(StoreErrorKind::Definite, refusal.what().to_owned(), REMEDY).as_answer()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved() -> StoreError {
+        let what = "MOVED 7 127.0.0.1:7001";
+        StoreError::new(StoreErrorKind::Definite, what, "follow it").as_answer()
+    }
+
+    #[test]
+    fn a_command_whose_first_copy_may_have_run_does_not_end_as_one_that_has_not() {
+        let mut past = Past::default();
+        past.has(&moved());
+        assert_eq!(past.told(not_run(&moved())).kind(), StoreErrorKind::Definite);
+        // The connection ended before the answer to the first copy; the second was redirected.
+        past.has(&moved().or_unknown());
+        past.has(&moved());
+        assert_eq!(past.told(not_run(&moved())).kind(), StoreErrorKind::Indeterminate);
+        let config = StoreError::new(StoreErrorKind::Config, "no right", "grant it");
+        assert_eq!(past.told(config).kind(), StoreErrorKind::Config);
+    }
 }
