@@ -35,7 +35,8 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
     (&["HSET", LEASE, "colour", "red"], Config, "layout version \"\"", "another namespace"),
     (&["HSET", LEASE, "v", "5", "holder", "x"], Config, "layout version \"5\"", "update"),
     // As a later version may write it.
-    (&["SET", LEASE, "v4 1763864400000000"], Config, "layout version \"4\"", "update"),
+    (&["SET", LEASE, "v4 1763864400000000"], Config, "layout version \"4\"", "redis+quorum://"),
+    (&["SET", LEASE, "v5 1763864400000000"], Config, "layout version \"5\"", "update"),
     // As older versions wrote it.
     (
         &["HSET", LEASE, "v", "2", "lock", "1763864400000000 1764544800000"],

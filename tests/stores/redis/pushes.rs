@@ -325,7 +325,7 @@ async fn a_right_to_subscribe_that_goes_later_is_asked_for_seldom_and_told() {
     // An attempt takes real time. The next jump of the clock may end it: another one follows.
     let hears = || async {
         clock.travel(Duration::from_secs(16)).await;
-        let heard = || ready(scene.pushes.drain().pop());
+        let heard = || ready(scene.pushes.drain_all().pop());
         Patience::of(Duration::from_secs(1)).until_async(heard).await
     };
     assert_eq!(Patience::of(PATIENCE).until_async(hears).await, Some(Push::Listening));

@@ -140,7 +140,14 @@ impl PushLog {
 
     /// What was heard of locks so far and not asked for.
     pub fn drain(&self) -> Vec<Push> {
-        self.heard().drain(..).filter(|push| *push != Push::Listening).collect()
+        let mut heard = self.drain_all();
+        heard.retain(|push| *push != Push::Listening);
+        heard
+    }
+
+    /// Everything that was heard so far and not asked for.
+    pub fn drain_all(&self) -> Vec<Push> {
+        self.heard().drain(..).collect()
     }
 
     fn heard(&self) -> MutexGuard<'_, VecDeque<Push>> {
