@@ -261,7 +261,7 @@ async fn without_rules_every_push_passes() {
     assert_eq!(listening.heard(), [1, 2]);
     assert_eq!((listening.store.pushed(), listening.store.held_pushes()), (2, 0));
     listening.store.reconnect();
-    assert_eq!(listening.pushes.drain(), [Push::Listening]);
+    assert_eq!(listening.pushes.drain_all(), [Push::Listening]);
 }
 
 #[tokio::test]
