@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Runs as the command line says, and prints what came of it.
+/// Runs as the command line says, and prints the results.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let options = Options::parse(arguments)?;
     let runtime = options.runtime.build()?;

@@ -314,8 +314,8 @@ impl LockRuntime {
     /// Ends one lease of a lock, which [`inspect`](Self::inspect) has shown, and no later one.
     ///
     /// As [`force_release`](Self::force_release), for operators who look, decide, and then act: if
-    /// the lease has ended meanwhile, the answer is [`ForceReleased::NotHeld`], and whoever holds the
-    /// lock now keeps it.
+    /// the lease has ended meanwhile, the answer is [`ForceReleased::NotHeld`], and a later holder
+    /// keeps the lock.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! P5 on real servers and processes: whoever loses a lease is told, and cannot write any more.
+//! P5 on real servers and processes: a holder that loses its lease is told, and cannot write any more.
 #![expect(clippy::disallowed_methods, reason = "paused processes take real time")]
 
 use std::time::Duration;

@@ -62,7 +62,7 @@ async fn control_without_the_gate_stale_writes_are_accepted() {
     assert!(violations.iter().any(lost) && violations.iter().any(stale), "{violations:?}");
 }
 
-/// Runs the rounds, and gathers what became of each late write and what everybody saw.
+/// Runs the rounds, and gathers how each late write ended and what everybody saw.
 async fn race(role: &str, rounds: usize) -> (Vec<String>, History) {
     let (locks, storage) = (RedisServer::start(), PostgresServer::start());
     let db = connect(&storage.url()).await;
@@ -105,7 +105,7 @@ async fn create(db: &PgPool) {
 }
 
 /// Stops a process between its read and its write until the other has written, and returns what
-/// became of its write.
+/// its write was answered.
 async fn stop_past_lease(
     child: &mut ChildProcess,
     index: usize,

@@ -25,7 +25,7 @@ return 1";
 /// minimal scripts, and so two commands a hand-over; without Leasehold.
 ///
 /// The push floor has two processes which know whose turn it is: it needs neither queue nor second
-/// command. This is the floor of a lock that whoever comes can wait for.
+/// command. This is the floor of a lock that everybody can wait for.
 pub(crate) async fn connect(options: &Options) -> Result<Vec<Task>, Failure> {
     if options.workers != 1 {
         return Err("this floor has one worker in each process".into());

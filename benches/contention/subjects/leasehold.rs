@@ -7,7 +7,7 @@ use crate::{Failure, options::Options, worker::Contender};
 /// How a task gives its lease back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Returning {
-    /// It releases, and waits to hear what came of it.
+    /// It releases, and waits for the answer.
     Released,
     /// It drops its guard, as a scope does that ends.
     Dropped,

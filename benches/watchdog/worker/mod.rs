@@ -23,7 +23,7 @@ const THREADS: usize = 2;
 /// How many acquires are on their way at once.
 const AT_ONCE: usize = 256;
 
-/// Runs as the command line says, and prints what came of it.
+/// Runs as the command line says, and prints the results.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let options = Options::parse(arguments)?;
     let tally = Arc::new(Tally::new());

@@ -131,7 +131,7 @@ fn every_alert_fires_in_time_and_clears() {
     }
 }
 
-/// Whoever reads of an alert finds it explained, and the other way round.
+/// Each alert is explained in the guide, and each that is explained there exists.
 #[test]
 fn every_alert_is_explained() {
     let page = documents::names(&read("README.md"), "| `", "`");

@@ -35,7 +35,7 @@ async fn duplicates_are_told_during_the_run_and_exactly_for_the_window_after_it(
 }
 
 on_every_store! {
-    /// Nobody queues: whoever comes later costs two commands and leaves no place behind.
+    /// Nobody queues: a later one costs two commands and leaves no place behind.
     async fn a_duplicate_is_told_at_once_by_whom(world: World) {
         let (locks, other) = (world.runtime(1), world.runtime(2));
         let run = submission(&locks).label("request 17").begin().await.unwrap();
@@ -74,7 +74,7 @@ on_every_store! {
     }
 
     /// The lock of the same name is the door.
-    async fn whoever_holds_the_lock_of_the_name_is_who_came_first(world: World) {
+    async fn the_holder_of_the_lock_of_the_name_came_first(world: World) {
         let locks = world.runtime(1);
         let guard = lock(&locks).acquire().await.unwrap();
         assert_eq!(duplicate(&locks).await.fence, guard.fence());

@@ -18,7 +18,7 @@ pub(crate) fn submission(locks: &LockRuntime) -> Once {
     locks.once(NAME).unwrap().window(WINDOW)
 }
 
-/// The run of whoever comes first.
+/// The run of the first one.
 pub(crate) async fn first(locks: &LockRuntime) -> OnceGuard {
     match submission(locks).begin().await.unwrap() {
         Begun::First(run) => run,

@@ -27,7 +27,7 @@ async fn a_drain_refuses_new_leases_and_lets_guards_end() {
     let drain = drain(&locks, TIME);
     world.settle().await;
 
-    assert!(waiting.is_over(), "whoever waits is sent away at once");
+    assert!(waiting.is_over(), "those who wait are sent away at once");
     assert!(matches!(waiting.outcome().await, Err(AcquireError::ShutDown { .. })));
     let other = locks.lock("orders/43").unwrap();
     for told in [other.acquire().await.unwrap_err(), other.try_acquire().await.unwrap_err()] {

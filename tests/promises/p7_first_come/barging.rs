@@ -38,7 +38,7 @@ async fn nobody_barges_past_a_waiter_that_was_granted_the_lock() {
     again.taken(&world).await.release().await.unwrap();
 }
 
-/// A lease that ran out is granted to the head of the queue, whoever asks first.
+/// A lease that ran out is granted to the head of the queue, no matter who asks first.
 #[tokio::test]
 async fn nobody_barges_when_a_lease_runs_out() {
     for tries in [true, false] {

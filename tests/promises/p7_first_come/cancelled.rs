@@ -135,9 +135,9 @@ async fn a_withdrawal_ends_the_grant_that_crossed_it() {
     assert_eq!(two.footprint().names, 0);
 }
 
-/// Whoever comes back after a cancellation queues anew, at the end.
+/// A task that comes back after a cancellation queues anew, at the end.
 #[tokio::test]
-async fn whoever_comes_back_queues_anew() {
+async fn one_that_comes_back_queues_anew() {
     let world = World::new();
     let [one, two, three] = [1, 2, 3].map(|seed| world.runtime(seed));
     let guard = lock(&one).acquire().await.unwrap();

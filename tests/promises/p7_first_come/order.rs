@@ -32,7 +32,7 @@ async fn runtimes_are_served_in_the_order_in_which_they_queued() {
     }
 }
 
-/// Whoever comes anew queues behind all who wait.
+/// A new one queues behind all who wait.
 #[tokio::test]
 async fn runtimes_take_turns() {
     let world = World::new();
@@ -116,9 +116,9 @@ async fn a_task_that_looks_too_early_waits_for_its_turn() {
     assert!(!the_second_looks_first(Rules::default()).await);
 }
 
-/// The control: where whoever looks takes what is there, the order is that of the scheduler.
+/// The control: where everybody takes what is there, the order is that of the scheduler.
 #[tokio::test]
-async fn control_whoever_looks_takes_it() {
+async fn control_everybody_takes_what_is_there() {
     let rules = Rules { may_take: |_, _| true, ..Rules::default() };
     assert!(the_second_looks_first(rules).await);
 }

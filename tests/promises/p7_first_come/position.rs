@@ -55,7 +55,7 @@ async fn a_timeout_says_how_long_where_and_who() {
     assert_eq!(world.holder(World::NAME).await.unwrap().waiters.len(), 1);
 }
 
-/// Whoever only tries has no place in the line.
+/// A try has no place in the line.
 #[tokio::test]
 async fn a_try_and_a_wait_of_zero_leave_no_place() {
     let world = World::new();

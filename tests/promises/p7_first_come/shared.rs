@@ -84,7 +84,7 @@ async fn the_loss_of_one_lease_is_not_that_of_the_next() {
     assert!(third.is_held());
 }
 
-/// Two branches of one owner that wait at once get one lease, whoever stands between them.
+/// Two branches of one owner that wait at once get one lease, also with others between them.
 #[tokio::test]
 async fn two_acquires_of_one_owner_get_the_same_lease() {
     for taken in [false, true] {

@@ -53,7 +53,7 @@ impl Waiting {
         (guard, world.now().saturating_since(since))
     }
 
-    /// What came of it.
+    /// How it ended.
     pub(crate) async fn outcome(self) -> Result<Guard, AcquireError> {
         self.0.await.expect("no waiter panics")
     }

@@ -31,7 +31,7 @@ pub(crate) struct Fleet<'a> {
     killed: Vec<ChildProcess>,
 }
 
-/// Lets processes work under the faults of a plan, and says what came of it.
+/// Lets processes work under the faults of a plan, and reports.
 pub(crate) fn run(plan: &Plan) -> Report {
     let site = Site::start(plan.topology);
     let storage = RedisServer::start();

@@ -4,7 +4,7 @@ use leasehold_testkit::History;
 
 use super::{plan::Plan, tally::Tally, values::Sum};
 
-/// What came of a run.
+/// The report of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Report {
     /// How many messages the proxy struck, of how many.
     pub(crate) struck: u64,
     pub(crate) messages: u64,
-    /// What became of each number.
+    /// How each number ended.
     pub(crate) sums: Vec<Sum>,
     /// What was seen of each lock; empty unless it was told.
     pub(crate) histories: Vec<History>,

@@ -23,7 +23,7 @@ pub(crate) struct Values {
     raw: MultiplexedConnection,
 }
 
-/// What became of all of them.
+/// How all of them ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
     /// Writes that were accepted.
@@ -71,7 +71,7 @@ impl Values {
     }
 }
 
-/// What became of one number.
+/// How one number ended.
 pub(crate) fn of(storage: &RedisServer, name: &str) -> Sum {
     let fact = |what| storage.query::<Option<u64>>(&["HGET", &facts(name), what]);
     let (accepted, stale) = (fact("accepted"), fact("stale"));

@@ -67,6 +67,13 @@ fn tries_of_one_acquisition_that_are_merged() {
 }
 
 #[test]
+fn an_older_try_that_takes_the_place_of_a_newer_one() {
+    is_caught("an older try in place of a newer one", 0..10_000, |mutation| {
+        mutation.mistake = Some(NodeMistake::TakesAnyTry);
+    });
+}
+
+#[test]
 fn a_spread_of_a_lease_that_has_ended() {
     is_caught("a spread of a lease that has ended", 0..3_000, |mutation| {
         mutation.rules.may_spread = |_, _| true;

@@ -183,7 +183,7 @@ impl Case<'_> {
         store.release(release).await.map(drop)
     }
 
-    /// Whoever waits is served in the end, with a greater fence.
+    /// A runtime that waits is served in the end, with a greater fence.
     async fn ends_well(&self, fence: FenceToken) {
         self.server.command(&["DEL", &self.key("lease")]);
         for _ in 0..8 {

@@ -129,7 +129,7 @@ async fn repeats_and_tries_are_not_answered_by_a_demoted_master() {
     }
 }
 
-/// The words of a refusal name the lock, whoever refuses.
+/// The words of a refusal name the lock, by master and by replica.
 #[tokio::test]
 async fn a_refusal_names_the_lock_before_and_after_the_connection_is_replaced() {
     let server = RedisServer::builder().tcp().start();

@@ -25,8 +25,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals; those that whoever started this process has it ignore stay ignored, as
-    /// `nohup` and the background of a script want it.
+    /// Takes the signals, except those that this process was started to ignore, as `nohup` and the
+    /// background of a script want it.
     pub(super) fn take() -> io::Result<Self> {
         let ignored = ignored();
         let mut streams = Vec::new();

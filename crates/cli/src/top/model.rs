@@ -16,7 +16,7 @@ pub(super) struct Model {
     pub(super) filter: String,
     pub(super) mode: Mode,
     pub(super) is_paused: bool,
-    /// What came of the last deed.
+    /// How the last deed ended.
     pub(super) message: String,
     selected: Option<LockName>,
     seen: BTreeMap<LockName, Seen>,

@@ -2,15 +2,15 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use super::{
     asks::{Asks, Event},
-    ballot::{self, Block, Fence},
-    command::{NodeAnswer, NodeCommand, Vote, Word},
-    failure::{out, strange, too_few},
-    flights::Flights,
-    health::{order, unwell},
+    ballot::{ballot, seen},
+    command::{NodeCommand, Word},
+    failure::too_few,
+    health::order,
     node::QuorumNode,
-    record::Record,
     store::Inner,
-    tally::{Nodes, Tally, Verdict, bit, count, majority},
+    taking_back::TakeBack,
+    tally::{Tally, Verdict, majority},
+    under_way::SetOut,
 };
 use crate::{
     backoff::backoff,
@@ -35,7 +35,7 @@ pub(crate) struct Asking {
     pub(crate) heard: Duration,
 }
 
-/// What came of it.
+/// How a request for a lock ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asked {
     Granted(Granted),
@@ -51,8 +51,15 @@ pub(crate) struct Taken {
     pub(crate) older: u64,
 }
 
-/// What came of one try.
-enum Tried {
+impl Taken {
+    /// It is unknown who has it; another try may have it soon.
+    pub(crate) fn soon() -> Self {
+        Self { remaining: SHORTEST_STEP, keeps: false, older: 0 }
+    }
+}
+
+/// How one try ended.
+pub(crate) enum Tried {
     Over(Asked),
     /// Others asked at the same time, and nobody has a majority.
     Split(Taken),
@@ -62,24 +69,26 @@ enum Tried {
 const TRIES: u32 = 4;
 
 /// How long it steps back.
-const SHORTEST_STEP: Duration = Duration::from_millis(2);
+pub(crate) const SHORTEST_STEP: Duration = Duration::from_millis(2);
 const LONGEST_STEP: Duration = Duration::from_millis(20);
 
 impl<N: QuorumNode> Inner<N> {
-    /// Asks the nodes until a majority has decided.
+    /// Asks the nodes until a majority has decided. No other call for the same acquisition does so
+    /// meanwhile: it is its turn.
     pub(crate) async fn ask(
         self: &Arc<Self>,
+        turn: &SetOut<N>,
         asking: &Asking,
         is_contended: bool,
         deadline: Instant,
     ) -> Result<Asked, StoreError> {
-        let _under_way = self.set_out(asking.id);
         let mut steps = 0;
         loop {
-            if self.is_over(asking.id) {
+            if turn.is_over() {
                 return Ok(Asked::Withdrawn);
             }
-            let taken = match self.try_once(asking, is_contended || steps > 0, deadline).await? {
+            let one_first = is_contended || steps > 0;
+            let taken = match self.try_once(turn, asking, one_first, deadline).await? {
                 Tried::Over(asked) => return Ok(asked),
                 Tried::Split(taken) => taken,
             };
@@ -89,7 +98,7 @@ impl<N: QuorumNode> Inner<N> {
                 backoff(SHORTEST_STEP, LONGEST_STEP, steps + behind, self.entropy.fraction());
             let until = self.clock.now() + pause;
             steps += 1;
-            if steps == TRIES || until >= deadline || self.records.lock().get(asking.id).is_some() {
+            if steps == TRIES || until >= deadline {
                 return Ok(Asked::Taken(taken));
             }
             self.clock.sleep_until(until).await;
@@ -100,6 +109,7 @@ impl<N: QuorumNode> Inner<N> {
     /// split the nodes between them.
     async fn try_once(
         self: &Arc<Self>,
+        turn: &SetOut<N>,
         asking: &Asking,
         one_first: bool,
         deadline: Instant,
@@ -107,8 +117,8 @@ impl<N: QuorumNode> Inner<N> {
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         let now = self.clock.now();
         let micros = self.micros();
-        let seen = ballot::seen(asking.watermark, micros);
-        let ballot = ballot::ballot(seen, micros);
+        let seen = seen(asking.watermark, micros);
+        let ballot = ballot(seen, micros);
         let attempt = self.next_attempt();
         let order = order(self.start_of(&asking.name), nodes, self.unwell(now));
         let mut flying = TakeBack {
@@ -173,7 +183,9 @@ impl<N: QuorumNode> Inner<N> {
             older: tally.older(),
         };
         match verdict {
-            Verdict::Granted => self.settle(asking, flying, (ballot, seen), deadline).await,
+            Verdict::Granted => {
+                self.settle(turn, asking, flying, (ballot, seen), (now, deadline)).await
+            }
             Verdict::Taken => Ok(Tried::Over(Asked::Taken(taken(&flying.tally)))),
             Verdict::Split => Ok(Tried::Split(taken(&flying.tally))),
             Verdict::Withdrawn => Ok(Tried::Over(Asked::Withdrawn)),
@@ -185,196 +197,5 @@ impl<N: QuorumNode> Inner<N> {
                 Err(error.for_lock(&asking.name))
             }
         }
-    }
-
-    /// Gives a lease that a majority granted its fence.
-    async fn settle(
-        self: &Arc<Self>,
-        asking: &Asking,
-        mut flying: TakeBack<N>,
-        (ballot, seen): (u64, u64),
-        deadline: Instant,
-    ) -> Result<Tried, StoreError> {
-        let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
-        let tally = &flying.tally;
-        let (by, fence, mut left) = match (self.rules.fence)(tally, nodes, ballot, seen + 1) {
-            Fence::Accepted { by } => {
-                let left: Vec<_> = tally.votes(by).map(|(_, vote)| vote.remaining).collect();
-                (by, ballot, left)
-            }
-            Fence::ToSettle { fence } if fence > FenceToken::MAX => {
-                return Err(StoreError::exhausted().for_lock(&asking.name));
-            }
-            Fence::ToSettle { fence } => {
-                let (by, left) = self.settled(&flying, fence, deadline).await;
-                if count(by) < needed {
-                    let remaining = SHORTEST_STEP;
-                    return Ok(Tried::Split(Taken { remaining, keeps: false, older: 0 }));
-                }
-                (by, fence, left)
-            }
-        };
-        let votes = || flying.tally.votes(by).map(|(_, vote)| vote);
-        let contended = votes().any(|vote: Vote| vote.contended);
-        let block = ballot::block(votes(), fence, seen);
-        let token = |number| FenceToken::try_from(number).map_err(|_| StoreError::exhausted());
-        let (first, last) = (token(block.first)?, token(block.last)?);
-        let remaining = (self.rules.left)(&mut left, needed);
-        let now = self.clock.now();
-        let record = Record {
-            name: asking.name.clone(),
-            attempt: flying.attempt,
-            first,
-            last,
-            before: block.first - 1,
-            asked: flying.tally.granted() | flying.tally.unheard(),
-            holding: by,
-            barred: 0,
-            ended: 0,
-            is_ending: false,
-            label: asking.label.clone(),
-            keeps: asking.keeps,
-            holds: None,
-            until: now + remaining,
-        };
-        let mut records = self.records.lock();
-        if self.is_over(asking.id) {
-            return Ok(Tried::Over(Asked::Withdrawn));
-        }
-        flying.is_done = true;
-        records.insert(asking.id, record, now);
-        drop(records);
-        let Block { regressed, .. } = block;
-        Ok(Tried::Over(Asked::Granted(Granted { first, last, remaining, contended, regressed })))
-    }
-
-    /// Writes a fence to the nodes that granted: those that have it, and how long it is left there.
-    async fn settled(
-        self: &Arc<Self>,
-        flying: &TakeBack<N>,
-        fence: u64,
-        deadline: Instant,
-    ) -> (Nodes, Vec<Duration>) {
-        let needed = majority(self.nodes.len());
-        let word = Word::Settle { attempt: flying.attempt, fence };
-        let command = NodeCommand { name: flying.name.clone(), id: flying.id, word };
-        let mut flights = Flights::none();
-        for (node, _) in flying.tally.votes(flying.tally.granted()) {
-            flights.launch(node, self.send(node, command.clone(), deadline));
-        }
-        let (mut by, mut left) = (0, Vec::new());
-        while count(by) < needed
-            && let Some((node, answer)) = flights.next().await
-        {
-            if let Ok(NodeAnswer::Held { remaining, .. }) = answer {
-                by |= bit(node);
-                left.push(remaining);
-            }
-        }
-        (by, left)
-    }
-
-    /// Sends a command to a node, within the time that one may take.
-    pub(crate) fn send(
-        self: &Arc<Self>,
-        node: usize,
-        command: NodeCommand,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<NodeAnswer, StoreError>> + Send + use<N> {
-        let inner = Arc::clone(self);
-        async move {
-            let sent_at = inner.clock.now();
-            let deadline = deadline.min(sent_at + inner.settings.patience());
-            let answer = inner.nodes[node].send(command, deadline).await;
-            inner.note(node, sent_at, answer.as_ref());
-            answer
-        }
-    }
-
-    /// Remembers how well a node has answered.
-    pub(crate) fn note(
-        &self,
-        node: usize,
-        sent_at: Instant,
-        answer: Result<&NodeAnswer, &StoreError>,
-    ) {
-        let (now, health) = (self.clock.now(), &self.health[node]);
-        match answer {
-            Ok(NodeAnswer::Out { rest }) => {
-                if rest.is_none() {
-                    self.nodes[node].has_no_mark();
-                }
-                health.rest(
-                    now + rest.unwrap_or(Duration::from_millis(50)).min(Duration::from_secs(1)),
-                );
-            }
-            Ok(_) => health.on_answer(now.saturating_since(sent_at)),
-            Err(_) => health.on_failure(now),
-        }
-    }
-
-    /// Why an answer counts as none.
-    fn failure(&self, node: usize, answer: &Result<NodeAnswer, StoreError>) -> Option<StoreError> {
-        match answer {
-            Err(error) => Some(error.clone()),
-            Ok(NodeAnswer::Out { rest }) => Some(out(&self.nodes[node].place(), *rest)),
-            Ok(_) => None,
-        }
-    }
-
-    fn unwell(&self, now: Instant) -> Nodes {
-        let away = self.nodes.iter().enumerate().filter(|(_, node)| !node.is_ready());
-        away.fold(unwell(&self.health, now), |set, (node, _)| set | bit(node))
-    }
-}
-
-/// A try under way: dropped before it is done, it is taken back wherever it may have come to.
-struct TakeBack<N: QuorumNode> {
-    inner: Arc<Inner<N>>,
-    name: LockName,
-    id: AcquisitionId,
-    attempt: u64,
-    tally: Tally,
-    is_done: bool,
-}
-
-/// How often a try is taken back at a node that does not answer.
-const TAKE_BACKS: u32 = 4;
-
-impl<N: QuorumNode> Drop for TakeBack<N> {
-    fn drop(&mut self) {
-        let tally = &self.tally;
-        let (granted, unheard) = (tally.granted(), tally.unheard());
-        if self.is_done || !self.inner.rules.takes_back || granted | unheard == 0 {
-            return;
-        }
-        for node in 0..self.inner.nodes.len() {
-            if (granted | unheard) & bit(node) == 0 {
-                continue;
-            }
-            let (inner, marks) = (Arc::clone(&self.inner), granted & bit(node) == 0);
-            let word = Word::End { attempt: self.attempt, fence: 0, marks };
-            let command = NodeCommand { name: self.name.clone(), id: self.id, word };
-            drop(self.inner.runtime.spawn(async move { inner.take_back(node, command).await }));
-        }
-    }
-}
-
-impl<N: QuorumNode> Inner<N> {
-    async fn take_back(self: Arc<Self>, node: usize, command: NodeCommand) {
-        for failures in 0..TAKE_BACKS {
-            let deadline = self.clock.now() + self.settings.patience();
-            if self.send(node, command.clone(), deadline).await.is_ok() {
-                return;
-            }
-            let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));
-            let pause = backoff(shortest, longest, failures, self.entropy.fraction());
-            self.clock.sleep_until(self.clock.now() + pause).await;
-        }
-    }
-
-    /// The answer of a node that does not belong to its command.
-    pub(crate) fn strange(&self, node: usize) -> StoreError {
-        strange().from_endpoint(self.nodes[node].place())
     }
 }

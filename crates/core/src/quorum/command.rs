@@ -221,9 +221,18 @@ pub struct Lease {
     /// Whether the lock is only kept closed.
     pub kept: bool,
     /// Who waits.
-    pub waiters: Vec<Waits>,
+    pub waiters: Vec<NodeWaiter>,
 }
 
-/// Who waits, since when in microseconds since the Unix epoch by the clock of the waiter, and the
-/// label of its runtime.
-pub type Waits = (AcquisitionId, u64, String);
+/// An acquisition that waits, as one node knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeWaiter {
+    /// Who waits.
+    pub id: AcquisitionId,
+    /// Since when, in microseconds since the Unix epoch by the clock of the waiter.
+    pub since: u64,
+    /// How long ago the node heard it last.
+    pub silent_for: Duration,
+    /// The label of its runtime.
+    pub label: String,
+}

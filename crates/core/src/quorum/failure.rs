@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -30,7 +30,7 @@ pub(crate) fn too_few(
 }
 
 /// The error of a node that does not vote yet.
-pub(crate) fn out(place: &str, rest: Option<std::time::Duration>) -> StoreError {
+pub(crate) fn out(place: &str, rest: Option<Duration>) -> StoreError {
     let what = match rest {
         Some(rest) => format!(
             "{place} has lost data or is new, and counts again in {:.1} s",
@@ -45,6 +45,20 @@ pub(crate) fn out(place: &str, rest: Option<std::time::Duration>) -> StoreError 
 /// The error for a setting that a quorum does not serve.
 pub(crate) fn config(what: impl Into<Cow<'static, str>>, remedy: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Config, what, remedy)
+}
+
+/// A lock is to be kept closed for longer than a node stays out that has lost its data.
+pub(crate) fn kept_for_too_long(rest: Duration, longest: Duration) -> StoreError {
+    let what = format!(
+        "a lock is to stay closed for {rest:?}, above the longest ttl {longest:?} of the quorum"
+    );
+    config(what, "choose a shorter min_hold or window, or a longer longest_ttl in every process")
+}
+
+/// Another call asks for the same acquisition, and has not ended in time.
+pub(crate) fn still_tried() -> StoreError {
+    let what = "an earlier try for it has not ended: too few nodes answer it";
+    StoreError::new(StoreErrorKind::Indeterminate, what, "check the nodes and the network")
 }
 
 /// Acknowledgements of replicas.

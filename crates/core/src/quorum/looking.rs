@@ -1,16 +1,17 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    command::{Lease, NodeAnswer, NodeCommand, Waits, Word},
-    ending::Round,
+    command::{Lease, NodeAnswer, NodeCommand, NodeWaiter, Word},
     failure::too_few,
     flights::Flights,
+    health::hedge,
     node::QuorumNode,
+    round::Round,
     store::Inner,
     tally::{count, kth_longest, majority},
 };
 use crate::{
-    clock::Instant,
+    clock::{Instant, within},
     store::{ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, StoreError, WaiterRecord},
     types::{AcquisitionId, FenceToken, LockName, RuntimeLabel},
 };
@@ -38,13 +39,18 @@ impl<N: QuorumNode> Inner<N> {
             flights.launch(node, self.send(node, command.clone(), deadline));
         }
         let mut seen = Seen::default();
-        while let Some((node, answer)) = flights.next().await {
+        // A node that hangs holds nobody up for longer than another one would be asked in its place.
+        let mut late_at = deadline;
+        while let Some(Some((node, answer))) = within(&*self.clock, late_at, flights.next()).await {
             seen.answered += usize::from(answer.is_ok());
             match answer {
                 Ok(NodeAnswer::Record(lease)) => seen.leases.push(*lease),
                 Ok(NodeAnswer::Free { counter }) => seen.counter = seen.counter.max(counter),
                 Ok(_) => seen.failures.push(self.strange(node)),
                 Err(error) => seen.failures.push(error),
+            }
+            if seen.answered == needed {
+                late_at = deadline.min(self.clock.now() + hedge(&self.health));
             }
         }
         if seen.answered < needed {
@@ -75,11 +81,12 @@ impl<N: QuorumNode> Inner<N> {
         let keeps = !first.kept && first.label.starts_with(RuntimeLabel::KEEPS);
         let micros = self.micros();
         let mut waiting: Vec<_> = most.iter().flat_map(|lease| lease.waiters.clone()).collect();
-        waiting.sort_unstable_by_key(|(id, since, _)| (*since, *id));
-        waiting.dedup_by_key(|(id, ..)| *id);
-        let waiter = |(id, since, label): Waits| {
+        // The first of those alike is the one that was heard last.
+        waiting.sort_unstable_by_key(|waiter| (waiter.since, waiter.id, waiter.silent_for));
+        waiting.dedup_by_key(|waiter| waiter.id);
+        let waiter = |NodeWaiter { id, since, silent_for, label }: NodeWaiter| {
             let waiting_for = Duration::from_micros(micros.saturating_sub(since));
-            WaiterRecord { id, label, waiting_for, silent_for: waiting_for }
+            WaiterRecord { id, label, waiting_for, silent_for }
         };
         Inspection::Held(LeaseRecord {
             id: first.id,

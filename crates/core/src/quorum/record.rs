@@ -1,6 +1,6 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use super::tally::Nodes;
+use super::{node::QuorumNode, store::Inner, tally::Nodes};
 use crate::{
     clock::Instant,
     lease::HoldUpdate,
@@ -28,8 +28,48 @@ pub(crate) struct Record {
     pub(crate) label: RuntimeLabel,
     pub(crate) keeps: bool,
     pub(crate) holds: Option<HoldUpdate>,
-    /// Until when it is believed at most.
+    /// Until when a majority has it at least, by what was told in time.
     pub(crate) until: Instant,
+}
+
+impl Record {
+    /// A majority was told to hold it for so long from this instant on, or for longer. Returns how
+    /// long it lasts by all that is known: a majority with an earlier end does not shorten it.
+    pub(crate) fn lasts(&mut self, sent_at: Instant, remaining: Duration) -> Duration {
+        self.until = self.until.max(sent_at + remaining);
+        self.until.saturating_since(sent_at)
+    }
+
+    /// Remembers a change of the holds, unless a later one is known.
+    pub(crate) fn hold(&mut self, update: HoldUpdate) {
+        if self.holds.is_none_or(|known| known.number < update.number) {
+            self.holds = Some(update);
+        }
+    }
+}
+
+/// The lease that a command is about, as this process knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) attempt: u64,
+    pub(crate) fence: u64,
+    pub(crate) asked: Nodes,
+    pub(crate) holding: Nodes,
+    pub(crate) ended: Nodes,
+    pub(crate) until: Instant,
+}
+
+impl Known {
+    fn of(record: &Record) -> Self {
+        Self {
+            attempt: record.attempt,
+            fence: record.last.get(),
+            asked: record.asked,
+            holding: record.holding,
+            ended: record.ended,
+            until: record.until,
+        }
+    }
 }
 
 /// The leases of this process, by acquisition.
@@ -60,5 +100,32 @@ impl Records {
 
     pub(crate) fn remove(&mut self, id: AcquisitionId) {
         self.all.remove(&id);
+    }
+}
+
+impl<N: QuorumNode> Inner<N> {
+    pub(crate) fn known(
+        &self,
+        name: &LockName,
+        id: AcquisitionId,
+        fence: FenceToken,
+    ) -> Option<Known> {
+        let records = self.records.lock();
+        let its = records.get(id).filter(|record| record.first == fence && record.name == *name);
+        its.map(Known::of)
+    }
+
+    /// The same, and from now on the lease is not spread to further nodes.
+    pub(crate) fn known_to_end(
+        &self,
+        name: &LockName,
+        id: AcquisitionId,
+        fence: FenceToken,
+    ) -> Option<Known> {
+        let mut records = self.records.lock();
+        let its = records.get_mut(id);
+        let record = its.filter(|record| record.first == fence && record.name == *name)?;
+        record.is_ending = true;
+        Some(Known::of(record))
     }
 }

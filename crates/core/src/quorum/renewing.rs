@@ -64,7 +64,6 @@ impl<N: QuorumNode> Inner<N> {
                 .as_ref()
                 .is_some_and(|count| count.left.len() < needed && count.gone <= nodes - needed)
         };
-        // All nodes are waited for a moment, so that the lease is told to last as long as it does.
         while counts.iter().any(is_open)
             && let Some(Some((_, answers))) = within(&*self.clock, deadline, heard.recv()).await
         {
@@ -84,9 +83,7 @@ impl<N: QuorumNode> Inner<N> {
                 let remaining = (self.rules.left)(&mut count.left, needed);
                 let mut records = self.records.lock();
                 let its = records.get_mut(one.id).filter(|record| record.first == one.fence);
-                if let Some(record) = its {
-                    record.until = record.until.max(sent_at + remaining);
-                }
+                let remaining = its.map_or(remaining, |record| record.lasts(sent_at, remaining));
                 return Ok(RenewAnswer::Renewed { remaining });
             }
             if count.gone > nodes - needed {

@@ -12,8 +12,9 @@ pub struct QuorumSettings {
 }
 
 impl QuorumSettings {
-    /// The longest ttl that any lock of the group uses, 100 ms to 24 h. A node that lost its data
-    /// stays out for this time and twice the tolerance. Default: 60 s.
+    /// The longest ttl that any lock of the group uses, and the longest time that one is kept closed
+    /// after its lease (`min_hold`, `once`), 100 ms to 24 h. A node that lost its data stays out for
+    /// this time and twice the tolerance. Default: 60 s.
     ///
     /// # Errors
     ///
@@ -23,8 +24,8 @@ impl QuorumSettings {
         Ok(Self { longest_ttl: ttl, ..self })
     }
 
-    /// How far the clocks of processes and nodes may be apart, 10 ms to 1 h. Fences stay right
-    /// beyond it, but then cost a second round trip. Default: 5 s.
+    /// How far the clocks of processes and nodes may be apart, 10 ms to 1 h. Beyond it a fence costs
+    /// a second round trip, and stays right as long as no node loses its data. Default: 5 s.
     ///
     /// # Errors
     ///
@@ -49,6 +50,11 @@ impl QuorumSettings {
     /// The longest ttl that a lock may have.
     pub fn most_ttl(&self) -> Duration {
         self.longest_ttl
+    }
+
+    /// The ttl of a lease whose own is not known: the default one, or the longest one below it.
+    pub(crate) fn usual_ttl(&self) -> Ttl {
+        Ttl::new(self.longest_ttl.min(Ttl::default().get())).unwrap_or_default()
     }
 
     /// How far clocks may be apart.

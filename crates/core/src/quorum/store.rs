@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use super::{
     attempt::{Asked, Asking, Taken},
     ear::Ear,
-    failure::{config, no_replicas},
+    failure::{config, no_replicas, still_tried},
     health::Health,
     node::QuorumNode,
     record::Records,
@@ -151,7 +151,10 @@ impl<N: QuorumNode> Inner<N> {
     ) -> Result<AcquireAnswer, StoreError> {
         let Acquire { name, id, ttl, watermark, label, keeps, wait, acks, deadline } = command;
         self.check(ttl, acks)?;
-        if let Some(granted) = self.confirm(name, id, deadline).await? {
+        let turn = self.set_out(id, deadline).await;
+        if turn.is_some()
+            && let Some(granted) = self.confirm(name, id, deadline).await?
+        {
             return Ok(AcquireAnswer::Granted(granted));
         }
         let (life, heard) = match wait {
@@ -163,7 +166,11 @@ impl<N: QuorumNode> Inner<N> {
             wait.map_or(0, |_| self.waiting.lock().since(id).unwrap_or_else(|| self.micros()));
         let (name, label) = (name.clone(), label.clone());
         let asking = Asking { name, id, life, watermark, label, keeps, since, heard };
-        let asked = self.ask(&asking, is_heartbeat, deadline).await?;
+        let asked = match (&turn, wait) {
+            (Some(turn), _) => self.ask(turn, &asking, is_heartbeat, deadline).await?,
+            (None, Some(_)) => Asked::Taken(Taken::soon()),
+            (None, None) => return Err(still_tried()),
+        };
         Ok(self.answer(asked, asking, ttl, wait))
     }
 

@@ -1,38 +1,80 @@
 use std::{collections::BTreeMap, sync::Arc};
 
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
 use super::{node::QuorumNode, store::Inner};
-use crate::types::AcquisitionId;
+use crate::{
+    clock::{Instant, within},
+    types::AcquisitionId,
+};
 
-/// The acquisitions that are asked for at present, with how many calls, and whether they are over.
-pub(crate) type UnderWay = BTreeMap<AcquisitionId, (u32, bool)>;
+/// The calls that ask for one acquisition at present.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    count: usize,
+    /// Whether the acquisition is released or withdrawn.
+    is_over: bool,
+    /// Whose try it is: two at once would stand in each other's way at the nodes.
+    turn: Arc<Mutex<()>>,
+}
 
-/// A call that asks for an acquisition.
-pub(crate) struct SetOut<N: QuorumNode>(Arc<Inner<N>>, AcquisitionId);
+/// The acquisitions that are asked for at present.
+pub(crate) type UnderWay = BTreeMap<AcquisitionId, Calls>;
+
+/// A call whose turn it is to ask for an acquisition.
+#[must_use = "dropped, it is another's turn"]
+pub(crate) struct SetOut<N: QuorumNode> {
+    call: Call<N>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// A call that is counted.
+struct Call<N: QuorumNode>(Arc<Inner<N>>, AcquisitionId);
+
+impl<N: QuorumNode> SetOut<N> {
+    /// Whether the acquisition is released or withdrawn by now: it may not get anything.
+    pub(crate) fn is_over(&self) -> bool {
+        let Call(inner, id) = &self.call;
+        inner.under_way.lock().get(id).is_some_and(|calls| calls.is_over)
+    }
+}
 
 impl<N: QuorumNode> Inner<N> {
-    pub(crate) fn set_out(self: &Arc<Self>, id: AcquisitionId) -> SetOut<N> {
-        self.under_way.lock().entry(id).or_default().0 += 1;
-        SetOut(Arc::clone(self), id)
+    /// Waits until no other call tries for the acquisition; `None` if one still does so at the
+    /// deadline.
+    pub(crate) async fn set_out(
+        self: &Arc<Self>,
+        id: AcquisitionId,
+        deadline: Instant,
+    ) -> Option<SetOut<N>> {
+        let turn = {
+            let mut all = self.under_way.lock();
+            let calls = all.entry(id).or_default();
+            calls.count += 1;
+            Arc::clone(&calls.turn)
+        };
+        let call = Call(Arc::clone(self), id);
+        let turn = match Arc::clone(&turn).try_lock_owned() {
+            Ok(turn) => turn,
+            Err(_) => within(&*self.clock, deadline, turn.lock_owned()).await?,
+        };
+        Some(SetOut { call, _turn: turn })
     }
 
     /// The acquisition is released or withdrawn: no call that still asks for it may get it.
     pub(crate) fn call_off(&self, id: AcquisitionId) {
-        if let Some((_, is_over)) = self.under_way.lock().get_mut(&id) {
-            *is_over = true;
+        if let Some(calls) = self.under_way.lock().get_mut(&id) {
+            calls.is_over = true;
         }
-    }
-
-    pub(crate) fn is_over(&self, id: AcquisitionId) -> bool {
-        self.under_way.lock().get(&id).is_some_and(|(_, is_over)| *is_over)
     }
 }
 
-impl<N: QuorumNode> Drop for SetOut<N> {
+impl<N: QuorumNode> Drop for Call<N> {
     fn drop(&mut self) {
         let mut all = self.0.under_way.lock();
-        if let Some((calls, _)) = all.get_mut(&self.1) {
-            *calls -= 1;
-            if *calls == 0 {
+        if let Some(calls) = all.get_mut(&self.1) {
+            calls.count -= 1;
+            if calls.count == 0 {
                 all.remove(&self.1);
             }
         }

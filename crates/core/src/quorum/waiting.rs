@@ -131,7 +131,12 @@ impl<N: QuorumNode> Inner<N> {
     /// Tries for an acquisition whose turn it may be, and tells its runtime of a grant.
     async fn come(self: &Arc<Self>, asking: &Asking, number: u64) -> bool {
         let deadline = self.clock.now() + self.settings.patience() * 2;
-        let Ok(Asked::Granted(granted)) = self.ask(asking, true, deadline).await else {
+        let Some(turn) = self.set_out(asking.id, deadline).await else { return false };
+        // The call before has it, and has told so.
+        if self.records.lock().get(asking.id).is_some() {
+            return true;
+        }
+        let Ok(Asked::Granted(granted)) = self.ask(&turn, asking, true, deadline).await else {
             return false;
         };
         self.waiting.lock().remove(asking.id);

@@ -44,7 +44,7 @@ impl<C> Reply<C> {
     }
 }
 
-/// What became of a command that a courier took along.
+/// How a command ended that a courier took along.
 #[derive(Debug)]
 pub(super) enum Delivered<C> {
     Answered(Answer),

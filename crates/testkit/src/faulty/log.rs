@@ -11,7 +11,7 @@ pub struct Executed {
     pub late: bool,
 }
 
-/// What came of a command that was delivered late, which its sender never hears.
+/// How a command ended that was delivered late; its sender never hears it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The command.

@@ -36,7 +36,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Reads the grants, and what became of them, out of the deeds.
+    /// Reads the grants, and how each ended, out of the deeds.
     pub(super) fn gather(events: &[Event]) -> Self {
         let (mut blocks, mut reign) = (Self::default(), 0);
         for event in events {

@@ -162,7 +162,7 @@ fn belief_ends_where_the_server_lost_its_data_or_the_process_its_life() {
 }
 
 #[test]
-fn whoever_waits_in_vain_is_found() {
+fn a_wait_in_vain_is_found() {
     let [granted, believed] = granted(40, id(1, 5), 10);
     let patience = Duration::from_millis(30);
     let calm = |from| Event::Calm { from: ms(from), until: ms(500), patience };

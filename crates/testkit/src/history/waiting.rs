@@ -67,7 +67,7 @@ fn changes(
             _ => {}
         }
     }
-    // Whoever is not told of again waits for ever.
+    // One that is not told of again waits for ever.
     changes.extend(waiting.into_values().map(|since| (since, Change::WaiterCame)));
     for (from, until) in beliefs.filter(|(from, until)| from < until) {
         changes.push((from, Change::BelieverCame));

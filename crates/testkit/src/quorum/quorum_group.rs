@@ -128,7 +128,7 @@ impl QuorumGroup {
         for server in self.servers() {
             let told: String = server.query(&["INFO", "server"]);
             let run = told.lines().find_map(|line| line.strip_prefix("run_id:"));
-            // It counts from the first moment of all on; the longest ttl is that of whoever asks.
+            // It counts from the first moment of all on; the longest ttl is that of the runtime that asks.
             let mark = format!("1 100 {}", run.expect("a server tells its run").trim());
             server.command(&["SET", &format!("{namespace}:{}", Self::BOOT_MARK), &mark]);
         }

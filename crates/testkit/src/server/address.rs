@@ -91,7 +91,7 @@ const PORTS: Range<u16> = 12_000..32_000;
 /// How far above its own port a node of a Cluster listens for the other nodes.
 const BUS: u16 = 10_000;
 
-/// A port that was free a moment ago; whoever takes it must be ready to lose the race for it.
+/// A port that was free a moment ago; another process may take it first.
 pub(crate) fn free_port() -> u16 {
     free_port_in(PORTS, is_free)
 }

@@ -159,7 +159,7 @@ pub(super) async fn until_go(raw: &mut MultiplexedConnection) {
     }
 }
 
-/// The program of a [`HOLDER`]; it tells what came of its release.
+/// The program of a [`HOLDER`]; it tells how its release ended.
 pub(super) async fn hold_and_release() {
     let mut holding = hold(builder(ttl())).await;
     until_go(&mut holding.raw).await;

@@ -47,8 +47,8 @@
 --   ends       when the lease is over, ms
 --   holds      holds/number of their last change
 --   label      of the holder's runtime; it may have spaces
--- The hash `waiters` has '<since> <until ms> <label>' for each acquisition that waits, and '!' for the one whose turn
--- it is: '<acquisition> <until ms>'. The sorted set `withdrawn` has acquisitions, and attempts
+-- The hash `waiters` has '<since> <until ms> <life ms> <label>' for each acquisition that waits, where life is for how
+-- long it was remembered when it was last heard; and '!' for the one whose turn it is: '<acquisition> <until ms>'. The sorted set `withdrawn` has acquisitions, and attempts
 -- '<acquisition>/<attempt>', by the time until which they are dead.
 local retention, channels, tolerance = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local call, sub, match, format = redis.pcall, string.sub, string.match, string.format
@@ -174,7 +174,9 @@ local function load_run()
       if found[i] == '!' then
         turn = {acq = first, ends = tonumber(second)}
       elseif second and tonumber(second) > now_ms then
-        all[#all + 1] = {acq = found[i], since = tonumber(first), label = match(found[i + 1], '^%S+ %d+ (.*)$') or ''}
+        local life, label = match(found[i + 1], '^%S+ %d+ (%d+) (.*)$')
+        all[#all + 1] = {acq = found[i], since = tonumber(first), label = label or '',
+          silent = now_ms - (tonumber(second) - tonumber(life or 0))}
       else
         call('HDEL', lock.waiters, found[i])
       end
@@ -190,7 +192,8 @@ local function load_run()
 
   local function remember(acq, since, life)
     if since == '0' or call('HLEN', lock.waiters) >= CROWD and call('HEXISTS', lock.waiters, acq) == 0 then return end
-    must(call('HSET', lock.waiters, acq, since .. format(' %.0f ', now_ms + life) .. (string.gsub(label, '^~', ''))))
+    must(call('HSET', lock.waiters, acq, since .. format(' %.0f %.0f ', now_ms + life, life)
+      .. (string.gsub(label, '^~', ''))))
     if call('PTTL', lock.waiters) < life then call('PEXPIRE', lock.waiters, life) end
     if lock.text and not lock.waiting then
       lock.waiting = true
@@ -233,7 +236,9 @@ local function load_run()
       return {'granted', format('%.0f', lock.before), lock.fence == F and 1 or 0,
         format('%.0f', math.max(lock.counter + 1, now)), left(), 0}
     end
-    if lock.acq then
+    -- An older try of the same acquisition, which nobody believes: the newer one takes its place.
+    local is_newer = lock.acq == acq and not lock.kept and tonumber(lock.attempt) < tonumber(attempt)
+    if lock.acq and not is_newer then
       local all = line()
       local older = 0
       for _, one in ipairs(all) do
@@ -247,7 +252,7 @@ local function load_run()
       return {'busy', left(), keeps and 1 or 0, older, lock.acq}
     end
     local all, turn = line()
-    while all[1] and all[1].acq ~= acq and (since == '0' or all[1].since <= tonumber(since)) do
+    while not is_newer and all[1] and all[1].acq ~= acq and (since == '0' or all[1].since <= tonumber(since)) do
       local first = all[1].acq
       if turn and turn.acq == acq then break end
       if not turn then
@@ -385,7 +390,7 @@ local function load_run()
   function WORDS.inspect(a)
     if not lock.acq then return {'free', format('%.0f', lock.counter)} end
     local all, waiters = line(), {}
-    for i, one in ipairs(all) do waiters[i] = {one.acq, format('%.0f', one.since), one.label} end
+    for i, one in ipairs(all) do waiters[i] = {one.acq, format('%.0f', one.since), one.silent, one.label} end
     return {'held', lock.acq, lock.attempt, format('%.0f', lock.fence), format('%.0f', lock.before),
       match(lock.holds, '^%d+'), left(), lock.label, format('%.0f', now - tonumber(lock.since)),
       lock.kept and 1 or 0, waiters}

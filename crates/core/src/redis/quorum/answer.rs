@@ -3,7 +3,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    quorum::{Busy, Lease, NodeAnswer, Vote, Waits, Word},
+    quorum::{Busy, Lease, NodeAnswer, NodeWaiter, Vote, Word},
     redis::decode::{layout_trouble, not_understood, text},
     store::StoreError,
     types::AcquisitionId,
@@ -124,11 +124,16 @@ fn held(parts: &[Value]) -> Option<Lease> {
     })
 }
 
-fn waiters(list: &Value) -> Option<Vec<Waits>> {
+fn waiters(list: &Value) -> Option<Vec<NodeWaiter>> {
     let Value::Array(list) = list else { return None };
-    let waiter = |one: &Value| match one {
-        Value::Array(parts) => Some((id(parts.first()?)?, number(parts, 1)?, text(parts.get(2)?)?)),
-        _ => None,
+    let waiter = |one: &Value| {
+        let Value::Array(parts) = one else { return None };
+        Some(NodeWaiter {
+            id: id(parts.first()?)?,
+            since: number(parts, 1)?,
+            silent_for: millis(number(parts, 2).unwrap_or(0)),
+            label: text(parts.get(3)?)?,
+        })
     };
     list.iter().map(waiter).collect()
 }

@@ -77,7 +77,7 @@ pub(crate) async fn a_block_lies_between_the_counter_and_the_clock(scene: &Scene
     }
 }
 
-/// Under a plain counter every block is one token, whoever waits.
+/// Under a plain counter every block is one token, also while others wait.
 pub(crate) async fn a_plain_counters_blocks_are_single_tokens(scene: &Scene) {
     let pushes = scene.pushes(bob(1)).await;
     let first = scene.granted(alice(1)).await;

@@ -22,7 +22,7 @@ async fn grant(scene: &Scene, number: u64) -> FenceToken {
     granted.last
 }
 
-/// Tokens grow from grant to grant, whoever is granted.
+/// Tokens grow from grant to grant, of any runtime.
 pub(crate) async fn every_grant_has_a_greater_fence(scene: &Scene) {
     let mut last = None;
     for number in 0..50 {

@@ -42,7 +42,7 @@ pub(crate) async fn a_look_changes_nothing(scene: &Scene) {
 }
 
 /// A look shows who waits: the next one first, with its label, how long it has waited, and how
-/// long it was silent; whoever was silent for too long is left out.
+/// long it was silent; those silent for too long are left out.
 pub(crate) async fn a_look_shows_who_waits(scene: &Scene) {
     let fence = scene.granted(alice(1)).await.first;
     scene.renew_for(alice(1), fence, ttl(600)).await;

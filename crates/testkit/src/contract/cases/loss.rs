@@ -38,7 +38,7 @@ pub(crate) async fn a_withdrawal_leaves_no_immortal_key_after_a_loss(scene: &Sce
     }
 }
 
-/// Whoever waited when one key was lost is heard again, and served in the end.
+/// A runtime that waited when one key was lost is heard again, and served in the end.
 pub(crate) async fn those_who_waited_go_on_after_a_loss(scene: &Scene) {
     for part in PARTS {
         let fence = lose(scene, part).await;

@@ -110,7 +110,7 @@ pub(crate) async fn a_sign_of_life_keeps_the_place(scene: &Scene) {
     assert_eq!(scene.holder().await.id, bob(1));
 }
 
-/// A lease that ran out goes to the head of the queue, whoever asks: the head itself, another
+/// A lease that ran out goes to the head of the queue, no matter who asks: the head itself, another
 /// waiter, a newcomer, or one who does not wait.
 pub(crate) async fn an_expired_lease_goes_to_the_head(scene: &Scene) {
     let short = ttl(20);

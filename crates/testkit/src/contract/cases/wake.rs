@@ -109,7 +109,7 @@ pub(crate) async fn a_waiters_watermark_raises_its_token(scene: &Scene) {
     assert!(granted.regressed);
 }
 
-/// Whoever listens last for a runtime hears its pushes, and hears first that it can.
+/// The last listener of a runtime hears its pushes, and hears first that it can.
 pub(crate) async fn a_later_listener_takes_the_place_of_an_earlier(scene: &Scene) {
     let earlier = scene.pushes(bob(1)).await;
     let later = scene.pushes(bob(1)).await;

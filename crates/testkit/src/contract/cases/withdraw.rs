@@ -1,4 +1,4 @@
-//! Withdrawing: an acquisition is taken back, whatever came of it.
+//! Withdrawing: an acquisition is taken back, granted or not.
 
 use leasehold_core::store::AcquireAnswer;
 

@@ -6,10 +6,11 @@ use std::{
 
 use leasehold_core::{
     Clock, Instant, RuntimeId, StoreError, StoreErrorKind,
-    quorum::{MemoryNode, NodeAnswer, NodeCommand},
+    quorum::{NodeAnswer, NodeCommand},
     store::{Listener, Push},
 };
 
+use super::memory_node::MemoryNode;
 use crate::{
     ManualClock,
     sim::dice::{Dice, Ppm},
@@ -30,15 +31,6 @@ pub struct Gale {
     pub lost_back: Ppm,
     /// How often a command comes twice.
     pub twice: Ppm,
-}
-
-/// What a node does wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeMistake {
-    /// It votes at once after it has lost its data.
-    VotesAtOnce,
-    /// It gives a lease a fence that others have passed.
-    TakesAnyFence,
 }
 
 /// The answer to a command, when it comes.

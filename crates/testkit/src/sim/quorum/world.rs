@@ -8,11 +8,12 @@ use std::{
 
 use leasehold_core::{
     AcquisitionId, Clock, Entropy, Instant, LockName,
-    quorum::{MemoryNode, QuorumParts, QuorumRules, QuorumSettings, QuorumStore},
+    quorum::{QuorumParts, QuorumRules, QuorumSettings, QuorumStore},
 };
 
 use super::{
-    net::{A_DAY, Gale, Happening, Net, NodeMistake, Peer, fill},
+    memory_node::{MemoryNode, NodeMistake},
+    net::{A_DAY, Gale, Happening, Net, Peer, fill},
     node::SimNode,
 };
 use crate::{
@@ -47,12 +48,7 @@ impl QuorumWorld {
     ) -> Self {
         let clock = ManualClock::new();
         let peer = |ahead: &i64| Peer {
-            memory: match mistake {
-                Some(NodeMistake::TakesAnyFence) => {
-                    MemoryNode::new(settings.clock_tolerance(), 0).taking_any_fence()
-                }
-                _ => MemoryNode::new(settings.clock_tolerance(), 0),
-            },
+            memory: MemoryNode::new(settings.clock_tolerance(), mistake),
             ahead: if *ahead < 0 {
                 A_DAY.saturating_sub(Duration::from_micros(ahead.unsigned_abs()))
             } else {
@@ -188,7 +184,7 @@ impl QuorumWorld {
         (0..self.nodes).filter_map(holder).collect()
     }
 
-    /// Keeps a log of all commands about one acquisition, for whoever looks into a run.
+    /// Keeps a log of all commands about one acquisition, to look into a run.
     pub fn trace(&mut self) {
         lock(&self.net).trace = Some(Vec::new());
     }

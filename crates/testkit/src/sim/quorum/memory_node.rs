@@ -1,21 +1,31 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use super::command::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Word};
-use crate::{
-    store::{Push, WITHDRAWAL_MARK},
-    types::{AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel},
+use leasehold_core::{
+    AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel,
+    quorum::{Busy, Lease, NodeAnswer, NodeCommand, NodeWaiter, Vote, Word},
+    store::Push,
 };
 
-/// The rules of one node, as `lua/quorum/commands.lua` has them, in memory: for tests in virtual
-/// time. All times are in microseconds since the Unix epoch by the clock of the node.
-#[derive(Debug, Default)]
-pub struct MemoryNode {
+/// What a node may do wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeMistake {
+    /// After a loss of its data it votes at once.
+    VotesAtOnce,
+    /// It takes a fence that others have passed.
+    TakesAnyFence,
+    /// A try takes the place of a newer one of the same acquisition.
+    TakesAnyTry,
+}
+
+/// The rules of one node, as the script of the nodes has them, in memory. All times are in
+/// microseconds since the Unix epoch by the clock of the node.
+#[derive(Debug)]
+pub(super) struct MemoryNode {
     locks: BTreeMap<LockName, Row>,
-    /// When it counts; `None` without a boot mark.
-    counts_from: Option<u64>,
+    /// From when on it counts.
+    counts_from: u64,
     tolerance: u64,
-    /// Whether a lease takes any fence, even one below the counter; a mistake.
-    takes_any_fence: bool,
+    mistake: Option<NodeMistake>,
 }
 
 #[derive(Debug, Default)]
@@ -46,36 +56,41 @@ struct Held {
 struct Waiter {
     since: u64,
     until: u64,
+    heard_at: u64,
     label: RuntimeLabel,
+}
+
+/// When a command comes to which node.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    now: u64,
+    tolerance: u64,
+    mistake: Option<NodeMistake>,
 }
 
 /// How long a runtime whose turn it is may take.
 const WINDOW: u64 = 50_000;
 
+/// For how long an acquisition or a try stays dead.
+const MARK: u64 = 30_000_000;
+
 /// What a node answers, and what it tells whom.
-pub type Executed = (NodeAnswer, Vec<(RuntimeId, Push)>);
+pub(super) type Executed = (NodeAnswer, Vec<(RuntimeId, Push)>);
 
 impl MemoryNode {
-    /// A node that counts from an instant on.
-    pub fn new(tolerance: Duration, counts_from: u64) -> Self {
-        let (locks, counts_from) = (BTreeMap::new(), Some(counts_from));
-        Self { locks, counts_from, tolerance: micros(tolerance), takes_any_fence: false }
-    }
-
-    /// The same node with a mistake: it takes a fence that others have passed.
-    #[must_use]
-    pub fn taking_any_fence(self) -> Self {
-        Self { takes_any_fence: true, ..self }
+    /// A node that counts from the beginning.
+    pub(super) fn new(tolerance: Duration, mistake: Option<NodeMistake>) -> Self {
+        Self { locks: BTreeMap::new(), counts_from: 0, tolerance: micros(tolerance), mistake }
     }
 
     /// Loses everything; it counts again from an instant on.
-    pub fn lose_all(&mut self, counts_from: u64) {
+    pub(super) fn lose_all(&mut self, counts_from: u64) {
         self.locks.clear();
-        self.counts_from = Some(counts_from);
+        self.counts_from = counts_from;
     }
 
     /// Executes a command.
-    pub fn execute(&mut self, now: u64, command: &NodeCommand) -> Executed {
+    pub(super) fn execute(&mut self, now: u64, command: &NodeCommand) -> Executed {
         let NodeCommand { name, id, word } = command;
         let mut messages = Vec::new();
         let is_vote = matches!(
@@ -86,13 +101,14 @@ impl MemoryNode {
                 | Word::Spread { .. }
                 | Word::Hold { .. }
         );
-        if is_vote && let Some(from) = self.counts_from.filter(|from| *from > now) {
-            return (NodeAnswer::Out { rest: Some(duration(from - now)) }, messages);
+        if is_vote && self.counts_from > now {
+            let rest = Some(duration(self.counts_from - now));
+            return (NodeAnswer::Out { rest }, messages);
         }
-        let tolerance = self.tolerance;
+        let given = Given { now, tolerance: self.tolerance, mistake: self.mistake };
         let row = self.locks.entry(name.clone()).or_default();
         row.pass_time(now);
-        if self.takes_any_fence
+        if self.mistake == Some(NodeMistake::TakesAnyFence)
             && let Word::Settle { attempt, fence } = word
             && row.is_its(*id, *attempt)
             && let Some(lease) = &mut row.lease
@@ -100,17 +116,17 @@ impl MemoryNode {
             lease.fence = *fence;
         }
         let mut tell = |to: AcquisitionId, push: Push| messages.push((to.runtime(), push));
-        let answer = row.execute(now, (*id, tolerance), word, name, &mut tell);
+        let answer = row.execute(given, *id, word, name, &mut tell);
         (answer, messages)
     }
 
     /// The locks that it knows.
-    pub fn names(&self) -> Vec<LockName> {
+    pub(super) fn names(&self) -> Vec<LockName> {
         self.locks.keys().cloned().collect()
     }
 
     /// Who holds a lock there, of those that have left nothing undone.
-    pub fn holder(&mut self, now: u64, name: &LockName) -> Option<(AcquisitionId, u64)> {
+    pub(super) fn holder(&mut self, now: u64, name: &LockName) -> Option<(AcquisitionId, u64)> {
         let row = self.locks.get_mut(name)?;
         row.pass_time(now);
         row.lease.as_ref().map(|lease| (lease.id, lease.attempt))
@@ -132,14 +148,15 @@ impl Row {
 
     fn execute(
         &mut self,
-        now: u64,
-        (id, tolerance): (AcquisitionId, u64),
+        given: Given,
+        id: AcquisitionId,
         word: &Word,
         name: &LockName,
         tell: &mut impl FnMut(AcquisitionId, Push),
     ) -> NodeAnswer {
+        let now = given.now;
         match word {
-            Word::Ask { .. } => self.ask(now, (id, tolerance), word, name, tell),
+            Word::Ask { .. } => self.ask(given, id, word, name, tell),
             Word::Settle { attempt, fence } => {
                 if !self.is_its(id, *attempt) || !self.fix(*fence) {
                     return NodeAnswer::Gone;
@@ -202,7 +219,7 @@ impl Row {
                     return NodeAnswer::Kept { remaining: duration(lease.ends - now) };
                 }
                 if *marks {
-                    self.marks.insert((id, *attempt), now + micros(WITHDRAWAL_MARK));
+                    self.marks.insert((id, *attempt), now + MARK);
                 }
                 NodeAnswer::Gone
             }
@@ -256,7 +273,7 @@ impl Row {
         tell: &mut impl FnMut(AcquisitionId, Push),
     ) -> NodeAnswer {
         self.waiters.remove(&id);
-        self.marks.insert((id, 0), now + micros(WITHDRAWAL_MARK));
+        self.marks.insert((id, 0), now + MARK);
         let ended = self.lease.as_ref().is_some_and(|lease| lease.id == id && !lease.kept);
         if ended {
             self.lease = None;
@@ -286,15 +303,19 @@ impl Row {
             waiters: self
                 .line()
                 .into_iter()
-                .map(|(since, id)| (id, since, self.label_of(id)))
+                .filter_map(|(since, id)| {
+                    let waiter = self.waiters.get(&id)?;
+                    let silent_for = duration(now.saturating_sub(waiter.heard_at));
+                    Some(NodeWaiter { id, since, silent_for, label: waiter.label.to_string() })
+                })
                 .collect(),
         }
     }
 
     fn ask(
         &mut self,
-        now: u64,
-        (id, tolerance): (AcquisitionId, u64),
+        Given { now, tolerance, mistake }: Given,
+        id: AcquisitionId,
         word: &Word,
         name: &LockName,
         tell: &mut impl FnMut(AcquisitionId, Push),
@@ -317,9 +338,14 @@ impl Row {
         }
         let waits = (*since != 0).then(|| {
             let (since, until) = (*since, now + micros(*heard));
-            Waiter { since, until, label: label.clone() }
+            Waiter { since, until, heard_at: now, label: label.clone() }
         });
-        if let Some(lease) = self.lease.clone() {
+        // An older try of the same acquisition, which nobody believes: the newer one takes its place.
+        let takes_any = mistake == Some(NodeMistake::TakesAnyTry);
+        let is_newer = self.lease.as_ref().is_some_and(|lease| {
+            lease.id == id && !lease.kept && (lease.attempt < *attempt || takes_any)
+        });
+        if let Some(lease) = self.lease.clone().filter(|_| !is_newer) {
             let is_older =
                 |(_, waiter): &(&AcquisitionId, &Waiter)| *since == 0 || waiter.since < *since;
             let older = self.waiters.iter().filter(|(other, _)| **other != id).filter(is_older);
@@ -343,6 +369,7 @@ impl Row {
             });
         }
         while let Some(&(first_since, first)) = self.line().first()
+            && !is_newer
             && first != id
             && (*since == 0 || first_since <= *since)
         {
@@ -389,10 +416,6 @@ impl Row {
         self.turn = None;
         let contended = !self.waiters.is_empty();
         NodeAnswer::Granted(Vote { before, accepted, least, remaining: *ttl, contended })
-    }
-
-    fn label_of(&self, id: AcquisitionId) -> String {
-        self.waiters.get(&id).map(|waiter| waiter.label.to_string()).unwrap_or_default()
     }
 
     /// Those who wait, the oldest first.

@@ -1,0 +1,107 @@
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    attempt::{Asked, Asking, Taken, Tried},
+    ballot::{self, Block, Fence},
+    command::{NodeAnswer, NodeCommand, Vote, Word},
+    flights::Flights,
+    node::QuorumNode,
+    record::Record,
+    store::Inner,
+    taking_back::TakeBack,
+    tally::{Nodes, bit, count, majority},
+    under_way::SetOut,
+};
+use crate::{
+    clock::Instant,
+    store::{Granted, StoreError},
+    types::FenceToken,
+};
+
+impl<N: QuorumNode> Inner<N> {
+    /// Gives a lease that a majority granted its fence.
+    pub(crate) async fn settle(
+        self: &Arc<Self>,
+        turn: &SetOut<N>,
+        asking: &Asking,
+        mut flying: TakeBack<N>,
+        (ballot, seen): (u64, u64),
+        (sent_at, deadline): (Instant, Instant),
+    ) -> Result<Tried, StoreError> {
+        let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
+        let tally = &flying.tally;
+        let (by, fence, mut left) = match (self.rules.fence)(tally, nodes, ballot, seen + 1) {
+            Fence::Accepted { by } => {
+                let left: Vec<_> = tally.votes(by).map(|(_, vote)| vote.remaining).collect();
+                (by, ballot, left)
+            }
+            Fence::ToSettle { fence } if fence > FenceToken::MAX => {
+                return Err(StoreError::exhausted().for_lock(&asking.name));
+            }
+            Fence::ToSettle { fence } => {
+                let (by, left) = self.settled(&flying, fence, deadline).await;
+                if count(by) < needed {
+                    return Ok(Tried::Split(Taken::soon()));
+                }
+                (by, fence, left)
+            }
+        };
+        let votes = || flying.tally.votes(by).map(|(_, vote)| vote);
+        let contended = votes().any(|vote: Vote| vote.contended);
+        let block = ballot::block(votes(), fence, seen);
+        let token = |number| FenceToken::try_from(number).map_err(|_| StoreError::exhausted());
+        let (first, last) = (token(block.first)?, token(block.last)?);
+        let remaining = (self.rules.left)(&mut left, needed);
+        let record = Record {
+            name: asking.name.clone(),
+            attempt: flying.attempt,
+            first,
+            last,
+            before: block.first - 1,
+            asked: flying.tally.granted() | flying.tally.unheard(),
+            holding: by,
+            barred: 0,
+            ended: 0,
+            is_ending: false,
+            label: asking.label.clone(),
+            keeps: asking.keeps,
+            holds: None,
+            until: sent_at + remaining,
+        };
+        let mut records = self.records.lock();
+        if turn.is_over() {
+            return Ok(Tried::Over(Asked::Withdrawn));
+        }
+        flying.is_done = true;
+        records.insert(asking.id, record, sent_at);
+        drop(records);
+        let Block { regressed, .. } = block;
+        Ok(Tried::Over(Asked::Granted(Granted { first, last, remaining, contended, regressed })))
+    }
+
+    /// Writes a fence to the nodes that granted: those that have it, and how long it is left there.
+    async fn settled(
+        self: &Arc<Self>,
+        flying: &TakeBack<N>,
+        fence: u64,
+        deadline: Instant,
+    ) -> (Nodes, Vec<Duration>) {
+        let needed = majority(self.nodes.len());
+        let word = Word::Settle { attempt: flying.attempt, fence };
+        let command = NodeCommand { name: flying.name.clone(), id: flying.id, word };
+        let mut flights = Flights::none();
+        for (node, _) in flying.tally.votes(flying.tally.granted()) {
+            flights.launch(node, self.send(node, command.clone(), deadline));
+        }
+        let (mut by, mut left) = (0, Vec::new());
+        while count(by) < needed
+            && let Some((node, answer)) = flights.next().await
+        {
+            if let Ok(NodeAnswer::Held { remaining, .. }) = answer {
+                by |= bit(node);
+                left.push(remaining);
+            }
+        }
+        (by, left)
+    }
+}
