@@ -17,16 +17,13 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Guards the command of the run at the other end of the standard input, until that has ended.
 pub(crate) fn guard() -> ExitCode {
-    // Whoever ends the run does not end its guard: it ends by itself.
+    // A signal that ends the run does not end its guard: it ends by itself.
     if SigSet::all().thread_block().is_err() {
         return ExitCode::FAILURE;
     }
-    let mut times =
-        env::args().skip(2).filter_map(|millis| millis.parse().ok()).map(Duration::from_millis);
-    let (Some(grace), Some(grace_of_orphans)) = (times.next(), times.next()) else {
-        return ExitCode::FAILURE;
-    };
-    let mut watch = Watch::new(Patience { grace, grace_of_orphans });
+    let words: Vec<_> = env::args().skip(2).collect();
+    let Some((patience, group)) = asked(&words) else { return ExitCode::FAILURE };
+    let mut watch = Watch::new(patience, group);
     let mut orders = Some(Orders::default());
     loop {
         match watch.deed(SystemClock.now()) {
@@ -50,8 +47,18 @@ pub(crate) fn guard() -> ExitCode {
     }
 }
 
+/// Both graces in milliseconds, and the process group.
+fn asked(words: &[String]) -> Option<(Patience, i32)> {
+    let [grace, grace_of_orphans, group] = words else { return None };
+    let millis = |word: &String| Some(Duration::from_millis(word.parse().ok()?));
+    let patience = Patience { grace: millis(grace)?, grace_of_orphans: millis(grace_of_orphans)? };
+    // To signal group 0 or 1 is to signal others.
+    let group = group.parse().ok().filter(|group| *group > 1)?;
+    Some((patience, group))
+}
+
 fn is_gone(watch: &Watch) -> bool {
-    watch.group().is_none_or(|group| killpg(Pid::from_raw(group), None) == Err(Errno::ESRCH))
+    killpg(Pid::from_raw(watch.group()), None) == Err(Errno::ESRCH)
 }
 
 /// Waits until then, or for the next orders.
