@@ -7,8 +7,6 @@ use leasehold::time::Instant;
 /// What the run tells its guard, a line each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The process group of the command.
-    Group(i32),
     /// How long the lease is held without another renewal.
     Left(Duration),
     /// The lease is lost: the run has sent SIGTERM, and waits for the grace.
@@ -21,7 +19,6 @@ impl Order {
     /// The line that tells it.
     pub(super) fn line(self) -> String {
         match self {
-            Self::Group(group) => format!("group {group}\n"),
             Self::Left(left) => format!("left {}\n", left.as_millis()),
             Self::Lost => "lost\n".into(),
             Self::Over => "over\n".into(),
@@ -35,7 +32,6 @@ impl FromStr for Order {
     fn from_str(line: &str) -> Result<Self, ()> {
         let (word, value) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "group" => value.parse().map(Self::Group).map_err(drop),
             "left" => {
                 value.parse().map(|left| Self::Left(Duration::from_millis(left))).map_err(drop)
             }
@@ -73,7 +69,8 @@ pub(super) enum Deed {
 #[derive(Debug)]
 pub(super) struct Watch {
     patience: Patience,
-    group: Option<i32>,
+    /// The process group of the command.
+    group: i32,
     /// When the lease ends unless it is renewed.
     ends: Option<Instant>,
     /// Since when the lease is lost, or the run is dead, and when the group is killed.
@@ -92,14 +89,13 @@ impl Watch {
     /// The run notices the end of a lease at the same moment as its guard: it goes first.
     const HEAD_START: Duration = Duration::from_millis(50);
 
-    pub(super) fn new(patience: Patience) -> Self {
-        Self { patience, group: None, ends: None, lost: None, is_over: false }
+    pub(super) fn new(patience: Patience, group: i32) -> Self {
+        Self { patience, group, ends: None, lost: None, is_over: false }
     }
 
     /// The run has told something.
     pub(super) fn on_order(&mut self, order: Order, now: Instant) {
         match order {
-            Order::Group(group) => self.group = Some(group),
             Order::Left(left) => self.ends = Some(now + left),
             Order::Lost => self.lost = Some(Lost { term: None, kill: now + self.patience.grace }),
             Order::Over => self.is_over = true,
@@ -116,10 +112,9 @@ impl Watch {
 
     /// What to do; each signal is sent once.
     pub(super) fn deed(&mut self, now: Instant) -> Deed {
-        let Some(group) = self.group.filter(|_| !self.is_over) else {
-            let is_done = self.is_over || self.lost.is_some();
-            return if is_done { Deed::Leave } else { Deed::Wait(None) };
-        };
+        if self.is_over {
+            return Deed::Leave;
+        }
         if let Some(ends) = self.ends.filter(|ends| self.lost.is_none() && now >= *ends) {
             let head_start = Self::HEAD_START.min(self.patience.grace / 2);
             self.lost =
@@ -128,16 +123,16 @@ impl Watch {
         let Some(lost) = &mut self.lost else { return Deed::Wait(self.ends) };
         if now >= lost.kill {
             self.is_over = true;
-            return Deed::Kill(group);
+            return Deed::Kill(self.group);
         }
         if lost.term.take_if(|term| now >= *term).is_some() {
-            return Deed::Term(group);
+            return Deed::Term(self.group);
         }
         Deed::Wait(Some(lost.term.map_or(lost.kill, |term| term.min(lost.kill))))
     }
 
-    /// The group, if the run has told it.
-    pub(super) fn group(&self) -> Option<i32> {
+    /// The process group of the command.
+    pub(super) fn group(&self) -> i32 {
         self.group
     }
 
@@ -161,18 +156,17 @@ mod tests {
 
     /// Of a lease that is held until 1000.
     fn watch(grace: u64) -> Watch {
-        let mut watch = Watch::new(Patience { grace: ms(grace), grace_of_orphans: ms(grace) });
-        watch.on_order(Order::Group(7), at(0));
+        let mut watch = Watch::new(Patience { grace: ms(grace), grace_of_orphans: ms(grace) }, 7);
         watch.on_order(Order::Left(ms(1000)), at(0));
         watch
     }
 
     #[test]
     fn orders_are_read_as_they_were_written() {
-        for order in [Order::Group(12), Order::Left(ms(3)), Order::Lost, Order::Over] {
+        for order in [Order::Left(ms(3)), Order::Lost, Order::Over] {
             assert_eq!(order.line().trim_end().parse(), Ok(order));
         }
-        assert_eq!("group x".parse::<Order>(), Err(()));
+        assert_eq!("left x".parse::<Order>(), Err(()));
     }
 
     #[test]
@@ -213,8 +207,7 @@ mod tests {
     #[test]
     fn within_another_run_a_killed_run_has_no_grace() {
         let patience = Patience { grace: ms(500), grace_of_orphans: ms(0) };
-        let mut watch = Watch::new(patience);
-        watch.on_order(Order::Group(7), at(0));
+        let mut watch = Watch::new(patience, 7);
         watch.on_end_of_run(at(10));
         assert_eq!(watch.deed(at(10)), Deed::Kill(7));
     }
@@ -230,14 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_about_a_command_that_has_ended_or_never_began() {
+    fn nothing_is_done_about_a_command_that_has_ended() {
         let mut ended = watch(500);
         ended.on_order(Order::Over, at(10));
         ended.on_end_of_run(at(11));
         assert_eq!(ended.deed(at(5000)), Deed::Leave);
-        let mut never = Watch::new(Patience { grace: ms(1), grace_of_orphans: ms(1) });
-        assert_eq!(never.deed(at(0)), Deed::Wait(None));
-        never.on_end_of_run(at(1));
-        assert_eq!(never.deed(at(1)), Deed::Leave);
+    }
+
+    #[test]
+    fn a_run_that_is_killed_before_it_tells_anything_is_followed() {
+        let mut watch = Watch::new(Patience { grace: ms(1), grace_of_orphans: ms(1) }, 7);
+        assert_eq!(watch.deed(at(0)), Deed::Wait(None));
+        watch.on_end_of_run(at(1));
+        assert_eq!(watch.deed(at(1)), Deed::Term(7));
     }
 }

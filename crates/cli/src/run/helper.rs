@@ -74,19 +74,18 @@ pub(super) struct Guard {
 impl Guard {
     /// Starts one for a process group.
     pub(super) fn spawn(patience: Patience, group: Pid) -> io::Result<Self> {
-        let process = Self::process(patience)?;
-        let mut guard = Self { patience, group, process };
-        guard.write(Order::Group(group.as_raw()))?;
-        Ok(guard)
+        Ok(Self { patience, group, process: Self::process(patience, group)? })
     }
 
-    fn process(patience: Patience) -> io::Result<Child> {
+    /// It learns the group as it starts: the run may be killed before it can tell anything.
+    fn process(patience: Patience, group: Pid) -> io::Result<Child> {
         let millis = |time: Duration| time.as_millis().to_string();
         let mut guard = Command::new(this_program()?);
         guard.arg0("leasehold").args([
             GUARD,
             &millis(patience.grace),
             &millis(patience.grace_of_orphans),
+            &group.to_string(),
         ]);
         // It may outlive the run by the grace, and must not keep anybody waiting for the end of its
         // output.
@@ -101,8 +100,7 @@ impl Guard {
             return Ok(());
         }
         let _ = self.process.try_wait();
-        self.process = Self::process(self.patience)?;
-        self.write(Order::Group(self.group.as_raw()))?;
+        self.process = Self::process(self.patience, self.group)?;
         self.write(order)
     }
 

@@ -1,6 +1,10 @@
 //! No command outlives a run that was killed, or stands still, by more than the grace.
 
-use std::path::Path;
+use std::{
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::Path,
+    process::Command,
+};
 
 use leasehold_testkit::RedisServer;
 use nix::{
@@ -63,7 +67,7 @@ fn a_killed_guard_is_replaced() {
     let server = RedisServer::start();
     let folder = tempfile::tempdir().unwrap();
     let (running, pid) =
-        begun(&server, &["--ttl", "500ms"], "exec sleep 100", &folder.path().join("begun"));
+        begun(&server, &["--ttl", "2s"], "exec sleep 100", &folder.path().join("begun"));
     let guards =
         || children(running.pid()).into_iter().filter(|child| *child != pid).collect::<Vec<_>>();
     let before = guards();
@@ -72,6 +76,16 @@ fn a_killed_guard_is_replaced() {
     settled(|| guards().iter().any(|other| other != guard && !is_gone(other)).then_some(()));
     kill(Pid::from_raw(running.pid()), Signal::SIGKILL).unwrap();
     settled(|| is_gone(&pid).then_some(()));
+}
+
+/// The run may be killed in the moment in which it replaces its guard.
+#[test]
+fn a_guard_whose_run_has_told_nothing_ends_the_command() {
+    let mut command = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
+    let words = ["__guard", "100", "100", &command.id().to_string()];
+    assert_eq!(crate::support::finished(&mut leasehold(words)).well(), "");
+    let ended = settled(|| command.try_wait().unwrap());
+    assert_eq!(ended.signal(), Some(Signal::SIGTERM as i32));
 }
 
 /// The processes that a process has started.
