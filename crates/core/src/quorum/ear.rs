@@ -6,6 +6,9 @@ use crate::{
     types::RuntimeId,
 };
 
+/// The fence of a message for an acquisition that waits; those for a holder have that of its lease.
+const TURN: u64 = 1;
+
 /// Hears the messages of all nodes for one runtime, and passes on what they mean together.
 #[derive(Debug)]
 pub(crate) struct Ear<N: QuorumNode> {
@@ -25,10 +28,12 @@ impl<N: QuorumNode> Listener for Ear<N> {
         // Nodes know the last token of a block, and runtimes the first.
         let first = |id| inner.records.lock().get(id).map(|record| record.first);
         let push = match push {
-            Push::Wanted { name, id, .. } => {
-                let Some(fence) = first(id) else { return inner.call(id) };
-                Push::Wanted { name, id, fence }
-            }
+            Push::Wanted { name, id, fence } => match (first(id), fence.get() == TURN) {
+                (None, true) => return inner.call(id),
+                (Some(fence), false) => Push::Wanted { name, id, fence },
+                // It has its turn already, or has lost its lease.
+                _ => return,
+            },
             Push::ForceReleased { name, id, fence } => {
                 Push::ForceReleased { name, id, fence: first(id).unwrap_or(fence) }
             }

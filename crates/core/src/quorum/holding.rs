@@ -71,7 +71,9 @@ impl<N: QuorumNode> Inner<N> {
                 let remaining = kth_longest(&mut round.left, needed);
                 let mut records = self.records.lock();
                 let its = records.get_mut(id).filter(|record| record.attempt == known.attempt);
-                let remaining = its.map_or(remaining, |record| record.lasts(sent_at, remaining));
+                if let Some(record) = its {
+                    record.lasts(sent_at, remaining);
+                }
                 return Ok(HoldAnswer::Held { remaining });
             }
             failed = Some(round);

@@ -140,9 +140,9 @@ local function load_run()
 
   -- Whom to tell what, after the last write.
   local messages = {}
-  local function tell(word, acq, to)
+  local function tell(word, acq, fence)
     local name = match(lock.key, '^[^{]*{(.*)}:lease$') or ''
-    messages[#messages + 1] = {channel(to or acq), word .. ' ' .. acq .. ' ' .. format('%.0f', math.max(lock.fence or 0, 1)) .. ' ' .. name}
+    messages[#messages + 1] = {channel(acq), word .. ' ' .. acq .. format(' %.0f ', fence) .. name}
   end
 
   local function mark(member, life)
@@ -201,9 +201,10 @@ local function load_run()
     end
   end
 
+  -- Fence 1, which no lease has, tells the one that waits from a holder.
   local function give_turn(acq)
     call('HSET', lock.waiters, '!', acq .. format(' %.0f', now_ms + WINDOW))
-    tell('wanted', acq)
+    tell('wanted', acq, 1)
   end
 
   -- The lock has become free: the oldest one that waits is told.
@@ -247,7 +248,7 @@ local function load_run()
       local keeps = not lock.kept and sub(lock.label, 1, 1) == '~'
       if lock.acq ~= acq then
         remember(acq, since, heard)
-        if keeps and since ~= '0' then tell('wanted', lock.acq) end
+        if keeps and since ~= '0' then tell('wanted', lock.acq, math.max(lock.fence, 2)) end
       end
       return {'busy', left(), keeps and 1 or 0, older, lock.acq}
     end
@@ -379,7 +380,7 @@ local function load_run()
   function WORDS.force(a)
     local fence = tonumber(ARGV[a + 2])
     if lock.acq ~= ARGV[a + 1] or not is_in_block(fence) then return 0 end
-    tell('force-released', lock.acq)
+    tell('force-released', lock.acq, math.max(lock.fence, 1))
     lock.acq = nil
     local counter = math.max(lock.counter, fence)
     lock.counter = math.min(counter + 1, 9007199254740991)

@@ -356,7 +356,7 @@ impl Row {
                 self.waiters.insert(id, waiter);
                 if lease.keeps
                     && !lease.kept
-                    && let Ok(fence) = FenceToken::try_from(lease.fence.max(1))
+                    && let Ok(fence) = FenceToken::try_from(lease.fence.max(2))
                 {
                     tell(lease.id, Push::Wanted { name: name.clone(), id: lease.id, fence });
                 }
