@@ -2,6 +2,7 @@
 //! the time.
 
 mod clocks_apart;
+mod end_missed;
 mod hanging_server;
 mod holder_paused;
 mod late_server;

@@ -58,7 +58,7 @@ pub(crate) fn leaves_nothing(group: &QuorumGroup) {
 }
 
 /// Whether a server has a lease of the lock that is not over.
-fn is_held(server: &RedisServer) -> bool {
+pub(super) fn is_held(server: &RedisServer) -> bool {
     let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
     let now = seconds * 1_000 + micros / 1_000;
     let text = text(server, NAME).unwrap_or_default();
