@@ -51,12 +51,16 @@ pub(super) fn votes_at_once(loss: &Loss) -> String {
     run(async {
         let group = scene::group(3);
         (loss.prepare)(&group);
-        let [locks, other] = [connect(&group.url(), LONG).await, connect(&group.url(), LONG).await];
+        let network = group.network();
+        let [locks, other] =
+            [connect(&network.url(), LONG).await, connect(&group.url(), LONG).await];
         let guard = take(&locks, NAME).await;
         let had_it = scene::holding(&group, guard.id());
+        // A renewal would bring the lease to a third server.
+        network.cut(&[0, 1, 2]);
         (loss.lose)(&group, had_it[0]);
         group.let_vote();
-        // Tries, as those who wait come after seconds, and a renewal would bring the lease back.
+        // Tries, as those who wait come after seconds.
         let trying = || scene::try_for(&other);
         let next = Patience::of(wait::CEILING).until_async(trying).await.expect("two leases");
         format!("two holders believed for {} ms at least", overlap::of(&guard, &next).as_millis())

@@ -25,7 +25,7 @@ use crate::{
 const ROW: Row = Row {
     id: "hanging-server",
     fault: "each of three servers hangs in its turn, then each is killed and comes back, under many acquires",
-    right: "acquires go on at the other two; at worst, one waits until a lease that was left behind ends by itself",
+    right: "acquires go on at the other two; at worst, one waits until a lease that was left behind has ended",
     control: "a client that waits for the answers of all servers",
 };
 
