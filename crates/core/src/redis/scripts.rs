@@ -78,6 +78,16 @@ script!(
     "commands/force_release.lua"
 );
 script!(PREFLIGHT, "commands/preflight.lua");
-script!(QUORUM, "quorum/commands.lua");
+script!(
+    QUORUM,
+    "quorum/head.lua",
+    ("local function general()"),
+    "quorum/row.lua",
+    "quorum/line.lua",
+    "quorum/ask.lua",
+    "quorum/rest.lua",
+    ("return run_alone end"),
+    "quorum/usual.lua",
+);
 script!(BOOT, "quorum/boot.lua");
 script!(QUORUM_PREFLIGHT, "quorum/preflight.lua");

@@ -7,7 +7,7 @@ use crate::{
     types::{Acks, AcquisitionId, RuntimeLabel},
 };
 
-/// Writes commands as `lua/quorum/commands.lua` takes them.
+/// Writes commands as the files in `lua/quorum` take them.
 #[derive(Debug)]
 pub(super) struct NodeDialect {
     keys: KeyScheme,
@@ -46,7 +46,7 @@ impl Dialect for NodeDialect {
     type Command = NodeCommand;
 
     fn keys(count: usize) -> usize {
-        1 + 3 * count
+        1 + count
     }
 
     fn script(_acks: Acks) -> &'static Script {
@@ -67,9 +67,9 @@ impl Dialect for NodeDialect {
         let mut text = String::with_capacity(128);
         to.arg(&self.boot);
         for command in commands.clone() {
-            self.keys.each_on_node(&command.name, &mut text, |key| {
-                to.arg(key);
-            });
+            text.clear();
+            self.keys.write_lease(&mut text, &command.name);
+            to.arg(&*text);
         }
         to.arg(self.retention).arg(&self.channels).arg(self.tolerance);
         let mut written = None;
@@ -105,6 +105,10 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
         to.arg(word).arg(&**text);
     };
     match word {
+        Word::Ask { attempt, ballot, since: 0, .. } => {
+            begin("try");
+            to.arg(*attempt).arg(*ballot);
+        }
         Word::Ask { attempt, ballot, since, heard, .. } => {
             begin("ask");
             to.arg(*attempt).arg(*ballot).arg(*since).arg(millis(*heard));
@@ -125,6 +129,10 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
         Word::Hold { attempt, update, ttl } => {
             begin("hold");
             to.arg(*attempt).arg(update.count.get()).arg(update.number).arg(ttl.as_millis());
+        }
+        Word::End { attempt, fence: 0, marks: false } => {
+            begin("free");
+            to.arg(*attempt);
         }
         Word::End { attempt, fence, marks } => {
             begin("end");

@@ -1,0 +1,62 @@
+-- ask: votes for a lease. Follows line.lua.
+--
+-- KEYS, ARGV  as head.lua
+-- Returns  nothing: it goes on to rest.lua
+--
+-- Why: an ask may come twice, late, or after a newer one of the same acquisition; each is a try of its own.
+local function ask(acq, attempt, ballot, since, heard)
+  if is_marked(acq) or is_marked(acq .. '/' .. attempt) then return {'withdrawn', 0} end
+  local F = tonumber(ballot)
+  if lock.acq == acq and lock.attempt == attempt and not lock.kept then
+    return {'granted', format('%d', lock.before), lock.fence == F and 1 or 0,
+      format('%d', math.max(lock.counter + 1, now)), left(), 0}
+  end
+  -- An older try of the same acquisition, which nobody believes: the newer one takes its place.
+  local is_newer = lock.acq == acq and not lock.kept and tonumber(lock.attempt) < tonumber(attempt)
+  if lock.acq and not is_newer then
+    local all = line()
+    local older = 0
+    for _, one in ipairs(all) do
+      if one.acq ~= acq and (since == '0' or one.since < tonumber(since)) then older = older + 1 end
+    end
+    local keeps = not lock.kept and sub(lock.label, 1, 1) == '~'
+    if lock.acq ~= acq then
+      remember(acq, since, heard)
+      if keeps and since ~= '0' then tell('wanted', lock.acq, math.max(lock.fence, 2)) end
+    end
+    return {'busy', left(), keeps and 1 or 0, older, lock.acq}
+  end
+  local all, turn = line()
+  while not is_newer and all[1] and all[1].acq ~= acq and (since == '0' or all[1].since <= tonumber(since)) do
+    local first = all[1].acq
+    if turn and turn.acq == acq then break end
+    if not turn then
+      give_turn(first)
+      turn = {acq = first, ends = now_ms + WINDOW}
+    end
+    if turn.ends > now_ms then
+      local older = 0
+      for _, one in ipairs(all) do
+        if one.acq ~= acq and one.acq ~= turn.acq and (since == '0' or one.since < tonumber(since)) then
+          older = older + 1
+        end
+      end
+      remember(acq, since, heard)
+      return {'busy', turn.ends - now_ms, 0, older, ''}
+    end
+    -- It did not come in time.
+    call('HDEL', lock.waiters, turn.acq, '!')
+    if turn.acq == first then table.remove(all, 1) end
+    turn = nil
+  end
+  local counter, accepted = lock.counter, F > lock.counter and F >= now - tolerance and F <= now + tolerance
+  local first = math.max(counter + 1, now)
+  if first > 9007199254740991 then return {'exhausted', format('%d', counter)} end
+  lock.acq, lock.attempt, lock.fence, lock.before = acq, attempt, accepted and F or 0, counter
+  if accepted then lock.counter = F end
+  lock.since, lock.ends, lock.holds, lock.label = format('%d', now), now_ms + 1 + ttl, '1/0', label
+  lock.kept = nil
+  if lock.waiting and #all > 0 then call('HDEL', lock.waiters, acq, '!') end
+  save(ttl)
+  return {'granted', format('%d', counter), accepted and 1 or 0, format('%d', first), ttl, granted(all)}
+end
