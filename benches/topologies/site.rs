@@ -38,6 +38,13 @@ impl Topology {
     }
 }
 
+impl Topology {
+    /// Whether its masters are nodes of a Cluster.
+    pub(crate) fn is_cluster(self) -> bool {
+        matches!(self, Self::Cluster(_) | Self::Replicated)
+    }
+}
+
 /// As rows are named.
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

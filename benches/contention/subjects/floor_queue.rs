@@ -15,18 +15,44 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local head = redis.call('LPOP', KEYS[2])
 if head then
   redis.call('SET', KEYS[1], head, 'PX', 30000)
-  redis.call('PUBLISH', ARGV[2] .. head, head)
+  redis.call(ARGV[3], ARGV[2] .. head, head)
 else
   redis.call('DEL', KEYS[1])
 end
 return 1";
+
+/// Which channels a grant travels on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channels {
+    /// Every node of a Cluster hears them.
+    Plain,
+    /// Only nodes with their slot hear them.
+    #[allow(dead_code, reason = "one of the two benches has no Cluster")]
+    Sharded,
+}
+
+impl Channels {
+    fn subscribe(self) -> &'static str {
+        match self {
+            Self::Plain => "SUBSCRIBE",
+            Self::Sharded => "SSUBSCRIBE",
+        }
+    }
+
+    fn publish(self) -> &'static str {
+        match self {
+            Self::Plain => "PUBLISH",
+            Self::Sharded => "SPUBLISH",
+        }
+    }
+}
 
 /// One of any number of processes, each with a task, that queue for a lock and are pushed it, with
 /// minimal scripts, and so two commands a hand-over; without Leasehold.
 ///
 /// The push floor has two processes which know whose turn it is: it needs neither queue nor second
 /// command. This is the floor of a lock that everybody can wait for.
-pub(crate) async fn connect(options: &Options) -> Result<Vec<Task>, Failure> {
+pub(crate) async fn connect(options: &Options, channels: Channels) -> Result<Vec<Task>, Failure> {
     if options.workers != 1 {
         return Err("this floor has one worker in each process".into());
     }
@@ -36,12 +62,14 @@ pub(crate) async fn connect(options: &Options) -> Result<Vec<Task>, Failure> {
     let mut ear = client.get_multiplexed_async_connection_with_config(&config).await?;
     let key = format!("{{{}}}:floor", options.name);
     let (queue, channel) = (format!("{key}:queue"), format!("{key}:"));
-    ear.subscribe(format!("{channel}{}", options.process)).await?;
+    let own = format!("{channel}{}", options.process);
+    redis::cmd(channels.subscribe()).arg(own).exec_async(&mut ear).await?;
     Ok(vec![Task {
         commands: client.get_multiplexed_async_connection().await?,
         key,
         queue,
         channel,
+        publish: channels.publish(),
         me: options.process,
         take: Script::new(TAKE),
         pass: Script::new(PASS),
@@ -58,6 +86,7 @@ pub(crate) struct Task {
     queue: String,
     /// What the channels of the processes begin with.
     channel: String,
+    publish: &'static str,
     me: usize,
     take: Script,
     pass: Script,
@@ -76,7 +105,7 @@ impl Contender for Task {
             return Ok(());
         }
         while let Some(push) = self.grants.recv().await {
-            if push.kind == PushKind::Message {
+            if matches!(push.kind, PushKind::Message | PushKind::SMessage) {
                 return Ok(());
             }
         }
@@ -85,7 +114,7 @@ impl Contender for Task {
 
     async fn release(&mut self, (): ()) -> Result<(), Failure> {
         let mut call = self.pass.key(&self.key);
-        call.key(&self.queue).arg(self.me).arg(&self.channel);
+        call.key(&self.queue).arg(self.me).arg(&self.channel).arg(self.publish);
         match call.invoke_async(&mut self.commands).await? {
             1 => Ok(()),
             _ => Err("somebody else has the lock".into()),

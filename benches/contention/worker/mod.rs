@@ -52,7 +52,10 @@ async fn run(options: &Options) -> Result<Output, Failure> {
         "tokio-mutex" => measure(options, tokio_mutex::tasks(options)).await,
         "floor-one-script" => measure(options, floor_one_script::connect(options).await?).await,
         "floor-push" => measure(options, floor_push::connect(options).await?).await,
-        "floor-queue" => measure(options, floor_queue::connect(options).await?).await,
+        "floor-queue" => {
+            measure(options, floor_queue::connect(options, floor_queue::Channels::Plain).await?)
+                .await
+        }
         unknown => Err(format!("there is no peer {unknown}").into()),
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn run(
                 }
                 turns
             }
-            Subject::Queue => {
+            Subject::Queue(channels) => {
                 let mut tasks = Vec::new();
                 for (lock, place) in plan.locks.iter().enumerate() {
                     let options = Options {
@@ -79,7 +79,7 @@ pub(super) fn run(
                         workers: plan.load.tasks,
                         process: number,
                     };
-                    let connected = queue::connect(&options).await?;
+                    let connected = queue::connect(&options, channels).await?;
                     tasks.extend(connected.into_iter().map(|task| (lock, task)));
                 }
                 contend(tasks, number, begin()?).await

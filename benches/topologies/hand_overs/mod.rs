@@ -13,6 +13,7 @@ use std::fmt;
 use leasehold_core::Replication;
 use redis::{Client, IntoConnectionInfo, ProtocolVersion, RedisError};
 
+use self::queue::Channels;
 use crate::{
     Failure,
     lengths::Lengths,
@@ -28,7 +29,7 @@ tasks for a lock on each master. handed/s: acquisitions by another task than the
 masters. × this: Leasehold's divided by this row's, median of the rounds' ratios. runtimes/s: those by
 another runtime. µs: processor time for a hand-over, of all clients, of all masters, of all replicas.
 p50, p99: how long an acquire takes. leasehold, 1: waits for one replica. Queue floor: minimal scripts,
-without fences, renewal and dead waiters.";
+without fences, renewal and dead waiters; sharded: on channels that do not cross the bus.";
 
 /// What a round measures.
 const COLUMNS: &[Column] = &[
@@ -66,7 +67,7 @@ enum Subject {
     /// Leasehold, which waits for a replica.
     Acknowledged,
     /// Minimal scripts that queue and push.
-    Queue,
+    Queue(Channels),
 }
 
 impl Subject {
@@ -75,16 +76,19 @@ impl Subject {
         let can_run = |subject: &Self| match subject {
             Self::Leasehold => true,
             Self::Acknowledged => !site.replicas().is_empty(),
-            Self::Queue => load.tasks == 1,
+            Self::Queue(Channels::Plain) => load.tasks == 1,
+            Self::Queue(Channels::Sharded) => load.tasks == 1 && site.topology.is_cluster(),
         };
-        [Self::Leasehold, Self::Acknowledged, Self::Queue].into_iter().filter(can_run).collect()
+        let floors = [Self::Queue(Channels::Plain), Self::Queue(Channels::Sharded)];
+        let subjects = [Self::Leasehold, Self::Acknowledged].into_iter().chain(floors);
+        subjects.filter(can_run).collect()
     }
 
     /// What acquires of Leasehold wait for.
     fn replication(self) -> Replication {
         match self {
             Self::Acknowledged => ONE_REPLICA,
-            Self::Leasehold | Self::Queue => Replication::None,
+            Self::Leasehold | Self::Queue(_) => Replication::None,
         }
     }
 
@@ -93,7 +97,8 @@ impl Subject {
         match self {
             Self::Leasehold => "leasehold",
             Self::Acknowledged => "leasehold, 1",
-            Self::Queue => "queue floor",
+            Self::Queue(Channels::Plain) => "queue floor",
+            Self::Queue(Channels::Sharded) => "queue floor, sharded",
         }
     }
 }
