@@ -10,7 +10,11 @@ use crate::{
 };
 
 /// Leases that end soon, as a server that lost its data stays out for as long.
-const PLAN: Plan = Plan { ttl: Duration::from_millis(600), processes: 0, ..Plan::PROTECTED };
+pub(super) const PROTECTED: Plan =
+    Plan { ttl: Duration::from_millis(600), processes: 0, ..Plan::PROTECTED };
+
+/// The same without a gate.
+pub(super) const UNGATED: Plan = Plan { gated: false, ..PROTECTED };
 
 /// How many processes work.
 const PROCESSES: usize = 3;
@@ -25,21 +29,26 @@ pub(super) struct Campaign {
     pub(super) rounds: Vec<(Fault, Duration)>,
 }
 
-/// Rounds of faults that a seed draws, under processes at work.
-pub(super) fn run(seed: u64, nodes: usize, rounds: usize) -> Campaign {
-    let dice = Dice::new(seed);
+/// Rounds of faults, under processes at work.
+pub(super) fn run(
+    plan: &Plan,
+    nodes: usize,
+    rounds: usize,
+    dice: &Dice,
+    mut fault: impl FnMut(&Dice) -> Fault,
+) -> Campaign {
     let group = scene::group(nodes);
     (0..nodes).for_each(|number| group.save(number));
     let networks: Vec<_> = (0..PROCESSES).map(|_| group.network()).collect();
-    let mut crew = Crew::start(&PLAN, &group.url());
+    let mut crew = Crew::start(plan, &group.url());
     for network in &networks {
         crew.join(&network.url(), 1);
     }
     crew.work(GOES_ON);
     let mut strikes = Vec::new();
     for _ in 0..rounds {
-        let fault = dice.pick(&Fault::ALL);
-        Scene { group: &group, networks: &networks, crew: &mut crew }.strike(fault, &dice);
+        let fault = fault(dice);
+        Scene { group: &group, networks: &networks, crew: &mut crew }.strike(fault, dice);
         let healed_at = SystemClock.now();
         crew.work(GOES_ON);
         strikes.push((fault, SystemClock.now().saturating_since(healed_at)));
