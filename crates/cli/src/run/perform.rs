@@ -2,7 +2,7 @@ use std::{
     ffi::OsStr, io, os::unix::process::CommandExt, path::Path, process::Command, time::Duration,
 };
 
-use leasehold::{LockName, LockRuntime, Ttl};
+use leasehold::{LockName, LockRuntime, Ttl, error::OptionsError};
 use nix::sys::signal::{Signal, raise};
 use tokio::select;
 
@@ -11,7 +11,7 @@ use super::{
     held::{Asked, Held, duplicate},
     helper::{Guard, Starter},
     rules::Exit,
-    signals::Signals,
+    signals::{Signals, unblock},
     supervise::{Job, Outcome},
     surrounding::{Named, Surrounding, check},
     terminal::Terminal,
@@ -38,18 +38,29 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
         tokio.block_on(async {
             check(&server::connect(builder, address).await?, &inherited).await
         })?;
-        return Err(become_command(&args, &inherited));
+        return Err(become_command(&args, &inherited, &around));
     }
     let grace_of_orphans = if around.is_there() { Duration::ZERO } else { args.grace };
     let patience = Patience { grace: args.grace, grace_of_orphans };
+    unblock().map_err(refused)?;
     // They start while this process connects.
     let starter = Starter::spawn(&args.command).map_err(refused)?;
     let guard = Guard::spawn(patience, starter.pid).map_err(refused)?;
     let run = Run { args, names, inherited, wanted, around, codes, ttl };
     tokio.block_on(async {
-        let signals = Signals::take().map_err(refused)?;
-        let locks = server::connect(builder, address).await?;
-        run.under(&locks, starter, guard, signals).await
+        let mut signals = Signals::take().map_err(refused)?;
+        let connected = select! {
+            biased;
+            signal = interrupted(&mut signals) => Err(signal),
+            locks = server::connect(builder, address) => Ok(locks?),
+        };
+        match connected {
+            Ok(locks) => run.under(&locks, starter, guard, signals).await,
+            Err(signal) => {
+                guard.dismiss();
+                Ok(Exit::Killed(signal).code())
+            }
+        }
     })
 }
 
@@ -83,7 +94,7 @@ impl Run {
         let held = match asked {
             Ok(Ok(Asked::Held(held))) => held,
             other => {
-                guard.tell(Order::Over).map_err(refused)?;
+                guard.dismiss();
                 // Places in queues are given up, and those of several locks that were had already.
                 let _ = locks.shutdown(server::LAST_WORDS).await;
                 return match other {
@@ -97,11 +108,14 @@ impl Run {
         let leases = self.leases(&held);
         let command = starter.pid;
         let terminal = Terminal::of(command);
-        guard.tell(Order::Left(held.remaining())).map_err(refused)?;
+        if let Err(error) = guard.tell(Order::Left(held.remaining())) {
+            held.end(false).await?;
+            return Err(refused(error));
+        }
         // From here on, it may run.
         terminal.give();
         if held.is_held() {
-            starter.go(&variables(&leases)).map_err(refused)?;
+            starter.go(&variables(&leases, &self.around));
         }
         let job = Job {
             command,
@@ -113,7 +127,7 @@ impl Run {
             ttl: self.ttl,
         };
         let outcome = job.supervise().await.map_err(refused)?;
-        guard.tell(Order::Over).map_err(refused)?;
+        guard.dismiss();
         self.end(locks, held, outcome).await
     }
 
@@ -173,6 +187,11 @@ fn names(args: &RunArgs) -> Result<Vec<LockName>, Failure> {
             "a name with a line break cannot be one of several locks: use another name",
         ));
     }
+    if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
+        return Err(Failure::usage(
+            "--wait takes 365d at most: to wait without a limit, write --wait-forever",
+        ));
+    }
     if args.once.is_some() && names.len() > 1 {
         return Err(Failure::usage("--once takes one name: leave --once out, or the other names"));
     }
@@ -199,12 +218,12 @@ fn service(args: &RunArgs) -> String {
 
 /// The run around this one has the locks, supervises this process, and ends it: so the command takes
 /// its place. Returns only if that fails.
-fn become_command(args: &RunArgs, leases: &[Named]) -> Failure {
+fn become_command(args: &RunArgs, leases: &[Named], around: &Surrounding) -> Failure {
     let mut words = args.command.iter();
     let Some(program) = words.next() else {
         return Failure::usage("no command is given: write it behind --");
     };
-    let error = Command::new(program).args(words).envs(variables(leases)).exec();
+    let error = Command::new(program).args(words).envs(variables(leases, around)).exec();
     Failure::usage(format!("cannot run {}: {error}", printable(&program.to_string_lossy())))
 }
 

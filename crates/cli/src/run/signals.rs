@@ -1,6 +1,6 @@
 use std::{future::poll_fn, io, task::Poll};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix;
 
 /// The signals that a run takes, in the order in which it looks at them: it forwards them to its
@@ -17,6 +17,12 @@ const TAKEN: [Signal; 10] = [
     Signal::SIGCONT,
     Signal::SIGCHLD,
 ];
+
+/// Lets all signals in that the one who started this process has blocked: without `SIGCHLD`, the end
+/// of the command would not be noticed. A command starts with no signal blocked, too.
+pub(super) fn unblock() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
+}
 
 /// The signals that this process receives from now on.
 #[derive(Debug)]

@@ -94,7 +94,7 @@ impl Job<'_> {
             }
             Woken::Clock => match lease.grace_ends {
                 None => {
-                    self.guard.tell(Order::Left(self.held.remaining()))?;
+                    self.tell_guard(Order::Left(self.held.remaining()));
                     Vec::new()
                 }
                 Some(_) if self.group_is_gone() => vec![Event::GroupGone],
@@ -117,7 +117,7 @@ impl Job<'_> {
             Deed::GiveTerminal => self.terminal.give(),
             Deed::BeginGrace => {
                 lease.grace_ends = Some(SystemClock.now() + self.grace);
-                self.guard.tell(Order::Lost)?;
+                self.tell_guard(Order::Lost);
             }
             Deed::Stop => {
                 self.stop()?;
@@ -160,6 +160,12 @@ impl Job<'_> {
             Ok(_) | Err(Errno::ECHILD | Errno::EINTR) => Vec::new(),
             Err(error) => return Err(error.into()),
         })
+    }
+
+    /// If the guard was killed, and the system has no room for another one, the command goes on
+    /// without: the next message tries again.
+    fn tell_guard(&mut self, order: Order) {
+        let _ = self.guard.tell(order);
     }
 
     fn group_is_gone(&self) -> bool {
