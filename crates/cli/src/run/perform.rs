@@ -1,6 +1,4 @@
-use std::{
-    ffi::OsStr, io, os::unix::process::CommandExt, path::Path, process::Command, time::Duration,
-};
+use std::{ffi::OsStr, io, path::Path, process::Command, time::Duration};
 
 use leasehold::{LockName, LockRuntime, Ttl, error::OptionsError};
 use nix::sys::signal::{Signal, raise};
@@ -12,6 +10,7 @@ use super::{
     helper::{Guard, Starter},
     rules::Exit,
     signals::{Signals, unblock},
+    starter,
     supervise::{Job, Outcome},
     surrounding::{Named, Surrounding, check},
     terminal::Terminal,
@@ -38,7 +37,7 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
         tokio.block_on(async {
             check(&server::connect(builder, address).await?, &inherited).await
         })?;
-        return Err(become_command(&args, &inherited, &around));
+        return become_command(&args, &inherited, &around);
     }
     let grace_of_orphans = if around.is_there() { Duration::ZERO } else { args.grace };
     let patience = Patience { grace: args.grace, grace_of_orphans };
@@ -217,14 +216,14 @@ fn service(args: &RunArgs) -> String {
 }
 
 /// The run around this one has the locks, supervises this process, and ends it: so the command takes
-/// its place. Returns only if that fails.
-fn become_command(args: &RunArgs, leases: &[Named], around: &Surrounding) -> Failure {
+/// its place. Returns the exit code if that fails.
+fn become_command(args: &RunArgs, leases: &[Named], around: &Surrounding) -> Result<u8, Failure> {
     let mut words = args.command.iter();
     let Some(program) = words.next() else {
-        return Failure::usage("no command is given: write it behind --");
+        return Err(Failure::usage("no command is given: write it behind --"));
     };
-    let error = Command::new(program).args(words).envs(variables(leases, around)).exec();
-    Failure::usage(format!("cannot run {}: {error}", printable(&program.to_string_lossy())))
+    let variables = variables(leases, around);
+    Ok(starter::become_command(Command::new(program).args(words).envs(variables)))
 }
 
 /// Returns when a signal wants this process to end.

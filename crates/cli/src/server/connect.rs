@@ -115,7 +115,9 @@ pub(crate) async fn connect(
 fn told(error: ConnectError, address: &str) -> Failure {
     const OTHER_LOGIN: &str = "; for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
     let (what, of_config) = match &error {
-        ConnectError::Store(error) if error.is_refused_login() => {
+        ConnectError::Store(error)
+            if error.is_refused_login() || error.what().contains("(NOAUTH)") =>
+        {
             (error.what().to_owned(), OTHER_LOGIN)
         }
         _ => (error.to_string(), ""),

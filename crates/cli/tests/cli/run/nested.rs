@@ -39,6 +39,16 @@ fn another_lock_is_acquired_within_a_run() {
     assert_eq!(outer(&server, &nested).well(), "other\n");
 }
 
+/// As without a run around it.
+#[test]
+fn a_nested_command_that_cannot_be_run_has_the_codes_of_shells() {
+    let server = RedisServer::start();
+    for (program, code) in [("no-such-program", 127), ("/", 126)] {
+        let ended = outer(&server, &format!("{PROGRAM} run --owner-env {LOCK} -- {program}"));
+        assert!(ended.complaint(code).contains(&format!("cannot run {program}")));
+    }
+}
+
 /// Whatever lies between: a run of another lock, and a run that re-enters one of two.
 #[test]
 fn a_run_re_enters_the_locks_of_all_runs_around_it() {
