@@ -50,7 +50,7 @@ fn limit_files(run: &Running, count: &str) {
 #[test]
 fn a_run_whose_guard_cannot_be_replaced_goes_on_and_tries_again() {
     let server = RedisServer::start();
-    let (mut run, guard, command) = sleeping(&server, "2s");
+    let (mut run, guard, command) = sleeping(&server, "8s");
     limit_files(&run, "3");
     send(&guard, Signal::SIGKILL);
     // Reaped: the run has noticed it.
@@ -67,7 +67,7 @@ fn a_run_whose_guard_cannot_be_replaced_goes_on_and_tries_again() {
 #[test]
 fn a_guard_that_does_not_read_is_replaced() {
     let server = RedisServer::start();
-    let (mut run, guard, command) = sleeping(&server, "2s");
+    let (mut run, guard, command) = sleeping(&server, "8s");
     send(&guard, Signal::SIGSTOP);
     fill_pipe(&run, &guard);
     settled(|| helpers(&run).filter(|(other, _)| *other != guard));
