@@ -18,8 +18,8 @@ const TAKEN: [Signal; 10] = [
     Signal::SIGCHLD,
 ];
 
-/// Lets all signals in that the one who started this process has blocked: without `SIGCHLD`, the end
-/// of the command would not be noticed. A command starts with no signal blocked, too.
+/// Lets in all signals that this process was started with as blocked: without `SIGCHLD`, the end of the
+/// command would not be noticed. The command starts with no signal blocked, too.
 pub(super) fn unblock() -> io::Result<()> {
     Ok(SigSet::empty().thread_set_mask()?)
 }
@@ -31,8 +31,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals; those that whoever started this process has it ignore stay ignored, as
-    /// `nohup` and the background of a script want it.
+    /// Takes the signals. Those that this process was started with as ignored stay ignored, as `nohup`
+    /// and the background of a script want it.
     pub(super) fn take() -> io::Result<Self> {
         let ignored = ignored();
         let mut streams = Vec::new();

@@ -39,7 +39,7 @@ pub(super) struct Job<'a> {
     pub(super) ttl: Duration,
 }
 
-/// What a command came to, and why its lease was lost before, if it was.
+/// How a command has ended, and why its lease was lost before, if it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) exit: Exit,

@@ -72,7 +72,7 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
     }
 }
 
-/// Ends a lease, and says what came of it.
+/// Ends a lease. Returns the result, for people.
 async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
     let ListedLock { name, lease, .. } = lock;
     match locks.force_release_lease(&name, lease).await {
