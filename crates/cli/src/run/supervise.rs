@@ -71,7 +71,7 @@ impl Job<'_> {
                     end = lease.ended() => Woken::Lost(end),
                     () = SystemClock.sleep_until(SystemClock.now() + pause) => Woken::Clock,
                 };
-                events = self.events_of(next, &mut lease)?;
+                events = self.events_of(next, &mut lease);
             }
             for event in events {
                 for deed in state.on(event) {
@@ -84,8 +84,8 @@ impl Job<'_> {
         }
     }
 
-    fn events_of(&mut self, woken: Woken, lease: &mut Lease) -> io::Result<Vec<Event>> {
-        Ok(match woken {
+    fn events_of(&mut self, woken: Woken, lease: &mut Lease) -> Vec<Event> {
+        match woken {
             Woken::By(Signal::SIGCHLD) => Vec::new(),
             Woken::By(signal) => vec![Event::Told(signal)],
             Woken::Lost(end) => {
@@ -101,7 +101,7 @@ impl Job<'_> {
                 Some(ends) if SystemClock.now() >= ends => vec![Event::GraceOver],
                 Some(_) => Vec::new(),
             },
-        })
+        }
     }
 
     /// Returns how the command has ended, when all is done.

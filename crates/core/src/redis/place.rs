@@ -60,10 +60,7 @@ pub(super) struct Host<'a>(pub(super) &'a str);
 
 impl fmt::Display for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.contains(':') {
-            true => write!(f, "[{}]", self.0),
-            false => f.write_str(self.0),
-        }
+        if self.0.contains(':') { write!(f, "[{}]", self.0) } else { f.write_str(self.0) }
     }
 }
 

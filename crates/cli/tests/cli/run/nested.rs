@@ -54,7 +54,7 @@ fn a_nested_command_that_cannot_be_run_has_the_codes_of_shells() {
 fn a_run_re_enters_the_locks_of_all_runs_around_it() {
     let server = RedisServer::start();
     let run = format!("{PROGRAM} run --owner-env --try");
-    let show = r#"sh -c 'echo $LEASEHOLD_LOCK $LEASEHOLD_FENCE'"#;
+    let show = r"sh -c 'echo $LEASEHOLD_LOCK $LEASEHOLD_FENCE'";
     let within_another =
         format!("echo $LEASEHOLD_LOCK $LEASEHOLD_FENCE; {run} other -- {run} {LOCK} -- {show}");
     let lines = outer(&server, &within_another).well();
