@@ -1,8 +1,15 @@
-use std::{ffi::OsStr, io, path::Path, process::Command, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    path::Path,
+    process::Command,
+    thread,
+    time::Duration,
+};
 
 use leasehold::{LockName, LockRuntime, Ttl, error::OptionsError};
 use nix::sys::signal::{Signal, raise};
-use tokio::select;
+use tokio::{select, sync::oneshot};
 
 use super::{
     guard_rules::{Order, Patience},
@@ -42,17 +49,20 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
     let grace_of_orphans = if around.is_there() { Duration::ZERO } else { args.grace };
     let patience = Patience { grace: args.grace, grace_of_orphans };
     unblock().map_err(refused)?;
-    // They start while this process connects.
-    let starter = Starter::spawn(&args.command).map_err(refused)?;
-    let guard = Guard::spawn(patience, starter.pid).map_err(refused)?;
     let run = Run { args, names, inherited, wanted, around, codes, ttl };
     tokio.block_on(async {
         let mut signals = Signals::take().map_err(refused)?;
+        // Starting a process takes as long as several answers of a server: both go on at once.
+        let command = run.args.command.clone();
+        let (sender, helpers) = oneshot::channel();
+        thread::spawn(move || sender.send(spawn_helpers(&command, patience)));
         let connected = select! {
             biased;
             signal = interrupted(&mut signals) => Err(signal),
             locks = server::connect(builder, address) => Ok(locks?),
         };
+        let helpers = helpers.await.map_err(io::Error::other).and_then(|spawned| spawned);
+        let (starter, guard) = helpers.map_err(refused)?;
         match connected {
             Ok(locks) => run.under(&locks, starter, guard, signals).await,
             Err(signal) => {
@@ -61,6 +71,12 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
             }
         }
     })
+}
+
+fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starter, Guard)> {
+    let starter = Starter::spawn(command)?;
+    let guard = Guard::spawn(patience, starter.pid)?;
+    Ok((starter, guard))
 }
 
 /// A run that needs locks.
