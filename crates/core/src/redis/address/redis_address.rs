@@ -336,7 +336,7 @@ mod tests {
             ("REDIS://h", "redis://h:6379/0"),
             ("valkey://h/", "redis://h:6379/0"),
             ("redis://h:", "redis://h:6379/0"),
-            ("redis://[::1]:7", "redis://::1:7/0"),
+            ("redis://[::1]:7", "redis://[::1]:7/0"),
             ("redis://u:p@ss:w@h", "redis://h:6379/0"),
             ("redis://:p%2Fw@h?protocol=resp3", "redis://h:6379/0"),
             ("redis://my-host_1.example.org", "redis://my-host_1.example.org:6379/0"),

@@ -27,7 +27,8 @@ impl SentinelGroup {
         let is_tls =
             self.sentinels.iter().any(|one| matches!(one.addr(), ConnectionAddr::TcpTls { .. }));
         let scheme = if is_tls { "rediss" } else { "redis" };
-        let hosts: Vec<_> = self.sentinels.iter().map(|one| one.addr().to_string()).collect();
+        let places = self.sentinels.iter().filter_map(|one| Place::of(one.addr()));
+        let hosts: Vec<_> = places.map(|place| place.to_string()).collect();
         write!(f, "{scheme}+sentinel://{}/{}/{db}", hosts.join(","), self.master)
     }
 }
