@@ -7,6 +7,7 @@ use super::{
     redis_address::{AddressError, AddressPart},
     spelling,
 };
+use crate::redis::place::Place;
 
 /// The Sentinels that know where a master is, and how to log in there.
 #[derive(Clone)]
@@ -131,6 +132,8 @@ mod tests {
         assert_eq!((info.redis_settings().db(), &*group.master), (3, "orders-1"));
         let hosts: Vec<_> = group.sentinels.iter().map(|one| one.addr().to_string()).collect();
         assert_eq!(hosts, ["a:26379", "b:7", "::1:26379"]);
+        let shown = crate::RedisAddress::parse(url).unwrap().to_string();
+        assert_eq!(shown, "redis+sentinel://a:26379,b:7,[::1]:26379/orders-1/3");
         for sentinel in &group.sentinels {
             let settings = sentinel.redis_settings();
             assert_eq!((settings.username(), settings.password()), (Some("s"), Some("+")));
