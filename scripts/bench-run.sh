@@ -18,6 +18,7 @@ redis-server --port 0 --unixsocket "$folder/s" --save "" --dir "$folder" >/dev/n
 server=$!
 until redis-cli -s "$folder/s" ping >/dev/null 2>&1; do sleep 0.05; done
 cargo build --quiet --release --package leasehold-cli
+readonly PROGRAM="${CARGO_TARGET_DIR:-target}/release/leasehold"
 export REDIS_URL="redis+unix://$folder/s"
 
 # Microseconds that a command takes, into a file.
@@ -36,7 +37,7 @@ median() {
 
 for ((round = 0; round < ROUNDS; round++)); do
     timed "$folder/call" redis-cli -s "$folder/s" ping
-    timed "$folder/run" target/release/leasehold run bench -- true
+    timed "$folder/run" "$PROGRAM" run bench -- true
 done
 timed "$folder/trips" redis-cli -s "$folder/s" -r "$TRIPS" ping
 call="$(median "$folder/call")" run="$(median "$folder/run")" trips="$(median "$folder/trips")"

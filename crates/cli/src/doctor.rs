@@ -10,7 +10,7 @@ use crate::{
     args::{DoctorArgs, ServerArgs},
     ending::Failure,
     json,
-    manual::write_out,
+    output::write_out,
     server,
 };
 
@@ -20,9 +20,9 @@ pub(crate) fn doctor(args: &ServerArgs, DoctorArgs { json }: &DoctorArgs) -> Res
         // Lazily, because a server that cannot be reached is a finding, too.
         let diagnosis = server::lazily(args, "leasehold")?.diagnose().await;
         if *json {
-            json::write(&document(&diagnosis));
+            json::write(&document(&diagnosis))?;
         } else {
-            write_out(format!("{diagnosis}\n").as_bytes());
+            write_out(format!("{diagnosis}\n").as_bytes())?;
         }
         Ok(code(diagnosis.worst()))
     })

@@ -6,6 +6,8 @@ use leasehold::error::{
     AcquireError, ConnectError, InspectError, ListError, StoreError, StoreErrorKind,
 };
 
+use crate::output::write_err;
+
 /// Why a command did not do what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
@@ -19,9 +21,14 @@ pub(crate) enum Cause {
     Lost,
     /// Something has to be changed on the server, or in the credentials.
     Config,
+    /// The output cannot be written.
+    Output,
 }
 
-/// The exit codes of each cause; those of `sysexits.h`, unless `-E` sets others.
+/// The exit code of an output that cannot be written, as in `sysexits.h`.
+const OUTPUT: u8 = 74;
+
+/// The exit codes of the other causes; those of `sysexits.h`, unless `-E` sets others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ExitCodes {
     pub(crate) usage: u8,
@@ -47,6 +54,7 @@ impl ExitCodes {
             Cause::Busy => self.busy,
             Cause::Lost => self.lost,
             Cause::Config => self.config,
+            Cause::Output => OUTPUT,
         }
     }
 }
@@ -77,7 +85,7 @@ impl Failure {
 pub(crate) fn tell(text: impl ToString) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    eprintln!("leasehold: {}", lines.join(" "));
+    write_err(&format!("leasehold: {}\n", lines.join(" ")));
 }
 
 fn of_store(error: &StoreError) -> Cause {

@@ -8,7 +8,10 @@ use leasehold::{
 };
 use serde_json::{Value, json};
 
-use crate::manual::write_out;
+use crate::{
+    ending::Failure,
+    output::{Reader, write_out},
+};
 
 /// What an inspection of a lock has shown.
 pub(crate) fn of_lock(name: &str, seen: &Inspection) -> Value {
@@ -70,7 +73,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Writes a document in one line. Returns the exit code.
-pub(crate) fn write(document: &Value) -> u8 {
+/// Writes a document in one line.
+pub(crate) fn write(document: &Value) -> Result<Reader, Failure> {
     write_out(format!("{document}\n").as_bytes())
 }

@@ -6,7 +6,7 @@ use crate::{
     args::{ListArgs, ServerArgs},
     ending::Failure,
     json,
-    manual::write_out,
+    output::{Reader, write_out},
     server,
     table::table,
     words::{printable, short},
@@ -28,10 +28,12 @@ async fn lines(mut list: LockList) -> Result<u8, Failure> {
     let mut failed = None;
     while let Some(item) = list.next().await {
         match item {
-            Ok(lock) => match json::write(&json::of_lease(lock.name.as_str(), &lock.lease)) {
-                0 => {}
-                code => return Ok(code),
-            },
+            Ok(lock) => {
+                if json::write(&json::of_lease(lock.name.as_str(), &lock.lease))? == Reader::IsGone
+                {
+                    return Ok(0);
+                }
+            }
             Err(error) => told(&mut failed, error.into()),
         }
     }
@@ -51,8 +53,8 @@ async fn rows(mut list: LockList) -> Result<u8, Failure> {
     let rows: Vec<_> = locks.iter().map(row).collect();
     let heads =
         ["LOCK", "STATE", "SINCE", "TTL LEFT", "FENCE", "HOLDS", "WAITING", "LONGEST", "HOLDER"];
-    let code = write_out(table(&heads, &rows).as_bytes());
-    failed.map_or(Ok(code), Err)
+    write_out(table(&heads, &rows).as_bytes())?;
+    failed.map_or(Ok(0), Err)
 }
 
 /// Keeps the last failure, which the program ends with, and tells the one before.

@@ -7,6 +7,7 @@ mod ending;
 mod json;
 mod list;
 mod manual;
+mod output;
 mod release;
 mod run;
 mod server;

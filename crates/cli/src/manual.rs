@@ -7,12 +7,14 @@ use clap::CommandFactory;
 use crate::{
     args::Program,
     ending::{Cause, Failure},
+    output::write_out,
 };
 
-pub(crate) fn completions(shell: clap_complete::Shell) -> u8 {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Program::command(), "leasehold", &mut script);
-    write_out(&script)
+    write_out(&script)?;
+    Ok(0)
 }
 
 /// The page of the program, then one section for each command.
@@ -22,7 +24,8 @@ pub(crate) fn man() -> Result<u8, Failure> {
     rendered.map_err(|error| {
         Failure::new(Cause::Config, format!("the page cannot be made: {error}"))
     })?;
-    Ok(write_out(&page))
+    write_out(&page)?;
+    Ok(0)
 }
 
 fn render(page: &mut Vec<u8>) -> io::Result<()> {
@@ -57,14 +60,4 @@ fn below(section: &[u8]) -> Vec<u8> {
         .replace("\n.SH ", "\n.SS ")
         .replacen(".SH ", ".SS ", 1)
         .into_bytes()
-}
-
-/// A reader that goes away early is no failure.
-pub(crate) fn write_out(bytes: &[u8]) -> u8 {
-    let mut out = io::stdout().lock();
-    u8::from(
-        out.write_all(bytes)
-            .and_then(|()| out.flush())
-            .is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe),
-    )
 }

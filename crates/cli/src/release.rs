@@ -1,6 +1,6 @@
 //! `leasehold release`.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 
 use leasehold::{
     FenceToken, ForceReleased, LockRuntime,
@@ -12,7 +12,7 @@ use crate::{
     args::{ReleaseArgs, ServerArgs},
     ending::{Cause, Failure, tell},
     json,
-    manual::write_out,
+    output::{write_err, write_out},
     server,
     words::{printable, short},
 };
@@ -28,7 +28,7 @@ pub(crate) fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, Failu
                 tell("nothing was changed");
                 Ok(0)
             }
-            Inspection::Free { .. } => Ok(not_held(what)),
+            Inspection::Free { .. } => not_held(what),
         }
     })
 }
@@ -42,13 +42,12 @@ fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
         )));
     }
     let held = if lease.kept { "was held, and is kept closed, by" } else { "is held by" };
-    eprint!(
+    write_err(&format!(
         "{name} {held} {}, for {} until now (fence {}). End this lease? [y/N] ",
         printable(&lease.label),
         short(lease.held_for),
         lease.fence
-    );
-    let _ = io::stderr().flush();
+    ));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| {
@@ -62,14 +61,15 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
     let ForceReleased::Ended { lease, fence } =
         locks.force_release_lease(&what.name, lease).await?
     else {
-        return Ok(not_held(what));
+        return not_held(what);
     };
     if what.json {
-        return Ok(json::write(&json!({
+        json::write(&json!({
             "name": what.name,
             "ended": json::holder(&lease),
             "fence": fence.map(FenceToken::get),
-        })));
+        }))?;
+        return Ok(0);
     }
     tell(format!("the lease of {} (fence {}) has ended", printable(&lease.label), lease.fence));
     let Some(fence) = fence else {
@@ -77,13 +77,15 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
         return Ok(0);
     };
     tell("present this fence to the gate, to shut it out of the storage:");
-    Ok(write_out(format!("{fence}\n").as_bytes()))
+    write_out(format!("{fence}\n").as_bytes())?;
+    Ok(0)
 }
 
-fn not_held(what: &ReleaseArgs) -> u8 {
+fn not_held(what: &ReleaseArgs) -> Result<u8, Failure> {
     if what.json {
-        return json::write(&json!({ "name": what.name, "ended": null, "fence": null }));
+        json::write(&json!({ "name": what.name, "ended": null, "fence": null }))?;
+    } else {
+        tell(format!("nobody holds {}: nothing was changed", printable(&what.name)));
     }
-    tell(format!("nobody holds {} any more: nothing was changed", printable(&what.name)));
-    0
+    Ok(0)
 }

@@ -8,7 +8,7 @@ use crate::{
     args::{ServerArgs, ShowArgs},
     ending::Failure,
     json,
-    manual::write_out,
+    output::write_out,
     server,
     table::table,
     words::{printable, short},
@@ -18,10 +18,11 @@ pub(crate) fn show(args: &ServerArgs, ShowArgs { name, json }: &ShowArgs) -> Res
     server::tokio()?.block_on(async {
         let locks = server::connected(args, "leasehold").await?;
         let seen = locks.inspect(name).await?;
-        Ok(match json {
-            true => json::write(&json::of_lock(name, &seen)),
-            false => write_out(text(name, &seen).as_bytes()),
-        })
+        match json {
+            true => json::write(&json::of_lock(name, &seen))?,
+            false => write_out(text(name, &seen).as_bytes())?,
+        };
+        Ok(0)
     })
 }
 

@@ -26,7 +26,8 @@ pub(crate) struct ServerArgs {
     /// left out.
     ///
     /// redis://HOST[:PORT][/DATABASE], rediss:// for TLS, redis+unix:///PATH,
-    /// redis+sentinel://HOST,HOST,HOST/MASTER or redis+cluster://HOST,HOST.
+    /// redis+sentinel://HOST,HOST,HOST/MASTER, redis+cluster://HOST,HOST or
+    /// redis+quorum://HOST,HOST,HOST.
     #[arg(long, global = true, value_name = "URL", help_heading = "Server")]
     pub(crate) url: Option<String>,
     /// The prefix of all keys; processes that share locks need the same [default: LEASEHOLD_NAMESPACE,

@@ -10,16 +10,18 @@ use super::{
 use crate::{
     bench, doctor,
     ending::{ExitCodes, Failure},
-    list, manual, release, run, show, top,
+    list, manual,
+    output::write_out,
+    release, run, show, top,
 };
 
 /// Does what the command line says.
 pub(crate) fn perform() -> process::ExitCode {
     let program = match Program::try_parse() {
         Ok(program) => program,
+        // Help and the version.
         Err(error) if !error.use_stderr() => {
-            print!("{error}");
-            return process::ExitCode::SUCCESS;
+            return ended(write_out(error.to_string().as_bytes()).map(|_| 0), ExitCodes::default());
         }
         Err(error) => {
             mistake(&error).tell();
@@ -30,7 +32,11 @@ pub(crate) fn perform() -> process::ExitCode {
         Command::Run(args) => ExitCode::all(&args.exit_code),
         _ => ExitCodes::default(),
     };
-    match done(program, codes) {
+    ended(done(program, codes), codes)
+}
+
+fn ended(result: Result<u8, Failure>, codes: ExitCodes) -> process::ExitCode {
+    match result {
         Ok(code) => code.into(),
         Err(failure) => {
             failure.tell();
@@ -50,7 +56,7 @@ fn done(program: Program, codes: ExitCodes) -> Result<u8, Failure> {
         Command::Release(args) => release::release(&server, &args),
         Command::Doctor(args) => doctor::doctor(&server, &args),
         Command::Bench(args) => bench::bench(&server, &args),
-        Command::Completions { shell } => Ok(manual::completions(shell)),
+        Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::man(),
     }
 }

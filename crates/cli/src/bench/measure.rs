@@ -24,7 +24,7 @@ pub(super) enum Part {
     LocalHandOvers,
 }
 
-/// The results.
+/// How often it was done, and in which time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Measured {
     pub(super) count: u64,

@@ -10,7 +10,7 @@ use crate::{
     args::{BenchArgs, ServerArgs},
     ending::Failure,
     json,
-    manual::write_out,
+    output::write_out,
     server,
 };
 
@@ -41,10 +41,11 @@ pub(crate) fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> 
             found.push((part, measured));
         }
         progress.end();
-        Ok(if what.json {
-            json::write(&report::document(&found))
+        if what.json {
+            json::write(&report::document(&found))?;
         } else {
-            write_out(report::text(&found).as_bytes())
-        })
+            write_out(report::text(&found).as_bytes())?;
+        }
+        Ok(0)
     })
 }

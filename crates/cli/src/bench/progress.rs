@@ -1,10 +1,12 @@
 use std::{
     convert::Infallible,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     time::Duration,
 };
 
 use leasehold::time::{Clock, Instant, SystemClock};
+
+use crate::output::write_err;
 
 const WIDTH: usize = 30;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -26,8 +28,7 @@ impl Progress {
         loop {
             if self.is_shown {
                 let gone = SystemClock.now().saturating_since(self.began);
-                eprint!("\r{}", bar(gone, self.time, what));
-                let _ = io::stderr().flush();
+                write_err(&format!("\r{}", bar(gone, self.time, what)));
             }
             SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
         }
@@ -36,7 +37,7 @@ impl Progress {
     /// Clears the line.
     pub(super) fn end(self) {
         if self.is_shown {
-            eprint!("\r\u{1b}[K");
+            write_err("\r\u{1b}[K");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum Held {
     Once(OnceGuard),
 }
 
-/// What asking for it came to.
+/// The answer to a call for it.
 #[derive(Debug)]
 pub(super) enum Asked {
     Held(Held),

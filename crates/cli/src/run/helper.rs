@@ -12,7 +12,7 @@ use std::{
 };
 
 use nix::{
-    fcntl::{FcntlArg, FdFlag, fcntl},
+    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
     unistd::Pid,
 };
 
@@ -52,9 +52,10 @@ impl Starter {
         Ok(Self { pid: pid_of(&child)?, pipe })
     }
 
-    /// Lets it run the command, with these variables.
-    pub(super) fn go(mut self, variables: &[(&str, String)]) -> io::Result<()> {
-        self.pipe.write_all(&starter::order(variables))
+    /// Lets it run the command, with these variables. If it was killed meanwhile, that is the end of
+    /// the command.
+    pub(super) fn go(mut self, variables: &[(&str, String)]) {
+        let _ = self.pipe.write_all(&starter::order(variables));
     }
 }
 
@@ -91,17 +92,35 @@ impl Guard {
         // output.
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         guard.current_dir("/").process_group(0);
-        guard.spawn()
+        let guard = guard.spawn()?;
+        if let Some(pipe) = &guard.stdin {
+            // One that is stopped does not read: this process must not wait for it.
+            fcntl(pipe.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        Ok(guard)
     }
 
-    /// Tells it something. If it was killed, another one takes its place.
+    /// Tells it something. If it was killed, or has not read for long, another one takes its place.
     pub(super) fn tell(&mut self, order: Order) -> io::Result<()> {
         if self.write(order).is_ok() {
             return Ok(());
         }
-        let _ = self.process.try_wait();
+        self.kill();
         self.process = Self::process(self.patience, self.group)?;
         self.write(order)
+    }
+
+    /// Lets it go: the command has ended, or was never begun.
+    pub(super) fn dismiss(mut self) {
+        if self.write(Order::Over).is_err() {
+            // It must not take another group for that of the command, later.
+            self.kill();
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.try_wait();
     }
 
     fn write(&mut self, order: Order) -> io::Result<()> {

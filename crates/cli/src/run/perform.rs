@@ -1,17 +1,23 @@
 use std::{
-    ffi::OsStr, io, os::unix::process::CommandExt, path::Path, process::Command, time::Duration,
+    ffi::{OsStr, OsString},
+    io,
+    path::Path,
+    process::Command,
+    thread,
+    time::Duration,
 };
 
-use leasehold::{LockName, LockRuntime, Ttl};
+use leasehold::{LockName, LockRuntime, Ttl, error::OptionsError};
 use nix::sys::signal::{Signal, raise};
-use tokio::select;
+use tokio::{select, sync::oneshot};
 
 use super::{
     guard_rules::{Order, Patience},
     held::{Asked, Held, duplicate},
     helper::{Guard, Starter},
     rules::Exit,
-    signals::Signals,
+    signals::{Signals, unblock},
+    starter,
     supervise::{Job, Outcome},
     surrounding::{Named, Surrounding, check},
     terminal::Terminal,
@@ -38,19 +44,39 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
         tokio.block_on(async {
             check(&server::connect(builder, address).await?, &inherited).await
         })?;
-        return Err(become_command(&args, &inherited));
+        return become_command(&args, &inherited, &around);
     }
     let grace_of_orphans = if around.is_there() { Duration::ZERO } else { args.grace };
     let patience = Patience { grace: args.grace, grace_of_orphans };
-    // They start while this process connects.
-    let starter = Starter::spawn(&args.command).map_err(refused)?;
-    let guard = Guard::spawn(patience, starter.pid).map_err(refused)?;
+    unblock().map_err(refused)?;
     let run = Run { args, names, inherited, wanted, around, codes, ttl };
     tokio.block_on(async {
-        let signals = Signals::take().map_err(refused)?;
-        let locks = server::connect(builder, address).await?;
-        run.under(&locks, starter, guard, signals).await
+        let mut signals = Signals::take().map_err(refused)?;
+        // Starting a process takes as long as several answers of a server: both go on at once.
+        let command = run.args.command.clone();
+        let (sender, helpers) = oneshot::channel();
+        thread::spawn(move || sender.send(spawn_helpers(&command, patience)));
+        let connected = select! {
+            biased;
+            signal = interrupted(&mut signals) => Err(signal),
+            locks = server::connect(builder, address) => Ok(locks?),
+        };
+        let helpers = helpers.await.map_err(io::Error::other).and_then(|spawned| spawned);
+        let (starter, guard) = helpers.map_err(refused)?;
+        match connected {
+            Ok(locks) => run.under(&locks, starter, guard, signals).await,
+            Err(signal) => {
+                guard.dismiss();
+                Ok(Exit::Killed(signal).code())
+            }
+        }
     })
+}
+
+fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starter, Guard)> {
+    let starter = Starter::spawn(command)?;
+    let guard = Guard::spawn(patience, starter.pid)?;
+    Ok((starter, guard))
 }
 
 /// A run that needs locks.
@@ -83,7 +109,7 @@ impl Run {
         let held = match asked {
             Ok(Ok(Asked::Held(held))) => held,
             other => {
-                guard.tell(Order::Over).map_err(refused)?;
+                guard.dismiss();
                 // Places in queues are given up, and those of several locks that were had already.
                 let _ = locks.shutdown(server::LAST_WORDS).await;
                 return match other {
@@ -97,11 +123,14 @@ impl Run {
         let leases = self.leases(&held);
         let command = starter.pid;
         let terminal = Terminal::of(command);
-        guard.tell(Order::Left(held.remaining())).map_err(refused)?;
+        if let Err(error) = guard.tell(Order::Left(held.remaining())) {
+            held.end(false).await?;
+            return Err(refused(error));
+        }
         // From here on, it may run.
         terminal.give();
         if held.is_held() {
-            starter.go(&variables(&leases)).map_err(refused)?;
+            starter.go(&variables(&leases, &self.around));
         }
         let job = Job {
             command,
@@ -113,7 +142,7 @@ impl Run {
             ttl: self.ttl,
         };
         let outcome = job.supervise().await.map_err(refused)?;
-        guard.tell(Order::Over).map_err(refused)?;
+        guard.dismiss();
         self.end(locks, held, outcome).await
     }
 
@@ -173,6 +202,11 @@ fn names(args: &RunArgs) -> Result<Vec<LockName>, Failure> {
             "a name with a line break cannot be one of several locks: use another name",
         ));
     }
+    if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
+        return Err(Failure::usage(
+            "--wait takes 365d at most: to wait without a limit, write --wait-forever",
+        ));
+    }
     if args.once.is_some() && names.len() > 1 {
         return Err(Failure::usage("--once takes one name: leave --once out, or the other names"));
     }
@@ -198,14 +232,14 @@ fn service(args: &RunArgs) -> String {
 }
 
 /// The run around this one has the locks, supervises this process, and ends it: so the command takes
-/// its place. Returns only if that fails.
-fn become_command(args: &RunArgs, leases: &[Named]) -> Failure {
+/// its place. Returns the exit code if that fails.
+fn become_command(args: &RunArgs, leases: &[Named], around: &Surrounding) -> Result<u8, Failure> {
     let mut words = args.command.iter();
     let Some(program) = words.next() else {
-        return Failure::usage("no command is given: write it behind --");
+        return Err(Failure::usage("no command is given: write it behind --"));
     };
-    let error = Command::new(program).args(words).envs(variables(leases)).exec();
-    Failure::usage(format!("cannot run {}: {error}", printable(&program.to_string_lossy())))
+    let variables = variables(leases, around);
+    Ok(starter::become_command(Command::new(program).args(words).envs(variables)))
 }
 
 /// Returns when a signal wants this process to end.

@@ -1,6 +1,6 @@
 use std::{future::poll_fn, io, task::Poll};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use tokio::signal::unix;
 
 /// The signals that a run takes, in the order in which it looks at them: it forwards them to its
@@ -18,6 +18,12 @@ const TAKEN: [Signal; 10] = [
     Signal::SIGCHLD,
 ];
 
+/// Lets in all signals that this process was started with as blocked: without `SIGCHLD`, the end of the
+/// command would not be noticed. The command starts with no signal blocked, too.
+pub(super) fn unblock() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
 /// The signals that this process receives from now on.
 #[derive(Debug)]
 pub(super) struct Signals {
@@ -25,8 +31,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals, except those that this process was started to ignore, as `nohup` and the
-    /// background of a script want it.
+    /// Takes the signals. Those that this process was started with as ignored stay ignored, as `nohup`
+    /// and the background of a script want it.
     pub(super) fn take() -> io::Result<Self> {
         let ignored = ignored();
         let mut streams = Vec::new();

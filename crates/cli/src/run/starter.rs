@@ -6,7 +6,10 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use nix::unistd::close;
+use nix::{
+    sys::signal::{SigSet, Signal},
+    unistd::close,
+};
 
 use crate::{ending::tell, words::printable};
 
@@ -29,10 +32,18 @@ pub(crate) fn start(mut words: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let Some(variables) = variables(&order) else { return ExitCode::FAILURE };
-    let mut command = Command::new(&program);
-    let error = command.args(words).envs(variables).exec();
-    tell(format!("cannot run {}: {error}", printable(&program.to_string_lossy())));
-    if error.kind() == ErrorKind::NotFound { NOT_FOUND.into() } else { NOT_RUNNABLE.into() }
+    become_command(Command::new(&program).args(words).envs(variables)).into()
+}
+
+/// Becomes a command. Returns the exit code if that fails, and says why.
+pub(super) fn become_command(command: &mut Command) -> u8 {
+    let error = command.exec();
+    // The attempt has made a closed pipe deadly, as commands expect it: the line would end this process.
+    let mut closed_pipe = SigSet::empty();
+    closed_pipe.add(Signal::SIGPIPE);
+    let _ = closed_pipe.thread_block();
+    tell(format!("cannot run {}: {error}", printable(&command.get_program().to_string_lossy())));
+    if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
 }
 
 /// Reads the whole order. The command does not inherit the pipe.

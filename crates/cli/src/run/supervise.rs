@@ -39,7 +39,7 @@ pub(super) struct Job<'a> {
     pub(super) ttl: Duration,
 }
 
-/// What a command came to, and why its lease was lost before, if it was.
+/// How a command has ended, and why its lease was lost before, if it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) exit: Exit,
@@ -71,7 +71,7 @@ impl Job<'_> {
                     end = lease.ended() => Woken::Lost(end),
                     () = SystemClock.sleep_until(SystemClock.now() + pause) => Woken::Clock,
                 };
-                events = self.events_of(next, &mut lease)?;
+                events = self.events_of(next, &mut lease);
             }
             for event in events {
                 for deed in state.on(event) {
@@ -84,8 +84,8 @@ impl Job<'_> {
         }
     }
 
-    fn events_of(&mut self, woken: Woken, lease: &mut Lease) -> io::Result<Vec<Event>> {
-        Ok(match woken {
+    fn events_of(&mut self, woken: Woken, lease: &mut Lease) -> Vec<Event> {
+        match woken {
             Woken::By(Signal::SIGCHLD) => Vec::new(),
             Woken::By(signal) => vec![Event::Told(signal)],
             Woken::Lost(end) => {
@@ -94,14 +94,14 @@ impl Job<'_> {
             }
             Woken::Clock => match lease.grace_ends {
                 None => {
-                    self.guard.tell(Order::Left(self.held.remaining()))?;
+                    self.tell_guard(Order::Left(self.held.remaining()));
                     Vec::new()
                 }
                 Some(_) if self.group_is_gone() => vec![Event::GroupGone],
                 Some(ends) if SystemClock.now() >= ends => vec![Event::GraceOver],
                 Some(_) => Vec::new(),
             },
-        })
+        }
     }
 
     /// Returns how the command has ended, when all is done.
@@ -117,7 +117,7 @@ impl Job<'_> {
             Deed::GiveTerminal => self.terminal.give(),
             Deed::BeginGrace => {
                 lease.grace_ends = Some(SystemClock.now() + self.grace);
-                self.guard.tell(Order::Lost)?;
+                self.tell_guard(Order::Lost);
             }
             Deed::Stop => {
                 self.stop()?;
@@ -160,6 +160,12 @@ impl Job<'_> {
             Ok(_) | Err(Errno::ECHILD | Errno::EINTR) => Vec::new(),
             Err(error) => return Err(error.into()),
         })
+    }
+
+    /// If the guard was killed, and the system has no room for another one, the command goes on
+    /// without: the next message tries again.
+    fn tell_guard(&mut self, order: Order) {
+        let _ = self.guard.tell(order);
     }
 
     fn group_is_gone(&self) -> bool {

@@ -2,11 +2,13 @@ use std::env;
 
 use leasehold::{AcquisitionId, FenceToken, LockName, LockRuntime, Stamp, store::Inspection};
 
-use super::variables::{FENCE, LEASE, LOCK};
+use serde_json::{Value, json};
+
+use super::variables::{AROUND, FENCE, LEASE, LOCK};
 use crate::ending::{Cause, Failure};
 
-/// The locks of the run that this process runs under, as its environment tells them.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The locks of the runs that this process runs under, as its environment tells them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Surrounding {
     leases: Vec<Named>,
 }
@@ -17,7 +19,34 @@ pub(super) type Named = (LockName, Stamp);
 impl Surrounding {
     pub(super) fn of_environment() -> Self {
         let read = |name| env::var(name).unwrap_or_default();
-        Self::read(&read(LOCK), &read(FENCE), &read(LEASE)).unwrap_or_default()
+        let mut all = Self::read(&read(LOCK), &read(FENCE), &read(LEASE)).unwrap_or_default();
+        let further = Self::from_json(&read(AROUND)).unwrap_or_default().without(&all.leases);
+        all.leases.extend(further.leases);
+        all
+    }
+
+    /// Reads what [`to_json`](Self::to_json) has written.
+    fn from_json(text: &str) -> Option<Self> {
+        let items: Vec<[String; 3]> = serde_json::from_str(text).ok()?;
+        let read = |[name, fence, lease]: [String; 3]| {
+            let stamp = Stamp::new(fence.parse().ok()?, lease.parse().ok()?);
+            Some((LockName::new(name).ok()?, stamp))
+        };
+        Some(Self { leases: items.into_iter().map(read).collect::<Option<_>>()? })
+    }
+
+    /// Name, fence and lease of each lock.
+    pub(super) fn to_json(&self) -> String {
+        let items = self.leases.iter().map(|(name, stamp)| {
+            json!([name.as_str(), stamp.fence.to_string(), stamp.lease.to_string()])
+        });
+        items.collect::<Value>().to_string()
+    }
+
+    /// The leases of other locks than these.
+    pub(super) fn without(&self, leases: &[Named]) -> Self {
+        let is_other = |(name, _): &&Named| leases.iter().all(|(other, _)| other != name);
+        Self { leases: self.leases.iter().filter(is_other).cloned().collect() }
     }
 
     /// Reads the three variables; `None` unless they fit together.
@@ -51,9 +80,8 @@ fn lines<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
 pub(super) async fn check(locks: &LockRuntime, leases: &[Named]) -> Result<(), Failure> {
     for (name, stamp) in leases {
         let is_live = match locks.inspect(name).await? {
-            Inspection::Held(held) => {
-                !held.kept && (held.id, held.fence) == (stamp.lease, stamp.fence)
-            }
+            // An id is never used again. On a quorum, others see the last fence of a block.
+            Inspection::Held(held) => !held.kept && held.id == stamp.lease,
             Inspection::Free { .. } => false,
         };
         if !is_live {
@@ -81,6 +109,18 @@ mod tests {
         let two = Surrounding::read("a\nb", "5\n6", &format!("{ID}\n{ID}")).unwrap();
         assert_eq!(two.lease(&LockName::new("b").unwrap()).unwrap().fence.get(), 6);
         assert!(two.lease(&LockName::new("c").unwrap()).is_none());
+    }
+
+    #[test]
+    fn leases_of_runs_further_out_are_read_as_they_were_written() {
+        let around = Surrounding::read("a\nb", "5\n6", &format!("{ID}\n{ID}")).unwrap();
+        let odd = Surrounding::read("a\n\"b", "7", ID).unwrap();
+        for written in [&around, &odd, &Surrounding::default()] {
+            assert_eq!(Surrounding::from_json(&written.to_json()).as_ref(), Some(written));
+        }
+        let b = Surrounding::read("b", "9", ID).unwrap();
+        assert!(around.without(&b.leases).lease(&LockName::new("b").unwrap()).is_none());
+        assert_eq!(Surrounding::from_json("[[\"a\"]]"), None);
     }
 
     #[test]

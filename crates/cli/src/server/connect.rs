@@ -30,13 +30,13 @@ pub(crate) fn settings(
     Ok((with_tls(builder, args)?, address))
 }
 
-/// A variable of the environment.
+/// A variable of the environment; one that is empty counts as one that is not set.
 fn variable(name: &str) -> Result<Option<String>, Failure> {
     match env::var(name) {
-        Ok(value) => Ok(Some(value)),
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
         Err(env::VarError::NotPresent) => Ok(None),
         Err(env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{name} is not valid UTF-8")))
+            Err(Failure::usage(format!("{name} is not valid UTF-8: set it anew")))
         }
     }
 }
@@ -113,18 +113,21 @@ pub(crate) async fn connect(
 
 /// A failed connection, with the address and what to write.
 fn told(error: ConnectError, address: &str) -> Failure {
-    let what = match &error {
-        ConnectError::Store(error) if error.is_refused_login() => error.what().to_owned(),
-        _ => error.to_string(),
+    const OTHER_LOGIN: &str = "; for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
+    let (what, of_config) = match &error {
+        ConnectError::Store(error)
+            if error.is_refused_login() || error.what().contains("(NOAUTH)") =>
+        {
+            (error.what().to_owned(), OTHER_LOGIN)
+        }
+        _ => (error.to_string(), ""),
     };
     let failure = Failure::from(error);
     let advice = match failure.cause {
         Cause::Unreachable => {
             "; another address is written as --url redis://HOST:6379, or into REDIS_URL"
         }
-        Cause::Config => {
-            "; for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD"
-        }
+        Cause::Config => of_config,
         _ => return failure,
     };
     Failure { text: format!("cannot use {address}: {what}{advice}"), ..failure }

@@ -16,7 +16,7 @@ pub(super) struct Model {
     pub(super) filter: String,
     pub(super) mode: Mode,
     pub(super) is_paused: bool,
-    /// How the last deed ended.
+    /// The result of the last deed, for people.
     pub(super) message: String,
     selected: Option<LockName>,
     seen: BTreeMap<LockName, Seen>,

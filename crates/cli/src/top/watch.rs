@@ -42,6 +42,7 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
     let (sender, mut seen) = mpsc::channel(1);
     tokio::spawn(look_on(locks.clone(), pattern, is_paused, sender));
     let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(broken)?;
     let mut screen = Screen::take().map_err(broken)?;
     let mut inputs = input::read();
     let mut model = Model::default();
@@ -50,6 +51,7 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
         let action = select! {
             biased;
             _ = terminated.recv() => Action::Quit,
+            _ = interrupted.recv() => Action::Quit,
             input = inputs.recv() => match input {
                 Some(Input::Key(key)) => model.on_key(key),
                 Some(Input::Resized) => Action::Nothing,
@@ -70,7 +72,7 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
     }
 }
 
-/// Ends a lease, and says how that went.
+/// Ends a lease. Returns the result, for people.
 async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
     let ListedLock { name, lease, .. } = lock;
     match locks.force_release_lease(&name, lease).await {

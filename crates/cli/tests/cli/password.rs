@@ -70,3 +70,30 @@ fn a_password_in_the_command_line_is_refused() {
     let text = ended.complaint(64);
     assert!(text.contains("REDIS_PASSWORD") && !text.contains("hush"), "{text}");
 }
+
+/// As compose files and CI write them.
+#[test]
+fn a_variable_that_is_empty_counts_as_none() {
+    let server = RedisServer::start();
+    let mut ls = leasehold(["ls"]);
+    for name in ["REDIS_USERNAME", "REDIS_PASSWORD", "LEASEHOLD_NAMESPACE"] {
+        ls.env(name, "");
+    }
+    finished(ls.env("REDIS_URL", server.url())).well();
+}
+
+/// The server takes any password of its default user then, on all connections.
+#[test]
+fn a_password_that_a_server_does_not_need_is_no_failure() {
+    let server = RedisServer::start();
+    finished(leasehold(["ls"]).env("REDIS_URL", server.url()).env("REDIS_PASSWORD", "any")).well();
+}
+
+/// Advice about logins is for failures of logins.
+#[test]
+fn another_failure_of_the_configuration_gets_no_advice_about_logins() {
+    let server = RedisServer::start();
+    let ended = finished(leasehold(["ls"]).env("REDIS_URL", server.url_with("", "", 99)));
+    let text = ended.complaint(78);
+    assert!(text.contains("database") && !text.contains("login"), "{text}");
+}

@@ -7,6 +7,10 @@ use leasehold::{
     time::{Clock, SystemClock},
 };
 use leasehold_testkit::RedisServer;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 
 use crate::support::{LOCK, Running, Terminal, finished, leasehold, settled, value};
 
@@ -167,6 +171,38 @@ fn ten_thousand_locks_cost_the_server_no_more_commands_a_second() {
     assert!((1..=200).contains(&told.parse::<u32>().unwrap()), "{screen}");
     drop(top);
     tokio.block_on(async { drop(guards) });
+}
+
+/// However small the terminal gets, the view goes on, and is whole again when there is room.
+#[test]
+fn a_terminal_of_any_size_is_drawn_on() {
+    let server = RedisServer::start();
+    let _run = run(&server, LOCK, &[]);
+    held(&server, LOCK);
+    let mut top = top(&server);
+    top.shows("TTL LEFT");
+    for (rows, columns) in [(3, 10), (1, 1), (2, 200)] {
+        top.resize(rows, columns);
+        top.wait_for("a small view", |screen| !screen.contains("TTL LEFT"));
+        top.keys("j");
+        top.resize(30, 120);
+        top.shows("TTL LEFT");
+    }
+    top.keys("q");
+    assert_eq!(top.code(), Some(0));
+}
+
+/// It gives the terminal back, as with the key.
+#[test]
+fn signals_end_it_as_the_key_does() {
+    let server = RedisServer::start();
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut top = top(&server);
+        top.shows("locks by most wanted");
+        kill(Pid::from_raw(top.pid()), signal).unwrap();
+        assert_eq!(top.code(), Some(0));
+        top.wait_for("the screen of before", |screen| !screen.contains("most wanted"));
+    }
 }
 
 #[test]

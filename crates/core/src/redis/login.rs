@@ -188,9 +188,11 @@ impl Credentials {
         Self { user: None, password: password.into() }
     }
 
-    /// The command that logs in.
+    /// The command that logs in, as `HELLO` does it: with the name of the default user. Without a
+    /// name, a server on which that user has no password refuses any.
     pub(super) fn auth(&self) -> Cmd {
-        redis::cmd("AUTH").arg(&self.user).arg(&self.password).take()
+        let user = self.user.as_deref().unwrap_or("default");
+        redis::cmd("AUTH").arg(user).arg(&self.password).take()
     }
 
     /// How to connect, with these credentials.

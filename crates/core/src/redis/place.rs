@@ -51,7 +51,16 @@ impl Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        write!(f, "{}:{}", Host(&self.host), self.port)
+    }
+}
+
+/// A host before a port: an IPv6 address has brackets.
+pub(super) struct Host<'a>(pub(super) &'a str);
+
+impl fmt::Display for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains(':') { write!(f, "[{}]", self.0) } else { f.write_str(self.0) }
     }
 }
 
@@ -79,5 +88,11 @@ mod tests {
         assert_eq!(read(":7000"), Some(("t".into(), 7000)));
         assert_eq!(read("?:7000"), Some(("t".into(), 7000)));
         assert_eq!([read("h:0"), read("h"), read("h:x")], [None, None, None]);
+    }
+
+    #[test]
+    fn an_ipv6_address_is_shown_in_brackets() {
+        let shown = |host: &str| Place { host: host.into(), port: 7000 }.to_string();
+        assert_eq!([shown("::1"), shown("h")], ["[::1]:7000", "h:7000"]);
     }
 }

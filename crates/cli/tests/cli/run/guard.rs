@@ -89,7 +89,7 @@ fn a_guard_whose_run_has_told_nothing_ends_the_command() {
 }
 
 /// The processes that a process has started.
-fn children(pid: i32) -> Vec<String> {
+pub(super) fn children(pid: i32) -> Vec<String> {
     let listed =
         std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().map(str::to_owned).collect()

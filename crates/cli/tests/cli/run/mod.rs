@@ -2,6 +2,7 @@
 
 mod endings;
 mod guard;
+mod helpers;
 mod loss;
 mod nested;
 mod once;

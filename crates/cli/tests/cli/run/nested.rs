@@ -39,6 +39,34 @@ fn another_lock_is_acquired_within_a_run() {
     assert_eq!(outer(&server, &nested).well(), "other\n");
 }
 
+/// As without a run around it.
+#[test]
+fn a_nested_command_that_cannot_be_run_has_the_codes_of_shells() {
+    let server = RedisServer::start();
+    for (program, code) in [("no-such-program", 127), ("/", 126)] {
+        let ended = outer(&server, &format!("{PROGRAM} run --owner-env {LOCK} -- {program}"));
+        assert!(ended.complaint(code).contains(&format!("cannot run {program}")));
+    }
+}
+
+/// Whatever lies between: a run of another lock, and a run that re-enters one of two.
+#[test]
+fn a_run_re_enters_the_locks_of_all_runs_around_it() {
+    let server = RedisServer::start();
+    let run = format!("{PROGRAM} run --owner-env --try");
+    let show = r"sh -c 'echo $LEASEHOLD_LOCK $LEASEHOLD_FENCE'";
+    let within_another =
+        format!("echo $LEASEHOLD_LOCK $LEASEHOLD_FENCE; {run} other -- {run} {LOCK} -- {show}");
+    let lines = outer(&server, &within_another).well();
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0], lines[1]);
+    let script = format!("{run} a -- {run} b -- {run} b a -- {show}");
+    let both = ["run", "a", "b", "--", "sh", "-c", &script];
+    let out = finished(leasehold(both).env("REDIS_URL", server.url())).well();
+    assert!(out.starts_with("b a "), "{out}");
+}
+
 /// Re-entry never grants: not after a loss, and not on another server.
 #[test]
 fn a_lease_that_has_ended_is_not_re_entered() {

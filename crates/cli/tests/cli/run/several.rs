@@ -1,4 +1,4 @@
-//! Several locks at once, in whatever order they are named.
+//! Several locks at once, named in any order.
 
 use leasehold_testkit::RedisServer;
 

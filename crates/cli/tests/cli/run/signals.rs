@@ -68,3 +68,39 @@ fn a_signal_that_was_ignored_before_stays_ignored() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(running.end().code, 5);
 }
+
+/// The one who started the run has blocked signals: it gets them nevertheless, and notices the end of
+/// its command. Its next look at the clock is hours away.
+#[test]
+fn signals_that_were_blocked_before_are_let_in() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("begun");
+    let script = format!("touch {}; exec sleep 100", file.display());
+    let program = env!("CARGO_BIN_EXE_leasehold");
+    let run = |script: &str| {
+        let mut env = std::process::Command::new("env");
+        env.args(["--block-signal=CHLD", "--block-signal=TERM", program, "run", "--ttl", "24h"]);
+        env.args([LOCK, "--", "sh", "-c", script]).env("REDIS_URL", server.url());
+        env
+    };
+    assert_eq!(Running::start(&mut run("exit 3")).end().code, 3);
+    let running = Running::begun(&mut run(&script), &file);
+    kill(Pid::from_raw(running.pid()), Signal::SIGTERM).unwrap();
+    assert_eq!(running.end().code, 143);
+}
+
+/// Also while it connects.
+#[test]
+fn a_signal_ends_a_run_that_waits_for_its_server() {
+    let server = RedisServer::start();
+    server.stop_signal();
+    let words = ["run", LOCK, "--", "true"];
+    let running = Running::start(leasehold(words).env("REDIS_URL", server.url()));
+    settled(|| (super::guard::children(running.pid()).len() == 2).then_some(()));
+    let run = Pid::from_raw(running.pid());
+    kill(run, Signal::SIGTERM).unwrap();
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.err), (143, ""));
+    server.cont_signal();
+}

@@ -23,8 +23,8 @@ where
     for name in ["REDIS_URL", "REDIS_USERNAME", "REDIS_PASSWORD"] {
         command.env_remove(name);
     }
-    for name in ["LEASEHOLD_NAMESPACE", "LEASEHOLD_LOCK", "LEASEHOLD_FENCE", "LEASEHOLD_LEASE"] {
-        command.env_remove(name);
+    for name in ["NAMESPACE", "LOCK", "FENCE", "LEASE", "AROUND"] {
+        command.env_remove(format!("LEASEHOLD_{name}"));
     }
     command
 }
@@ -89,6 +89,10 @@ impl Running {
     pub(crate) fn pid(&self) -> i32 {
         let child = self.0.as_ref().expect("it runs");
         child.id().try_into().expect("a process id")
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.0.as_mut().expect("it runs").kill().expect("a child can be killed");
     }
 
     /// Whether it has ended.

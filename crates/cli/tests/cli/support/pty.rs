@@ -28,6 +28,7 @@ const WORDS: &str = "LEASEHOLD_TEST_WORDS";
 pub(crate) struct Terminal {
     child: Child,
     keys: File,
+    path: PathBuf,
     screen: Arc<Mutex<vt100::Parser>>,
 }
 
@@ -44,7 +45,7 @@ impl Terminal {
         let mut command = Command::new(env::current_exe().expect("a test knows its program"));
         command.args(["support::pty::child_program", "--exact", "--nocapture"]);
         command
-            .env(PATH, path)
+            .env(PATH, &path)
             .env(WORDS, words.join("\n"))
             .env("TERM", "xterm-256color")
             .env("PS1", "$ ");
@@ -62,12 +63,25 @@ impl Terminal {
                 shown.lock().expect("nobody panics with it").process(&bytes[..count]);
             }
         });
-        Self { child, keys: master, screen }
+        Self { child, keys: master, path, screen }
     }
 
     /// Types some keys.
     pub(crate) fn keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Gives it another size, as a window does; what is drawn beyond the first one is not seen.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let [rows, columns] = [rows, columns].map(|cells| cells.to_string());
+        let mut set = Command::new("stty");
+        set.arg("-F").arg(&self.path).args(["rows", &rows, "cols", &columns]);
+        assert!(set.status().expect("stty is there").success());
+    }
+
+    /// The process of the program.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().try_into().expect("a process id")
     }
 
     /// What the screen shows.

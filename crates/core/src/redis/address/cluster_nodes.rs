@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(nodes, [at("a", 6379), at("b", 7000), at("::1", 7001)]);
         assert_eq!(info.redis_settings().username(), Some("u"));
         let shown = RedisAddress::parse(url).unwrap().to_string();
-        assert_eq!(shown, "redis+cluster://a:6379,b:7000,::1:7001");
+        assert_eq!(shown, "redis+cluster://a:6379,b:7000,[::1]:7001");
         assert!(parse("redis://a,b", true).is_none());
     }
 

@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(info.redis_settings().username(), Some("u"));
         assert_eq!(info.redis_settings().db(), 2);
         let shown = RedisAddress::parse(url).unwrap().to_string();
-        assert_eq!(shown, "redis+quorum://a:6379,b:7000,::1:7001/2");
+        assert_eq!(shown, "redis+quorum://a:6379,b:7000,[::1]:7001/2");
         assert!(parse("redis://a,b,c", true).is_none());
     }
 

@@ -7,7 +7,7 @@ use super::{
     sentinel_group::{self, SentinelGroup},
     spelling,
 };
-use crate::redis::place::Place;
+use crate::redis::place::{Host, Place};
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -194,8 +194,12 @@ impl fmt::Display for RedisAddress {
             Servers::Quorum(nodes) => return quorum_nodes::fmt(f, &self.info, nodes),
         }
         match self.info.addr() {
-            ConnectionAddr::Tcp(host, port) => write!(f, "redis://{host}:{port}/{db}"),
-            ConnectionAddr::TcpTls { host, port, .. } => write!(f, "rediss://{host}:{port}/{db}"),
+            ConnectionAddr::Tcp(host, port) => {
+                write!(f, "redis://{}:{port}/{db}", Host(host))
+            }
+            ConnectionAddr::TcpTls { host, port, .. } => {
+                write!(f, "rediss://{}:{port}/{db}", Host(host))
+            }
             ConnectionAddr::Unix(path) => write!(f, "redis+unix://{}?db={db}", path.display()),
             _ => f.write_str("redis"),
         }
@@ -279,6 +283,8 @@ mod tests {
         let address = RedisAddress::parse("redis://bob:secret@example.org:7000/3").unwrap();
         assert_eq!(address.to_string(), "redis://example.org:7000/3");
         assert_eq!(format!("{address:?}"), "redis://example.org:7000/3");
+        let ipv6 = RedisAddress::parse("redis://[::1]:7000").unwrap();
+        assert_eq!(ipv6.to_string(), "redis://[::1]:7000/0");
         let unix = RedisAddress::parse("redis+unix:///tmp/s?db=2&user=bob&pass=secret").unwrap();
         assert_eq!(unix.to_string(), "redis+unix:///tmp/s?db=2");
         assert_eq!(unix.info().redis_settings().password(), Some("secret"));
@@ -330,7 +336,7 @@ mod tests {
             ("REDIS://h", "redis://h:6379/0"),
             ("valkey://h/", "redis://h:6379/0"),
             ("redis://h:", "redis://h:6379/0"),
-            ("redis://[::1]:7", "redis://::1:7/0"),
+            ("redis://[::1]:7", "redis://[::1]:7/0"),
             ("redis://u:p@ss:w@h", "redis://h:6379/0"),
             ("redis://:p%2Fw@h?protocol=resp3", "redis://h:6379/0"),
             ("redis://my-host_1.example.org", "redis://my-host_1.example.org:6379/0"),

@@ -7,6 +7,7 @@ use super::{
     redis_address::{AddressError, AddressPart},
     spelling,
 };
+use crate::redis::place::Place;
 
 /// The Sentinels that know where a master is, and how to log in there.
 #[derive(Clone)]
@@ -27,7 +28,8 @@ impl SentinelGroup {
         let is_tls =
             self.sentinels.iter().any(|one| matches!(one.addr(), ConnectionAddr::TcpTls { .. }));
         let scheme = if is_tls { "rediss" } else { "redis" };
-        let hosts: Vec<_> = self.sentinels.iter().map(|one| one.addr().to_string()).collect();
+        let places = self.sentinels.iter().filter_map(|one| Place::of(one.addr()));
+        let hosts: Vec<_> = places.map(|place| place.to_string()).collect();
         write!(f, "{scheme}+sentinel://{}/{}/{db}", hosts.join(","), self.master)
     }
 }
@@ -130,6 +132,8 @@ mod tests {
         assert_eq!((info.redis_settings().db(), &*group.master), (3, "orders-1"));
         let hosts: Vec<_> = group.sentinels.iter().map(|one| one.addr().to_string()).collect();
         assert_eq!(hosts, ["a:26379", "b:7", "::1:26379"]);
+        let shown = crate::RedisAddress::parse(url).unwrap().to_string();
+        assert_eq!(shown, "redis+sentinel://a:26379,b:7,[::1]:26379/orders-1/3");
         for sentinel in &group.sentinels {
             let settings = sentinel.redis_settings();
             assert_eq!((settings.username(), settings.password()), (Some("s"), Some("+")));
