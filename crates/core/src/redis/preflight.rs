@@ -1,6 +1,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{Either, select};
 use redis::{Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_redis_value};
 use tokio::{runtime::Handle, sync::Mutex};
 
@@ -210,8 +212,26 @@ impl Readiness {
         outcome
     }
 
+    /// Runs the scripts, and subscribes, both at once. An error of the scripts is told first, as it
+    /// concerns every command.
     async fn send(&self) -> Result<(), StoreError> {
         let Some(probe) = &self.probe else { return Ok(()) };
+        // It disconnects at once; a missing right shows before a task waits.
+        let hearing = pin!(subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())));
+        let heard = match select(pin!(self.run_scripts(probe)), hearing).await {
+            Either::Left((ran, hearing)) => {
+                ran?;
+                hearing.await
+            }
+            Either::Right((heard, running)) => {
+                running.await?;
+                heard
+            }
+        };
+        heard.map(drop)
+    }
+
+    async fn run_scripts(&self, probe: &LockName) -> Result<(), StoreError> {
         let deadline = self.clock.now() + self.limit;
         let write = |to: &mut Cmd| {
             self.preamble.write_keys(to, probe);
@@ -230,9 +250,7 @@ impl Readiness {
             Err(error) if is_elsewhere(&error) => {}
             sent => drop(sent.map_err(StoreError::not_sent)?),
         }
-        self.try_gathering(probe, deadline).await?;
-        // It disconnects at once; a missing right shows before a task waits.
-        subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())).await.map(drop)
+        self.try_gathering(probe, deadline).await
     }
 
     /// Makes a shared call as on a node of a Cluster. A server that refuses it, as managed ones may, is
