@@ -149,7 +149,8 @@ impl Walk {
             15 => Word::End {
                 attempt: any_or_attempt,
                 fence: self.fence_or_any(),
-                marks: !self.is_calm && dice.chance(500_000),
+                // All tries at once are only withdrawn.
+                marks: any_or_attempt != 0 && !self.is_calm && dice.chance(500_000),
             },
             16 => Word::Keep {
                 attempt: any_or_attempt,

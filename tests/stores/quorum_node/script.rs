@@ -30,6 +30,7 @@ pub(super) type Kept = (Option<String>, BTreeMap<String, String>, BTreeMap<Strin
 pub(super) struct Node {
     connection: Connection,
     prefix: &'static str,
+    /// The digest of the script.
     script: String,
 }
 
@@ -69,7 +70,8 @@ impl Node {
         let client = redis::Client::open(server.url()).expect("an address");
         let connection = client.get_connection().expect("the server lets everybody in");
         let prefix = if ways == Ways::All { "all" } else { "long" };
-        let mut node = Self { connection, prefix, script: body(ways) };
+        let mut node = Self { connection, prefix, script: String::new() };
+        node.script = node.ask(cmd("SCRIPT").arg("LOAD").arg(body(ways)));
         let _: Value = node.ask(cmd("SET").arg(format!("{prefix}:boot")).arg("1 100 run"));
         node
     }
@@ -85,7 +87,7 @@ impl Node {
     /// Runs commands as one call, at a time in microseconds.
     pub(super) fn run(&mut self, now: u64, commands: &[NodeCommand]) -> Vec<Value> {
         let _: Value = self.ask(cmd("SET").arg("clock").arg(now));
-        let mut call = cmd("EVAL");
+        let mut call = cmd("EVALSHA");
         call.arg(&self.script).arg(1 + commands.len()).arg(format!("{}:boot", self.prefix));
         for command in commands {
             call.arg(self.key(&command.name, "lease"));
