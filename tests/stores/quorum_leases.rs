@@ -97,7 +97,7 @@ async fn a_withdrawn_lease_ends_also_where_that_was_not_heard() {
     network.cut(&holding[1..]);
     assert!(holder.withdraw(alice(1)).await.expect("two of three answer"));
     // What was sent to it is given up.
-    tokio::time::sleep(node_timeout * 2).await;
+    SystemClock.sleep_until(SystemClock.now() + node_timeout * 2).await;
     network.heal();
     let has_ended = async || block_in_place(|| split(&group, alice(1)).0.is_empty()).then_some(());
     Patience::of(PATIENCE).until_async(has_ended).await.expect("it is ended everywhere");

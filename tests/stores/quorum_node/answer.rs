@@ -31,7 +31,7 @@ pub(super) fn of_script(command: &NodeCommand, value: &Value) -> String {
         Value::Array(parts) => {
             let mut parts: Vec<_> = parts.iter().map(text).collect();
             if parts[0] == "granted" && parts[2] == "1" {
-                parts[3] = "-".to_owned();
+                parts[3] = "-".into();
             }
             parts.join(" ")
         }

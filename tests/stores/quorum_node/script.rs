@@ -92,7 +92,7 @@ impl Node {
         for command in commands {
             call.arg(self.key(&command.name, "lease"));
         }
-        call.arg(RETENTION.as_millis() as u64).arg("runtime:").arg(TOLERANCE.as_micros() as u64);
+        call.arg(millis(RETENTION)).arg("runtime:").arg(millis(TOLERANCE) * 1_000);
         let mut common = None;
         for NodeCommand { id, word, .. } in commands {
             if let Some(of_word) = common_of(word)
