@@ -1,6 +1,7 @@
 -- ask: votes for a lease. Follows line.lua.
 --
--- KEYS, ARGV  as head.lua
+-- KEYS  as head.lua
+-- ARGV  as head.lua
 -- Returns  nothing: it goes on to rest.lua
 --
 -- Why: an ask may come twice, late, or after a newer one of the same acquisition; each is a try of its own.

@@ -1,6 +1,7 @@
 -- line: who waits for a lock, and whose turn it is. Follows row.lua.
 --
--- KEYS, ARGV  as head.lua
+-- KEYS  as head.lua
+-- ARGV  as head.lua
 -- Returns  nothing: it goes on to ask.lua
 --
 -- Why: a node alone cannot grant, so it tells the oldest one that waits, and keeps the turn for it for a moment.

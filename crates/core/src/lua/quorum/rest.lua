@@ -1,6 +1,7 @@
 -- rest: all commands, by their words. Follows ask.lua.
 --
--- KEYS, ARGV  as head.lua
+-- KEYS  as head.lua
+-- ARGV  as head.lua
 -- Returns  nothing: it goes on to usual.lua; `run_alone` returns the answer of a command, and how many arguments
 --          it had
 --

@@ -1,6 +1,7 @@
 -- row: reads a lock and writes it. Follows head.lua; the other files of the slow path follow this one.
 --
--- KEYS, ARGV  as head.lua
+-- KEYS  as head.lua
+-- ARGV  as head.lua
 -- Returns  nothing: it goes on to line.lua
 --
 -- Why: a lock is one string, so that a usual command is one GET and one SET. What is seldom there has keys of its own.

@@ -1,7 +1,9 @@
 -- usual: runs the commands of a call; itself the vote for a free lock, and the end of a lease that nobody waits for.
 -- Follows head.lua, and the slow path, which stands in the function `general` of scripts.rs.
 --
--- KEYS, ARGV, Returns  as head.lua
+-- KEYS  as head.lua
+-- ARGV  as head.lua
+-- Returns  as head.lua
 --
 -- Why: these few lines serve most commands. To make a function costs a server as much as some arguments, so the slow
 -- path is made when a command needs it. A command that fails spoils only its own answer.
