@@ -2,5 +2,7 @@
 
 mod contract;
 mod differential;
+mod quorum_leases;
+mod quorum_node;
 mod redis;
 mod retention;

@@ -4,6 +4,7 @@ mod clock;
 mod cluster;
 mod eviction;
 mod persistence;
+mod quorum;
 mod replicas;
 mod rights;
 mod sentinel;

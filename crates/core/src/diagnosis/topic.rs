@@ -22,6 +22,8 @@ pub enum Topic {
     Sentinels,
     /// The Cluster and its slots.
     Cluster,
+    /// The nodes of a quorum: how many answer, and which of them stay out.
+    Quorum,
     /// The server's clock beside that of this process.
     Clock,
     /// How long a round trip takes.
@@ -43,6 +45,7 @@ impl Topic {
             Self::Replicas => "replicas",
             Self::Sentinels => "sentinels",
             Self::Cluster => "cluster",
+            Self::Quorum => "quorum",
             Self::Clock => "clock",
             Self::Latency => "latency",
             Self::NotExamined => "not examined",

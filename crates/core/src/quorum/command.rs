@@ -106,6 +106,11 @@ pub enum Word {
         /// A token of its block.
         fence: u64,
     },
+    /// Accept no token up to this one: a lease that was ended elsewhere may not come here.
+    Pass {
+        /// A token above those of the ended lease.
+        fence: u64,
+    },
     /// Tell who holds the lock.
     Inspect,
 }
@@ -121,7 +126,7 @@ impl Word {
             | Self::Hold { attempt, .. }
             | Self::End { attempt, .. }
             | Self::Keep { attempt, .. } => attempt,
-            Self::Withdraw | Self::Force { .. } | Self::Inspect => 0,
+            Self::Withdraw | Self::Force { .. } | Self::Pass { .. } | Self::Inspect => 0,
         }
     }
 }

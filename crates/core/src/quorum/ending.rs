@@ -63,10 +63,7 @@ impl<N: QuorumNode> Inner<N> {
         let unknown = asked & !(ended | round.gone);
         if known.is_some() {
             self.records.lock().remove(id);
-            for node in (0..nodes).filter(|node| unknown & bit(*node) != 0) {
-                let (inner, command) = (Arc::clone(self), make(node));
-                drop(self.runtime.spawn(async move { inner.insist(node, command, until).await }));
-            }
+            self.insist_at(unknown, make, until);
         }
         let had_it = count(ended | unknown) >= needed && ended != 0;
         Ok(if had_it { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
@@ -83,7 +80,7 @@ impl<N: QuorumNode> Inner<N> {
             return Err(kept_for_too_long(rest, self.settings.most_ttl()));
         }
         let mut known = self.known(name, id, fence);
-        let mut round = Round::default();
+        let (mut round, mut free) = (Round::default(), 0);
         for is_second in [false, true] {
             let to = known.map_or_else(|| self.all(), |known| known.asked);
             let attempt = known.map_or(0, |known| known.attempt);
@@ -97,16 +94,17 @@ impl<N: QuorumNode> Inner<N> {
                 let remaining = kth_longest(&mut round.left, needed);
                 return Ok(ReleaseAnswer::Kept { remaining });
             }
-            if count(round.gone | (self.all() & !to)) >= needed && round.done == 0 {
-                self.records.lock().remove(id);
-                return Ok(ReleaseAnswer::Gone);
-            }
-            if is_second || known.is_none() {
+            free = round.gone | (self.all() & !to);
+            if is_second || known.is_none() || count(free) >= needed && round.done == 0 {
                 break;
             }
             let ttl = self.settings.usual_ttl();
             let _ = self.widen(name, id, fence, ttl, deadline).await;
             known = self.known(name, id, fence);
+        }
+        if count(free) >= needed {
+            self.records.lock().remove(id);
+            return Ok(ReleaseAnswer::Gone);
         }
         Err(too_few(count(round.done | round.gone), nodes, &round.failures, true))
     }
@@ -132,7 +130,11 @@ impl<N: QuorumNode> Inner<N> {
         let asking =
             Asking { name, id, life: window, watermark, label, keeps, since, heard: window };
         let asked = match &turn {
-            Some(turn) => self.ask(turn, &asking, false, deadline).await?,
+            // The lease has ended, whatever is wrong with the next one: that is told when it asks again.
+            Some(turn) => match self.ask(turn, &asking, false, deadline).await {
+                Err(error) if !error.kind().is_transient() => return Ok(ended),
+                asked => asked?,
+            },
             None => Asked::Taken(Taken::soon()),
         };
         Ok(match self.answer(asked, asking, ttl, Some(heartbeat)) {
@@ -152,8 +154,10 @@ impl<N: QuorumNode> Inner<N> {
         self.call_off(id);
         let its = {
             let mut records = self.records.lock();
-            let its = records.get_mut(id);
-            its.map(|record| record.is_ending = true).is_some()
+            records.get_mut(id).map(|record| {
+                record.is_ending = true;
+                record.until
+            })
         };
         let make = |_| NodeCommand { name: name.clone(), id, word: Word::Withdraw };
         let enough = |round: &Round| count(round.done | round.gone) >= needed;
@@ -162,8 +166,9 @@ impl<N: QuorumNode> Inner<N> {
             let answered = count(round.done | round.gone);
             return Err(too_few(answered, nodes, &round.failures, true));
         }
-        if its {
+        if let Some(until) = its {
             self.records.lock().remove(id);
+            self.insist_at(self.all() & !(round.done | round.gone), make, until);
         }
         Ok(WithdrawAnswer { ended_grant: round.done != 0 })
     }

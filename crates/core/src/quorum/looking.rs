@@ -122,6 +122,18 @@ impl<N: QuorumNode> Inner<N> {
         if round.done == 0 {
             return Ok(ForceReleaseAnswer::Changed);
         }
+        // Otherwise a renewal might bring it to those that never had it, beside those that have not heard.
+        if count(round.done) < needed {
+            let word = Word::Pass { fence: round.counter };
+            let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
+            let ended = round.done;
+            let enough = |passed: &Round| count(passed.done | ended) >= needed;
+            let passed = self.round(round.gone, make, deadline, enough).await;
+            if !enough(&passed) {
+                let answered = count(passed.done | ended);
+                return Err(too_few(answered, nodes, &passed.failures, true));
+            }
+        }
         Ok(ForceReleaseAnswer::Ended { fence: FenceToken::try_from(round.counter).ok() })
     }
 }

@@ -4,7 +4,7 @@ use super::{
     command::{NodeCommand, Word},
     node::QuorumNode,
     store::Inner,
-    tally::{Tally, bit},
+    tally::{Nodes, Tally, bit},
 };
 use crate::{
     backoff::backoff,
@@ -57,9 +57,22 @@ impl<N: QuorumNode> Inner<N> {
         }
     }
 
+    /// Ends a lease in the background at nodes that did not say that they have.
+    pub(crate) fn insist_at(
+        self: &Arc<Self>,
+        at: Nodes,
+        command: impl Fn(usize) -> NodeCommand,
+        until: Instant,
+    ) {
+        for node in (0..self.nodes.len()).filter(|node| at & bit(*node) != 0) {
+            let (inner, command) = (Arc::clone(self), command(node));
+            drop(self.runtime.spawn(async move { inner.insist(node, command, until).await }));
+        }
+    }
+
     /// Ends a lease at a node that did not say that it has, until the node says so or the lease is over
     /// there by itself.
-    pub(crate) async fn insist(self: Arc<Self>, node: usize, command: NodeCommand, until: Instant) {
+    async fn insist(self: Arc<Self>, node: usize, command: NodeCommand, until: Instant) {
         let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));
         let mut tries = 0;
         while self.clock.now() < until {

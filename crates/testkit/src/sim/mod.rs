@@ -35,7 +35,7 @@ pub use drift::Drift;
 pub use failover::{Fall, Forsaken};
 pub use line::Line;
 pub use mishap::{Fate, Mishap, Strikes};
-pub use quorum::{Gale, NodeMistake, QuorumWorld, SimNode};
+pub use quorum::{Gale, MemoryNode, NodeMistake, QuorumWorld, SimNode};
 pub use route::Rules;
 pub use server::Peek;
 pub use servers::Layout;

@@ -12,6 +12,7 @@ mod one_of_three_down;
 mod partition_splits;
 mod replies_lost;
 mod restarted_empty;
+mod turned_persistent;
 mod two_of_five_down;
 
 mod down;

@@ -8,4 +8,4 @@ mod told;
 pub(crate) use group::{Group, SentinelFacts, SentinelTold, Watched};
 pub(crate) use reading::{NotRead, Reading};
 pub(crate) use server::{Facts, ServerFacts, Topology};
-pub(crate) use told::{Info, Node, Settings, Timing, Told, Version};
+pub(crate) use told::{Info, Mark, Node, Settings, Timing, Told, Version};

@@ -20,6 +20,19 @@ pub(crate) struct Told {
     pub(crate) acks: Option<Reading<()>>,
     /// What a node says about its Cluster; `None` of other servers.
     pub(crate) node: Option<Reading<Node>>,
+    /// What its boot mark says; `None` of a server that is no node of a quorum.
+    pub(crate) mark: Option<Reading<Mark>>,
+}
+
+/// Whether a node of a quorum counts, by its boot mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No process has seen it since it lost its data, or since it is new.
+    Missing,
+    /// It stays out for so long.
+    Out(Duration),
+    /// It counts.
+    Counts,
 }
 
 /// The name and version of a server.

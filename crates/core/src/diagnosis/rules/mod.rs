@@ -7,6 +7,7 @@ mod latency;
 mod min_replicas;
 mod not_examined;
 mod persistence;
+mod quorum;
 mod reach;
 mod replicas;
 mod rights;
@@ -31,7 +32,7 @@ struct Case<'a> {
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Vec<Finding>;
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     version::judge,
     rights::judge,
     rights::scripts,
@@ -40,6 +41,7 @@ const RULES: [Rule; 11] = [
     replicas::judge,
     min_replicas::judge,
     cluster::of_node,
+    quorum::of_node,
     clock::judge,
     latency::judge,
     not_examined::judge,
@@ -52,10 +54,11 @@ pub(super) fn judge(facts: &Facts, expected: &Expected) -> Vec<Finding> {
         Topology::Server => Vec::new(),
         Topology::Sentinels(group) => sentinels::judge(group),
         Topology::Cluster(covered) => cluster::judge(covered),
+        Topology::Quorum(settings) => quorum::judge(settings, servers),
     };
     for server in servers {
         let of_server = match &server.told {
-            Err(error) => vec![reach::judge(error)],
+            Err(error) => vec![reach::judge(error, topology)],
             Ok(told) => {
                 let case = Case { told, topology, expected };
                 RULES.iter().flat_map(|rule| rule(case)).collect()

@@ -1,10 +1,12 @@
+use std::time::Duration;
+
 use super::Case;
 use crate::{
     diagnosis::{
         Finding,
         Promise::{self, FencesGrow, OneBeliever},
         Severity, Topic,
-        facts::Info,
+        facts::{Info, Told, Topology},
     },
     store::FencePolicy,
 };
@@ -13,7 +15,13 @@ const CURE: &str = "set appendonly to yes, with appendfsync everysec or always";
 
 /// What is left of leases and fences after a restart.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
-    let Case { told, expected, .. } = case;
+    let Case { told, expected, topology } = case;
+    if let Topology::Quorum(settings) = topology {
+        return of_node(told, settings.stay_out())
+            .into_iter()
+            .chain(told.info().and_then(failed))
+            .collect();
+    }
     let mut findings = Vec::new();
     let counts = expected.fencing.policy == FencePolicy::Counter;
     let loses = |what: String| {
@@ -51,6 +59,19 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Nothing is lost with a node of a quorum: it stays out.
+fn of_node(told: &Told, stay_out: Duration) -> Option<Finding> {
+    let is_always = told.settings.get("appendfsync") == Some("always");
+    if told.appends() == Some(true) && is_always {
+        return None;
+    }
+    let what = format!(
+        "it does not persist every write before it answers: after a restart it stays out for {stay_out:?}"
+    );
+    let cure = "leave it so if the others go on meanwhile; else appendonly yes, appendfsync always";
+    Some(Finding::new(Severity::Notice, Topic::Persistence, what, cure))
+}
+
 /// The server refuses writes after it could not save its data, unless it is told not to.
 fn failed(info: &Info) -> Option<Finding> {
     let is_failed = |field| info.get(field).is_some_and(|status| status != "ok");
@@ -65,7 +86,10 @@ fn failed(info: &Info) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::rules::support::{Scene, disks, healthy, info, seen};
+    use crate::{
+        diagnosis::rules::support::{Scene, disks, healthy, info, seen},
+        quorum::QuorumSettings,
+    };
 
     #[test]
     fn what_a_restart_loses() {
@@ -89,6 +113,26 @@ mod tests {
             assert!(found.iter().all(|one| one.what.contains(words.unwrap_or_default())));
             scene.expected.fencing = scene.expected.fencing.policy(FencePolicy::Counter);
             assert!(judge(scene.case()).iter().all(|one| one.severity == Severity::Danger));
+        }
+    }
+
+    #[test]
+    fn a_node_of_a_quorum_that_loses_data_stays_out() {
+        for (appendonly, appendfsync, count) in
+            [("yes", "always", 0), ("yes", "everysec", 1), ("no", "always", 1)]
+        {
+            let mut told = healthy();
+            told.settings.values.insert("appendonly", appendonly.into());
+            told.settings.values.insert("appendfsync", appendfsync.into());
+            let mut scene = Scene::of(told);
+            scene.topology = Topology::Quorum(QuorumSettings::default());
+            let found = judge(scene.case());
+            assert_eq!(found.len(), count, "{appendonly} {appendfsync}");
+            assert!(
+                found
+                    .iter()
+                    .all(|one| one.severity == Severity::Notice && one.what.contains("70s"))
+            );
         }
     }
 

@@ -88,6 +88,7 @@ pub(in crate::diagnosis) fn healthy() -> Told {
         subscribes: Ok(()),
         acks: None,
         node: None,
+        mark: None,
     }
 }
 

@@ -8,19 +8,23 @@
 -- Returns  {ms until the node counts, the longest ttl that any runtime told, ms, 1 if the node had lost data}
 --
 -- Why: the mark is lost with the data, so that a node without one has lost data or is new. A new run may
--- have come back from an old snapshot; it has not if every write was persisted before its answer. Either
--- way the node stays out until no lease can be left that it forgot. The mark: '<counts from, ms> <longest
--- ttl, ms> <run>'. It has no time to live.
+-- have come back from an old snapshot; it has not if the run before persisted every write before its answer,
+-- for as long as it was looked at: how the new run is set says nothing of that. Either way the node stays out
+-- until no lease can be left that it forgot. The mark: '<counts from, ms> <longest ttl, ms> <run>', where
+-- '/always' behind a run means that it persists every write, and so does the run after it. It has no time to live.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local text = redis.call('GET', KEYS[1])
 local counts, longest, run = string.match(text or '', '^(%d+) (%d+) (%S+)$')
 local most = math.max(tonumber(longest or 0), tonumber(ARGV[3]))
+local kept = string.match(run or '', '^(.+)/always$')
+local is_new = (kept or run) ~= ARGV[1]
 local has_lost = 0
-if not counts or run ~= ARGV[1] and ARGV[4] ~= '1' then
+if not counts or is_new and not (kept and ARGV[4] == '1') then
   has_lost = 1
   counts = math.max(tonumber(counts or 0), now + tonumber(ARGV[2]))
 end
-local wanted = string.format('%.0f %.0f ', counts, most) .. ARGV[1]
+local always = ARGV[4] == '1' and (is_new or kept) and '/always' or ''
+local wanted = string.format('%.0f %.0f ', counts, most) .. ARGV[1] .. always
 if wanted ~= text then redis.call('SET', KEYS[1], wanted) end
 return {math.max(tonumber(counts) - now, 0), most, has_lost}

@@ -21,6 +21,7 @@
 --       keep       acquisition, attempt (0: any), fence (0: any), ms to keep the lock closed
 --       withdraw   acquisition, life of the mark in ms
 --       force      acquisition, fence
+--       pass       acquisition (of no meaning), fence: no token up to it is accepted any more
 --       inspect    acquisition (of no meaning)
 -- Returns  for each command, in order: a text, which is the last token before the block of a grant for the
 --          whole ttl whose ballot was accepted; or a number, which is the ms left, or 1 for a lease that was

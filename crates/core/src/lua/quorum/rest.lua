@@ -22,7 +22,7 @@ local function extend(life)
 end
 
 local SIZES = {try = 4, ask = 6, settle = 4, renew = 5, spread = 7, hold = 6, free = 3, ['end'] = 5, keep = 5,
-  withdraw = 3, force = 3, inspect = 2}
+  withdraw = 3, force = 3, pass = 3, inspect = 2}
 local VOTES = {try = true, ask = true, settle = true, renew = true, spread = true, hold = true}
 local WORDS = {}
 function WORDS.try(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], '0', 0) end
@@ -114,6 +114,14 @@ function WORDS.force(a)
   pass_on()
   save()
   return {'ended', format('%d', counter < lock.counter and lock.counter or 0)}
+end
+function WORDS.pass(a)
+  local fence = tonumber(ARGV[a + 2])
+  if fence > lock.counter then
+    lock.counter = fence
+    save()
+  end
+  return {'ended', format('%d', lock.counter)}
 end
 function WORDS.inspect(a)
   if not lock.acq then return {'free', format('%d', lock.counter)} end

@@ -1,15 +1,29 @@
-use futures_util::future::join_all;
+use std::time::Duration;
 
-use super::{examiner::Examiner, server::Visit};
+use futures_util::future::join_all;
+use redis::cmd;
+
+use super::{asker::Asker, examiner::Examiner, server::Visit};
 use crate::{
-    diagnosis::facts::{Facts, ServerFacts, Topology},
+    diagnosis::facts::{Facts, Mark, Reading, ServerFacts, Topology},
     redis::{address::RedisAddress, classify::classify_dial, place::Place, store::probe},
 };
 
 /// Examines all nodes of a quorum, side by side.
 pub(super) async fn gather(examiner: &Examiner, nodes: &[Place]) -> Facts {
     let servers = join_all(nodes.iter().map(|place| visit(examiner, place))).await;
-    Facts { topology: Topology::Server, servers }
+    Facts { topology: Topology::Quorum(examiner.config.quorum), servers }
+}
+
+/// What the boot mark of a node says, by the clock of the node.
+pub(super) async fn mark(asker: &Asker, key: String) -> Reading<Mark> {
+    let text: Option<String> = asker.ask_for(&cmd("GET").arg(key).take()).await?;
+    let (seconds, micros): (u64, u64) = asker.ask_for(&cmd("TIME")).await?;
+    let now = Duration::from_secs(seconds) + Duration::from_micros(micros);
+    let counts = text.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
+    let Some(counts) = counts.map(Duration::from_millis) else { return Ok(Mark::Missing) };
+    let rest = counts.saturating_sub(now);
+    Ok(if rest.is_zero() { Mark::Counts } else { Mark::Out(rest) })
 }
 
 async fn visit(examiner: &Examiner, place: &Place) -> ServerFacts {

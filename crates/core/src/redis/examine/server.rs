@@ -3,7 +3,9 @@ use std::sync::Arc;
 use futures_util::future::OptionFuture;
 use redis::PushInfo;
 
-use super::{asker::Asker, cluster, examiner::Examiner, replication, scripts, settings, timing};
+use super::{
+    asker::Asker, cluster, examiner::Examiner, quorum, replication, scripts, settings, timing,
+};
 use crate::{
     diagnosis::facts::{ServerFacts, Told, Version},
     redis::{
@@ -62,7 +64,10 @@ impl<'a> Visit<'a> {
         let acks = self.examiner.expected.acks;
         let trial = acks.are_asked().then(|| replication::acks(&asker, acks));
         let acks = OptionFuture::from(trial).await;
-        Ok(Told { version, info, settings, role, timing, scripts, subscribes, acks, node })
+        let is_of_quorum = self.examiner.config.address.quorum().is_some();
+        let mark = is_of_quorum.then(|| quorum::mark(&asker, self.config.keys.boot()));
+        let mark = OptionFuture::from(mark).await;
+        Ok(Told { version, info, settings, role, timing, scripts, subscribes, acks, node, mark })
     }
 
     /// Makes a connection as those of locks are made: to a master, logged in.

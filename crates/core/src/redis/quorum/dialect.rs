@@ -151,6 +151,10 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
             begin("force");
             to.arg(*fence);
         }
+        Word::Pass { fence } => {
+            begin("pass");
+            to.arg(*fence);
+        }
         Word::Inspect => begin("inspect"),
     }
 }

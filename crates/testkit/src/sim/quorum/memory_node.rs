@@ -20,7 +20,7 @@ pub enum NodeMistake {
 /// The rules of one node, as the script of the nodes has them, in memory. All times are in
 /// microseconds since the Unix epoch by the clock of the node.
 #[derive(Debug)]
-pub(super) struct MemoryNode {
+pub struct MemoryNode {
     locks: BTreeMap<LockName, Row>,
     /// From when on it counts.
     counts_from: u64,
@@ -74,12 +74,9 @@ const WINDOW: u64 = 50_000;
 /// For how long an acquisition or a try stays dead.
 const MARK: u64 = 30_000_000;
 
-/// What a node answers, and what it tells whom.
-pub(super) type Executed = (NodeAnswer, Vec<(RuntimeId, Push)>);
-
 impl MemoryNode {
     /// A node that counts from the beginning.
-    pub(super) fn new(tolerance: Duration, mistake: Option<NodeMistake>) -> Self {
+    pub fn new(tolerance: Duration, mistake: Option<NodeMistake>) -> Self {
         Self { locks: BTreeMap::new(), counts_from: 0, tolerance: micros(tolerance), mistake }
     }
 
@@ -89,8 +86,12 @@ impl MemoryNode {
         self.counts_from = counts_from;
     }
 
-    /// Executes a command.
-    pub(super) fn execute(&mut self, now: u64, command: &NodeCommand) -> Executed {
+    /// Executes a command, at a time in microseconds since the Unix epoch: what it answers, and what it tells whom.
+    pub fn execute(
+        &mut self,
+        now: u64,
+        command: &NodeCommand,
+    ) -> (NodeAnswer, Vec<(RuntimeId, Push)>) {
         let NodeCommand { name, id, word } = command;
         let mut messages = Vec::new();
         let is_vote = matches!(
@@ -207,9 +208,9 @@ impl Row {
             }
             Word::End { attempt, fence, marks } => {
                 self.waiters.remove(&id);
-                let is_any =
-                    *attempt == 0 && self.lease.as_ref().is_some_and(|lease| lease.id == id);
-                let has = (is_any || self.is_its(id, *attempt)) && self.is_in_block(*fence);
+                let is_its =
+                    |lease: &Held| lease.id == id && (*attempt == 0 || lease.attempt == *attempt);
+                let has = self.lease.as_ref().is_some_and(is_its) && self.is_in_block(*fence);
                 if has && self.lease.as_ref().is_some_and(|lease| !lease.kept) {
                     self.lease = None;
                     self.pass_on(now, name, tell);
@@ -237,6 +238,10 @@ impl Row {
             }
             Word::Withdraw => self.withdraw(now, id, name, tell),
             Word::Force { fence } => self.force(now, id, *fence, name, tell),
+            Word::Pass { fence } => {
+                self.counter = self.counter.max(*fence);
+                NodeAnswer::Ended { counter: self.counter }
+            }
             Word::Inspect => match &self.lease {
                 None => NodeAnswer::Free { counter: self.counter },
                 Some(lease) => NodeAnswer::Record(Box::new(self.record(lease, now))),

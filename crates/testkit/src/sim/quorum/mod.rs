@@ -5,7 +5,7 @@ mod net;
 mod node;
 mod world;
 
-pub use memory_node::NodeMistake;
+pub use memory_node::{MemoryNode, NodeMistake};
 pub use net::Gale;
 pub use node::SimNode;
 pub use world::QuorumWorld;

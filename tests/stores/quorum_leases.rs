@@ -1,0 +1,104 @@
+//! What becomes of a lease of a quorum when only some of its nodes hear a command.
+
+use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{
+    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, QuorumSettings, RedisConfig,
+    SystemClock, SystemEntropy, connect_store,
+    store::{AcquireAnswer, ForceReleaseAnswer, ReleaseAnswer, RenewAnswer},
+};
+use leasehold_testkit::{
+    Patience, QuorumGroup,
+    contract::{Calls, alice, bob, secs, ttl},
+};
+use tokio::{runtime::Handle, task::block_in_place};
+
+/// Far more than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn group(nodes: usize) -> QuorumGroup {
+    let group = QuorumGroup::start(nodes);
+    group.let_vote();
+    group
+}
+
+async fn calls(url: &str, node_timeout: Duration) -> Calls {
+    let settings = QuorumSettings::default().node_timeout(node_timeout).expect("in range");
+    let config = RedisConfig::new(url).expect("the quorum's address is one").quorum(settings);
+    let (clock, id) = (Arc::new(SystemClock), SystemEntropy.runtime_id());
+    let store = connect_store(&config, clock, Handle::current(), id).await.expect("a majority");
+    let name = LockName::new("orders/42").expect("a name");
+    Calls::new(store as Arc<dyn LockStore>, &name, SystemClock.now() + PATIENCE)
+}
+
+async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
+    match calls.acquire(id, ttl(60), None).await {
+        Ok(AcquireAnswer::Granted(granted)) => granted.first,
+        other => panic!("expected a grant and got {other:?}"),
+    }
+}
+
+const KEY: &str = "leasehold:{orders/42}:lease";
+
+/// The servers that have a lease of an acquisition, and the others.
+fn split(group: &QuorumGroup, id: AcquisitionId) -> (Vec<usize>, Vec<usize>) {
+    let text = |number: &usize| group.server(*number).query::<Option<String>>(&["GET", KEY]);
+    let has_it = |number: &usize| text(number).is_some_and(|text| text.contains(&id.to_string()));
+    (0..group.nodes()).partition(has_it)
+}
+
+/// An operator ends a lease on a majority of the nodes, and one that has it does not hear of that. The
+/// holder's renewals may not bring it to others in place of those that ended it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_was_ended_by_force_does_not_come_back() {
+    let group = block_in_place(|| group(5));
+    let network = group.network();
+    let holder = calls(&group.url(), PATIENCE).await;
+    let operator = calls(&network.url(), Duration::from_secs(1)).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    assert_eq!(holding.len(), group.majority(), "a majority was asked");
+    network.cut(&holding[2..]);
+    let ended = operator.force_release(alice(1), fence).await.expect("four of five answer");
+    assert!(matches!(ended, ForceReleaseAnswer::Ended { fence: Some(_) }), "{ended:?}");
+    let renewed = holder.renew(&[holder.renewal(alice(1), fence, ttl(60))]).await;
+    assert_eq!(renewed.expect("all nodes answer"), [RenewAnswer::Gone]);
+    let next = granted(&operator, bob(1)).await;
+    assert!(next > fence);
+}
+
+/// A lease that a majority does not have any more is gone, also if a node still keeps it closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_gone_that_only_a_minority_keeps_closed() {
+    let group = block_in_place(|| group(3));
+    let holder = calls(&group.url(), PATIENCE).await;
+    let fence = granted(&holder, alice(1)).await;
+    block_in_place(|| {
+        let (holding, others) = split(&group, alice(1));
+        group.server(holding[0]).command(&["DEL", KEY]);
+        // A node that has seen later leases does not take this one.
+        let counted = format!("v4 {} 9999999999999", fence.get() + 1_000_000);
+        group.server(others[0]).command(&["SET", KEY, &counted, "PX", "60000"]);
+    });
+    let released = holder.release(alice(1), fence, Some(secs(5))).await.expect("all nodes answer");
+    assert_eq!(released, ReleaseAnswer::Gone);
+}
+
+/// An acquisition is withdrawn while a node that has granted it is cut off. The node ends its lease when it
+/// is back, long before the lease is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_withdrawn_lease_ends_also_where_that_was_not_heard() {
+    let group = block_in_place(|| group(3));
+    let network = group.network();
+    let node_timeout = Duration::from_secs(1);
+    let holder = calls(&network.url(), node_timeout).await;
+    granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    network.cut(&holding[1..]);
+    assert!(holder.withdraw(alice(1)).await.expect("two of three answer"));
+    // What was sent to it is given up.
+    SystemClock.sleep_until(SystemClock.now() + node_timeout * 2).await;
+    network.heal();
+    let has_ended = async || block_in_place(|| split(&group, alice(1)).0.is_empty()).then_some(());
+    Patience::of(PATIENCE).until_async(has_ended).await.expect("it is ended everywhere");
+}

@@ -1,0 +1,185 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use leasehold_core::{
+    LockName, RuntimeLabel,
+    quorum::{NodeCommand, Word},
+};
+use leasehold_testkit::RedisServer;
+use redis::{Cmd, Connection, FromRedisValue, Value, cmd};
+
+/// The tolerance of the node.
+pub(super) const TOLERANCE: Duration = Duration::from_secs(5);
+
+/// How long counters are kept: the shortest retention.
+const RETENTION: Duration = Duration::from_secs(3600);
+
+/// For how long something is dead that was withdrawn.
+const MARK: u64 = 30_000;
+
+/// Which ways of the script are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ways {
+    All,
+    Long,
+}
+
+/// What a node keeps of a lock: lease, waiters, withdrawn.
+pub(super) type Kept = (Option<String>, BTreeMap<String, String>, BTreeMap<String, String>);
+
+/// The script on a server, under a prefix of its own, at a time of its own.
+pub(super) struct Node {
+    connection: Connection,
+    prefix: &'static str,
+    /// The digest of the script.
+    script: String,
+}
+
+macro_rules! lua {
+    ($file:literal) => {
+        include_str!(concat!("../../../crates/core/src/lua/quorum/", $file))
+    };
+}
+
+/// Replaces what has to be there.
+fn patched(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "the script has no {from:?}");
+    text.replace(from, to)
+}
+
+fn body(ways: Ways) -> String {
+    let head = patched(lua!("head.lua"), "call('TIME')", "{call('GET', 'clock'), 0}");
+    // Microseconds fit into a number; seconds stay 0.
+    let head = patched(&head, "time[1] * 1000000 + time[2]", "tonumber(time[1])");
+    let rest = patched(
+        lua!("rest.lua"),
+        "call('PUBLISH', message[1], message[2])",
+        "call('RPUSH', 'told', message[1] .. ' ' .. message[2])",
+    );
+    let mut usual = lua!("usual.lua").to_owned();
+    if ways == Ways::Long {
+        usual = patched(&usual, "(word == 'try' or word == 'ask') and not out", "false");
+        usual = patched(&usual, "word == 'free'", "false");
+    }
+    let parts = [lua!("row.lua"), lua!("line.lua"), lua!("ask.lua"), &rest];
+    [&head, "local function general()\n", &parts.concat(), "return run_alone end\n", &usual]
+        .concat()
+}
+
+impl Node {
+    pub(super) fn on(server: &RedisServer, ways: Ways) -> Self {
+        let client = redis::Client::open(server.url()).expect("an address");
+        let connection = client.get_connection().expect("the server lets everybody in");
+        let prefix = if ways == Ways::All { "all" } else { "long" };
+        let mut node = Self { connection, prefix, script: String::new() };
+        node.script = node.ask(cmd("SCRIPT").arg("LOAD").arg(body(ways)));
+        let _: Value = node.ask(cmd("SET").arg(format!("{prefix}:boot")).arg("1 100 run"));
+        node
+    }
+
+    fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> T {
+        command.query(&mut self.connection).expect("an answer")
+    }
+
+    fn key(&self, name: &LockName, what: &str) -> String {
+        format!("{}:{{{name}}}:{what}", self.prefix)
+    }
+
+    /// Runs commands as one call, at a time in microseconds.
+    pub(super) fn run(&mut self, now: u64, commands: &[NodeCommand]) -> Vec<Value> {
+        let _: Value = self.ask(cmd("SET").arg("clock").arg(now));
+        let mut call = cmd("EVALSHA");
+        call.arg(&self.script).arg(1 + commands.len()).arg(format!("{}:boot", self.prefix));
+        for command in commands {
+            call.arg(self.key(&command.name, "lease"));
+        }
+        call.arg(millis(RETENTION)).arg("runtime:").arg(millis(TOLERANCE) * 1_000);
+        let mut common = None;
+        for NodeCommand { id, word, .. } in commands {
+            if let Some(of_word) = common_of(word)
+                && common.as_ref() != Some(&of_word)
+            {
+                call.arg("as").arg(of_word.0).arg(&of_word.1);
+                common = Some(of_word);
+            }
+            write(&mut call, &id.to_string(), word);
+        }
+        self.ask(&call)
+    }
+
+    /// What was told since the last time.
+    pub(super) fn told(&mut self) -> Vec<String> {
+        let told = self.ask(cmd("LRANGE").arg("told").arg(0).arg(-1));
+        let _: Value = self.ask(cmd("DEL").arg("told"));
+        told
+    }
+
+    pub(super) fn keeps(&mut self, name: &LockName) -> Kept {
+        let [lease, waiters, withdrawn] =
+            ["lease", "waiters", "withdrawn"].map(|what| self.key(name, what));
+        (
+            self.ask(cmd("GET").arg(lease)),
+            self.ask(cmd("HGETALL").arg(waiters)),
+            self.ask(cmd("ZRANGE").arg(withdrawn).arg(0).arg(-1).arg("WITHSCORES")),
+        )
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).expect("a short time")
+}
+
+fn common_of(word: &Word) -> Option<(u64, String)> {
+    let (Word::Ask { ttl, label, keeps, .. } | Word::Spread { ttl, label, keeps, .. }) = word
+    else {
+        return None;
+    };
+    let mark = if *keeps { "~" } else { "" };
+    let label: &RuntimeLabel = label;
+    Some((millis(*ttl), format!("{mark}{label}")))
+}
+
+fn write(to: &mut Cmd, id: &str, word: &Word) {
+    match word {
+        Word::Ask { attempt, ballot, since: 0, .. } => {
+            to.arg("try").arg(id).arg(attempt).arg(ballot);
+        }
+        Word::Ask { attempt, ballot, since, heard, .. } => {
+            to.arg("ask").arg(id).arg(attempt).arg(ballot).arg(since).arg(millis(*heard));
+        }
+        Word::Settle { attempt, fence } => {
+            to.arg("settle").arg(id).arg(attempt).arg(fence);
+        }
+        Word::Renew { attempt, fence, ttl } => {
+            to.arg("renew").arg(id).arg(attempt).arg(fence).arg(millis(*ttl));
+        }
+        Word::Spread { attempt, fence, before, holds, .. } => {
+            let (count, number) = holds.map_or((1, 0), |holds| (holds.count.get(), holds.number));
+            to.arg("spread").arg(id).arg(attempt).arg(fence).arg(before).arg(count).arg(number);
+        }
+        Word::Hold { attempt, update, ttl } => {
+            to.arg("hold").arg(id).arg(attempt).arg(update.count.get()).arg(update.number);
+            to.arg(millis(ttl.get()));
+        }
+        Word::End { attempt, fence: 0, marks: false } => {
+            to.arg("free").arg(id).arg(attempt);
+        }
+        Word::End { attempt, fence, marks } => {
+            to.arg("end").arg(id).arg(attempt).arg(fence).arg(if *marks { MARK } else { 0 });
+        }
+        Word::Keep { attempt, fence, rest } => {
+            to.arg("keep").arg(id).arg(attempt).arg(fence).arg(millis(*rest));
+        }
+        Word::Withdraw => {
+            to.arg("withdraw").arg(id).arg(MARK);
+        }
+        Word::Force { fence } => {
+            to.arg("force").arg(id).arg(fence);
+        }
+        Word::Pass { fence } => {
+            to.arg("pass").arg(id).arg(fence);
+        }
+        Word::Inspect => {
+            to.arg("inspect").arg(id);
+        }
+    }
+}
