@@ -58,7 +58,7 @@ async fn later() {
         assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
         assert_says(&error, words);
     }
-    let waiting = lock.acquire().wait(Duration::from_millis(300));
+    let waiting = lock.acquire().wait(Duration::from_secs(2));
     let error = wait::soon("a wait ends", waiting).await.expect_err("no server");
     assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
     assert_says(&error, &all);

@@ -42,8 +42,7 @@ fn protected() -> String {
             let locks = locks.clone();
             async move { scene::take(&locks, "free").await }
         });
-        let refused =
-            locks.lock("third").expect("a name").acquire().wait(Duration::from_millis(300));
+        let refused = locks.lock("third").expect("a name").acquire().wait(Duration::from_secs(2));
         let refused = refused.await.expect_err("nobody is served").to_string();
         refusal::assert_says(&refused, &["lock \"third\"", "BUSY", "SCRIPT KILL"]);
         assert!(held.is_held(), "{:?}", held.lease().state());

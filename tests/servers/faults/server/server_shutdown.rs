@@ -13,7 +13,7 @@ const ROW: Row = Row {
     control: "a connection that is never made anew",
 };
 
-const TTL: Duration = Duration::from_secs(2);
+const TTL: Duration = Duration::from_secs(4);
 /// Runtimes, and the tasks of each that wait.
 const RUNTIMES: usize = 3;
 const TASKS: usize = 10;
@@ -57,7 +57,8 @@ fn protected() -> String {
         wait::until("all processes wait", || length() == RUNTIMES).await;
         shut_down(&server);
 
-        let short = holder.lock("b").expect("a name").acquire().wait(Duration::from_millis(300));
+        // Long enough for many attempts: what the last one met is told.
+        let short = holder.lock("b").expect("a name").acquire().wait(TTL / 2);
         let told = wait::soon("the end of a wait", short).await.expect_err("nobody answers");
         assert!(matches!(&told, AcquireError::Unavailable(_)), "{told:?}");
         refusal::assert_says(&told.to_string(), &["lock \"b\"", "(at ", "check"]);
