@@ -64,6 +64,8 @@ sub page {
 sub text {
     my ($text) = @_;
     $text =~ s/<a[^>]*class="tooltip.*?<\/a>//gs;
+    # What rustdoc folds away, as it does with many variants.
+    $text =~ s/<summary class="hideme">.*?<\/summary>//gs;
     $text =~ s{</?div[^>]*>|<br>}{ }g;
     $text =~ s{(class="code-attribute">.*?</span>)}{$1 }gs;
     $text =~ s/<[^>]*>//g;
