@@ -1,5 +1,3 @@
-//! A server that lost its last writes, and comes back with a setting under which it would not have.
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -7,10 +5,19 @@ use std::{
 
 use leasehold_testkit::{Patience, QuorumGroup, RedisServer};
 
-use super::forgetful::{Loss, stays_out};
-use crate::support::wait;
+use super::forgetful::{Loss, stays_out, votes_at_once};
+use crate::support::{matrix::Row, wait};
 
-/// Files that are written now and then.
+const ROW: Row = Row {
+    id: "turned-persistent",
+    fault: "a server that granted a lease fails, loses its last writes, and starts with `appendfsync always`",
+    right: "it grants nothing: the run before did not persist every write",
+    control: "a server that votes as soon as it is back",
+};
+
+const LOSS: Loss = Loss { prepare: spare, lose: fail };
+
+/// What the disk has after a failure of the machine.
 const SPARED: &str = "spared";
 
 fn folder(server: &RedisServer) -> PathBuf {
@@ -18,7 +25,17 @@ fn folder(server: &RedisServer) -> PathBuf {
     folder.into()
 }
 
+/// The log of all writes: a folder since Redis 7.0, and a file before.
+fn log(folder: &Path) -> PathBuf {
+    let many = folder.join("appendonlydir");
+    if many.is_dir() { many } else { folder.join("appendonly.aof") }
+}
+
 fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        fs::copy(from, to).expect("a copy");
+        return;
+    }
     fs::create_dir_all(to).expect("a folder");
     for file in fs::read_dir(from).expect("a folder") {
         let file = file.expect("a file");
@@ -39,7 +56,7 @@ fn spare(group: &QuorumGroup) {
             })
             .expect("it writes all commands");
         let folder = folder(server);
-        copy(&folder.join("appendonlydir"), &folder.join(SPARED));
+        copy(&log(&folder), &folder.join(SPARED));
     }
 }
 
@@ -48,13 +65,13 @@ fn fail(group: &QuorumGroup, number: usize) {
     let server = group.server(number);
     let folder = folder(server);
     server.kill();
-    copy(&folder.join(SPARED), &folder.join("appendonlydir"));
+    copy(&folder.join(SPARED), &log(&folder));
     server.set_for_restart("appendonly", "yes");
     server.set_for_restart("appendfsync", "always");
     server.restart();
 }
 
 #[test]
-fn a_server_that_is_persistent_only_from_now_on_stays_out() {
-    println!("{}", stays_out(&Loss { prepare: spare, lose: fail }));
+fn turned_persistent() {
+    ROW.run(|| stays_out(&LOSS), || votes_at_once(&LOSS));
 }
