@@ -1,7 +1,6 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,9 +8,8 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::{Either, select};
 use redis::{Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_redis_value};
-use tokio::{runtime::Handle, sync::Mutex};
+use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
 use super::{
     acknowledge::{Answered, refused},
@@ -216,19 +214,20 @@ impl Readiness {
     /// concerns every command.
     async fn send(&self) -> Result<(), StoreError> {
         let Some(probe) = &self.probe else { return Ok(()) };
-        // It disconnects at once; a missing right shows before a task waits.
-        let hearing = pin!(subscribe(&self.dialer, &*self.clock, &self.channel, |_| Ok(())));
-        let heard = match select(pin!(self.run_scripts(probe)), hearing).await {
-            Either::Left((ran, hearing)) => {
-                ran?;
-                hearing.await
-            }
-            Either::Right((heard, running)) => {
-                running.await?;
-                heard
-            }
+        // A task of its own, which ends with this future: to connect panics where there is no IO.
+        let mut hearing = JoinSet::new();
+        let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
+        let channel = self.channel.clone();
+        let hear = async move {
+            // It disconnects at once; a missing right shows before a task waits.
+            subscribe(&dialer, &*clock, &channel, |_| Ok(())).await.map(drop)
         };
-        heard.map(drop)
+        hearing.spawn_on(hear, &self.runtime);
+        self.run_scripts(probe).await?;
+        match hearing.join_next().await {
+            Some(heard) => heard.unwrap_or_else(|died| Err(no_runtime(&died))),
+            None => Ok(()),
+        }
     }
 
     async fn run_scripts(&self, probe: &LockName) -> Result<(), StoreError> {
