@@ -7,6 +7,7 @@
 --
 -- Why: this slow path serves every case, and is the one that has to be right; usual.lua is a copy for the cases that
 -- occur all the time.
+
 -- Writes the fence of a lease that stands; nil if another has passed it.
 local function fix(fence)
   if lock.fence == fence then return true end
