@@ -9,3 +9,4 @@ mod looks;
 mod migration;
 mod outage;
 mod scene;
+mod sharded;

@@ -2,6 +2,7 @@ use std::{ops::RangeFrom, sync::Arc, time::Duration};
 
 use super::{
     address::{AddressError, RedisAddress},
+    channel::ChannelTag,
     login::CredentialsProvider,
     route::Membership,
 };
@@ -39,6 +40,7 @@ pub struct RedisConfig {
 #[derive(Debug, Clone)]
 pub(super) struct NodeSettings {
     pub(super) membership: Arc<Membership>,
+    pub(super) tag: Arc<ChannelTag>,
     /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
     pub(super) is_asking: bool,
 }

@@ -3,6 +3,7 @@
 mod acknowledge;
 mod address;
 mod batcher;
+mod channel;
 mod classify;
 mod cluster;
 mod command;

@@ -220,7 +220,7 @@ impl Readiness {
         let channel = self.channel.clone();
         let hear = async move {
             // It disconnects at once; a missing right shows before a task waits.
-            subscribe(&dialer, &*clock, &channel, |_| Ok(())).await.map(drop)
+            subscribe(&dialer, &*clock, ("SUBSCRIBE", &channel), |_| Ok(())).await.map(drop)
         };
         hearing.spawn_on(hear, &self.runtime);
         self.run_scripts(probe).await?;

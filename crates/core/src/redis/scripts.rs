@@ -39,6 +39,7 @@ script_and_touch!(
     "commands/declared.lua",
     ("local function contended()"),
     "lease/grant.lua",
+    "queue/tell.lua",
     "queue/hand_over.lua",
     ("local function general()"),
     "lease/row.lua",
@@ -66,6 +67,7 @@ script!(
     "commands/head.lua",
     "lease/grant.lua",
     "lease/row.lua",
+    "queue/tell.lua",
     "queue/line.lua",
     "commands/inspect.lua"
 );
@@ -74,6 +76,7 @@ script!(
     "commands/head.lua",
     "lease/grant.lua",
     "lease/row.lua",
+    "queue/tell.lua",
     "queue/line.lua",
     "commands/force_release.lua"
 );

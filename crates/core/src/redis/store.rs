@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use super::{
     acknowledge::{Answered, acknowledged},
     batcher::{Batcher, Sharing},
+    channel::Channel,
     command::{Command, Preamble},
     config::RedisConfig,
     decode, heartbeat,
@@ -113,7 +114,8 @@ impl RedisStore {
     ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
         let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
-        let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing));
+        let tag = config.node.as_ref().map(|node| Arc::clone(&node.tag));
+        let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing).at(tag));
         // On a Cluster, a call may not declare keys of several slots.
         let gathers = Arc::<AtomicBool>::default();
         let (sharing, behind_waits) = match config.node {
@@ -169,6 +171,18 @@ impl RedisStore {
     /// Makes a check of the server, even right after a failed one.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         self.readiness.now().await
+    }
+
+    /// A runtime waits at this node of a Cluster: from now on it hears what the node publishes from the node itself.
+    pub(super) fn is_waited_at(
+        &self,
+        runtime: RuntimeId,
+        listener: impl FnOnce() -> Option<Weak<dyn Listener>>,
+    ) {
+        self.subscriptions.listen_once(runtime, || {
+            let (plain, tag) = (self.preamble.keys.channel(runtime), self.preamble.tag.clone()?);
+            Some((Channel::Sharded { plain, tag }, listener()?))
+        });
     }
 
     /// What makes its connections.

@@ -14,6 +14,7 @@ use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
+    channel::Channel,
     classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
     decode,
     login::{Dialed, Dialer},
@@ -68,7 +69,7 @@ impl Dialers for Dialer {
 pub(super) struct Subscriber {
     pub(super) dialers: Arc<dyn Dialers>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) channel: String,
+    pub(super) channel: Channel,
     pub(super) listener: Weak<dyn Listener>,
 }
 
@@ -78,20 +79,24 @@ impl Subscriber {
         let mut failures: u32 = 0;
         while self.is_wanted() {
             let pause = match self.subscribe().await {
-                Ok((dialer, connection, receiver)) => {
+                Ok(Subscribed { dialer, connection, name, receiver }) => {
                     let endpoint = &dialer.endpoint;
-                    if failures > 0 {
+                    if failures > 0 && !self.channel.is_spare() {
                         tracing::info!(%endpoint, "the runtime receives messages from the server again");
                     }
                     let subscribed_at = self.clock.now();
-                    self.attend(&dialer, connection, &receiver).await;
+                    select! {
+                        biased;
+                        () = self.attend(&dialer, connection, &receiver) => {}
+                        () = self.channel.renamed(&name) => {}
+                    }
                     tracing::debug!(%endpoint, "a subscription ended");
                     let lasted = self.clock.now().saturating_since(subscribed_at);
                     failures = if lasted < SETTLED { failures.saturating_add(1) } else { 0 };
                     backoff(SHORTEST, LONGEST, failures, SystemEntropy.fraction())
                 }
                 Err(error) => {
-                    let pause = pause_after(&error, failures);
+                    let pause = self.pause_after(&error, failures);
                     failures = failures.saturating_add(1);
                     pause
                 }
@@ -100,7 +105,8 @@ impl Subscriber {
         }
     }
 
-    async fn subscribe(&self) -> Result<(Arc<Dialer>, Dialed, Arc<Receiver>), StoreError> {
+    async fn subscribe(&self) -> Result<Subscribed, StoreError> {
+        let name = self.channel.name().await;
         let dialer = Arc::clone(&self.dialers).next().await?;
         let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
         let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });
@@ -109,8 +115,9 @@ impl Subscriber {
             pushes.on_push(&push);
             Ok::<(), ()>(())
         };
-        let connection = subscribe(&dialer, &*self.clock, &self.channel, heard).await?;
-        Ok((dialer, connection, receiver))
+        let to = (self.channel.verb(), name.as_str());
+        let connection = subscribe(&dialer, &*self.clock, to, heard).await?;
+        Ok(Subscribed { dialer, connection, name, receiver })
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
@@ -141,6 +148,22 @@ impl Subscriber {
         self.listener.strong_count() > 0
     }
 
+    /// The pause after a failure. The first is logged, and every refusal, which is rarely tried again.
+    fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
+        const WHAT: &str =
+            "the runtime receives no messages from the server; waiting goes on by heartbeat";
+        let is_refusal = error.kind() == StoreErrorKind::Config;
+        if self.channel.is_spare() {
+            tracing::debug!(%error, "no sharded channel; messages cross the bus of the Cluster");
+        } else if is_refusal || failures == 0 {
+            tracing::warn!(%error, "{WHAT}");
+        } else {
+            tracing::debug!(%error, "{WHAT}");
+        }
+        let (shortest, longest) = if is_refusal { (REFUSED, REFUSED) } else { (SHORTEST, LONGEST) };
+        backoff(shortest, longest, failures, SystemEntropy.fraction())
+    }
+
     /// Sleeps, at most one check longer than the listener lives.
     async fn rest(&self, pause: Duration) {
         let until = self.clock.now() + pause;
@@ -150,25 +173,20 @@ impl Subscriber {
     }
 }
 
-/// The pause after a failure. The first is logged, and every refusal, which is rarely tried again.
-fn pause_after(error: &StoreError, failures: u32) -> Duration {
-    const WHAT: &str =
-        "the runtime receives no messages from the server; waiting goes on by heartbeat";
-    let is_refusal = error.kind() == StoreErrorKind::Config;
-    if is_refusal || failures == 0 {
-        tracing::warn!(%error, "{WHAT}");
-    } else {
-        tracing::debug!(%error, "{WHAT}");
-    }
-    let (shortest, longest) = if is_refusal { (REFUSED, REFUSED) } else { (SHORTEST, LONGEST) };
-    backoff(shortest, longest, failures, SystemEntropy.fraction())
+/// A subscription that stands.
+struct Subscribed {
+    dialer: Arc<Dialer>,
+    connection: Dialed,
+    /// That of the channel.
+    name: String,
+    receiver: Arc<Receiver>,
 }
 
-/// Makes a connection that brings what is published on a channel.
+/// Makes a connection that brings what is published on a channel: with a command of that name, on the channel of this one.
 pub(super) async fn subscribe(
     dialer: &Dialer,
     clock: &dyn Clock,
-    channel: &str,
+    (verb, channel): (&'static str, &str),
     heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
 ) -> Result<Dialed, StoreError> {
     let connected_by = clock.now() + dialer.connect_timeout;
@@ -176,9 +194,11 @@ pub(super) async fn subscribe(
     let subscribing = async {
         let connecting = dialer.dial(clock, connected_by, heard);
         let mut new = connecting.await.map_err(|not_dialed| not_dialed.error)?;
+        let mut asking = redis::cmd(verb);
+        asking.arg(channel);
         let asked = select! {
             biased;
-            asked = new.connection.subscribe(channel) => asked,
+            asked = asking.query_async::<Value>(&mut new.connection) => asked,
             // The old master may hang.
             () = dialer.route.left(new.epoch) => return Err(NotDialed::ended().error),
         };
@@ -205,7 +225,7 @@ impl Receiver {
     /// Handles a push that the client library read, or an event of the connection.
     fn on_push(&self, push: &PushInfo) {
         match push.kind {
-            PushKind::Message => match push.data.as_slice() {
+            PushKind::Message | PushKind::SMessage => match push.data.as_slice() {
                 [_channel, Value::BulkString(payload)] => match decode::push(payload) {
                     Some(push) => self.pass_on(push),
                     // That of the check before the first command, see `preflight.lua`.
@@ -215,8 +235,11 @@ impl Receiver {
                 _ => self.log_unknown(0),
             },
             // Passed on from here, so that it comes before the first message.
-            PushKind::Subscribe => self.pass_on(Push::Listening),
-            PushKind::Unsubscribe | PushKind::Disconnection => self.closed.notify_one(),
+            PushKind::Subscribe | PushKind::SSubscribe => self.pass_on(Push::Listening),
+            // The server ends a sharded one when its slot moves.
+            PushKind::Unsubscribe | PushKind::SUnsubscribe | PushKind::Disconnection => {
+                self.closed.notify_one();
+            }
             _ => {}
         }
     }
@@ -258,12 +281,33 @@ impl Subscriptions {
 
     /// Passes the messages on the channel of a runtime to a listener, from now on.
     pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
-        let (dialers, clock) = (Arc::clone(&self.dialers), Arc::clone(&self.clock));
-        let subscriber = Subscriber { dialers, clock, channel, listener };
         let mut tasks = self.tasks.lock();
         tasks.retain(|_, task| task.try_join_next().is_none());
         // The old subscription ends first.
         tasks.remove(&runtime);
-        tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
+        let subscribed = self.subscriber(Channel::Plain(channel), listener).run();
+        tasks.entry(runtime).or_default().spawn_on(subscribed, &self.runtime);
+    }
+
+    /// As [`listen`](Self::listen), unless the runtime listens already; `who` says to what, and who it is.
+    pub(super) fn listen_once(
+        &self,
+        runtime: RuntimeId,
+        who: impl FnOnce() -> Option<(Channel, Weak<dyn Listener>)>,
+    ) {
+        let mut tasks = self.tasks.lock();
+        if tasks.contains_key(&runtime) {
+            return;
+        }
+        if let Some((channel, listener)) = who() {
+            tasks.retain(|_, task| task.try_join_next().is_none());
+            let subscribed = self.subscriber(channel, listener).run();
+            tasks.entry(runtime).or_default().spawn_on(subscribed, &self.runtime);
+        }
+    }
+
+    fn subscriber(&self, channel: Channel, listener: Weak<dyn Listener>) -> Subscriber {
+        let (dialers, clock) = (Arc::clone(&self.dialers), Arc::clone(&self.clock));
+        Subscriber { dialers, clock, channel, listener }
     }
 }

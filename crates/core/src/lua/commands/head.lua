@@ -3,7 +3,7 @@
 --
 -- KEYS  those of the script that follows
 -- ARGV  1 retention of the fence counter, ms (0: plain counter without TTL)
---       2 prefix of the channels of runtimes
+--       2 prefix of the channels of runtimes; on a node of a Cluster with '{<hash tag>}' behind it, see tell.lua
 -- Returns  nothing: it goes on to the part that follows
 --
 -- Why: the time is read once, so that all commands of one script see the same moment. Times and

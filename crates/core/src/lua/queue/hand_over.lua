@@ -1,4 +1,4 @@
--- hand_over: the fast path of a contended lock. Follows grant.lua.
+-- hand_over: the fast path of a contended lock. Follows tell.lua.
 --
 -- KEYS  as usual.lua
 -- ARGV  as usual.lua
@@ -48,9 +48,8 @@ local function hand_over(text, note, at, arg)
   end
   call('ZREM', queue, head)
   call('HDEL', waiters, head)
-  redis.pcall('PUBLISH', channels .. head, 'granted ' .. id .. ' ' .. first .. ' ' .. newest .. ' '
-    .. heartbeat .. ' ' .. life .. (waits and ' 1 ' or ' 0 ') .. behind .. ' '
-    .. string.sub(lease, #channels - 6, -8))
+  tell(head, 'granted ' .. id .. ' ' .. first .. ' ' .. newest .. ' ' .. heartbeat .. ' ' .. life
+    .. (waits and ' 1 ' or ' 0 ') .. behind .. ' ' .. name_of(lease))
   if not follows then return {'released'} end
   return {'next-queued', tonumber(life), others}
 end
@@ -76,8 +75,7 @@ end
 -- Tells the holder that it is wanted, if it may keep the lock idle; the label begins behind `size`.
 local function recall(text, size, lease, holder, fence)
   if string.sub(text, size + 1, size + 1) == '~' then
-    redis.pcall('PUBLISH', channels .. string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence
-      .. ' ' .. string.sub(lease, #channels - 6, -8))
+    tell(string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence .. ' ' .. name_of(lease))
   end
 end
 

@@ -1,4 +1,4 @@
--- line: who waits for a lock, and the grants to them. Follows row.lua.
+-- line: who waits for a lock, and the grants to them. Follows row.lua and tell.lua.
 --
 -- KEYS  those of the script that follows
 -- ARGV  those of the script that follows
@@ -15,7 +15,7 @@
 --   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <watermark> <label>
 -- A '~' before the label becomes part of the lease, see grant.lua.
 -- `withdrawn` is a sorted set of acquisitions that must not come back; the score says until when, ms.
--- A grant is published to '<channels><runtime uuid>' as nine parts between single spaces, the name
+-- A grant is told to the runtime of its acquisition, see tell.lua, as nine parts between single spaces, the name
 -- last because it may have spaces:
 --   granted <acquisition> <first token> <last token> <heartbeat> <ms left> <1 if others wait, or 0>
 --   <1 if the counter was behind, or 0> <name>
@@ -154,17 +154,6 @@ local function leave(runtimes)
     redis.call('ZREM', lock.queue, unpack(runtimes, from, to))
     redis.call('HDEL', lock.waiters, unpack(runtimes, from, to))
   end
-end
-
--- Publishes; a missing right must not fail the script after its writes.
-local function tell(runtime, message)
-  redis.pcall('PUBLISH', channels .. runtime, message)
-end
-
--- The name in the key of a lease, as keys.rs writes it: between the namespace, a colon and a brace,
--- and '}:lease'. The prefix of the channels is '<namespace>:runtime:'.
-local function name_of(key)
-  return string.sub(key, #channels - 6, -8)
 end
 
 local function tell_grant(line)

@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use crate::types::LockName;
 
 /// How many slots a Cluster has.
@@ -15,6 +17,19 @@ pub fn slot_of_lock(name: &LockName) -> u16 {
     // A name never begins with the brace that ends the tag.
     let tag = name.split_once('}').map_or(name, |(tag, _)| tag);
     crc16(tag.as_bytes()) % SLOTS
+}
+
+/// The first hash tag that is in one of some slots, of the numbers behind a prefix; `None` where there are no slots.
+pub(super) fn tag_in(slots: &[RangeInclusive<u16>], prefix: &str) -> Option<String> {
+    if slots.is_empty() {
+        return None;
+    }
+    // One slot of all is found within so many draws, but for one in e^64 times.
+    let mut tags = (0..u32::from(SLOTS) * 64).map(|number| format!("{prefix}{number}"));
+    tags.find(|tag| {
+        let slot = slot_of(tag);
+        slots.iter().any(|range| range.contains(&slot))
+    })
 }
 
 /// What stands between the first `{` and the first `}` after it, if it is anything.
@@ -60,6 +75,16 @@ mod tests {
         assert_eq!(slot_of("{user1000}.following"), slot_of("user1000"));
         assert_eq!(slot_of("foo{}{bar}"), crc16(b"foo{}{bar}") % SLOTS);
         assert_eq!(slot_of("foo{{bar}}zap"), slot_of("{bar"));
+    }
+
+    #[test]
+    fn a_tag_is_found_for_every_slot() {
+        for slot in [0, 1, 8_191, SLOTS - 1] {
+            let tag = tag_in(&[slot..=slot], "").unwrap();
+            assert_eq!(slot_of(&format!("ns:runtime:x{{{tag}}}")), slot);
+        }
+        assert_eq!(tag_in(&[0..=SLOTS - 1], "").unwrap(), "0");
+        assert_eq!(tag_in(&[], ""), None);
     }
 
     #[test]

@@ -10,11 +10,12 @@ use futures_util::future::join_all;
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
-    slot::{SLOTS, slot_of, slot_of_lock},
+    slot::{slot_of_lock, tag_in},
     topology::Topology,
 };
 use crate::{
     clock::{Clock, Instant},
+    mutex::Mutex,
     redis::{
         config::RedisConfig,
         scan::step,
@@ -32,12 +33,14 @@ use crate::{
 /// Leases on a Redis Cluster: each name on the master that owns its slot.
 ///
 /// Each master has a [`RedisStore`] of its own. A batch is split, as a script may not declare keys of
-/// several slots; its commands travel side by side. What is published at one node reaches all others, so
-/// one subscription, at any master, is enough.
+/// several slots; its commands travel side by side. What is published at one node on a plain channel reaches all
+/// others, so one subscription, at any master, is enough. A runtime that waits at a master has one more there, to a
+/// sharded channel, whose messages do not cross the bus.
 #[derive(Debug)]
 pub struct ClusterStore {
     nodes: Arc<Topology<RedisStore>>,
     subscriptions: Subscriptions,
+    listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
     keys: KeyScheme,
     /// Asks who owns the slots; ends with the store.
     _watching: JoinSet<()>,
@@ -104,7 +107,8 @@ impl ClusterStore {
         watching.spawn_on(async move { watched.watch().await }, &runtime);
         let dialers = Arc::clone(&nodes) as Arc<dyn Dialers>;
         let subscriptions = Subscriptions::new(dialers, clock, runtime);
-        Ok(Self { nodes, subscriptions, keys: config.keys.clone(), _watching: watching })
+        let (listeners, keys) = (Mutex::default(), config.keys.clone());
+        Ok(Self { nodes, subscriptions, listeners, keys, _watching: watching })
     }
 
     /// The names of the store's keys.
@@ -121,15 +125,7 @@ pub(in crate::redis) fn probe_in(
     slots: &[RangeInclusive<u16>],
     runtime: RuntimeId,
 ) -> Result<Option<LockName>, StoreError> {
-    if slots.is_empty() {
-        return Ok(None);
-    }
-    // One slot of all is found within so many draws, but for one in e^64 times.
-    let mut tags = (0..u32::from(SLOTS) * 64).map(|number| format!("preflight:{number}"));
-    let tag = tags.find(|tag| {
-        let slot = slot_of(tag);
-        slots.iter().any(|range| range.contains(&slot))
-    });
+    let tag = tag_in(slots, "preflight:");
     tag.map(|tag| probe_named(&format!("{tag}}}{runtime}"))).transpose()
 }
 
@@ -150,7 +146,12 @@ macro_rules! on_its_way {
 impl LockStore for ClusterStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
         Box::pin(async move {
-            on_its_way!(self, command.name, command.deadline, |node| node.acquire(command))
+            let runtime = command.id.runtime();
+            on_its_way!(self, command.name, command.deadline, |node| async {
+                let answer = node.acquire(command).await;
+                self.hear_directly(&node, runtime, is_queued(&answer));
+                answer
+            })
         })
     }
 
@@ -163,13 +164,21 @@ impl LockStore for ClusterStore {
         let beat = move |one: &'a Waiter| async move {
             on_its_way!(self, &one.name, deadline, |node| {
                 let batch = slice::from_ref(one);
-                async { only(node.heartbeat(batch, label, deadline).await) }
+                async {
+                    let answer = only(node.heartbeat(batch, label, deadline).await);
+                    self.hear_directly(&node, one.id.runtime(), is_queued(&answer));
+                    answer
+                }
             })
         };
         Box::pin(async move { Ok(join_all(batch.iter().map(beat)).await) })
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        let mut listeners = self.listeners.lock();
+        listeners.retain(|_, listener| listener.strong_count() > 0);
+        listeners.insert(runtime, Weak::clone(&listener));
+        drop(listeners);
         self.subscriptions.listen(runtime, self.keys().channel(runtime), listener);
     }
 
@@ -181,7 +190,13 @@ impl LockStore for ClusterStore {
 
     fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
         Box::pin(async move {
-            on_its_way!(self, command.name, command.deadline, |node| node.release(command))
+            let runtime = command.id.runtime();
+            on_its_way!(self, command.name, command.deadline, |node| async {
+                let answer = node.release(command).await;
+                let is_queued = matches!(answer, Ok(ReleaseAnswer::NextQueued(_)));
+                self.hear_directly(&node, runtime, is_queued);
+                answer
+            })
         })
     }
 
@@ -260,6 +275,19 @@ impl LockStore for ClusterStore {
     fn shard(&self, name: &LockName) -> usize {
         self.nodes.known_owner(slot_of_lock(name)).map_or(0, |node| node.number)
     }
+}
+
+impl ClusterStore {
+    /// A runtime that waits at a master gets its messages from there.
+    fn hear_directly(&self, node: &RedisStore, runtime: RuntimeId, is_queued: bool) {
+        if is_queued && !node.dialer().is_asking {
+            node.is_waited_at(runtime, || self.listeners.lock().get(&runtime).cloned());
+        }
+    }
+}
+
+fn is_queued(answer: &Result<AcquireAnswer, StoreError>) -> bool {
+    matches!(answer, Ok(AcquireAnswer::Queued(_)))
 }
 
 /// The answer to a batch of one.

@@ -14,6 +14,7 @@ use tokio::{runtime::Handle, select, sync::Notify};
 use super::{
     look::{Looker, Wanted},
     owners::Owners,
+    slot::tag_in,
     view::View,
 };
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     mutex::Mutex,
     redis::{
         address::RedisAddress,
+        channel::ChannelTag,
         classify::{classify_dial, no_runtime, not_in_time},
         config::{NodeSettings, RedisConfig},
         place::Place,
@@ -82,10 +84,20 @@ pub(in crate::redis) struct Node<N> {
     asking: OnceLock<Arc<N>>,
     config: RedisConfig,
     membership: Arc<Membership>,
+    /// What stands behind the channels of runtimes there.
+    tag: Arc<ChannelTag>,
     /// Whether a view has named it.
     is_known: AtomicBool,
     /// Whether it was opened for slots, so that its first command waits for a check of the server.
     has_slots: bool,
+}
+
+impl<N> Node<N> {
+    /// A view has named it as the owner of these slots.
+    fn owns(&self, slots: &[RangeInclusive<u16>]) {
+        self.is_known.store(true, Ordering::Relaxed);
+        self.tag.set(tag_in(slots, ""));
+    }
 }
 
 impl<N: Send + Sync + 'static> Topology<N> {
@@ -294,15 +306,18 @@ impl<N: Send + Sync + 'static> Topology<N> {
         if !state.owners.settle(&view) {
             return Ok(());
         }
+        let mut slots = BTreeMap::<&Place, Vec<RangeInclusive<u16>>>::new();
+        for (range, place) in &view.owners {
+            slots.entry(place).or_default().push(range.clone());
+        }
+        for (place, ranges) in &slots {
+            state.node_at(self, place, ranges)?.owns(ranges);
+        }
         let mut masters = Vec::with_capacity(view.owners.len());
         for (range, place) in &view.owners {
-            let of_place = view.owners.iter().filter(|(_, other)| other == place);
-            let ranges: Vec<_> = of_place.map(|(range, _)| range.clone()).collect();
-            let node = state.node_at(self, place, &ranges)?;
-            node.is_known.store(true, Ordering::Relaxed);
-            masters.push((range.clone(), node));
+            masters.push((range.clone(), state.node_at(self, place, &slots[place])?));
         }
-        let is_owner = |place: &Place| view.owners.iter().any(|(_, owner)| owner == place);
+        let is_owner = |place: &Place| slots.contains_key(place);
         state.nodes.retain(|place, node| {
             // One that was only named by a redirection may become an owner soon.
             let stays = is_owner(place) || !node.is_known.load(Ordering::Relaxed);
@@ -365,10 +380,15 @@ impl<N> State<N> {
         }
         let template: &ConnectionInfo = topology.config.address.info();
         let info = place.info(template).map_err(|error| classify_dial(&error))?;
-        let membership = Arc::<Membership>::default();
+        let (membership, tag) = (Arc::<Membership>::default(), Arc::<ChannelTag>::default());
         let mut config = topology.config.clone();
         config.address = RedisAddress::of_node(info);
-        config.node = Some(NodeSettings { membership: Arc::clone(&membership), is_asking: false });
+        let of_node = NodeSettings {
+            membership: Arc::clone(&membership),
+            tag: Arc::clone(&tag),
+            is_asking: false,
+        };
+        config.node = Some(of_node);
         let number = self.next_number;
         self.next_number += 1;
         let node = Arc::new(Node {
@@ -378,6 +398,7 @@ impl<N> State<N> {
             asking: OnceLock::new(),
             config,
             membership,
+            tag,
             is_known: AtomicBool::new(false),
             has_slots: !slots.is_empty(),
         });

@@ -42,7 +42,8 @@ async fn visit(examiner: &Examiner, master: &Master) -> ServerFacts {
     };
     let mut config = examiner.config.clone();
     config.address = RedisAddress::of_node(info);
-    config.node = Some(NodeSettings { membership: Arc::default(), is_asking: false });
+    config.node =
+        Some(NodeSettings { membership: Arc::default(), tag: Arc::default(), is_asking: false });
     let probe = probe_in(&master.slots, examiner.runtime_id).ok().flatten();
     Visit::new(examiner, config, probe).facts().await
 }

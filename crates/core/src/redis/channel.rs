@@ -1,0 +1,102 @@
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Which messages of the servers a subscription brings.
+#[derive(Debug, Clone)]
+pub(super) enum Channel {
+    /// Those of the channel of a runtime. In a Cluster it hears what any node publishes.
+    Plain(String),
+    /// Those of the sharded channel of a runtime at one master of a Cluster.
+    Sharded {
+        /// The plain channel of the runtime.
+        plain: String,
+        /// What follows it at this master.
+        tag: Arc<ChannelTag>,
+    },
+}
+
+impl Channel {
+    /// The name to subscribe to now, as soon as it is known.
+    pub(super) async fn name(&self) -> String {
+        match self {
+            Self::Plain(name) => name.clone(),
+            Self::Sharded { plain, tag } => {
+                let mut tags = tag.0.subscribe();
+                let known = tags.wait_for(|tag| !tag.is_empty()).await;
+                known.map(|tag| format!("{plain}{}", *tag)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Returns when the channel has another name than it had.
+    pub(super) async fn renamed(&self, from: &str) {
+        match self {
+            Self::Plain(_) => std::future::pending().await,
+            Self::Sharded { plain, tag } => {
+                let mut tags = tag.0.subscribe();
+                let is_other = |tag: &String| from.strip_prefix(plain.as_str()) != Some(tag);
+                drop(tags.wait_for(is_other).await);
+            }
+        }
+    }
+
+    /// The command that subscribes to it.
+    pub(super) fn verb(&self) -> &'static str {
+        match self {
+            Self::Plain(_) => "SUBSCRIBE",
+            Self::Sharded { .. } => "SSUBSCRIBE",
+        }
+    }
+
+    /// Whether messages come another way without it.
+    pub(super) fn is_spare(&self) -> bool {
+        matches!(self, Self::Sharded { .. })
+    }
+}
+
+/// What stands behind the channels of all runtimes at one master of a Cluster: a hash tag of a slot that the master
+/// owns, in braces. All processes that know the same slots make the same of them.
+#[derive(Debug, Default)]
+pub(super) struct ChannelTag(watch::Sender<String>);
+
+impl ChannelTag {
+    /// The present one; empty if none is known.
+    pub(super) fn now(&self) -> String {
+        self.0.borrow().clone()
+    }
+
+    /// The master has other slots now.
+    pub(super) fn set(&self, tag: Option<String>) {
+        let braced = tag.map(|tag| format!("{{{tag}}}")).unwrap_or_default();
+        self.0.send_if_modified(|now| {
+            let is_other = *now != braced;
+            *now = braced;
+            is_other
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_sharded_channel_has_the_name_that_its_tag_gives() {
+        let tag = Arc::<ChannelTag>::default();
+        let channel = Channel::Sharded { plain: "ns:runtime:x".into(), tag: Arc::clone(&tag) };
+        assert_eq!(channel.name().now_or_never(), None, "no slot is known");
+        tag.set(Some("7".into()));
+        let name = channel.name().now_or_never().unwrap();
+        assert_eq!((name.as_str(), tag.now().as_str()), ("ns:runtime:x{7}", "{7}"));
+        tag.set(Some("7".into()));
+        assert_eq!(channel.renamed(&name).now_or_never(), None);
+        tag.set(Some("8".into()));
+        assert_eq!(channel.renamed(&name).now_or_never(), Some(()));
+        let name = channel.name().now_or_never().unwrap();
+        tag.set(None);
+        assert_eq!(channel.renamed(&name).now_or_never(), Some(()), "the master has no slot");
+    }
+}

@@ -1,0 +1,142 @@
+//! Grants between processes on sharded channels: they do not cross the bus of the Cluster, and where nobody hears
+//! them there, the plain channel brings them.
+#![expect(clippy::disallowed_methods, reason = "the Cluster takes notice of a move in real time")]
+
+use std::time::Duration;
+
+use leasehold::{LockRuntime, store::Inspection};
+use leasehold_testkit::{
+    RedisServer,
+    cluster::{RedisCluster, slot_of},
+};
+use tokio::task::block_in_place;
+
+use super::scene::{a_name_for_each, runtime_at};
+use crate::support::wait;
+
+/// How many messages a node has sent to all others.
+fn crossed(server: &RedisServer) -> u64 {
+    let info: String = server.query(&["CLUSTER", "INFO"]);
+    let count =
+        info.lines().find_map(|line| line.strip_prefix("cluster_stats_messages_publish_sent:"));
+    count.map_or(0, |count| count.trim().parse().expect("a number"))
+}
+
+/// Sharded channels that somebody listens to at a node.
+fn channels(server: &RedisServer) -> Vec<String> {
+    server.query(&["PUBSUB", "SHARDCHANNELS"])
+}
+
+/// Sharded channels came with Redis 7.0.
+fn has_sharded_channels(server: &RedisServer) -> bool {
+    let info: String = server.query(&["INFO", "server"]);
+    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+    !version.expect("a version").starts_with("6.")
+}
+
+async fn is_waited_for(locks: &LockRuntime, name: &str) -> bool {
+    let seen = locks.inspect(name).await.expect("an answer");
+    matches!(seen, Inspection::Held(lease) if !lease.waiters.is_empty())
+}
+
+/// Two processes pass a lock on to each other, so often.
+async fn hand_over(name: &str, between: &[LockRuntime; 2], times: u32) {
+    let locks = [0, 1].map(|at: usize| between[at].lock(name).expect("a name"));
+    let mut guard = locks[0].acquire().await.expect("a lease");
+    for turn in 1..=times {
+        let next = locks[turn as usize % 2].clone();
+        let waiting = tokio::spawn(async move { next.acquire().wait(wait::CEILING).await });
+        while !is_waited_for(&between[0], name).await {
+            tokio::task::yield_now().await;
+        }
+        guard.release().await.expect("a lease that was held to the end");
+        let granted = wait::soon("a grant", waiting).await.expect("no panic");
+        guard = granted.expect("the only one that waits");
+    }
+    guard.release().await.expect("a lease that was held to the end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_between_processes_do_not_cross_the_bus() {
+    let cluster = RedisCluster::start();
+    let name = &a_name_for_each()[0];
+    let master = &cluster.servers()[0];
+    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
+    // Nobody listens there yet, so these do.
+    hand_over(name, &both, 4).await;
+    if !has_sharded_channels(master) {
+        assert!(crossed(master) >= 4, "each is published on a plain channel");
+        return;
+    }
+    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    let before = crossed(master);
+    hand_over(name, &both, 50).await;
+    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_whose_slot_moves_is_replaced() {
+    let cluster = RedisCluster::start();
+    let name = &a_name_for_each()[0];
+    let master = &cluster.servers()[0];
+    if !has_sharded_channels(master) {
+        return;
+    }
+    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
+    hand_over(name, &both, 2).await;
+    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    let old = channels(master);
+    let moved = slot_of(&old[0]);
+    assert_eq!(slot_of(&old[1]), moved, "both processes choose the same slot");
+    block_in_place(|| cluster.migrate(moved, 1));
+    hand_over(name, &both, 20).await;
+    let is_replaced = || {
+        let now = channels(master);
+        now.len() == 2 && now.iter().all(|channel| !old.contains(channel))
+    };
+    wait::until("both listen to other channels", is_replaced).await;
+    // What the nodes tell each other about the move comes a moment later.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = crossed(master);
+    hand_over(name, &both, 20).await;
+    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+    assert!(channels(&cluster.servers()[1]).is_empty(), "nobody waits there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_may_not_listen_there_is_told_on_its_plain_channel() {
+    let cluster = RedisCluster::start();
+    let name = &a_name_for_each()[0];
+    let master = &cluster.servers()[0];
+    if has_sharded_channels(master) {
+        for server in cluster.servers() {
+            server.command(&["ACL", "SETUSER", "default", "-ssubscribe"]);
+        }
+    }
+    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
+    let before = crossed(master);
+    hand_over(name, &both, 20).await;
+    assert!(crossed(master) - before >= 20, "each is published on a plain channel");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_connection_is_cut_is_told_on_its_plain_channel() {
+    let cluster = RedisCluster::start();
+    let name = &a_name_for_each()[0];
+    let master = &cluster.servers()[0];
+    if !has_sharded_channels(master) {
+        return;
+    }
+    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
+    hand_over(name, &both, 2).await;
+    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    // They may not come back.
+    for server in cluster.servers() {
+        server.command(&["ACL", "SETUSER", "default", "-ssubscribe"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    }
+    wait::until("nobody listens", || channels(master).is_empty()).await;
+    let before = crossed(master);
+    hand_over(name, &both, 20).await;
+    assert!(crossed(master) - before >= 15, "they are published on plain channels");
+}
