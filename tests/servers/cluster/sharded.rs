@@ -12,7 +12,10 @@ use leasehold_testkit::{
 use tokio::task::block_in_place;
 
 use super::scene::{a_name_for_each, runtime_at};
-use crate::support::wait;
+use crate::{
+    documented_rights::{documented, set_user},
+    support::wait,
+};
 
 /// How many messages a node has sent to all others.
 fn crossed(server: &RedisServer) -> u64 {
@@ -71,6 +74,27 @@ async fn grants_between_processes_do_not_cross_the_bus() {
     wait::until("both listen at the master", || channels(master).len() == 2).await;
     let before = crossed(master);
     hand_over(name, &both, 50).await;
+    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_documented_rights_suffice_for_them() {
+    let cluster = RedisCluster::start();
+    let name = &a_name_for_each()[0];
+    let master = &cluster.servers()[0];
+    if !has_sharded_channels(master) {
+        return;
+    }
+    for server in cluster.servers() {
+        set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
+        documented()[..3].iter().for_each(|rights| set_user(server, rights));
+    }
+    let url = cluster.url().replace("://", "://locks:PASSWORD@");
+    let both = [runtime_at(&url).await, runtime_at(&url).await];
+    hand_over(name, &both, 2).await;
+    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    let before = crossed(master);
+    hand_over(name, &both, 20).await;
     assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
 }
 

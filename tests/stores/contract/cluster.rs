@@ -61,7 +61,7 @@ async fn what_any_master_publishes_is_heard_and_batches_reach_them_all() {
     for lease in &renewals {
         let calls = scene.calls().about(lease.name.as_str());
         calls.release(lease.id, lease.fence, None).await.expect("release");
-        let Push::Granted { name, id, heartbeat, .. } = pushes.next().await else {
+        let Push::Granted { name, id, heartbeat, .. } = pushes.told().await else {
             panic!("a grant was expected")
         };
         assert_eq!(

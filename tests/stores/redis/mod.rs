@@ -15,6 +15,7 @@ mod refusals;
 mod replicas;
 mod rights;
 mod scripts;
+mod sharded;
 mod slow_links;
 mod stopped;
 mod support;
