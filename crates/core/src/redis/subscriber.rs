@@ -78,8 +78,9 @@ impl Subscriber {
     pub(super) async fn run(self) {
         let mut failures: u32 = 0;
         while self.is_wanted() {
-            let pause = match self.subscribe().await {
-                Ok(Subscribed { dialer, connection, name, receiver }) => {
+            let name = self.channel.name().await;
+            let pause = match self.subscribe(&name).await {
+                Ok(Subscribed { dialer, connection, receiver }) => {
                     let endpoint = &dialer.endpoint;
                     if failures > 0 && !self.channel.is_spare() {
                         tracing::info!(%endpoint, "the runtime receives messages from the server again");
@@ -101,12 +102,15 @@ impl Subscriber {
                     pause
                 }
             };
-            self.rest(pause).await;
+            select! {
+                biased;
+                () = self.rest(pause) => {}
+                () = self.channel.renamed(&name) => {}
+            }
         }
     }
 
-    async fn subscribe(&self) -> Result<Subscribed, StoreError> {
-        let name = self.channel.name().await;
+    async fn subscribe(&self, name: &str) -> Result<Subscribed, StoreError> {
         let dialer = Arc::clone(&self.dialers).next().await?;
         let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
         let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });
@@ -115,9 +119,9 @@ impl Subscriber {
             pushes.on_push(&push);
             Ok::<(), ()>(())
         };
-        let to = (self.channel.verb(), name.as_str());
+        let to = (self.channel.verb(), name);
         let connection = subscribe(&dialer, &*self.clock, to, heard).await?;
-        Ok(Subscribed { dialer, connection, name, receiver })
+        Ok(Subscribed { dialer, connection, receiver })
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
@@ -177,8 +181,6 @@ impl Subscriber {
 struct Subscribed {
     dialer: Arc<Dialer>,
     connection: Dialed,
-    /// That of the channel.
-    name: String,
     receiver: Arc<Receiver>,
 }
 
