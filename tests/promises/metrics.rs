@@ -291,7 +291,7 @@ async fn renewals_are_counted_by_outcome_and_measured() {
         world.pass(millis(3_400)).await;
         assert_eq!(renewals(outcome), 1);
     }
-    // Whoever is told at once needs no renewal to find out.
+    // One that is told at once needs no renewal to find out.
     world.store.inject_push(PushRule::new(PushFault::Lose));
     let _ = world.runtime(2).force_release(NAME).await.unwrap();
     world.pass(millis(3_400)).await;
@@ -381,7 +381,7 @@ async fn losses_are_counted_by_reason() {
         }
         let _ = world.runtime(2).force_release(NAME).await.unwrap();
         assert!(guard.release().await.is_err());
-        // Whoever knows that it is lost releases nothing.
+        // One that knows that it is lost releases nothing.
         assert_eq!(scene.lost("gone"), 1 + u64::from(told));
         assert_eq!(scene.released("gone", "explicit"), 1);
     }

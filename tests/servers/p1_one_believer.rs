@@ -126,7 +126,7 @@ async fn increment_locked(
     guard.release().await.expect("a lease that was held to the end");
 }
 
-/// Reads, waits a little, and writes one more: whoever comes in between is overwritten.
+/// Reads, waits a little, and writes one more: one that comes in between is overwritten.
 async fn increment(storage: &mut MultiplexedConnection) -> u64 {
     let read = redis::cmd("GET").arg("counter").query_async::<Option<u64>>(storage).await;
     let value = read.expect("an answer").unwrap_or_default() + 1;

@@ -75,7 +75,7 @@ impl Scene {
         lease
     }
 
-    /// What was late arrives, and changes nothing for whoever holds the lock now.
+    /// What was late arrives, and changes nothing for the one that holds the lock now.
     async fn late_copies_change_nothing(&self) {
         let guard = self.acquire().await;
         let row = || lease::row(&self.server, LEASE);

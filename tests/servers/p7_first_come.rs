@@ -50,7 +50,7 @@ async fn runtimes_are_served_in_the_order_in_which_they_queued() {
         queued.push_back((i, waiting(&runtimes[i])));
         line::until_length(&server, n as u64 + 1).await;
     }
-    // Three rounds: whoever was served queues again, at the end.
+    // Three rounds: the one that was served queues again, at the end.
     let mut present = 0;
     for _ in 0..18 {
         queued.push_back((present, waiting(&runtimes[present])));

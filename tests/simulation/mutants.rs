@@ -247,6 +247,16 @@ const MUTANTS: &[Mutant] = &[
         },
     },
     Mutant {
+        name: "a_new_node_that_is_believed",
+        seeds: CLUSTER..10_000,
+        mutate: |mutation| mutation.routes.replaces = |_, _, _| true,
+    },
+    Mutant {
+        name: "a_look_by_each_of_a_crowd",
+        seeds: CLUSTER..10_000,
+        mutate: |mutation| mutation.routes.looks = |_| true,
+    },
+    Mutant {
         name: "an_ask_taken_for_moved",
         seeds: CLUSTER..10_000,
         mutate: |mutation| {
@@ -368,6 +378,8 @@ mutants! {
     a_new_master_whose_clock_is_ahead
     a_clock_that_is_behind_by_more_than_the_outage
     an_old_slot_map_that_is_kept
+    a_new_node_that_is_believed
+    a_look_by_each_of_a_crowd
     an_ask_taken_for_moved
     a_moved_taken_for_ask
 }

@@ -62,6 +62,7 @@ pub(crate) enum Act {
     MoveKeys { name: usize },
     EndMove { name: usize, slowness: Duration },
     Leave { node: usize },
+    Doze,
 }
 
 /// How often tasks do what, in a million; and how long they think and hold.

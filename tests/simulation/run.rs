@@ -154,6 +154,7 @@ impl Run {
             Act::MoveKeys { name } => self.world.move_keys(&self.name(name)),
             Act::EndMove { name, slowness } => self.world.end_move(&self.name(name), slowness),
             Act::Leave { node } => self.world.leave(node),
+            Act::Doze => self.world.doze(),
         }
     }
 

@@ -92,7 +92,11 @@ impl Plan {
     pub(crate) fn become_cluster(&mut self, is_calm: bool, dice: &Dice) {
         let masters = dice.from_to(2, 3);
         let nodes = usize::try_from(masters).unwrap_or(2);
-        self.layout = Layout::Cluster { masters: nodes, names: self.names.clone() };
+        // Dice of their own: the other seeds stay what they were.
+        let own_dice = Dice::new(self.seed ^ 0x7374_7261_6e67_6572);
+        let has_stranger = !is_calm && own_dice.below(2) == 0;
+        let names = self.names.clone();
+        self.layout = Layout::Cluster { masters: nodes, has_stranger, names };
         if is_calm {
             self.calm_down(dice);
         }
@@ -109,6 +113,12 @@ impl Plan {
             let to = (leaver + 1) % nodes;
             at = self.draw_move(at + millis(1), name, to, dice);
             end = end.max(at);
+        }
+        if has_stranger {
+            end += own_dice.time(millis(1), millis(300));
+            self.acts.push((end, Act::Doze));
+            end += own_dice.time(millis(50), millis(600));
+            self.acts.push((end, Act::Wake));
         }
         if dice.below(2) == 0 {
             end += dice.time(millis(1), millis(300));

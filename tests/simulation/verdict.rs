@@ -62,6 +62,7 @@ pub(crate) fn of(run: &mut Run) -> Verdict {
     }
     verdict.tally.latest = run.scene.latest();
     verdict.violations.extend(run.scene.complaints());
+    verdict.violations.extend(run.world.wrong_looks());
     verdict.violations.extend(panics::take());
     verdict
 }

@@ -8,8 +8,9 @@ use leasehold_core::{
     store::{AcquireAnswer, ForceReleaseAnswer, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
-    Patience, QuorumGroup,
+    FaultProxy, Patience, QuorumGroup, RedisServer,
     contract::{Calls, alice, bob, secs, ttl},
+    proxy::{Action, Rule},
 };
 use tokio::{runtime::Handle, task::block_in_place};
 
@@ -45,6 +46,11 @@ fn split(group: &QuorumGroup, id: AcquisitionId) -> (Vec<usize>, Vec<usize>) {
     let text = |number: &usize| group.server(*number).query::<Option<String>>(&["GET", KEY]);
     let has_it = |number: &usize| text(number).is_some_and(|text| text.contains(&id.to_string()));
     (0..group.nodes()).partition(has_it)
+}
+
+/// Nothing about the lock comes to a server any more, nor will it come later.
+fn lose(proxy: &FaultProxy) {
+    proxy.inject(Rule::new(Action::Drop).containing(KEY).always());
 }
 
 /// An operator ends a lease on a majority of the nodes, and one that has it does not hear of that. The
@@ -94,11 +100,87 @@ async fn a_withdrawn_lease_ends_also_where_that_was_not_heard() {
     let holder = calls(&network.url(), node_timeout).await;
     granted(&holder, alice(1)).await;
     let (holding, _) = block_in_place(|| split(&group, alice(1)));
-    network.cut(&holding[1..]);
+    lose(network.proxy(holding[1]));
     assert!(holder.withdraw(alice(1)).await.expect("two of three answer"));
     // What was sent to it is given up.
     SystemClock.sleep_until(SystemClock.now() + node_timeout * 2).await;
     network.heal();
     let has_ended = async || block_in_place(|| split(&group, alice(1)).0.is_empty()).then_some(());
     Patience::of(PATIENCE).until_async(has_ended).await.expect("it is ended everywhere");
+}
+
+/// Until when a server keeps the lock closed, in milliseconds since the Unix epoch, if it does.
+fn closed_until(server: &RedisServer) -> Option<u64> {
+    let text: String = server.query::<Option<String>>(&["GET", KEY])?;
+    let mut words = text.split(' ');
+    let is_kept = words.next().is_some_and(|flags| flags.contains('k'));
+    // The counter, the end of the key, who has it, and four numbers of the lease come before.
+    is_kept.then(|| words.nth(7)?.parse().ok()).flatten()
+}
+
+/// A lock is kept closed while a node that has its lease is cut off. The node is told when it is back, and
+/// keeps the lock closed for no longer than the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_is_kept_closed_also_where_that_was_not_heard() {
+    let group = block_in_place(|| group(3));
+    let network = group.network();
+    let (node_timeout, closed) = (Duration::from_secs(1), secs(30));
+    let holder = calls(&network.url(), node_timeout).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    lose(network.proxy(holding[1]));
+    let kept = holder.release(alice(1), fence, Some(closed)).await.expect("two of three answer");
+    assert!(matches!(kept, ReleaseAnswer::Kept { .. }), "{kept:?}");
+    // What was sent to it is given up.
+    SystemClock.sleep_until(SystemClock.now() + node_timeout * 2).await;
+    network.heal();
+    let missed = group.server(holding[1]);
+    let is_kept = async || block_in_place(|| closed_until(missed));
+    let until = Patience::of(PATIENCE).until_async(is_kept).await.expect("it is closed there");
+    let [seconds, micros]: [u64; 2] = block_in_place(|| missed.query(&["TIME"]));
+    let left = Duration::from_millis(until.saturating_sub(seconds * 1_000 + micros / 1_000));
+    assert!(left <= closed - node_timeout, "{left:?} are left there");
+}
+
+/// A lock was kept closed, and is open again, when a node is back that has missed both: its lease ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_was_kept_closed_ends_also_where_that_was_not_heard() {
+    let group = block_in_place(|| group(3));
+    let network = group.network();
+    // Longer than a node may take: otherwise it is over before the others are asked.
+    let (node_timeout, closed) = (Duration::from_secs(1), secs(3));
+    let holder = calls(&network.url(), node_timeout).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    lose(network.proxy(holding[1]));
+    let kept = holder.release(alice(1), fence, Some(closed)).await.expect("two of three");
+    assert!(matches!(kept, ReleaseAnswer::Kept { .. }), "{kept:?}");
+    SystemClock.sleep_until(SystemClock.now() + closed + node_timeout).await;
+    network.heal();
+    let has_ended = async || {
+        let missed =
+            block_in_place(|| group.server(holding[1]).query::<Option<String>>(&["GET", KEY]));
+        missed.is_none_or(|text| !text.contains(&alice(1).to_string())).then_some(())
+    };
+    Patience::of(PATIENCE).until_async(has_ended).await.expect("it has ended there");
+}
+
+/// A node that does not answer is told of an end for as long as somebody has the store, and not for longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_nobody_has_is_gone_although_a_node_missed_an_end() {
+    let group = block_in_place(|| group(3));
+    let holder = calls(&group.url(), Duration::from_secs(1)).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    block_in_place(|| group.pause(holding[1]));
+    let released = holder.release(alice(1), fence, None).await.expect("two of three answer");
+    assert_eq!(released, ReleaseAnswer::Released);
+    let has_connections = |number: usize| {
+        let clients: String = block_in_place(|| group.server(number).query(&["CLIENT", "LIST"]));
+        clients.contains(" name=leasehold ")
+    };
+    assert!(has_connections(holding[0]));
+    drop(holder);
+    let are_closed = async || (!has_connections(holding[0])).then_some(());
+    Patience::of(PATIENCE).until_async(are_closed).await.expect("long before the lease is over");
 }

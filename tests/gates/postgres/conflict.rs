@@ -28,7 +28,7 @@ async fn a_snapshot_from_before_an_admission_is_a_conflict_and_not_a_stale_fence
     let (database, gate) = Database::with_gate().await;
     let (older, newer) = (stamp(41, 1), stamp(42, 2));
     assert_eq!(write(&gate, &database.pool, "older", older).await, Ok(()));
-    // Whoever wrote meanwhile: a newer holder, the holder itself, or one that is older.
+    // The one that wrote meanwhile: a newer holder, the holder itself, or one that is older.
     for (meanwhile, presented) in [(older, older), (newer, newer), (newer, stamp(43, 3))] {
         let mut tx = serializable(&database.pool).await;
         let read = "SELECT value FROM stock WHERE id = 7";

@@ -94,7 +94,7 @@ async fn the_watermark_of_another_value_is_no_value() {
         assert!(matches!(late, Err(GateError::Stale(_))), "{late:?}");
     }
 
-    // The control arm: without the gate, whoever writes there lets the older one in.
+    // The control arm: a write there without the gate lets the older one in.
     server.command(&["SET", "watermark:{b}", &stamp(1, 9).to_string()]);
     assert!(gate.set("b", "late", older).await.is_ok());
     assert_eq!(get(&server, "b").as_deref(), Some("late"));

@@ -3,7 +3,7 @@ use leasehold_testkit::CommandKind;
 
 use crate::support::{Waiting, World, just_before, lock, millis, secs, warm_up};
 
-/// Whoever waits in another process has the lock when the time is over, and not before.
+/// The one that waits in another process has the lock when the time is over, and not before.
 #[tokio::test]
 async fn a_process_that_waits_gets_it_when_the_rest_is_over() {
     let world = World::new();

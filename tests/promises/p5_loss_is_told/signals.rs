@@ -100,7 +100,7 @@ async fn after_a_pause_no_command_goes_out_before_the_loss_is_told() {
     );
 }
 
-/// A token that was asked for before the pause is cancelled by whoever looks first.
+/// A token that was asked for before the pause is cancelled by the first task that looks.
 #[tokio::test]
 async fn one_look_tells_all_who_watch() {
     let world = World::new();

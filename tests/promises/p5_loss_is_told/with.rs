@@ -151,7 +151,7 @@ async fn the_body_is_not_polled_after_a_pause() {
     assert_eq!(polls.load(Ordering::Relaxed), 3);
 }
 
-/// The control: whoever relies on a timer polls the body once more under a lost lease.
+/// The control: code that relies on a timer polls the body once more under a lost lease.
 #[tokio::test]
 async fn a_timer_alone_would_poll_the_body_after_a_pause() {
     let manual = ManualClock::new();

@@ -7,7 +7,7 @@ const ROUNDS: usize = 50;
 
 /// A loop whose guards are dropped waits for nothing but the server.
 #[tokio::test]
-async fn whoever_drops_a_guard_and_comes_back_waits_for_no_heartbeat() {
+async fn a_task_that_drops_a_guard_and_comes_back_waits_for_no_heartbeat() {
     let world = World::new();
     let one = world.runtime(1);
     for _ in 0..ROUNDS {
@@ -17,7 +17,7 @@ async fn whoever_drops_a_guard_and_comes_back_waits_for_no_heartbeat() {
 
 /// A task that comes while the lock is on its way back gets it as soon as it is back.
 #[tokio::test]
-async fn whoever_comes_while_the_lock_is_given_back_waits_for_no_heartbeat() {
+async fn a_task_that_comes_while_the_lock_is_given_back_waits_for_no_heartbeat() {
     let world = World::new();
     let one = world.runtime(1);
     for _ in 0..ROUNDS {

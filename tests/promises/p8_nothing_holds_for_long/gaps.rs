@@ -35,7 +35,7 @@ async fn asks_after_a_gap(world: World, kind: CommandKind, is_answered: bool) {
 }
 
 #[tokio::test]
-async fn whoever_has_a_heartbeat_under_way_asks_again() {
+async fn a_waiter_that_has_a_heartbeat_under_way_asks_again() {
     for is_answered in [true, false] {
         asks_after_a_gap(World::new(), CommandKind::Heartbeat, is_answered).await;
     }
@@ -43,7 +43,7 @@ async fn whoever_has_a_heartbeat_under_way_asks_again() {
 
 /// As in the first milliseconds of a process, before it can hear the server.
 #[tokio::test]
-async fn whoever_asks_for_the_first_time_asks_again() {
+async fn a_waiter_that_asks_for_the_first_time_asks_again() {
     for is_answered in [true, false] {
         asks_after_a_gap(World::new(), CommandKind::Acquire, is_answered).await;
     }
@@ -51,7 +51,7 @@ async fn whoever_asks_for_the_first_time_asks_again() {
 
 /// A release queues its process anew; the lock comes back to it before the release is answered.
 #[tokio::test]
-async fn whoever_queues_anew_asks_again() {
+async fn a_waiter_that_queues_anew_asks_again() {
     for is_answered in [true, false] {
         let world = World::new();
         let (holds, other) = (world.runtime(1), world.another_line().runtime(2));
@@ -78,7 +78,7 @@ async fn whoever_queues_anew_asks_again() {
 /// The release that queues its process anew fails now and then: the pause before the next copy of
 /// it ends with the gap.
 #[tokio::test]
-async fn whoever_queues_anew_and_pauses_asks_again() {
+async fn a_waiter_that_queues_anew_and_pauses_asks_again() {
     for failures in [4, 6, 8, 10] {
         let world = World::new();
         let (holds, other) = (world.runtime(1), world.another_line().runtime(2));

@@ -47,7 +47,7 @@ impl Clock for TickingClock {
     }
 }
 
-/// A manual clock that panics in whoever wants to sleep, once it is broken.
+/// A manual clock that panics in each task that wants to sleep, once it is broken.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BrokenClock {
     pub(crate) manual: ManualClock,

@@ -71,7 +71,7 @@ impl Seen {
             seen.described |= description.is_some() && unit.is_some();
             match value {
                 DebugValue::Counter(count) => seen.count += count,
-                // A look sets the gauge to zero, and whoever sets it absolutely mends that.
+                // A look sets the gauge to zero, and the next absolute value mends that.
                 DebugValue::Gauge(level) => {
                     seen.level = whole(level.into());
                 }

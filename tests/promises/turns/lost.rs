@@ -64,7 +64,7 @@ async fn a_reentry_that_finds_the_lease_gone_frees_those_who_wait() {
 
 type Live = Arc<Mutex<BTreeMap<u64, Lease>>>;
 
-/// P5: whoever takes a lease of a turn while the turn is force-released is told of it as well.
+/// P5: a task that takes a lease of a turn while the turn is force-released is told of it as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_force_release_of_a_busy_turn_is_told_to_its_holder() {
     const ROUNDS: usize = 1_000;

@@ -96,7 +96,7 @@ async fn no_turn_is_lost_while_a_slot_moves_under_shared_calls() {
     for by in 1..=MOVES {
         more(500).await;
         block_in_place(|| cluster.begin_migration(slot, by % 3));
-        // Shared calls take and end leases that are still there; whoever needs other keys waits.
+        // Shared calls take and end leases that are still there; those that need other keys wait.
         tokio::time::sleep(TORN).await;
         block_in_place(|| cluster.move_keys(slot));
         tokio::time::sleep(TORN).await;

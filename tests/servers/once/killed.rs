@@ -62,7 +62,7 @@ async fn a_run_that_was_killed_opens_the_door_after_its_ttl_and_not_before() {
     assert_eq!(server.keys_without_ttl(), [""; 0]);
 }
 
-/// What was confirmed outlives whoever confirmed it.
+/// What was confirmed outlives the process that confirmed it.
 #[tokio::test]
 async fn a_process_that_is_killed_after_its_success_leaves_the_door_closed() {
     let server = RedisServer::start();

@@ -42,7 +42,7 @@ fn runs_of(server: &RedisServer, window: &str) -> Vec<usize> {
     let count = |what: String| lines.iter().filter(|line| **line == what).count();
     let told = lines.iter().filter(|line| line.starts_with("told ")).count();
     let runs: Vec<usize> = (0..FORMS).map(|form| count(format!("ran {form}"))).collect();
-    // Whoever clicked was answered.
+    // Every click was answered.
     assert_eq!(runs.iter().sum::<usize>() + told, PROCESSES * FORMS * CLICKS);
     runs
 }

@@ -4,6 +4,7 @@ use super::{
     attempt::{Asked, Asking, Taken},
     command::{NodeCommand, Word},
     failure::{kept_for_too_long, too_few},
+    insisting::Missed,
     node::QuorumNode,
     record::Known,
     round::Round,
@@ -63,7 +64,7 @@ impl<N: QuorumNode> Inner<N> {
         let unknown = asked & !(ended | round.gone);
         if known.is_some() {
             self.records.lock().remove(id);
-            self.insist_at(unknown, make, until);
+            self.insist_at(unknown, |node| Missed::end(make(node), until));
         }
         let had_it = count(ended | unknown) >= needed && ended != 0;
         Ok(if had_it { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
@@ -79,6 +80,7 @@ impl<N: QuorumNode> Inner<N> {
         if rest > self.settings.most_ttl() {
             return Err(kept_for_too_long(rest, self.settings.most_ttl()));
         }
+        let closed_until = self.clock.now() + rest;
         let mut known = self.known(name, id, fence);
         let (mut round, mut free) = (Round::default(), 0);
         for is_second in [false, true] {
@@ -91,6 +93,15 @@ impl<N: QuorumNode> Inner<N> {
             round = self.round(to, make, deadline, enough).await;
             if enough(&round) {
                 self.records.lock().remove(id);
+                if let Some(Known { holding, until, .. }) = known {
+                    let end = |node| {
+                        let marks = holding & bit(node) == 0;
+                        let word = Word::End { attempt, fence: 0, marks };
+                        NodeCommand { name: name.clone(), id, word }
+                    };
+                    let missed = |node| Missed::end(end(node), until).kept(closed_until);
+                    self.insist_at(to & !(round.done | round.gone), missed);
+                }
                 let remaining = kth_longest(&mut round.left, needed);
                 return Ok(ReleaseAnswer::Kept { remaining });
             }
@@ -168,7 +179,8 @@ impl<N: QuorumNode> Inner<N> {
         }
         if let Some(until) = its {
             self.records.lock().remove(id);
-            self.insist_at(self.all() & !(round.done | round.gone), make, until);
+            let unknown = self.all() & !(round.done | round.gone);
+            self.insist_at(unknown, |node| Missed::end(make(node), until));
         }
         Ok(WithdrawAnswer { ended_grant: round.done != 0 })
     }

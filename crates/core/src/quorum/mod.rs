@@ -14,6 +14,7 @@ mod flights;
 mod gathering;
 mod health;
 mod holding;
+mod insisting;
 mod looking;
 mod node;
 mod posts;

@@ -4,11 +4,10 @@ use super::{
     command::{NodeCommand, Word},
     node::QuorumNode,
     store::Inner,
-    tally::{Nodes, Tally, bit},
+    tally::{Tally, bit},
 };
 use crate::{
     backoff::backoff,
-    clock::Instant,
     types::{AcquisitionId, LockName},
 };
 
@@ -54,39 +53,6 @@ impl<N: QuorumNode> Inner<N> {
             let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));
             let pause = backoff(shortest, longest, failures, self.entropy.fraction());
             self.clock.sleep_until(self.clock.now() + pause).await;
-        }
-    }
-
-    /// Ends a lease in the background at nodes that did not say that they have.
-    pub(crate) fn insist_at(
-        self: &Arc<Self>,
-        at: Nodes,
-        command: impl Fn(usize) -> NodeCommand,
-        until: Instant,
-    ) {
-        for node in (0..self.nodes.len()).filter(|node| at & bit(*node) != 0) {
-            let (inner, command) = (Arc::clone(self), command(node));
-            drop(self.runtime.spawn(async move { inner.insist(node, command, until).await }));
-        }
-    }
-
-    /// Ends a lease at a node that did not say that it has, until the node says so or the lease is over
-    /// there by itself.
-    async fn insist(self: Arc<Self>, node: usize, command: NodeCommand, until: Instant) {
-        let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));
-        let mut tries = 0;
-        while self.clock.now() < until {
-            let pause = backoff(shortest, longest, tries, self.entropy.fraction());
-            self.clock.sleep_until(self.clock.now() + pause).await;
-            tries += 1;
-            let now = self.clock.now();
-            // One that rests after failures would fail once more.
-            if !self.health[node].is_unwell(now) {
-                let deadline = now + self.settings.patience();
-                if self.send(node, command.clone(), deadline).await.is_ok() {
-                    return;
-                }
-            }
         }
     }
 }

@@ -102,7 +102,7 @@ impl World {
             node.is_master && node.state == State::Awake
         };
         let node = match (node.filter(stands), &fleet.layout) {
-            (None, Layout::Cluster { .. }) => (0..fleet.nodes.len()).find(stands),
+            (None, Layout::Cluster { masters, .. }) => (0..*masters).find(stands),
             (node, _) => node,
         };
         let mut wire = lock(&self.wire);

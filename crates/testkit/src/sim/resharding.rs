@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold_core::{LockName, seam::slot_of_lock};
 
 use super::{
-    servers::{News, State},
+    servers::{Layout, News, State},
     trace::Step,
     world::{World, lock},
 };
@@ -34,13 +34,23 @@ impl World {
         let slot = slot_of_lock(name);
         let mut fleet = lock(&self.fleet);
         let Some((owner, epoch)) = fleet.end_move(slot) else { return };
-        let nodes = fleet.nodes.len();
+        let Layout::Cluster { masters, .. } = fleet.layout else { return };
         drop(fleet);
         self.note(|| Step::Note(format!("{name} has moved to {owner}")));
         let mut wire = lock(&self.wire);
-        for node in (0..nodes).filter(|node| *node != owner) {
+        for node in (0..masters).filter(|node| *node != owner) {
             let after = self.dice.spread(Duration::from_micros(1), slowness);
             wire.spread(News::Owner { node, slot, owner, epoch }, after);
+        }
+    }
+
+    /// All masters of the Cluster are stopped: what is sent to them waits in their sockets.
+    pub fn doze(&mut self) {
+        self.note(|| Step::Note("all masters are stopped".into()));
+        let mut fleet = lock(&self.fleet);
+        let Layout::Cluster { masters, .. } = fleet.layout else { return };
+        for node in fleet.nodes[..masters].iter_mut().filter(|node| node.state == State::Awake) {
+            node.state = State::Asleep;
         }
     }
 

@@ -261,6 +261,16 @@ impl World {
         }
     }
 
+    /// What is wrong with how processes looked for servers.
+    pub fn wrong_looks(&self) -> Vec<String> {
+        let looks = self.routers.iter().enumerate();
+        let named = |(process, router): (usize, &Arc<Router>)| {
+            let wrong = router.wrong_looks().into_iter();
+            wrong.map(move |what| format!("process {process}: {what}"))
+        };
+        looks.flat_map(named).collect()
+    }
+
     /// What the server has of a lock.
     pub fn inspect(&self, name: &LockName) -> Inspection {
         self.peek().inspect(name)

@@ -62,7 +62,7 @@ async fn wait_in_line() {
     let builder = patient::builder().ttl(LONG).claim_window(LONG);
     let locks = builder.connect(&url).await.expect("the server answers");
     let lock = locks.lock("a").expect("a name");
-    // Whoever holds it first, all others wait behind it.
+    // All others wait behind the one that holds it first.
     let first = if from == 0 { Some(lock.acquire().await.expect("a lease")) } else { None };
     println!("ready");
     let mut running = JoinSet::new();

@@ -49,7 +49,7 @@ fn stall_a_holder(mode: &str) -> Seen {
     holder.wait_for_line("stalls", wait::CEILING);
     let held_after = holder.wait_for_line("woke ", wait::CEILING) == "true";
     let woke_at = scene::time(&server);
-    // Only now: until then, whoever holds the lock keeps it.
+    // Only now: until then, the one that holds the lock keeps it.
     for role in [ROLE, scene::WAITER] {
         scene::go(&server, role);
     }

@@ -44,7 +44,7 @@ fn control() -> String {
     format!("{taken} locks stay taken for another {left} s")
 }
 
-/// A process that holds four locks shuts down and ends; whoever waited for the first has it.
+/// A process that holds four locks shuts down and ends; the one that waited for the first has it.
 fn shut_down(server: &RedisServer) -> ChildProcess {
     let mut child = scene::holder(ROLE, server, TTL, "shutdown");
     let mut waiter = scene::waiter(server, TTL, 0);

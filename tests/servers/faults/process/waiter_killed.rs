@@ -13,7 +13,7 @@ const ROW: Row = Row {
 };
 
 pub(super) const ROLE: &str = "naive-waiter";
-/// Far longer than this row takes: whoever waited for a ttl would not be served.
+/// Far longer than this row takes: one that waited for a ttl would not be served.
 const TTL: Duration = Duration::from_secs(60);
 const CLAIM_WINDOW: Duration = Duration::from_secs(1);
 /// The control's queue and lock.

@@ -26,7 +26,11 @@ impl Router {
         }
         let look = async {
             let _one_at_a_time = self.dialing[0].lock().await;
-            if owner().is_some() { Ok(()) } else { self.look_for_owners().await }
+            if (self.rules.looks)(owner().is_some()) {
+                self.look_for_owners().await
+            } else {
+                Ok(())
+            }
         };
         tokio::select! {
             biased;
@@ -45,7 +49,7 @@ impl Router {
         if !is_known() {
             let look = async {
                 let _one_at_a_time = self.dialing[0].lock().await;
-                if is_known() { Ok(()) } else { self.look_for_owners().await }
+                if (self.rules.looks)(is_known()) { self.look_for_owners().await } else { Ok(()) }
             };
             tokio::select! {
                 biased;
@@ -66,22 +70,26 @@ impl Router {
         let listed = self.layout.nodes();
         let mut asked = self.ask((0..listed).map(|node| About::Slots { node }));
         let (until, mut best, mut told) = (self.clock.now() + LONGEST_LOOK, None::<View>, 0);
-        while told < listed {
+        for _ in 0..listed {
             let Some(answer) = self.next(&mut asked, until).await else { break };
-            told += 1;
             let Told::Slots(view) = answer else { continue };
+            told += 1;
             if best.as_ref().is_none_or(|best| view.is_better_than(best)) {
                 best = Some(view);
             }
         }
         let view = best.ok_or_else(|| not_found("no node of the Cluster answers"))?;
         let mut known = self.known();
-        if !view.replaces(known.owners.view(), Heard { asked: listed, told, in_vain: 0 }) {
+        let heard = Heard { asked: listed, told, in_vain: 0 };
+        if !(self.rules.replaces)(&view, known.owners.view(), heard) {
             return Err(not_found("the nodes that answer know less than the process"));
         }
+        self.looks().ends(self.clock.now());
         if (self.rules.settle)(&mut known.owners, &view) {
             let masters = view.owners.iter().map(|(slots, place)| (slots.clone(), node_at(place)));
             let masters = masters.collect();
+            let before = known.owners.view().map_or(0, |view| view.owners.len());
+            self.looks().believed(self.clock.now(), before, view.owners.len());
             known.owners.replace(view, masters);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod group;
+mod looks;
 mod router;
 mod rules;
 

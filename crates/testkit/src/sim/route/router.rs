@@ -13,7 +13,7 @@ use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
-use super::rules::Rules;
+use super::{looks::Looks, rules::Rules};
 use crate::{
     ManualClock,
     sim::{
@@ -32,6 +32,7 @@ pub(in crate::sim) struct Router {
     pub(super) layout: Layout,
     pub(in crate::sim) rules: Rules,
     pub(super) known: Mutex<Known>,
+    looks: Mutex<Looks>,
     /// One attempt at a time for each connection, and one first look at a Cluster.
     pub(super) dialing: [sync::Mutex<()>; Lane::ALL],
     /// Locked while a command waits for replicas: the next one would stand in line at the server.
@@ -81,7 +82,8 @@ impl Router {
         rules: Rules,
         dice: Dice,
     ) -> Arc<Self> {
-        let (known, hint, switched) = (Mutex::default(), Notify::new(), Notify::new());
+        let (known, looks) = Default::default();
+        let (hint, switched) = (Notify::new(), Notify::new());
         let (dialing, waiting) = Default::default();
         Arc::new(Self {
             wire,
@@ -90,6 +92,7 @@ impl Router {
             layout,
             rules,
             known,
+            looks,
             dialing,
             waiting,
             hint,
@@ -165,6 +168,15 @@ impl Router {
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is wrong with how the process looked for servers.
+    pub(in crate::sim) fn wrong_looks(&self) -> Vec<String> {
+        self.looks().wrong()
     }
 
     pub(super) fn wire(&self) -> MutexGuard<'_, Wire> {

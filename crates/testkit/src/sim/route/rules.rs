@@ -1,6 +1,6 @@
 use leasehold_core::{
     Acks, StoreError,
-    seam::{Owners, Place, Redirect, Verdict, View, acknowledged, decide},
+    seam::{Heard, Owners, Place, Redirect, Verdict, View, acknowledged, decide},
 };
 use redis::Value;
 
@@ -19,6 +19,11 @@ pub struct Rules {
     pub redirect: fn(error: &StoreError, teller: &Place) -> Option<Redirect>,
     /// A node has named the owner of a slot.
     pub moved: fn(owners: &mut Owners<usize>, slot: u16, owner: usize),
+    /// Whether the best view of a look takes the place of a known one, by who was heard.
+    pub replaces: fn(view: &View, known: Option<&View>, heard: Heard) -> bool,
+    /// Whether one of a crowd that knows no owner looks when it is its turn, by whether another has
+    /// found the owner meanwhile.
+    pub looks: fn(is_found: bool) -> bool,
     /// Whether the owners are others than before, by what a node tells of all slots.
     pub settle: fn(owners: &mut Owners<usize>, view: &View) -> bool,
 }
@@ -32,6 +37,8 @@ impl Default for Rules {
             acknowledged,
             redirect: Redirect::of,
             moved: Owners::moved,
+            replaces: View::replaces,
+            looks: |is_found| !is_found,
             settle: Owners::settle,
         }
     }

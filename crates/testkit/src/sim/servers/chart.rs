@@ -101,7 +101,7 @@ impl Chart {
     /// What the node answers to `CLUSTER SLOTS`.
     pub(super) fn view(&self) -> View {
         let owners = self.owners.iter().map(|(slot, (node, _))| (*slot..=*slot, place_of(*node)));
-        View { is_ok: true, epoch: self.epoch(), owners: owners.collect() }
+        View { is_ok: !self.owners.is_empty(), epoch: self.epoch(), owners: owners.collect() }
     }
 }
 

@@ -58,10 +58,10 @@ impl Fleet {
         };
         let mut nodes: Vec<Node> = (0..layout.nodes()).map(node).collect();
         let mut homes = BTreeMap::new();
-        if let Layout::Cluster { masters, names } = &layout {
+        if let Layout::Cluster { masters, names, .. } = &layout {
             for (slot, owner) in names.iter().map(slot_of_lock).zip((0..*masters).cycle()) {
                 let owner = *homes.entry(slot).or_insert(owner);
-                for node in &mut nodes {
+                for node in &mut nodes[..*masters] {
                     node.chart.assign(slot, owner);
                 }
             }

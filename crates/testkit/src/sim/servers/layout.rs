@@ -22,6 +22,8 @@ pub enum Layout {
     Cluster {
         /// How many.
         masters: usize,
+        /// A node beside them that was just set up, and knows of no owner.
+        has_stranger: bool,
         /// The locks that there are.
         names: Vec<LockName>,
     },
@@ -36,7 +38,7 @@ impl Layout {
         match self {
             Self::One => 1,
             Self::Group { behind, .. } => behind.len(),
-            Self::Cluster { masters, .. } => *masters,
+            Self::Cluster { masters, has_stranger, .. } => masters + usize::from(*has_stranger),
         }
     }
 
