@@ -108,7 +108,14 @@ impl Node {
             }
             write(&mut call, &id.to_string(), word);
         }
-        self.ask(&call)
+        match self.ask(&call) {
+            Value::Array(answers) => answers.into_iter().map(as_number).collect(),
+            Value::BulkString(numbers) => {
+                let numbers = numbers.split(|byte| *byte == b' ').map(<[u8]>::to_vec);
+                numbers.map(Value::BulkString).map(as_number).collect()
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What was told since the last time.
@@ -127,6 +134,13 @@ impl Node {
             self.ask(cmd("ZRANGE").arg(withdrawn).arg(0).arg(-1).arg("WITHSCORES")),
         )
     }
+}
+
+/// A number that stands in a text.
+fn as_number(value: Value) -> Value {
+    let Value::BulkString(digits) = &value else { return value };
+    let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    Value::Int(number.unwrap_or_else(|| panic!("no number: {value:?}")))
 }
 
 fn millis(time: Duration) -> u64 {

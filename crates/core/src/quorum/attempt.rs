@@ -150,7 +150,7 @@ impl<N: QuorumNode> Inner<N> {
         {
             for node in asks.take_first(needed) {
                 flying.tally.on_ask(node);
-                asks.posts.add(self, node, command.clone(), deadline);
+                asks.posts.add(self, node, command.clone(), (now, deadline));
             }
         }
         let verdict = loop {

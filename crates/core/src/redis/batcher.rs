@@ -335,7 +335,7 @@ impl<D: Dialect> Batcher<D> {
         let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
         let value = self.0.lane.exchange(call, deadline).await?;
         let Answered { answer, counted } = Answered::of(value, acks.are_asked());
-        match answer {
+        match D::answers(answer) {
             Value::Array(answers) if answers.len() == count => {
                 let each = |answer| {
                     let answer = self.0.lane.unless_refused(answer)?;

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 
 use super::script::Script;
 use crate::types::{Acks, LockName};
@@ -22,6 +22,11 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// Whether the command may be sent once more when its connection ends before the answer.
     fn repeats(command: &Self::Command) -> bool;
+
+    /// The answers to the commands of a call, out of the answer to the call.
+    fn answers(answer: Value) -> Value {
+        answer
+    }
 
     /// Writes the keys and arguments of a call.
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Self::Command> + Clone);

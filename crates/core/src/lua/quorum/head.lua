@@ -22,9 +22,9 @@
 --       force      acquisition, fence
 --       pass       acquisition (of no meaning), fence: no token up to it is accepted any more
 --       inspect    acquisition (of no meaning)
--- Returns  for each command, in order: a text, which is the last token before the block of a grant for the
---          whole ttl whose ballot was accepted; or a number, which is the ms left, or 1 for a lease that was
---          ended, or 0 for a lease that is not there; or
+-- Returns  for each command, in order: a number, which is the last token before the block of a grant for the whole ttl
+--          whose ballot was accepted, or the ms left, or 1 for a lease that was ended, or 0 for a lease that is
+--          not there; if there are only numbers, one text with single spaces between them; or
 --          {'granted', before, accepted (1 or 0), least acceptable number, ms left, others wait (1 or 0)}
 --          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or ''}
 --          {'settled', ms left} for a lease that others wait for,

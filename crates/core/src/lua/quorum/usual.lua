@@ -14,6 +14,8 @@ local boot, out
 -- least, and how far its ballot may be away.
 local common, grant, least, tolerance
 local run, millis
+-- Whether all answers are numbers.
+local is_plain = true
 
 for at = 1, count do
   local it, answer, size = ARGV[arg], nil, 1
@@ -30,7 +32,7 @@ for at = 1, count do
     -- Both tokens have 16 digits, and its time as well: so this is where its end is.
     if type(text) == 'string' and string.find(text, it, 34, true) == 34 and sub(text, 1, 3) == 'v4 ' and byte(text, from + 34) == 32
       and byte(text, from + 51) == 32 and millis < sub(text, from + 52, from + 64) then
-      answer = call('SET', key, sub(text, 1, 33), 'KEEPTTL').ok and 1
+      answer = call('SET', key, sub(text, 1, 33), 'KEEPTTL').ok and '1'
     end
   else
     if not boot then
@@ -51,7 +53,7 @@ for at = 1, count do
         local counter, expires, off = sub(text, 4, 19), sub(text, 21), ballot - now
         if counter < ballot and off <= tolerance and -off <= tolerance and least <= expires then
           local set = call('SET', key, 'v4 ' .. ballot .. ' ' .. expires .. it .. ' ' .. counter .. grant, 'KEEPTTL')
-          answer = set.ok and counter or {'refused', set.err}
+          if set.ok then answer = counter end
         end
       end
     end
@@ -59,8 +61,9 @@ for at = 1, count do
   if not answer then
     run = run or general(now, now_ms)
     answer, size = run(it, at, arg, common, out)
+    is_plain = is_plain and type(answer) ~= 'table'
   end
   answers[at] = answer
   arg = arg + size
 end
-return answers
+return is_plain and table.concat(answers, ' ') or answers

@@ -1,6 +1,6 @@
 use std::{fmt::Write, time::Duration};
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 
 use crate::{
     quorum::{NodeCommand, QuorumSettings, Word},
@@ -84,6 +84,14 @@ impl Dialect for NodeDialect {
     /// only its sender can tell that from a loss.
     fn repeats(command: &NodeCommand) -> bool {
         !matches!(command.word, Word::End { .. } | Word::Keep { .. } | Word::Force { .. })
+    }
+
+    /// Where all are numbers, they come as one text.
+    fn answers(answer: Value) -> Value {
+        let Value::BulkString(text) = &answer else { return answer };
+        let number = |digits: &[u8]| str::from_utf8(digits).ok()?.parse().ok().map(Value::Int);
+        let numbers = text.split(|byte| *byte == b' ').map(number);
+        numbers.collect::<Option<_>>().map_or(answer, Value::Array)
     }
 
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a NodeCommand> + Clone) {
