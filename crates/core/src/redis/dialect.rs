@@ -11,6 +11,12 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// A command; owned, so that it can wait.
     type Command: fmt::Debug + Send + Sync + 'static;
 
+    /// For how many rounds of the other tasks a courier waits before it takes commands along.
+    const ROUNDS: u32 = 0;
+
+    /// Whether it is of use to answer half of the callers first.
+    const SPLITS: bool = true;
+
     /// How many keys a call with so many commands has.
     fn keys(count: usize) -> usize;
 

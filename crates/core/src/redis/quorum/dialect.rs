@@ -68,6 +68,12 @@ impl<'a> Common<'a> {
 impl Dialect for NodeDialect {
     type Command = NodeCommand;
 
+    /// Who asks several nodes goes on when the last of them has answered, so commands come in small groups.
+    const ROUNDS: u32 = 3;
+
+    /// Half of the callers would wait for other nodes.
+    const SPLITS: bool = false;
+
     fn keys(count: usize) -> usize {
         1 + count
     }
