@@ -30,8 +30,9 @@ for at = 1, count do
     millis = millis or string.format('%d', now_ms)
     local text, from = call('GET', key), 33 + #it
     -- Both tokens have 16 digits, and its time as well: so this is where its end is.
-    if type(text) == 'string' and string.find(text, it, 34, true) == 34 and sub(text, 1, 3) == 'v4 ' and byte(text, from + 34) == 32
-      and byte(text, from + 51) == 32 and millis < sub(text, from + 52, from + 64) then
+    if type(text) == 'string' and string.find(text, it, 34, true) == 34 and sub(text, 1, 3) == 'v4 '
+      and byte(text, from + 34) == 32 and byte(text, from + 51) == 32
+      and millis < sub(text, from + 52, from + 64) then
       answer = call('SET', key, sub(text, 1, 33), 'KEEPTTL').ok and '1'
     end
   else
