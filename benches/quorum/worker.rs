@@ -41,7 +41,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
 
 async fn run(options: &Options) -> Result<Output, Failure> {
     match options.peer.as_str() {
-        "leasehold" | "leasehold-one" => {
+        "leasehold" | "leasehold-kept" | "leasehold-one" => {
             let (locks, tasks) = leasehold::connect(options, Returning::Released).await?;
             let output = measure(options, tasks).await;
             leasehold::leave(&locks).await;

@@ -13,13 +13,21 @@ pub(crate) enum Returning {
     Dropped,
 }
 
+/// For how long a process keeps an idle lock that nobody else wants, if it does.
+const KEPT: Duration = Duration::from_secs(1);
+
 /// Connects with the library's default settings.
 pub(crate) async fn connect(
     options: &Options,
     returning: Returning,
 ) -> Result<(LockRuntime, Vec<Task>), Failure> {
     let locks = LockRuntime::connect(&options.redis).await?;
-    let task = |name| Ok(Task(locks.lock(name)?, returning));
+    let keeps = options.peer.ends_with("-kept");
+    let task = |name| {
+        let lock = locks.lock(name)?;
+        let lock = if keeps { lock.keep_idle(KEPT)? } else { lock };
+        Ok(Task(lock, returning))
+    };
     let tasks = options.names().map(task).collect::<Result<_, Failure>>()?;
     Ok((locks, tasks))
 }

@@ -10,7 +10,7 @@ all want one. × this: Leasehold's rate on the quorum divided by this row's, med
 ratios. p50, p99: how long an acquire takes. cmd, CPU µs: commands that clients sent to all servers,
 and processor time of all client processes, for each of those. All peers but those named default pause
 for 0 to 4 ms between two tries. stuck: tasks that had not got the lock five seconds after the window,
-when nobody wanted it any more. leasehold-one is Leasehold on one of the servers alone.";
+when nobody wanted it any more. leasehold-one is Leasehold on one of the servers alone; leasehold-kept keeps idle locks for a second.";
 
 /// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,6 +13,8 @@ use super::{load::Load, site::Site};
 pub(super) enum Subject {
     /// Leasehold on the quorum.
     Leasehold,
+    /// Leasehold on the quorum, whose process keeps idle locks.
+    LeaseholdKept,
     /// Leasehold on one of the servers alone.
     LeaseholdOne,
     /// rslock, with short pauses between its tries.
@@ -29,8 +31,9 @@ pub(super) enum Subject {
 
 impl Subject {
     /// All of them, in the order of the tables. The first is what the others are compared with.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Leasehold,
+        Self::LeaseholdKept,
         Self::LeaseholdOne,
         Self::Rslock,
         Self::RslockDefault,
@@ -46,6 +49,7 @@ impl Subject {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Leasehold => "leasehold",
+            Self::LeaseholdKept => "leasehold-kept",
             Self::LeaseholdOne => "leasehold-one",
             Self::Rslock => "rslock",
             Self::RslockDefault => "rslock-default",
@@ -62,6 +66,7 @@ impl Subject {
         let is_there = !self.is_node() || modules().is_dir();
         let has_place = match self {
             Self::RslockDefault | Self::Redlock4Default => site.is_whole() && load == Load::HOT,
+            Self::LeaseholdKept => site.is_whole() && load.has_own_names(),
             Self::LeaseholdOne => site == Site::ALL[0],
             _ => true,
         };
@@ -72,7 +77,7 @@ impl Subject {
     pub(super) fn address(self, group: &QuorumGroup) -> String {
         let urls = || group.servers().map(RedisServer::url).collect::<Vec<_>>();
         match self {
-            Self::Leasehold => group.url(),
+            Self::Leasehold | Self::LeaseholdKept => group.url(),
             Self::LeaseholdOne => group.server(0).url(),
             _ => urls().join(","),
         }

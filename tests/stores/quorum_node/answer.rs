@@ -22,12 +22,12 @@ fn text(value: &Value) -> String {
 pub(super) fn of_script(command: &NodeCommand, value: &Value) -> String {
     match value {
         Value::Int(0) => "gone".to_owned(),
+        Value::Int(before) if matches!(command.word, Word::Ask { .. }) => {
+            let Word::Ask { ttl, .. } = command.word else { return text(value) };
+            format!("granted {before} 1 - {} 0", ttl.as_millis())
+        }
         Value::Int(1) if matches!(command.word, Word::End { .. }) => "ended 0".to_owned(),
         Value::Int(left) => format!("held {left}"),
-        Value::BulkString(_) => {
-            let Word::Ask { ttl, .. } = command.word else { return text(value) };
-            format!("granted {} 1 - {} 0", text(value), ttl.as_millis())
-        }
         Value::Array(parts) => {
             let mut parts: Vec<_> = parts.iter().map(text).collect();
             if parts[0] == "granted" && parts[2] == "1" {

@@ -118,14 +118,15 @@ impl Walk {
             count: NonZeroU32::new(u32::try_from(dice.from_to(1, 3)).expect("small")).expect("one"),
             number: dice.from_to(1, 4),
         };
-        let since = dice.pick(&[0, 0, self.now, self.now - 70_000, self.now - 500]);
+        let ballot = self.ballot();
+        let since = dice.pick(&[0, 0, ballot, self.now, self.now - 70_000, self.now - 500]);
         let since = if self.is_calm { 0 } else { since };
         let day = self.reach == Reach::Everything && dice.chance(50_000);
         let ttl = if day { Ttl::MAX } else { self.life() };
         let word = match dice.below(20) {
             0..=6 => Word::Ask {
                 attempt,
-                ballot: self.ballot(),
+                ballot,
                 ttl,
                 since,
                 heard: self.life(),

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{
-    LockName, RuntimeLabel,
+    LockName,
     quorum::{NodeCommand, Word},
 };
 use leasehold_testkit::RedisServer;
@@ -47,9 +47,7 @@ fn patched(text: &str, from: &str, to: &str) -> String {
 }
 
 fn body(ways: Ways) -> String {
-    let head = patched(lua!("head.lua"), "call('TIME')", "{call('GET', 'clock'), 0}");
-    // Microseconds fit into a number; seconds stay 0.
-    let head = patched(&head, "time[1] * 1000000 + time[2]", "tonumber(time[1])");
+    let head = patched(lua!("head.lua"), "call('TIME')", "{0, call('GET', 'clock')}");
     let rest = patched(
         lua!("rest.lua"),
         "call('PUBLISH', message[1], message[2])",
@@ -57,12 +55,17 @@ fn body(ways: Ways) -> String {
     );
     let mut usual = lua!("usual.lua").to_owned();
     if ways == Ways::Long {
-        usual = patched(&usual, "(word == 'try' or word == 'ask') and not out", "false");
-        usual = patched(&usual, "word == 'free'", "false");
+        usual = patched(&usual, "kind == 32", "false");
     }
     let parts = [lua!("row.lua"), lua!("line.lua"), lua!("ask.lua"), &rest];
-    [&head, "local function general()\n", &parts.concat(), "return run_alone end\n", &usual]
-        .concat()
+    [
+        &head,
+        "local function general(now, now_ms)\n",
+        &parts.concat(),
+        "return run_alone end\n",
+        &usual,
+    ]
+    .concat()
 }
 
 impl Node {
@@ -72,7 +75,8 @@ impl Node {
         let prefix = if ways == Ways::All { "all" } else { "long" };
         let mut node = Self { connection, prefix, script: String::new() };
         node.script = node.ask(cmd("SCRIPT").arg("LOAD").arg(body(ways)));
-        let _: Value = node.ask(cmd("SET").arg(format!("{prefix}:boot")).arg("1 100 run"));
+        let _: Value =
+            node.ask(cmd("SET").arg(format!("{prefix}:boot")).arg("1000000000000 100 run"));
         node
     }
 
@@ -92,18 +96,26 @@ impl Node {
         for command in commands {
             call.arg(self.key(&command.name, "lease"));
         }
-        call.arg(millis(RETENTION)).arg("runtime:").arg(millis(TOLERANCE) * 1_000);
+        let (retention, tolerance) = (millis(RETENTION), millis(TOLERANCE) * 1_000);
+        call.arg(format!("{retention:013} {tolerance:010} runtime:"));
         let mut common = None;
         for NodeCommand { id, word, .. } in commands {
             if let Some(of_word) = common_of(word)
                 && common.as_ref() != Some(&of_word)
             {
-                call.arg("as").arg(of_word.0).arg(&of_word.1);
+                call.arg(&of_word);
                 common = Some(of_word);
             }
             write(&mut call, &id.to_string(), word);
         }
-        self.ask(&call)
+        match self.ask(&call) {
+            Value::Array(answers) => answers.into_iter().map(as_number).collect(),
+            Value::BulkString(numbers) => {
+                let numbers = numbers.split(|byte| *byte == b' ').map(<[u8]>::to_vec);
+                numbers.map(Value::BulkString).map(as_number).collect()
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What was told since the last time.
@@ -124,27 +136,38 @@ impl Node {
     }
 }
 
+/// A number that stands in a text.
+fn as_number(value: Value) -> Value {
+    let Value::BulkString(digits) = &value else { return value };
+    let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    Value::Int(number.unwrap_or_else(|| panic!("no number: {value:?}")))
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).expect("a short time")
 }
 
-fn common_of(word: &Word) -> Option<(u64, String)> {
-    let (Word::Ask { ttl, label, keeps, .. } | Word::Spread { ttl, label, keeps, .. }) = word
-    else {
-        return None;
+fn common_of(word: &Word) -> Option<String> {
+    let (ttl, heard, label, keeps) = match word {
+        Word::Ask { ttl, since: 0, label, keeps, .. } | Word::Spread { ttl, label, keeps, .. } => {
+            (ttl, 0, label, keeps)
+        }
+        Word::Ask { ttl, heard, label, keeps, .. } => (ttl, millis(*heard), label, keeps),
+        _ => return None,
     };
     let mark = if *keeps { "~" } else { "" };
-    let label: &RuntimeLabel = label;
-    Some((millis(*ttl), format!("{mark}{label}")))
+    Some(format!("{:08} {heard:08} {mark}{label}", millis(*ttl)))
 }
 
 fn write(to: &mut Cmd, id: &str, word: &Word) {
     match word {
-        Word::Ask { attempt, ballot, since: 0, .. } => {
-            to.arg("try").arg(id).arg(attempt).arg(ballot);
+        Word::Ask { attempt, ballot, since, .. }
+            if ballot.to_string().len() == 16 && [0, *ballot].contains(since) =>
+        {
+            to.arg(format!(" {id} {attempt} {ballot}"));
         }
-        Word::Ask { attempt, ballot, since, heard, .. } => {
-            to.arg("ask").arg(id).arg(attempt).arg(ballot).arg(since).arg(millis(*heard));
+        Word::Ask { attempt, ballot, since, .. } => {
+            to.arg("ask").arg(id).arg(attempt).arg(ballot).arg(since);
         }
         Word::Settle { attempt, fence } => {
             to.arg("settle").arg(id).arg(attempt).arg(fence);
@@ -161,7 +184,7 @@ fn write(to: &mut Cmd, id: &str, word: &Word) {
             to.arg(millis(ttl.get()));
         }
         Word::End { attempt, fence: 0, marks: false } => {
-            to.arg("free").arg(id).arg(attempt);
+            to.arg(format!(" {id} {attempt} "));
         }
         Word::End { attempt, fence, marks } => {
             to.arg("end").arg(id).arg(attempt).arg(fence).arg(if *marks { MARK } else { 0 });

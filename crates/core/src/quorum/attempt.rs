@@ -74,12 +74,13 @@ const LONGEST_STEP: Duration = Duration::from_millis(20);
 
 impl<N: QuorumNode> Inner<N> {
     /// Asks the nodes until a majority has decided. No other call for the same acquisition does so
-    /// meanwhile: it is its turn.
+    /// meanwhile: it is its turn. `micros` is the time since the Unix epoch.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         turn: &SetOut<N>,
         asking: &Asking,
         is_contended: bool,
+        mut micros: u64,
         deadline: Instant,
     ) -> Result<Asked, StoreError> {
         let mut steps = 0;
@@ -88,7 +89,7 @@ impl<N: QuorumNode> Inner<N> {
                 return Ok(Asked::Withdrawn);
             }
             let one_first = is_contended || steps > 0;
-            let taken = match self.try_once(turn, asking, one_first, deadline).await? {
+            let taken = match self.try_once(turn, asking, one_first, micros, deadline).await? {
                 Tried::Over(asked) => return Ok(asked),
                 Tried::Split(taken) => taken,
             };
@@ -102,6 +103,7 @@ impl<N: QuorumNode> Inner<N> {
                 return Ok(Asked::Taken(taken));
             }
             self.clock.sleep_until(until).await;
+            micros = self.micros();
         }
     }
 
@@ -112,11 +114,11 @@ impl<N: QuorumNode> Inner<N> {
         turn: &SetOut<N>,
         asking: &Asking,
         one_first: bool,
+        micros: u64,
         deadline: Instant,
     ) -> Result<Tried, StoreError> {
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         let now = self.clock.now();
-        let micros = self.micros();
         let seen = seen(asking.watermark, micros);
         let ballot = ballot(seen, micros);
         let attempt = self.next_attempt();
@@ -148,7 +150,7 @@ impl<N: QuorumNode> Inner<N> {
         {
             for node in asks.take_first(needed) {
                 flying.tally.on_ask(node);
-                asks.posts.add(self, node, command.clone(), deadline);
+                asks.posts.add(self, node, command.clone(), (now, deadline));
             }
         }
         let verdict = loop {

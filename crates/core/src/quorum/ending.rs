@@ -136,13 +136,14 @@ impl<N: QuorumNode> Inner<N> {
             return Ok(ReleaseAnswer::NextGranted(granted));
         }
         let window = heartbeat.window(ttl);
-        let since = self.waiting.lock().since(id).unwrap_or_else(|| self.micros());
+        let micros = self.micros();
+        let since = self.waiting.lock().since(id).unwrap_or(micros);
         let (name, label) = (name.clone(), label.clone());
         let asking =
             Asking { name, id, life: window, watermark, label, keeps, since, heard: window };
         let asked = match &turn {
             // The lease has ended, whatever is wrong with the next one: that is told when it asks again.
-            Some(turn) => match self.ask(turn, &asking, false, deadline).await {
+            Some(turn) => match self.ask(turn, &asking, false, micros, deadline).await {
                 Err(error) if !error.kind().is_transient() => return Ok(ended),
                 asked => asked?,
             },

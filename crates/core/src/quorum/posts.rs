@@ -39,13 +39,13 @@ impl Posts {
         inner: &Inner<N>,
         node: usize,
         command: NodeCommand,
-        deadline: Instant,
+        (now, deadline): (Instant, Instant),
     ) {
         let gathering = self.gathering.get_or_insert_with(Arc::default);
         gathering.expect(node);
         self.to |= bit(node);
-        self.sent_at = inner.clock.now();
-        let deadline = deadline.min(self.sent_at + inner.settings.patience());
+        self.sent_at = now;
+        let deadline = deadline.min(now + inner.settings.patience());
         self.numbers[node] = inner.nodes[node].post(command, deadline, gathering, node);
     }
 

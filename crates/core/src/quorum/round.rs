@@ -81,7 +81,7 @@ impl<N: QuorumNode> Inner<N> {
             && nodes.iter().all(|node| self.nodes[*node].is_busy(&first.name))
         {
             for node in &nodes {
-                posts.add(self, *node, command(*node), deadline);
+                posts.add(self, *node, command(*node), (sent_at, deadline));
             }
         } else {
             for node in nodes {

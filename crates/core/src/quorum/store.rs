@@ -162,12 +162,13 @@ impl<N: QuorumNode> Inner<N> {
             Some(heartbeat) => (ttl.get(), heartbeat.window(ttl)),
             None => (ttl.get(), Duration::ZERO),
         };
-        let since =
-            wait.map_or(0, |_| self.waiting.lock().since(id).unwrap_or_else(|| self.micros()));
+        // One reading for both: who has not waited before sends its ballot alone.
+        let micros = self.micros();
+        let since = wait.map_or(0, |_| self.waiting.lock().since(id).unwrap_or(micros));
         let (name, label) = (name.clone(), label.clone());
         let asking = Asking { name, id, life, watermark, label, keeps, since, heard };
         let asked = match (&turn, wait) {
-            (Some(turn), _) => self.ask(turn, &asking, is_heartbeat, deadline).await?,
+            (Some(turn), _) => self.ask(turn, &asking, is_heartbeat, micros, deadline).await?,
             (None, Some(_)) => Asked::Taken(Taken::soon()),
             (None, None) => return Err(still_tried()),
         };

@@ -136,7 +136,9 @@ impl<N: QuorumNode> Inner<N> {
         if self.records.lock().get(asking.id).is_some() {
             return true;
         }
-        let Ok(Asked::Granted(granted)) = self.ask(&turn, asking, true, deadline).await else {
+        let Ok(Asked::Granted(granted)) =
+            self.ask(&turn, asking, true, self.micros(), deadline).await
+        else {
             return false;
         };
         self.waiting.lock().remove(asking.id);

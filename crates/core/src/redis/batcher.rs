@@ -335,7 +335,7 @@ impl<D: Dialect> Batcher<D> {
         let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
         let value = self.0.lane.exchange(call, deadline).await?;
         let Answered { answer, counted } = Answered::of(value, acks.are_asked());
-        match answer {
+        match D::answers(answer) {
             Value::Array(answers) if answers.len() == count => {
                 let each = |answer| {
                     let answer = self.0.lane.unless_refused(answer)?;
@@ -488,13 +488,17 @@ struct Courier<D: Dialect> {
 
 impl<D: Dialect> Courier<D> {
     async fn run(mut self) {
+        let spawned_at = self.batcher.0.clock.now();
+        for _ in 0..D::ROUNDS {
+            self.pause(spawned_at).await;
+        }
         while let Some(batch) = self.batch() {
             let Batch { commands, senders, deadline } = batch;
             let count = commands.len();
             let delivered = self.batcher.carry(commands, deadline).await;
             let mut answered = senders.into_iter().zip(delivered);
             let now = self.batcher.0.clock.now();
-            if count >= SPLIT && self.batcher.splits(now) {
+            if D::SPLITS && count >= SPLIT && self.batcher.splits(now) {
                 answer(answered.by_ref().take(count / 2));
                 self.pause(now).await;
                 if self.batcher.relieve() {

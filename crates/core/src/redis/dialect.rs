@@ -1,6 +1,6 @@
 use std::fmt;
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 
 use super::script::Script;
 use crate::types::{Acks, LockName};
@@ -10,6 +10,12 @@ use crate::types::{Acks, LockName};
 pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// A command; owned, so that it can wait.
     type Command: fmt::Debug + Send + Sync + 'static;
+
+    /// For how many rounds of the other tasks a courier waits before it takes commands along.
+    const ROUNDS: u32 = 0;
+
+    /// Whether it is of use to answer half of the callers first.
+    const SPLITS: bool = true;
 
     /// How many keys a call with so many commands has.
     fn keys(count: usize) -> usize;
@@ -22,6 +28,11 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
 
     /// Whether the command may be sent once more when its connection ends before the answer.
     fn repeats(command: &Self::Command) -> bool;
+
+    /// The answers to the commands of a call, out of the answer to the call.
+    fn answers(answer: Value) -> Value {
+        answer
+    }
 
     /// Writes the keys and arguments of a call.
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Self::Command> + Clone);

@@ -84,7 +84,7 @@ script!(PREFLIGHT, "commands/preflight.lua");
 script!(
     QUORUM,
     "quorum/head.lua",
-    ("local function general()"),
+    ("local function general(now, now_ms)"),
     "quorum/row.lua",
     "quorum/line.lua",
     "quorum/ask.lua",

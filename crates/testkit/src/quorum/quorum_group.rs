@@ -128,7 +128,7 @@ impl QuorumGroup {
         for server in self.servers() {
             let told: String = server.query(&["INFO", "server"]);
             let run = told.lines().find_map(|line| line.strip_prefix("run_id:"));
-            // It counts from the first moment of all on; the longest ttl is that of the runtime that asks.
+            // It has counted for long; the longest ttl is that of the runtime that asks.
             let run = run.expect("a server tells its run").trim();
             let is = |setting: &str, wanted: &str| {
                 let [_, value]: [String; 2] = server.query(&["CONFIG", "GET", setting]);
@@ -136,7 +136,7 @@ impl QuorumGroup {
             };
             let always =
                 if is("appendonly", "yes") && is("appendfsync", "always") { "/always" } else { "" };
-            let mark = format!("1 100 {run}{always}");
+            let mark = format!("1000000000000 100 {run}{always}");
             server.command(&["SET", &format!("{namespace}:{}", Self::BOOT_MARK), &mark]);
         }
     }

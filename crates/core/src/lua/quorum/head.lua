@@ -3,36 +3,34 @@
 --
 -- KEYS  1 boot mark of the node, see boot.lua; then for each command the lease of its lock, whose other keys follow
 --       from that: '...:waiters' and '...:withdrawn' in place of '...:lease'
--- ARGV  1 retention of the counters, ms
---       2 prefix of the channels of runtimes
---       3 tolerance of clocks, µs
---       then for each command its word and arguments:
---       as         ttl in ms, label, with a '~' before it if the lock may be kept idle; no command,
---                  but what those behind it mean
---       try        acquisition, attempt, ballot; an ask of one that does not wait
---       ask        acquisition, attempt, ballot, since when it waits in µs (0: it does not wait), for how
---                  long its place is remembered in ms
+-- ARGV  1 retention of the counters in ms, 13 digits; tolerance of clocks in µs, 10 digits; prefix of the channels of
+--         runtimes; between single spaces, as all parts of an argument
+--       then for each command its word and arguments, or one argument for a usual command:
+--       ' <acquisition> <attempt> <ballot>'   an ask of one that does not wait (its place is remembered for 0 ms), or
+--                  waits since its ballot; the ballot has 16 digits
+--       ' <acquisition> <attempt> '   an end that leaves no mark
+--       '<ttl> <heard> <label>'   no command, but what those behind it mean: ttl in ms, for how long a place is
+--                  remembered in ms, both with 8 digits; label, with a '~' before it if the lock may be kept idle
+--       ask        acquisition, attempt, ballot, since when it waits in µs (0: it does not wait)
 --       settle     acquisition, attempt, fence
 --       renew      acquisition, attempt, fence, ttl in ms
 --       spread     acquisition, attempt, fence, token before its block, holds, number of their change
 --       hold       acquisition, attempt, holds, number of the change, ttl in ms
---       free       acquisition, attempt; an end that leaves no mark
 --       end        acquisition, attempt (0: any), fence (0: any), life of a mark in ms (0: none)
 --       keep       acquisition, attempt (0: any), fence (0: any), ms to keep the lock closed
 --       withdraw   acquisition, life of the mark in ms
 --       force      acquisition, fence
 --       pass       acquisition (of no meaning), fence: no token up to it is accepted any more
 --       inspect    acquisition (of no meaning)
--- Returns  for each command, in order: a text, which is the last token before the block of a grant for the
---          whole ttl whose ballot was accepted; or a number, which is the ms left, or 1 for a lease that was
---          ended, or 0 for a lease that is not there; or
+-- Returns  for each command, in order: a number, which is the last token before the block of a grant for the whole ttl
+--          whose ballot was accepted, or the ms left, or 1 for a lease that was ended, or 0 for a lease that is
+--          not there; if there are only numbers, one text with single spaces between them; or
 --          {'granted', before, accepted (1 or 0), least acceptable number, ms left, others wait (1 or 0)}
 --          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or ''}
 --          {'settled', ms left} for a lease that others wait for,
 --          {'withdrawn', ended a grant (1 or 0)}, {'kept', ms left}, {'ended', counter},
 --          {'free', counter}, {'held', ...}, {'out', ms until the node counts; -1: it has no boot mark},
 --          {'layout', version}, {'refused', error}
---
 --
 -- Why: what waits for a connection at one moment travels as one call. A vote is one of a ballot: a node accepts a
 -- number above its counter and near its own clock, and moves its counter there.
@@ -54,18 +52,7 @@
 -- how long it was remembered when it was last heard; and '!' for the one whose turn it is:
 -- '<acquisition> <until ms>'. The sorted set `withdrawn` has acquisitions, and attempts '<acquisition>/<attempt>', by
 -- the time until which they are dead.
-local retention, channels, tolerance = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local call, sub, match, format = redis.pcall, string.sub, string.match, string.format
+local call, sub, byte = redis.pcall, string.sub, string.byte
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local now_ms = (now - now % 1000) / 1000
-local boot = call('GET', KEYS[1])
-local out
-if type(boot) ~= 'string' then
-  out = -1
-else
-  local counts = tonumber(match(boot, '^%d+') or 0)
-  if counts > now_ms then out = counts - now_ms end
-end
--- Of the commands under way.
-local ttl, label

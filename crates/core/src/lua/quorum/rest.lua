@@ -22,12 +22,11 @@ local function extend(life)
   return left()
 end
 
-local SIZES = {try = 4, ask = 6, settle = 4, renew = 5, spread = 7, hold = 6, free = 3, ['end'] = 5, keep = 5,
+local SIZES = {ask = 5, settle = 4, renew = 5, spread = 7, hold = 6, ['end'] = 5, keep = 5,
   withdraw = 3, force = 3, pass = 3, inspect = 2}
-local VOTES = {try = true, ask = true, settle = true, renew = true, spread = true, hold = true}
+local VOTES = {ask = true, settle = true, renew = true, spread = true, hold = true}
 local WORDS = {}
-function WORDS.try(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], '0', 0) end
-function WORDS.ask(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], tonumber(ARGV[a + 5])) end
+function WORDS.ask(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], heard) end
 function WORDS.settle(a)
   if not is_its(ARGV[a + 1], ARGV[a + 2]) or lock.kept or not fix(tonumber(ARGV[a + 3])) then return 0 end
   if granted(line()) == 1 then
@@ -75,7 +74,6 @@ local function finish(acq, attempt, fence, life)
   end
   return ended and 1 or 0
 end
-function WORDS.free(a) return finish(ARGV[a + 1], ARGV[a + 2], 0, 0) end
 WORDS['end'] = function(a)
   return finish(ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]))
 end
@@ -133,13 +131,25 @@ function WORDS.inspect(a)
     lock.kept and 1 or 0, waiters}
 end
 
-local function run_alone(word, at, arg)
-  local size = SIZES[word]
-  if out and VOTES[word] then return {'out', out}, size end
+-- A usual command, without a word.
+local function run_short(short)
+  local acq, attempt, ballot = match(short, '^ (%S+) (%d+) (%d*)$')
+  if ballot == '' then return finish(acq, attempt, 0, 0) end
+  return ask(acq, attempt, ballot, heard > 0 and ballot or '0', heard)
+end
+
+local function run_alone(word, at, arg, common, out)
+  local is_short = sub(word, 1, 1) == ' '
+  local size = is_short and 1 or SIZES[word]
+  if out and (VOTES[word] or is_short and sub(word, -1) ~= ' ') then return {'out', out}, size end
+  if common then
+    ttl, heard, label = tonumber(sub(common, 1, 8)), tonumber(sub(common, 10, 17)), sub(common, 19)
+  end
   local ok, answer = pcall(function()
     read(at)
     if lock.layout then return {'layout', lock.layout} end
-    local answer = WORDS[word](arg)
+    local answer
+    if is_short then answer = run_short(word) else answer = WORDS[word](arg) end
     for _, message in ipairs(messages) do call('PUBLISH', message[1], message[2]) end
     messages = {}
     return answer

@@ -6,6 +6,12 @@
 --
 -- Why: a lock is one string, so that a usual command is one GET and one SET. What is seldom there has keys of its own.
 local lock
+local sub, match, format = string.sub, string.match, string.format
+local retention, tolerance, channels = match(ARGV[1], '^(%d+) (%d+) (.*)$')
+retention, tolerance = tonumber(retention), tonumber(tolerance)
+-- What commands have in common: for how long a lease lives, for how long a place is remembered, both in ms, and the
+-- label, with its mark.
+local ttl, heard, label
 
 local function must(answer)
   if type(answer) == 'table' and answer.err then error(answer.err, 0) end

@@ -9,7 +9,7 @@ use crate::{
     types::AcquisitionId,
 };
 
-/// What a number or a text means as the answer to a command.
+/// What a number means as the answer to a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// A grant for this life.
@@ -39,7 +39,10 @@ impl Kind {
 pub(super) fn answer(kind: Kind, value: &Value) -> Result<NodeAnswer, StoreError> {
     let understood = match value {
         Value::Int(number) => of_number(kind, u64::try_from(*number).ok()),
-        Value::BulkString(token) => of_token(kind, token),
+        // Beside answers that are lists.
+        Value::BulkString(digits) => {
+            of_number(kind, str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()))
+        }
         Value::Array(parts) => return of_parts(parts, value),
         _ => None,
     };
@@ -50,6 +53,11 @@ pub(super) fn answer(kind: Kind, value: &Value) -> Result<NodeAnswer, StoreError
 fn of_number(kind: Kind, number: Option<u64>) -> Option<NodeAnswer> {
     let number = number?;
     Some(match kind {
+        // The last token before a grant that is as usual.
+        Kind::Grant(remaining) if number > 0 => {
+            let (before, accepted, least, contended) = (number, true, 0, false);
+            NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended })
+        }
         Kind::End if number == 1 => NodeAnswer::Ended { counter: 0 },
         Kind::Left if number > 0 => {
             NodeAnswer::Held { remaining: millis(number), contended: false }
@@ -57,14 +65,6 @@ fn of_number(kind: Kind, number: Option<u64>) -> Option<NodeAnswer> {
         _ if number == 0 => NodeAnswer::Gone,
         _ => return None,
     })
-}
-
-/// The last token before a grant that is as usual.
-fn of_token(kind: Kind, token: &[u8]) -> Option<NodeAnswer> {
-    let Kind::Grant(remaining) = kind else { return None };
-    let before = str::from_utf8(token).ok()?.parse().ok()?;
-    let (accepted, least, contended) = (true, 0, false);
-    Some(NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended }))
 }
 
 fn of_parts(parts: &[Value], whole: &Value) -> Result<NodeAnswer, StoreError> {

@@ -1,4 +1,6 @@
-use redis::Cmd;
+use std::{fmt::Write, time::Duration};
+
+use redis::{Cmd, Value};
 
 use crate::{
     quorum::{NodeCommand, QuorumSettings, Word},
@@ -12,38 +14,65 @@ use crate::{
 pub(super) struct NodeDialect {
     keys: KeyScheme,
     boot: String,
-    retention: u64,
-    channels: String,
-    tolerance: u64,
+    /// What all calls have in common.
+    settings: String,
 }
 
 impl NodeDialect {
     pub(super) fn new(keys: &KeyScheme, fencing: FenceSettings, settings: &QuorumSettings) -> Self {
+        let (retention, channels) = (fencing.retention_millis(), keys.channels());
         let tolerance = settings.clock_tolerance().as_micros();
-        Self {
-            boot: keys.boot(),
-            retention: fencing.retention_millis(),
-            channels: keys.channels(),
-            tolerance: u64::try_from(tolerance).unwrap_or(u64::MAX),
-            keys: keys.clone(),
-        }
+        let settings = format!("{retention:013} {tolerance:010} {channels}");
+        Self { boot: keys.boot(), settings, keys: keys.clone() }
     }
 }
 
-/// What commands have in common: the life of a lease in ms, and the label of its runtime.
-type Common<'a> = (u64, &'a RuntimeLabel, bool);
+/// What commands have in common.
+#[derive(PartialEq)]
+struct Common<'a> {
+    /// How long a lease is to live.
+    ttl: Duration,
+    /// For how long a place is remembered; zero for those who do not wait.
+    heard: Duration,
+    label: &'a RuntimeLabel,
+    keeps: bool,
+}
 
-fn common(word: &Word) -> Option<Common<'_>> {
-    match word {
-        Word::Ask { ttl, label, keeps, .. } | Word::Spread { ttl, label, keeps, .. } => {
-            Some((millis(*ttl), label, *keeps))
+impl<'a> Common<'a> {
+    fn of(word: &'a Word) -> Option<Self> {
+        match word {
+            Word::Ask { ttl, since, heard, label, keeps, .. } => {
+                let heard = if *since == 0 { Duration::ZERO } else { *heard };
+                Some(Self { ttl: *ttl, heard, label, keeps: *keeps })
+            }
+            Word::Spread { ttl, label, keeps, .. } => {
+                Some(Self { ttl: *ttl, heard: Duration::ZERO, label, keeps: *keeps })
+            }
+            _ => None,
         }
-        _ => None,
+    }
+
+    /// Writes it; `text` is room for it.
+    fn write(&self, to: &mut Cmd, text: &mut String) {
+        let mark = self.keeps.then_some(RuntimeLabel::KEEPS);
+        let (ttl, heard) = (millis(self.ttl), millis(self.heard));
+        text.clear();
+        // A text takes everything.
+        let _ = write!(text, "{ttl:08} {heard:08} ");
+        text.extend(mark);
+        text.push_str(self.label.as_str());
+        to.arg(&**text);
     }
 }
 
 impl Dialect for NodeDialect {
     type Command = NodeCommand;
+
+    /// Who asks several nodes goes on when the last of them has answered, so commands come in small groups.
+    const ROUNDS: u32 = 3;
+
+    /// Half of the callers would wait for other nodes.
+    const SPLITS: bool = false;
 
     fn keys(count: usize) -> usize {
         1 + count
@@ -63,6 +92,14 @@ impl Dialect for NodeDialect {
         !matches!(command.word, Word::End { .. } | Word::Keep { .. } | Word::Force { .. })
     }
 
+    /// Where all are numbers, they come as one text.
+    fn answers(answer: Value) -> Value {
+        let Value::BulkString(text) = &answer else { return answer };
+        let number = |digits: &[u8]| str::from_utf8(digits).ok()?.parse().ok().map(Value::Int);
+        let numbers = text.split(|byte| *byte == b' ').map(number);
+        numbers.collect::<Option<_>>().map_or(answer, Value::Array)
+    }
+
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a NodeCommand> + Clone) {
         let mut text = String::with_capacity(128);
         to.arg(&self.boot);
@@ -71,13 +108,13 @@ impl Dialect for NodeDialect {
             self.keys.write_lease(&mut text, &command.name);
             to.arg(&*text);
         }
-        to.arg(self.retention).arg(&self.channels).arg(self.tolerance);
+        to.arg(&self.settings);
         let mut written = None;
         for command in commands {
-            if let Some(common) = common(&command.word)
-                && written != Some(common)
+            if let Some(common) = Common::of(&command.word)
+                && written.as_ref() != Some(&common)
             {
-                write_common(to, common, &mut text);
+                common.write(to, &mut text);
                 written = Some(common);
             }
             write(to, command.id, &command.word, &mut text);
@@ -85,33 +122,42 @@ impl Dialect for NodeDialect {
     }
 }
 
-fn write_common(to: &mut Cmd, (ttl, label, keeps): Common<'_>, text: &mut String) {
-    to.arg("as").arg(ttl);
-    if keeps {
-        text.clear();
-        text.push(RuntimeLabel::KEEPS);
-        text.push_str(label.as_str());
-        to.arg(&**text);
-    } else {
-        to.arg(label.as_str());
+/// The numbers behind the id of a command that needs no word; `None` stands for none.
+fn short(word: &Word) -> Option<(u64, Option<u64>)> {
+    match *word {
+        // So long are times in microseconds, and so is what the script takes for one.
+        Word::Ask { attempt, ballot, since, heard, .. }
+            if (1_000_000_000_000_000..10_000_000_000_000_000).contains(&ballot)
+                && (since == 0 || since == ballot && !heard.is_zero()) =>
+        {
+            Some((attempt, Some(ballot)))
+        }
+        Word::End { attempt, fence: 0, marks: false } => Some((attempt, None)),
+        _ => None,
     }
 }
 
 /// Writes word and arguments; `text` is room for ids.
 fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
     text.clear();
+    if let Some((attempt, ballot)) = short(word) {
+        text.push(' ');
+        id.write_text(text);
+        for number in [Some(attempt), ballot] {
+            text.push(' ');
+            let _ = number.map(|number| write!(text, "{number}"));
+        }
+        to.arg(&**text);
+        return;
+    }
     id.write_text(text);
     let mut begin = |word: &str| {
         to.arg(word).arg(&**text);
     };
     match word {
-        Word::Ask { attempt, ballot, since: 0, .. } => {
-            begin("try");
-            to.arg(*attempt).arg(*ballot);
-        }
-        Word::Ask { attempt, ballot, since, heard, .. } => {
+        Word::Ask { attempt, ballot, since, .. } => {
             begin("ask");
-            to.arg(*attempt).arg(*ballot).arg(*since).arg(millis(*heard));
+            to.arg(*attempt).arg(*ballot).arg(*since);
         }
         Word::Settle { attempt, fence } => {
             begin("settle");
@@ -129,10 +175,6 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
         Word::Hold { attempt, update, ttl } => {
             begin("hold");
             to.arg(*attempt).arg(update.count.get()).arg(update.number).arg(ttl.as_millis());
-        }
-        Word::End { attempt, fence: 0, marks: false } => {
-            begin("free");
-            to.arg(*attempt);
         }
         Word::End { attempt, fence, marks } => {
             begin("end");
