@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold::{ForceReleased, LockRuntime, error::AcquireError, store::Inspection};
-use leasehold_testkit::QuorumGroup;
+use leasehold_testkit::{Patience, QuorumGroup};
 use tokio::task::{JoinSet, block_in_place};
 
 use crate::{
@@ -131,6 +131,14 @@ async fn nothing_leaks() {
         let contended = other.lock(format!("name-{number}")).expect("a name");
         let waits = contended.acquire().wait(Duration::from_millis(60)).await;
         assert!(matches!(waits, Err(AcquireError::Timeout(_))), "{waits:?}");
+        // It is withdrawn in the background: until then the lock may be granted to it.
+        let is_alone =
+            async || match locks.inspect(format!("name-{number}")).await.expect("an answer") {
+                Inspection::Held(lease) => lease.waiters.is_empty().then_some(()),
+                Inspection::Free { .. } => None,
+            };
+        let alone = Patience::of(wait::CEILING).until_async(is_alone).await;
+        alone.expect("nobody waits any more");
         guard.release().await.expect("held to the end");
         let found = locks.inspect(format!("name-{number}")).await.expect("an answer");
         assert!(matches!(found, Inspection::Free { .. }), "{found:?}");
