@@ -9,7 +9,7 @@ use leasehold_testkit::{
     RedisServer,
     cluster::{RedisCluster, slot_of},
 };
-use tokio::task::block_in_place;
+use tokio::task::{JoinSet, block_in_place};
 
 use super::scene::{a_name_for_each, runtime_at};
 use crate::{
@@ -125,6 +125,42 @@ async fn a_channel_whose_slot_moves_is_replaced() {
     hand_over(name, &both, 20).await;
     assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
     assert!(channels(&cluster.servers()[1]).is_empty(), "nobody waits there");
+}
+
+/// How many subscriptions a node has refused.
+fn refused(server: &RedisServer) -> usize {
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    let of = stats.lines().find_map(|line| line.strip_prefix("cmdstat_ssubscribe:"));
+    let count = of.and_then(|of| of.split(',').find_map(|part| part.strip_prefix("rejected_calls=")));
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
+/// The processes may not have noticed that it was away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_whose_slot_comes_back_at_once_is_heard_again() {
+    const WAITING: usize = 8;
+    let cluster = RedisCluster::start();
+    let name = &a_name_for_each()[0];
+    let master = &cluster.servers()[0];
+    if !has_sharded_channels(master) {
+        return;
+    }
+    let holder = runtime_at(&cluster.url()).await;
+    let held = holder.lock(&**name).expect("a name").acquire().await.expect("a lease");
+    let mut waiting = JoinSet::new();
+    for _ in 0..WAITING {
+        let lock = runtime_at(&cluster.url()).await.lock(&**name).expect("a name");
+        waiting.spawn(async move { lock.acquire().wait(4 * wait::CEILING).await });
+    }
+    let all_listen = || channels(master).len() == WAITING;
+    wait::until("all listen at the master", all_listen).await;
+    let moves = slot_of(&channels(master)[0]);
+    block_in_place(|| cluster.migrate(moves, 1));
+    wait::until("most are refused", || refused(master) > WAITING / 2).await;
+    block_in_place(|| cluster.migrate(moves, 0));
+    wait::until("all listen at the master again", all_listen).await;
+    drop(waiting);
+    held.release().await.expect("a lease that was held to the end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

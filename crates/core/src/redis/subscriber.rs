@@ -16,6 +16,7 @@ use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 use super::{
     channel::Channel,
     classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
+    cluster::is_elsewhere,
     decode,
     login::{Dialed, Dialer},
 };
@@ -156,7 +157,8 @@ impl Subscriber {
     fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
         const WHAT: &str =
             "the runtime receives no messages from the server; waiting goes on by heartbeat";
-        let is_refusal = error.kind() == StoreErrorKind::Config;
+        // The slot of a channel may come back before this process hears that it was away.
+        let is_refusal = error.kind() == StoreErrorKind::Config && !is_elsewhere(error);
         if self.channel.is_spare() {
             tracing::debug!(%error, "no sharded channel; messages cross the bus of the Cluster");
         } else if is_refusal || failures == 0 {

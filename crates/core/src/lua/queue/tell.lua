@@ -17,10 +17,13 @@ end
 
 -- Redis knows sharded channels from 7.0 on, as it does its own version.
 local function tell(runtime, message)
-  local prefix, tag = string.match(channels, '^([^{]*)(.*)$')
-  if tag ~= '' and redis.REDIS_VERSION_NUM then
-    local heard = redis.pcall('SPUBLISH', prefix .. runtime .. tag, message)
-    if type(heard) == 'number' and heard > 0 then return end
+  local prefix, tag = channels, string.find(channels, '{', 1, true)
+  if tag then
+    prefix = string.sub(channels, 1, tag - 1)
+    if redis.REDIS_VERSION_NUM then
+      local heard = redis.pcall('SPUBLISH', prefix .. runtime .. string.sub(channels, tag), message)
+      if type(heard) == 'number' and heard > 0 then return end
+    end
   end
   redis.pcall('PUBLISH', prefix .. runtime, message)
 end
