@@ -131,7 +131,8 @@ async fn a_channel_whose_slot_moves_is_replaced() {
 fn refused(server: &RedisServer) -> usize {
     let stats: String = server.query(&["INFO", "commandstats"]);
     let of = stats.lines().find_map(|line| line.strip_prefix("cmdstat_ssubscribe:"));
-    let count = of.and_then(|of| of.split(',').find_map(|part| part.strip_prefix("rejected_calls=")));
+    let count =
+        of.and_then(|of| of.split(',').find_map(|part| part.strip_prefix("rejected_calls=")));
     count.map_or(0, |count| count.parse().expect("a number"))
 }
 

@@ -14,7 +14,7 @@ use crate::{
 pub(super) const NAME: &str = "value";
 
 /// Longer than any row takes: nobody renews meanwhile.
-pub(super) const LONG: Duration = Duration::from_secs(40);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// How often somebody tries for what is taken.
 pub(super) const TRIES: usize = 5;
