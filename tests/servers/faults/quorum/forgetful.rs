@@ -33,9 +33,7 @@ pub(super) fn stays_out(loss: &Loss) -> String {
             let got = scene::try_for(&other).await;
             assert!(got.is_none(), "{got:?} has it beside {guard:?}");
         }
-        if !guard.is_held() {
-            panic!("it holds the lock no more: {:?}", guard.lost().await);
-        }
+        assert!(guard.is_held(), "it holds the lock no more: {:?}", guard.lost().await);
         // The others are a majority, and go on.
         take(&other, "another").await.release().await.expect("held to the end");
         let fence = guard.fence();
