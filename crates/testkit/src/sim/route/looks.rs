@@ -54,7 +54,9 @@ mod tests {
     fn a_crowd_of_looks_is_wrong_and_a_few_are_not() {
         let mut looks = Looks::default();
         let at = |millis| Instant::at(Duration::from_millis(millis));
-        [1, 2, 3, 21, 22, 23].into_iter().for_each(|millis| looks.ends(at(millis)));
+        for millis in [1, 2, 3, 21, 22, 23] {
+            looks.ends(at(millis));
+        }
         assert_eq!(looks.wrong().len(), 0);
         looks.ends(at(24));
         assert_eq!(looks.wrong().len(), 1);
