@@ -194,7 +194,7 @@ async fn the_documented_rights_suffice_on_a_quorum() {
         }
     }
     let url = group.url_with("locks:PASSWORD@");
-    let ttl = Duration::from_millis(600);
+    let ttl = Duration::from_secs(2);
     let builder = LockRuntime::builder().ttl(ttl);
     let locks = builder.connect(&url).await.expect("the rights suffice");
     let lock = locks.lock("orders/42").unwrap();
