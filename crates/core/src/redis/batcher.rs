@@ -1,10 +1,7 @@
 use std::{
     collections::VecDeque,
     slice,
-    sync::{
-        Arc, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, MutexGuard, atomic::Ordering},
     time::Duration,
 };
 
@@ -25,6 +22,7 @@ use super::{
     dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
+    sharing::Sharing,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -67,18 +65,6 @@ struct Inner<D: Dialect> {
     waits: bool,
     sharing: Sharing,
     state: Mutex<State<D::Command>>,
-}
-
-/// Which commands share calls.
-#[derive(Debug, Clone)]
-pub(super) enum Sharing {
-    /// Any.
-    All,
-    /// None.
-    None,
-    /// Those of the fast path, on a node of a Cluster that was seen to take such calls, see
-    /// [`Gathering`].
-    Quick(Arc<AtomicBool>),
 }
 
 #[derive(Debug)]

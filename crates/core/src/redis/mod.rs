@@ -27,6 +27,7 @@ mod scan;
 mod script;
 mod scripts;
 mod sentinel;
+mod sharing;
 mod store;
 mod subscriber;
 #[cfg(feature = "tls")]

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    batcher::{Batcher, Sharing},
+    batcher::Batcher,
     channel::Channel,
     command::{Command, Preamble},
     config::RedisConfig,
@@ -23,6 +23,7 @@ use super::{
     pool::RedisPool,
     preflight::Readiness,
     scan, scripts,
+    sharing::Sharing,
     subscriber::{Dialers, Subscriptions},
     waiting::Waiting,
 };

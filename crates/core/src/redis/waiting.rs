@@ -3,10 +3,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::{runtime::Handle, sync};
 
 use super::{
-    batcher::{Batcher, Sharing, not_sent},
+    batcher::{Batcher, not_sent},
     command::Preamble,
     lane::{Call, Lane},
     login::Dialer,
+    sharing::Sharing,
 };
 use crate::{
     clock::{Clock, Instant, within},

@@ -17,7 +17,7 @@ use crate::{
     quorum::{Gathering, NodeAnswer, NodeCommand, QuorumNode, Word},
     redis::{
         acknowledge::Answered,
-        batcher::{Batcher, MAX_COMMANDS, Sharing},
+        batcher::{Batcher, MAX_COMMANDS},
         classify::RUNTIME_STOPPED,
         config::RedisConfig,
         delivery::{Answer, Gather},
@@ -25,6 +25,7 @@ use crate::{
         login::Dialer,
         pool::RedisPool,
         scan, scripts,
+        sharing::Sharing,
         store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },

@@ -1,0 +1,13 @@
+use std::sync::{Arc, atomic::AtomicBool};
+
+/// Which commands share calls.
+#[derive(Debug, Clone)]
+pub(super) enum Sharing {
+    /// Any.
+    All,
+    /// None.
+    None,
+    /// Those of the fast path, on a node of a Cluster that was seen to take such calls, see
+    /// [`Gathering`](super::gathering::Gathering).
+    Quick(Arc<AtomicBool>),
+}
