@@ -3,6 +3,7 @@
 //!
 //! - *pairs*: uncontended acquire and release, beside the scripts of the library called without it
 //!   and two minimal scripts with a fence, on the same topology;
+//! - *scale*: more rounds of uncontended pairs, on a Cluster of three masters and beside it;
 //! - *hand-overs*: one contended lock for each master, beside minimal scripts that queue;
 //! - *replicas*: what it costs to wait for a replica, beside the minimal scripts that do so;
 //! - *commands*: processor time of the server for each kind of command, alone and side by side;

@@ -7,6 +7,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Pairs,
+    Scale,
     HandOvers,
     Replicas,
     Commands,
@@ -17,8 +18,9 @@ pub(crate) enum Part {
 
 impl Part {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Pairs,
+        Self::Scale,
         Self::HandOvers,
         Self::Replicas,
         Self::Commands,
@@ -31,6 +33,7 @@ impl Part {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pairs => "pairs",
+            Self::Scale => "scale",
             Self::HandOvers => "hand-overs",
             Self::Replicas => "replicas",
             Self::Commands => "commands",
@@ -44,6 +47,7 @@ impl Part {
     pub(crate) fn measure(self, lengths: Lengths) -> Result<Vec<Table>, Failure> {
         match self {
             Self::Pairs => Ok(vec![pairs::measure(lengths)?]),
+            Self::Scale => Ok(vec![pairs::scale(lengths)?]),
             Self::HandOvers => Ok(vec![hand_overs::measure(lengths)?]),
             Self::Replicas => Ok(vec![replicas::measure(lengths)?]),
             Self::Commands => Ok(vec![commands::measure(lengths)?]),

@@ -18,7 +18,7 @@ of 3; that is how rates compare when each master has a core of its own, and clie
 /// Prints the ratios of what was measured, and whether they are large enough.
 pub(crate) fn print(tables: &[Table]) {
     let mut lines = Vec::new();
-    for table in tables.iter().filter(|table| ["pairs", "hand-overs"].contains(&table.part)) {
+    for table in tables.iter().filter(|table| ["scale", "hand-overs"].contains(&table.part)) {
         for key in table.keys_of(&Topology::Cluster(3)) {
             let of = |topology: Topology| Key { site: topology.to_string(), ..key.clone() };
             let rate = table.first_column();

@@ -8,7 +8,7 @@ use leasehold_core::{
     store::{AcquireAnswer, ForceReleaseAnswer, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
-    FaultProxy, Patience, QuorumGroup, RedisServer,
+    FaultProxy, Patience, QuorumGroup, QuorumNetwork, RedisServer,
     contract::{Calls, alice, bob, secs, ttl},
     proxy::{Action, Rule},
 };
@@ -16,6 +16,9 @@ use tokio::{runtime::Handle, task::block_in_place};
 
 /// Far more than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a node may take.
+const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn group(nodes: usize) -> QuorumGroup {
     let group = QuorumGroup::start(nodes);
@@ -51,6 +54,27 @@ fn split(group: &QuorumGroup, id: AcquisitionId) -> (Vec<usize>, Vec<usize>) {
 /// Nothing about the lock comes to a server any more, nor will it come later.
 fn lose(proxy: &FaultProxy) {
     proxy.inject(Rule::new(Action::Drop).containing(KEY).always());
+}
+
+/// A lease of a quorum of three. One of the two nodes that have it hears nothing more.
+struct Deaf {
+    group: QuorumGroup,
+    network: QuorumNetwork,
+    holder: Calls,
+    fence: FenceToken,
+    /// The number of that node.
+    deaf: usize,
+}
+
+async fn deaf() -> Deaf {
+    let group = block_in_place(|| group(3));
+    let network = group.network();
+    let holder = calls(&network.url(), NODE_TIMEOUT).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    let deaf = holding[1];
+    lose(network.proxy(deaf));
+    Deaf { group, network, holder, fence, deaf }
 }
 
 /// An operator ends a lease on a majority of the nodes, and one that has it does not hear of that. The
@@ -94,16 +118,10 @@ async fn a_lease_is_gone_that_only_a_minority_keeps_closed() {
 /// is back, long before the lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_withdrawn_lease_ends_also_where_that_was_not_heard() {
-    let group = block_in_place(|| group(3));
-    let network = group.network();
-    let node_timeout = Duration::from_secs(1);
-    let holder = calls(&network.url(), node_timeout).await;
-    granted(&holder, alice(1)).await;
-    let (holding, _) = block_in_place(|| split(&group, alice(1)));
-    lose(network.proxy(holding[1]));
+    let Deaf { group, network, holder, .. } = deaf().await;
     assert!(holder.withdraw(alice(1)).await.expect("two of three answer"));
     // What was sent to it is given up.
-    SystemClock.sleep_until(SystemClock.now() + node_timeout * 2).await;
+    SystemClock.sleep_until(SystemClock.now() + NODE_TIMEOUT * 2).await;
     network.heal();
     let has_ended = async || block_in_place(|| split(&group, alice(1)).0.is_empty()).then_some(());
     Patience::of(PATIENCE).until_async(has_ended).await.expect("it is ended everywhere");
@@ -122,44 +140,33 @@ fn closed_until(server: &RedisServer) -> Option<u64> {
 /// keeps the lock closed for no longer than the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_is_kept_closed_also_where_that_was_not_heard() {
-    let group = block_in_place(|| group(3));
-    let network = group.network();
-    let (node_timeout, closed) = (Duration::from_secs(1), secs(30));
-    let holder = calls(&network.url(), node_timeout).await;
-    let fence = granted(&holder, alice(1)).await;
-    let (holding, _) = block_in_place(|| split(&group, alice(1)));
-    lose(network.proxy(holding[1]));
+    let closed = secs(30);
+    let Deaf { group, network, holder, fence, deaf } = deaf().await;
     let kept = holder.release(alice(1), fence, Some(closed)).await.expect("two of three answer");
     assert!(matches!(kept, ReleaseAnswer::Kept { .. }), "{kept:?}");
     // What was sent to it is given up.
-    SystemClock.sleep_until(SystemClock.now() + node_timeout * 2).await;
+    SystemClock.sleep_until(SystemClock.now() + NODE_TIMEOUT * 2).await;
     network.heal();
-    let missed = group.server(holding[1]);
+    let missed = group.server(deaf);
     let is_kept = async || block_in_place(|| closed_until(missed));
     let until = Patience::of(PATIENCE).until_async(is_kept).await.expect("it is closed there");
     let [seconds, micros]: [u64; 2] = block_in_place(|| missed.query(&["TIME"]));
     let left = Duration::from_millis(until.saturating_sub(seconds * 1_000 + micros / 1_000));
-    assert!(left + node_timeout <= closed, "{left:?} are left there");
+    assert!(left + NODE_TIMEOUT <= closed, "{left:?} are left there");
 }
 
 /// A lock was kept closed, and is open again, when a node is back that has missed both: its lease ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_was_kept_closed_ends_also_where_that_was_not_heard() {
-    let group = block_in_place(|| group(3));
-    let network = group.network();
     // Longer than a node may take: otherwise it is over before the others are asked.
-    let (node_timeout, closed) = (Duration::from_secs(1), secs(3));
-    let holder = calls(&network.url(), node_timeout).await;
-    let fence = granted(&holder, alice(1)).await;
-    let (holding, _) = block_in_place(|| split(&group, alice(1)));
-    lose(network.proxy(holding[1]));
+    let closed = NODE_TIMEOUT * 3;
+    let Deaf { group, network, holder, fence, deaf } = deaf().await;
     let kept = holder.release(alice(1), fence, Some(closed)).await.expect("two of three");
     assert!(matches!(kept, ReleaseAnswer::Kept { .. }), "{kept:?}");
-    SystemClock.sleep_until(SystemClock.now() + closed + node_timeout).await;
+    SystemClock.sleep_until(SystemClock.now() + closed + NODE_TIMEOUT).await;
     network.heal();
     let has_ended = async || {
-        let missed =
-            block_in_place(|| group.server(holding[1]).query::<Option<String>>(&["GET", KEY]));
+        let missed = block_in_place(|| group.server(deaf).query::<Option<String>>(&["GET", KEY]));
         missed.is_none_or(|text| !text.contains(&alice(1).to_string())).then_some(())
     };
     Patience::of(PATIENCE).until_async(has_ended).await.expect("it has ended there");

@@ -61,25 +61,48 @@ impl Subject {
     }
 }
 
+/// What is measured, and where.
+struct Plan<'a> {
+    name: &'static str,
+    title: &'static str,
+    topologies: &'a [Topology],
+    subjects: &'a [Subject],
+}
+
 /// Runs rounds of all subjects on all topologies in turns.
 pub(crate) fn measure(lengths: Lengths) -> Result<Table, Failure> {
-    let title = "uncontended acquire and release";
-    let mut table = Table::new("pairs", title, COLUMNS, Some("× this"), LEGEND);
-    let sites = TOPOLOGIES.map(Topology::start);
-    let runtime = Builder::new_multi_thread().enable_all().build()?;
-    for round in 1..=lengths.rounds {
-        for site in &sites {
+    let (name, title) = ("pairs", "uncontended acquire and release");
+    let plan = Plan { name, title, topologies: &TOPOLOGIES, subjects: &Subject::ALL };
+    plan.measure(lengths)
+}
+
+/// Runs more rounds of Leasehold alone, where it is to scale: a single round varies by a third.
+pub(crate) fn scale(lengths: Lengths) -> Result<Table, Failure> {
+    let (name, title) = ("scale", "uncontended acquire and release, more rounds");
+    let topologies = &[Topology::Cluster(1), Topology::Apart, Topology::Cluster(3)];
+    let plan = Plan { name, title, topologies, subjects: &[Subject::Leasehold] };
+    plan.measure(Lengths { rounds: lengths.rounds * 3, ..lengths })
+}
+
+impl Plan<'_> {
+    fn measure(&self, lengths: Lengths) -> Result<Table, Failure> {
+        let mut table = Table::new(self.name, self.title, COLUMNS, Some("× this"), LEGEND);
+        let sites: Vec<_> = self.topologies.iter().map(|topology| topology.start()).collect();
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        for round in 1..=lengths.rounds {
             for load in TASKS.map(|each| Load { each, lengths }) {
-                for subject in Subject::ALL {
-                    site.flush();
-                    let values = runtime.block_on(subject.round(site, load))?;
-                    table.add(Key::new(&site.topology, &load, subject.name()), values);
+                for site in &sites {
+                    for subject in self.subjects {
+                        site.flush();
+                        let values = runtime.block_on(subject.round(site, load))?;
+                        table.add(Key::new(&site.topology, &load, subject.name()), values);
+                    }
                 }
             }
+            eprintln!("{}: round {round} of {}", self.name, lengths.rounds);
         }
-        eprintln!("pairs: round {round} of {}", lengths.rounds);
+        Ok(table)
     }
-    Ok(table)
 }
 
 impl Subject {

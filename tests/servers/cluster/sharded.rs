@@ -70,22 +70,34 @@ async fn hand_over(name: &str, between: &[LockRuntime; 2], times: u32) {
     guard.release().await.expect("a lease that was held to the end");
 }
 
+/// Two processes that listen at a master, because they have passed a lock of it on.
+async fn both_listen(url: &str, master: &RedisServer, name: &str) -> [LockRuntime; 2] {
+    let both = [runtime_at(url).await, runtime_at(url).await];
+    hand_over(name, &both, 2).await;
+    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    both
+}
+
+/// Passes a lock on, and sees that no message for it goes to all nodes.
+async fn hand_over_apart(master: &RedisServer, name: &str, between: &[LockRuntime; 2], times: u32) {
+    let before = crossed(master);
+    hand_over(name, between, times).await;
+    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn grants_between_processes_do_not_cross_the_bus() {
     let cluster = RedisCluster::start();
     let name = &a_name_for_each()[0];
     let master = &cluster.servers()[0];
-    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
-    // Nobody listens there yet, so these do.
-    hand_over(name, &both, 4).await;
     if !has_sharded_channels(master) {
+        let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
+        hand_over(name, &both, 4).await;
         assert!(crossed(master) >= 4, "each is published on a plain channel");
         return;
     }
-    wait::until("both listen at the master", || channels(master).len() == 2).await;
-    let before = crossed(master);
-    hand_over(name, &both, 50).await;
-    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+    let both = both_listen(&cluster.url(), master, name).await;
+    hand_over_apart(master, name, &both, 50).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,12 +113,8 @@ async fn the_documented_rights_suffice_for_them() {
         documented()[..3].iter().for_each(|rights| set_user(server, rights));
     }
     let url = cluster.url().replace("://", "://locks:PASSWORD@");
-    let both = [runtime_at(&url).await, runtime_at(&url).await];
-    hand_over(name, &both, 2).await;
-    wait::until("both listen at the master", || channels(master).len() == 2).await;
-    let before = crossed(master);
-    hand_over(name, &both, 20).await;
-    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+    let both = both_listen(&url, master, name).await;
+    hand_over_apart(master, name, &both, 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,9 +125,7 @@ async fn a_channel_whose_slot_moves_is_replaced() {
     if !has_sharded_channels(master) {
         return;
     }
-    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
-    hand_over(name, &both, 2).await;
-    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    let both = both_listen(&cluster.url(), master, name).await;
     let old = channels(master);
     let moved = slot_of(&old[0]);
     assert_eq!(slot_of(&old[1]), moved, "both processes choose the same slot");
@@ -132,9 +138,7 @@ async fn a_channel_whose_slot_moves_is_replaced() {
     wait::until("both listen to other channels", is_replaced).await;
     // What the nodes tell each other about the move comes a moment later.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let before = crossed(master);
-    hand_over(name, &both, 20).await;
-    assert_eq!(crossed(master) - before, 0, "messages that all nodes get");
+    hand_over_apart(master, name, &both, 20).await;
     assert!(channels(&cluster.servers()[1]).is_empty(), "nobody waits there");
 }
 
@@ -190,9 +194,7 @@ async fn a_process_whose_connection_is_cut_is_told_on_its_plain_channel() {
     if !has_sharded_channels(master) {
         return;
     }
-    let both = [runtime_at(&cluster.url()).await, runtime_at(&cluster.url()).await];
-    hand_over(name, &both, 2).await;
-    wait::until("both listen at the master", || channels(master).len() == 2).await;
+    let both = both_listen(&cluster.url(), master, name).await;
     // They may not come back.
     for server in cluster.servers() {
         server.command(&["ACL", "SETUSER", "default", "-ssubscribe"]);
