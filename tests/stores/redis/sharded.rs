@@ -1,11 +1,21 @@
 //! A node of a Cluster tells a runtime on its sharded channel if it listens there, and else on its plain one.
 
+use std::sync::Arc;
+
+use leasehold_core::{
+    Clock, Entropy, FenceToken, LockName, LockStore, SystemClock, SystemEntropy, connect_store,
+    store::{Heartbeat, Push},
+};
 use leasehold_testkit::{
-    RedisServer,
+    Patience, RedisServer,
     cluster::{RedisCluster, slot_of},
+    contract::{Calls, PushLog, alice, bob, secs, ttl},
     proxy::script_of_commands,
 };
 use redis::{Connection, Value, cmd};
+use tokio::{runtime::Handle, task::block_in_place};
+
+use super::support::{PATIENCE, config, granted};
 
 const ALICE: &str = "00000000-0000-0000-0000-00000000000a:7";
 const BOB: &str = "00000000-0000-0000-0000-00000000000b:7";
@@ -89,14 +99,18 @@ fn connect(server: &RedisServer) -> Connection {
     client.get_connection().expect("a connection")
 }
 
+/// Sharded channels came with Redis 7.0.
+fn has_sharded_channels(server: &RedisServer) -> bool {
+    !server.query::<String>(&["INFO", "server"]).contains("redis_version:6.")
+}
+
 #[test]
 fn a_runtime_is_told_where_it_listens() {
     let mut node = Node::start();
     let (own, other) = (node.tag_of(node.owner), node.tag_of(1 - node.owner));
     assert_eq!(slot_of(&own), slot_of(&format!("leasehold:runtime:{}{own}", &BOB[..36])));
     assert_eq!(node.hand_over(""), [0, 1], "without a tag");
-    let is_old = node.server().query::<String>(&["INFO", "server"]).contains("redis_version:6.");
-    if is_old {
+    if !has_sharded_channels(node.server()) {
         assert_eq!(node.hand_over(&own), [0, 1], "there are no sharded channels");
         return;
     }
@@ -107,4 +121,32 @@ fn a_runtime_is_told_where_it_listens() {
     cmd("SSUBSCRIBE").arg(&channel).exec(&mut listening).expect("a subscription");
     assert_eq!(node.hand_over(&own), [1, 0], "it listens at the node");
     assert_eq!(node.hand_over(&other), [0, 1], "another process knows other slots of the node");
+}
+
+/// The place of each task that waits, at any master, is asked for again when messages may have been lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_subscription_that_was_cut_may_have_missed_messages() {
+    let node = block_in_place(Node::start);
+    if !block_in_place(|| has_sharded_channels(node.server())) {
+        return;
+    }
+    let (config, clock) = (config(&node.cluster.url()), Arc::new(SystemClock));
+    let store = connect_store(&config, clock, Handle::current(), SystemEntropy.runtime_id()).await;
+    let store = store.expect("the Cluster lets everybody in") as Arc<dyn LockStore>;
+    let name = LockName::new("a").expect("a name");
+    let calls = Calls::new(Arc::clone(&store), &name, SystemClock.now() + PATIENCE);
+    let pushes = PushLog::listen(&*store, bob(7).runtime()).await;
+    granted(&calls, alice(7)).await;
+    let beat = Heartbeat { number: 1, claim_window: secs(60) };
+    calls.wait(bob(7), ttl(60), None, beat).await.expect("a place");
+    let channels = || block_in_place(|| node.server().query(&["PUBSUB", "SHARDCHANNELS"]));
+    let one = async || <[String; 1]>::try_from(channels()).ok();
+    let [channel] = Patience::of(PATIENCE).until_async(one).await.expect("it listens there");
+    let (fence, text) = (7_u64, format!("force-released {} 7 a", bob(7)));
+    let heard: u32 = block_in_place(|| node.server().query(&["SPUBLISH", &channel, &text]));
+    assert_eq!(heard, 1);
+    let fence = FenceToken::try_from(fence).expect("a token");
+    assert_eq!(pushes.next().await, Push::ForceReleased { name, id: bob(7), fence });
+    block_in_place(|| node.server().command(&["CLIENT", "KILL", "TYPE", "pubsub"]));
+    assert_eq!(pushes.next().await, Push::Listening);
 }

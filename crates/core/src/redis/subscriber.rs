@@ -78,9 +78,13 @@ impl Subscriber {
     /// Runs for as long as the listener lives; dropping the future closes the connection.
     pub(super) async fn run(self) {
         let mut failures: u32 = 0;
+        // Until the first spare subscription stands, messages come another way: none was lost.
+        let mut may_have_missed = !self.channel.is_spare();
         while self.is_wanted() {
             let name = self.channel.name().await;
-            let pause = match self.subscribe(&name).await {
+            let subscribed = self.subscribe(&name, may_have_missed).await;
+            may_have_missed = true;
+            let pause = match subscribed {
                 Ok(Subscribed { dialer, connection, receiver }) => {
                     let endpoint = &dialer.endpoint;
                     if failures > 0 && !self.channel.is_spare() {
@@ -111,10 +115,14 @@ impl Subscriber {
         }
     }
 
-    async fn subscribe(&self, name: &str) -> Result<Subscribed, StoreError> {
+    async fn subscribe(&self, name: &str, may_have_missed: bool) -> Result<Subscribed, StoreError> {
         let dialer = Arc::clone(&self.dialers).next().await?;
-        let (listener, closed) = (Weak::clone(&self.listener), Notify::new());
-        let receiver = Arc::new(Receiver { listener, closed, warned: AtomicBool::new(false) });
+        let receiver = Arc::new(Receiver {
+            listener: Weak::clone(&self.listener),
+            may_have_missed,
+            closed: Notify::new(),
+            warned: AtomicBool::new(false),
+        });
         let pushes = Arc::clone(&receiver);
         let heard = move |push: PushInfo| {
             pushes.on_push(&push);
@@ -186,7 +194,7 @@ struct Subscribed {
     receiver: Arc<Receiver>,
 }
 
-/// Makes a connection that brings what is published on a channel: with a command of that name, on the channel of this one.
+/// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it.
 pub(super) async fn subscribe(
     dialer: &Dialer,
     clock: &dyn Clock,
@@ -220,6 +228,8 @@ pub(super) async fn subscribe(
 #[derive(Debug)]
 struct Receiver {
     listener: Weak<dyn Listener>,
+    /// Whether messages may have been lost before the connection.
+    may_have_missed: bool,
     /// Notified when no more pushes will come, or the listener is gone.
     closed: Notify,
     warned: AtomicBool,
@@ -239,7 +249,9 @@ impl Receiver {
                 _ => self.log_unknown(0),
             },
             // Passed on from here, so that it comes before the first message.
-            PushKind::Subscribe | PushKind::SSubscribe => self.pass_on(Push::Listening),
+            PushKind::Subscribe | PushKind::SSubscribe if self.may_have_missed => {
+                self.pass_on(Push::Listening);
+            }
             // The server ends a sharded one when its slot moves.
             PushKind::Unsubscribe | PushKind::SUnsubscribe | PushKind::Disconnection => {
                 self.closed.notify_one();

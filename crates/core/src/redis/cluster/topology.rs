@@ -42,6 +42,9 @@ const CALM: Duration = Duration::from_millis(100);
 /// For how long the error of a failed look is returned to all callers.
 const FAILED_LOOK_LASTS: Duration = Duration::from_millis(50);
 
+/// For how long a node is kept that was only named by a redirection: it may become an owner soon.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+
 /// Makes what commands for a node are sent with, of its configuration and its slots.
 pub(in crate::redis) type Opening<N> =
     Box<dyn Fn(&RedisConfig, &[RangeInclusive<u16>]) -> Result<N, StoreError> + Send + Sync>;
@@ -88,6 +91,7 @@ pub(in crate::redis) struct Node<N> {
     tag: Arc<ChannelTag>,
     /// Whether a view has named it.
     is_known: AtomicBool,
+    opened_at: Instant,
     /// Whether it was opened for slots, so that its first command waits for a check of the server.
     has_slots: bool,
 }
@@ -303,7 +307,9 @@ impl<N: Send + Sync + 'static> Topology<N> {
     fn settle(&self, view: View) -> Result<(), StoreError> {
         let mut left = Vec::new();
         let mut state = self.state.lock();
-        if !state.owners.settle(&view) {
+        let is_new = state.owners.settle(&view);
+        state.forget(self.clock.now());
+        if !is_new {
             return Ok(());
         }
         let mut slots = BTreeMap::<&Place, Vec<RangeInclusive<u16>>>::new();
@@ -319,7 +325,6 @@ impl<N: Send + Sync + 'static> Topology<N> {
         }
         let is_owner = |place: &Place| slots.contains_key(place);
         state.nodes.retain(|place, node| {
-            // One that was only named by a redirection may become an owner soon.
             let stays = is_owner(place) || !node.is_known.load(Ordering::Relaxed);
             if !stays {
                 left.push(Arc::clone(node));
@@ -365,6 +370,13 @@ fn wanted(misses: u32) -> Wanted {
 }
 
 impl<N> State<N> {
+    /// Forgets nodes that were only named by a redirection, a while ago.
+    fn forget(&mut self, now: Instant) {
+        self.nodes.retain(|_, node| {
+            node.is_known.load(Ordering::Relaxed) || now < node.opened_at + FORGOTTEN
+        });
+    }
+
     /// The node at a place, opened where it is not known yet. One that was only asked for slots on
     /// their way is opened anew when it owns `slots`: nobody has checked it.
     fn node_at(
@@ -400,6 +412,7 @@ impl<N> State<N> {
             membership,
             tag,
             is_known: AtomicBool::new(false),
+            opened_at: topology.clock.now(),
             has_slots: !slots.is_empty(),
         });
         self.nodes.insert(place.clone(), Arc::clone(&node));
@@ -440,5 +453,22 @@ mod tests {
         let owner = topology.known_owner(7).unwrap();
         assert!(!Arc::ptr_eq(&owner, &asked));
         assert!(Arc::ptr_eq(&owner, &topology.node_at(&place).unwrap()));
+    }
+
+    #[test]
+    fn a_node_that_was_only_asked_is_forgotten_after_a_while() {
+        let open = |_: &RedisConfig, _: &[RangeInclusive<u16>]| Ok(());
+        let config = RedisConfig::new("redis+cluster://a:1").unwrap();
+        let topology = Topology::new(&config, Arc::new(SystemClock), None, Box::new(open));
+        let [asked, owner] = ["b", "c"].map(|host| Place { host: host.into(), port: 2 });
+        topology.node_at(&asked).unwrap();
+        topology.moved(7, &owner).unwrap();
+        let mut state = topology.state.lock();
+        let now = state.nodes[&asked].opened_at;
+        state.nodes[&owner].owns(&[7..=7]);
+        state.forget(now);
+        assert_eq!(state.nodes.len(), 2);
+        state.forget(now + FORGOTTEN);
+        assert_eq!(state.nodes.keys().collect::<Vec<_>>(), [&owner]);
     }
 }
