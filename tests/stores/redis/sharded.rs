@@ -139,7 +139,8 @@ async fn only_a_subscription_that_was_cut_may_have_missed_messages() {
     granted(&calls, alice(7)).await;
     let beat = Heartbeat { number: 1, claim_window: secs(60) };
     calls.wait(bob(7), ttl(60), None, beat).await.expect("a place");
-    let channels = || block_in_place(|| node.server().query(&["PUBSUB", "SHARDCHANNELS"]));
+    let channels =
+        || -> Vec<String> { block_in_place(|| node.server().query(&["PUBSUB", "SHARDCHANNELS"])) };
     let one = async || <[String; 1]>::try_from(channels()).ok();
     let [channel] = Patience::of(PATIENCE).until_async(one).await.expect("it listens there");
     let (fence, text) = (7_u64, format!("force-released {} 7 a", bob(7)));
