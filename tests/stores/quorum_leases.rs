@@ -63,7 +63,7 @@ struct Deaf {
     holder: Calls,
     fence: FenceToken,
     /// The number of that node.
-    deaf: usize,
+    node: usize,
 }
 
 async fn deaf() -> Deaf {
@@ -72,9 +72,9 @@ async fn deaf() -> Deaf {
     let holder = calls(&network.url(), NODE_TIMEOUT).await;
     let fence = granted(&holder, alice(1)).await;
     let (holding, _) = block_in_place(|| split(&group, alice(1)));
-    let deaf = holding[1];
-    lose(network.proxy(deaf));
-    Deaf { group, network, holder, fence, deaf }
+    let node = holding[1];
+    lose(network.proxy(node));
+    Deaf { group, network, holder, fence, node }
 }
 
 /// An operator ends a lease on a majority of the nodes, and one that has it does not hear of that. The
@@ -141,13 +141,13 @@ fn closed_until(server: &RedisServer) -> Option<u64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_is_kept_closed_also_where_that_was_not_heard() {
     let closed = secs(30);
-    let Deaf { group, network, holder, fence, deaf } = deaf().await;
+    let Deaf { group, network, holder, fence, node } = deaf().await;
     let kept = holder.release(alice(1), fence, Some(closed)).await.expect("two of three answer");
     assert!(matches!(kept, ReleaseAnswer::Kept { .. }), "{kept:?}");
     // What was sent to it is given up.
     SystemClock.sleep_until(SystemClock.now() + NODE_TIMEOUT * 2).await;
     network.heal();
-    let missed = group.server(deaf);
+    let missed = group.server(node);
     let is_kept = async || block_in_place(|| closed_until(missed));
     let until = Patience::of(PATIENCE).until_async(is_kept).await.expect("it is closed there");
     let [seconds, micros]: [u64; 2] = block_in_place(|| missed.query(&["TIME"]));
@@ -160,13 +160,13 @@ async fn a_lock_is_kept_closed_also_where_that_was_not_heard() {
 async fn a_lease_that_was_kept_closed_ends_also_where_that_was_not_heard() {
     // Longer than a node may take: otherwise it is over before the others are asked.
     let closed = NODE_TIMEOUT * 3;
-    let Deaf { group, network, holder, fence, deaf } = deaf().await;
+    let Deaf { group, network, holder, fence, node } = deaf().await;
     let kept = holder.release(alice(1), fence, Some(closed)).await.expect("two of three");
     assert!(matches!(kept, ReleaseAnswer::Kept { .. }), "{kept:?}");
     SystemClock.sleep_until(SystemClock.now() + closed + NODE_TIMEOUT).await;
     network.heal();
     let has_ended = async || {
-        let missed = block_in_place(|| group.server(deaf).query::<Option<String>>(&["GET", KEY]));
+        let missed = block_in_place(|| group.server(node).query::<Option<String>>(&["GET", KEY]));
         missed.is_none_or(|text| !text.contains(&alice(1).to_string())).then_some(())
     };
     Patience::of(PATIENCE).until_async(has_ended).await.expect("it has ended there");
