@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::{
     AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, QuorumSettings, RedisConfig,
     SystemClock, SystemEntropy, connect_store,
-    store::{AcquireAnswer, ForceReleaseAnswer, ReleaseAnswer, RenewAnswer},
+    store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
-    FaultProxy, Patience, QuorumGroup, QuorumNetwork, RedisServer,
-    contract::{Calls, alice, bob, secs, ttl},
-    proxy::{Action, Rule},
+    FaultProxy, ManualClock, Patience, QuorumGroup, QuorumNetwork, RedisServer,
+    contract::{Calls, PushLog, alice, bob, secs, ttl},
+    proxy::{Action, Direction, Rule},
 };
 use tokio::{runtime::Handle, task::block_in_place};
 
@@ -26,13 +26,22 @@ fn group(nodes: usize) -> QuorumGroup {
     group
 }
 
-async fn calls(url: &str, node_timeout: Duration) -> Calls {
+async fn store(
+    url: &str,
+    node_timeout: Duration,
+    clock: Arc<dyn Clock>,
+) -> (Arc<dyn LockStore>, Calls) {
     let settings = QuorumSettings::default().node_timeout(node_timeout).expect("in range");
     let config = RedisConfig::new(url).expect("the quorum's address is one").quorum(settings);
-    let (clock, id) = (Arc::new(SystemClock), SystemEntropy.runtime_id());
+    let (deadline, id) = (clock.now() + PATIENCE, SystemEntropy.runtime_id());
     let store = connect_store(&config, clock, Handle::current(), id).await.expect("a majority");
+    let store = store as Arc<dyn LockStore>;
     let name = LockName::new("orders/42").expect("a name");
-    Calls::new(store as Arc<dyn LockStore>, &name, SystemClock.now() + PATIENCE)
+    (Arc::clone(&store), Calls::new(store, &name, deadline))
+}
+
+async fn calls(url: &str, node_timeout: Duration) -> Calls {
+    store(url, node_timeout, Arc::new(SystemClock)).await.1
 }
 
 async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
@@ -190,4 +199,59 @@ async fn a_store_that_nobody_has_is_gone_although_a_node_missed_an_end() {
     drop(holder);
     let are_closed = async || (!has_connections(holding[0])).then_some(());
     Patience::of(PATIENCE).until_async(are_closed).await.expect("long before the lease is over");
+}
+
+/// How many calls of scripts a server has served.
+fn scripts(server: &RedisServer) -> u64 {
+    let stats: String = block_in_place(|| server.query(&["INFO", "commandstats"]));
+    let calls = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    calls.filter_map(|line| line.split(',').next()?.parse::<u64>().ok()).sum()
+}
+
+/// One of three servers serves nothing, and the other two hear of a release one after the other. The first of them calls
+/// the process that waits, whose try is in vain at the second. Its clock stands still by then, so its pause
+/// ends only by the call of the second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_steps_back_comes_when_the_next_server_calls() {
+    let group = block_in_place(|| group(3));
+    let (holders, waiters) = (group.network(), group.network());
+    let holder = calls(&holders.url(), PATIENCE).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, others) = block_in_place(|| split(&group, alice(1)));
+    block_in_place(|| {
+        // It answers with an error.
+        group.server(others[0]).command(&["DEL", KEY]);
+        group.server(others[0]).command(&["LPUSH", KEY, "no lease"]);
+    });
+    // All who ask begin at the same server, and go on with the next one.
+    let (first, second) = match holding[..] {
+        [one, other] if (one + 1) % 3 == other => (one, other),
+        [one, other] => (other, one),
+        _ => panic!("a majority was asked, not {holding:?}"),
+    };
+    let clock = ManualClock::new();
+    let hands = clock.clone();
+    let goes = tokio::spawn(async move {
+        loop {
+            let tick = Duration::from_millis(1);
+            SystemClock.sleep_until(SystemClock.now() + tick).await;
+            hands.advance(tick);
+        }
+    });
+    let (store, waiter) = store(&waiters.url(), PATIENCE, Arc::new(clock)).await;
+    let pushes = PushLog::listen(&*store, bob(1).runtime()).await;
+    let beat = Heartbeat { number: 1, claim_window: secs(60) };
+    let answer = waiter.wait(bob(1), ttl(60), None, beat).await.expect("two of three answer");
+    assert!(matches!(answer, AcquireAnswer::Queued(_)), "{answer:?}");
+    goes.abort();
+    let before = scripts(group.server(second));
+    holders.proxy(first).black_hole(Direction::ToServer);
+    let released = holder.release(alice(1), fence, None).await.expect("two of three are free");
+    assert_eq!(released, ReleaseAnswer::Released);
+    // The release, a vote, and the end of that.
+    let was_in_vain = async || (scripts(group.server(second)) >= before + 3).then_some(());
+    Patience::of(PATIENCE).until_async(was_in_vain).await.expect("it has come in vain");
+    holders.heal();
+    let (id, _, number) = pushes.grant().await;
+    assert_eq!((id, number), (bob(1), 1));
 }

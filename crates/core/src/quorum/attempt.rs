@@ -102,7 +102,7 @@ impl<N: QuorumNode> Inner<N> {
             if steps == TRIES || until >= deadline {
                 return Ok(Asked::Taken(taken));
             }
-            self.clock.sleep_until(until).await;
+            self.step_back(asking.id, until).await;
             micros = self.micros();
         }
     }

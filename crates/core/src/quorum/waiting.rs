@@ -1,5 +1,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
+use tokio::{select, sync::Notify};
+
 use super::{
     attempt::{Asked, Asking},
     node::QuorumNode,
@@ -21,6 +23,8 @@ pub(crate) struct Waiting {
     is_trying: bool,
     /// Whether another message came meanwhile.
     is_called: bool,
+    /// Ends the pause of the present try when another message comes.
+    calls: Arc<Notify>,
     /// When it is forgotten unless it is heard again.
     until: Instant,
 }
@@ -76,6 +80,7 @@ impl Waitings {
         };
         if std::mem::replace(&mut one.is_trying, true) {
             one.is_called = true;
+            one.calls.notify_one();
             return None;
         }
         Some((one.asking.clone(), one.number))
@@ -105,6 +110,7 @@ impl<N: QuorumNode> Inner<N> {
             number: heartbeat.number,
             is_trying: false,
             is_called: false,
+            calls: Arc::default(),
         };
         if self.waiting.lock().insert(id, one, now) {
             self.call(id);
@@ -126,6 +132,22 @@ impl<N: QuorumNode> Inner<N> {
                 }
             }
         }));
+    }
+
+    /// Waits before another try: until then, or until a node calls.
+    pub(crate) async fn step_back(&self, id: AcquisitionId, until: Instant) {
+        let calls = self.waiting.lock().all.get(&id).map(|one| Arc::clone(&one.calls));
+        let called = async {
+            match calls {
+                Some(calls) => calls.notified().await,
+                None => std::future::pending().await,
+            }
+        };
+        select! {
+            biased;
+            () = called => {}
+            () = self.clock.sleep_until(until) => {}
+        }
     }
 
     /// Tries for an acquisition whose turn it may be, and tells its runtime of a grant.
