@@ -143,6 +143,12 @@ async fn the_documented_rights_suffice_on_a_cluster() {
         }
     }
     let url = cluster.url().replace("://", "://locks:PASSWORD@");
+    for server in cluster.servers() {
+        server.command(&["ACL", "SETUSER", "locks", "-asking"]);
+    }
+    let refused = LockRuntime::connect(&url).await.expect_err("it is needed while slots move");
+    assert!(refused.to_string().contains("'asking'"), "{refused}");
+    cluster.servers().iter().for_each(|server| set_user(server, nodes));
     let ttl = Duration::from_millis(600);
     let locks = LockRuntime::builder().ttl(ttl).connect(&url).await.expect("the rights suffice");
     let guard = locks.lock("orders/42").unwrap().acquire().await.unwrap();

@@ -1,9 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, LockName, RuntimeLabel, Ttl,
-    error::StoreErrorKind,
-    redis::{RedisConfig, RedisStore},
+    AcquisitionId, LockName, LockRuntime, RuntimeLabel, Ttl,
+    error::{AcquireError, StoreErrorKind},
+    redis::{RedisConfig, RedisStore, Replication},
     store::{Acks, Acquire, AcquireAnswer, LockStore},
     time::{Clock, Entropy, SystemClock, SystemEntropy},
 };
@@ -43,6 +43,33 @@ async fn a_wait_without_a_replica_ends_and_leaves_nothing() {
     assert_unacknowledged(lock.acquire().wait(Duration::from_secs(2)).await);
     wait::until("it is taken back", || !holds(&server, "a")).await;
     assert!(server.keys_without_ttl().is_empty());
+}
+
+/// Each of them finds the lock taken while a grant of the other one waits for replicas.
+#[tokio::test]
+async fn waits_of_two_processes_without_a_replica_do_not_look_like_contention() {
+    let server = RedisServer::start();
+    let both = [connect(&server, ONE).await, connect(&server, ONE).await];
+    let wait = async |locks: &LockRuntime| {
+        locks.lock("a").unwrap().acquire().wait(Duration::from_secs(3)).await
+    };
+    for _ in 0..2 {
+        let (one, other) = tokio::join!(wait(&both[0]), wait(&both[1]));
+        assert_unacknowledged(one);
+        assert_unacknowledged(other);
+    }
+}
+
+/// The control: the lock is taken by a holder that needs no replica.
+#[tokio::test]
+async fn a_lock_that_is_held_is_taken_also_without_a_replica() {
+    let server = RedisServer::start();
+    let (holder, waiter) = (connect(&server, Replication::None).await, connect(&server, ONE).await);
+    assert_unacknowledged(waiter.lock("a").unwrap().try_acquire().await);
+    let guard = holder.lock("a").unwrap().acquire().await.expect("it needs no replica");
+    let waited = waiter.lock("a").unwrap().acquire().wait(Duration::from_secs(3)).await;
+    assert!(matches!(waited, Err(AcquireError::Timeout(_))), "{waited:?}");
+    guard.release().await.expect("a lease that was held to the end");
 }
 
 #[tokio::test]

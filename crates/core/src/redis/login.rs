@@ -275,7 +275,8 @@ pub(super) struct Dialer {
     pub(super) login: Login,
     /// How long a dial may take.
     pub(super) connect_timeout: Duration,
-    is_node: bool,
+    /// Whether the server is a node of a Cluster.
+    pub(super) is_node: bool,
     /// Whether each command goes behind `ASKING`.
     pub(super) is_asking: bool,
     /// Whether a connection was made before: the address is right.

@@ -13,7 +13,7 @@ use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
 use super::{
     acknowledge::{Answered, refused},
-    classify::{NOT_THERE, NotDialed, no_runtime, not_in_time},
+    classify::{NOT_THERE, NotDialed, classify_dial, no_runtime, not_in_time},
     cluster::is_elsewhere,
     command::{Command, Preamble},
     decode::text,
@@ -218,9 +218,21 @@ impl Readiness {
         let mut hearing = JoinSet::new();
         let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
         let channel = self.channel.clone();
+        let deadline = self.clock.now() + self.limit;
         let hear = async move {
             // It disconnects at once; a missing right shows before a task waits.
-            subscribe(&dialer, &*clock, ("SUBSCRIBE", &channel), |_| Ok(())).await.map(drop)
+            let subscribing = subscribe(&dialer, &*clock, ("SUBSCRIBE", &channel), |_| Ok(()));
+            let mut heard = subscribing.await?;
+            if !dialer.is_node {
+                return Ok(());
+            }
+            // Without this right leases would be lost while their slot moves.
+            let asking = redis::cmd("ASKING");
+            let asked = asking.query_async::<()>(&mut heard.connection);
+            match within(&*clock, deadline, asked).await {
+                Some(asked) => asked.map_err(|error| dialer.named(classify_dial(&error))),
+                None => not_in_time().map_err(|error| dialer.named(error)),
+            }
         };
         hearing.spawn_on(hear, &self.runtime);
         self.run_scripts(probe).await?;

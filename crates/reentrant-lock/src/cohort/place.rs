@@ -32,6 +32,8 @@ pub(crate) struct Place {
     failing: Option<Failing>,
     /// How many grants in a row too few replicas had, under ids before this one.
     taken_back: u32,
+    /// What the last of them met.
+    too_few: Option<Failing>,
     pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
@@ -54,6 +56,7 @@ impl Place {
             ahead: None,
             failing: None,
             taken_back: 0,
+            too_few: None,
             round_trip: Duration::ZERO,
             asks_soon: None,
         }
@@ -176,6 +179,12 @@ impl Place {
         let pause = backoff(Timing::SHORTEST_PAUSE, longest, old.taken_back, 1.0 - env.jitter());
         self.ask_at(self.next_at.max(env.now + pause));
         self.taken_back = old.taken_back.saturating_add(1);
+        self.too_few = self.failing.clone();
+    }
+
+    /// The last grant of this runtime was taken back, as too few replicas had it.
+    pub(super) fn too_few(&self) -> Option<Failing> {
+        self.too_few.clone()
     }
 
     /// When a heartbeat of this place was sent; `None` if it is forgotten.

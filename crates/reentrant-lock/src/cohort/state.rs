@@ -220,6 +220,11 @@ impl Cohort {
         }
     }
 
+    /// Why the last grant here was taken back, if too few replicas had it.
+    pub(crate) fn too_few(&self) -> Option<Failing> {
+        self.place().and_then(Place::too_few)
+    }
+
     pub(crate) fn round_trip(&self) -> Duration {
         self.place().map_or(Duration::ZERO, |place| place.round_trip)
     }

@@ -81,6 +81,7 @@ impl Wait {
         // While a try waits for a recall, the last word is that the lock is taken.
         let failing = self.failing(started).filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, Cohort::round_trip).unwrap_or_default();
+        let too_few = engine.look(&self.name, Cohort::too_few).flatten().filter(|_| !tries);
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         if failing.is_some() {
@@ -92,6 +93,9 @@ impl Wait {
         };
         match holder {
             Err(failing) => engine.unavailable(&self.name, started, failing),
+            Ok(holder) if too_few.is_some() && !self.is_acknowledged(holder.as_ref()) => {
+                engine.unavailable(&self.name, started, too_few)
+            }
             Ok(holder) => AcquireError::Timeout(Box::new(WaitTimeout {
                 lock: self.name.clone(),
                 waited,
@@ -101,6 +105,13 @@ impl Wait {
                 cycle: None,
             })),
         }
+    }
+
+    /// Whether a holder has the lock for longer than it may wait for replicas. What others were granted just
+    /// now is taken back as ours was, if too few replicas have it.
+    fn is_acknowledged(&self, holder: Option<&HolderInfo>) -> bool {
+        let may_wait = self.request.terms.acks.timeout() * 2;
+        holder.is_some_and(|holder| holder.held_for > may_wait)
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.

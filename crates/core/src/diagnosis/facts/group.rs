@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Reading;
+use super::{NotRead, Reading};
 
 /// The Sentinels of an address.
 #[derive(Debug)]
@@ -23,6 +23,12 @@ impl Group {
     pub(crate) fn watched(&self) -> impl Iterator<Item = (&str, &Watched)> {
         self.answers()
             .filter_map(|(place, told)| Some((place, told.watched.as_ref()?.as_ref().ok()?)))
+    }
+
+    /// The Sentinels that did not tell what they watch, and why.
+    pub(crate) fn not_examined(&self) -> impl Iterator<Item = (&str, &NotRead)> {
+        self.answers()
+            .filter_map(|(place, told)| Some((place, told.watched.as_ref()?.as_ref().err()?)))
     }
 
     /// After how much silence the first of them takes the master for dead.

@@ -32,8 +32,12 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         let what = format!(
             "min-replicas-to-write is {least} and min-replicas-max-lag is {lag}: a master that is cut off goes on granting locks, while its successor grants the same ones"
         );
-        let cure = "set min-replicas-to-write to 1 and min-replicas-max-lag to 2".to_owned();
-        return find(Severity::Warning, what, cure);
+        let cure = if told.replicas() == Some(1) {
+            "start a second replica, then set min-replicas-to-write to 1 and min-replicas-max-lag to 2: with one replica, locks would stop while it is down, and after a failover"
+        } else {
+            "set min-replicas-to-write to 1 and min-replicas-max-lag to 2"
+        };
+        return find(Severity::Warning, what, cure.to_owned());
     }
     let good = told.info().and_then(|info| info.number("min_slaves_good_slaves"));
     if good.or_else(|| told.replicas()).is_some_and(|good| good < least) {
@@ -55,6 +59,13 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         );
         let cure = "set min-replicas-max-lag to fewer seconds than that".to_owned();
         return find(Severity::Warning, what, cure);
+    }
+    if topology.fails_over() && told.replicas().is_some_and(|replicas| replicas <= least) {
+        let what = format!(
+            "the master has no more replicas than min-replicas-to-write asks for ({least}): no lock is granted while one is down, nor after a failover until it is back"
+        );
+        let cure = "start one more replica";
+        return vec![Finding::new(Severity::Notice, Topic::Replicas, what, cure)];
     }
     Vec::new()
 }
@@ -114,14 +125,42 @@ mod tests {
         of_node.settings.values.insert("cluster-node-timeout", "5000".into());
         // Every server has that setting, and only nodes use it.
         assert_eq!(judge(Scene::of(of_node).case()), []);
-        for (timeout, found) in [("5000", 1), ("15000", 0)] {
+        for (timeout, found) in [("5000", Severity::Warning), ("15000", Severity::Notice)] {
             let mut of_node = told();
             of_node.settings.values.insert("cluster-node-timeout", timeout.into());
             of_node.node = Some(Ok(Node::default()));
             let mut scene = Scene::of(of_node);
             scene.topology = Topology::Cluster(Ok(16_384));
-            assert_eq!(judge(scene.case()).len(), found, "{timeout}");
+            let findings = judge(scene.case());
+            assert_eq!(findings.len(), 1, "{timeout}");
+            assert_eq!(findings[0].severity, found, "{timeout}");
         }
+    }
+
+    #[test]
+    fn a_replica_that_is_down_or_promoted_is_missed() {
+        for (replicas, least, found) in [(1, "1", 1), (2, "1", 0), (2, "2", 1)] {
+            let mut told = healthy();
+            told.settings.values.insert("min-replicas-to-write", least.into());
+            told.settings.values.insert("min-replicas-max-lag", "2".into());
+            let all = (0..replicas)
+                .map(|number| format!("slave{number}:ip=h,port=1,state=online,offset=1,lag=0\r\n"));
+            told.info =
+                Ok(info(&format!("connected_slaves:{replicas}\r\n{}", all.collect::<String>())));
+            let mut scene = Scene::of(told);
+            scene.topology = Topology::Sentinels(group(3));
+            let findings = judge(scene.case());
+            assert_eq!(findings.len(), found, "{replicas} {least}");
+            assert!(findings.iter().all(|one| one.severity == Severity::Notice));
+        }
+    }
+
+    #[test]
+    fn the_cure_for_one_replica_begins_with_a_second_one() {
+        let mut told = healthy();
+        told.info = Ok(one_replica());
+        let findings = judge(Scene::of(told).case());
+        assert!(findings[0].cure.starts_with("start a second replica"), "{}", findings[0]);
     }
 
     #[test]

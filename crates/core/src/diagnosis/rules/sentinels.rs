@@ -9,6 +9,13 @@ pub(super) fn judge(group: &Group) -> Vec<Finding> {
     let mut findings = silent(group);
     findings.extend(votes(group));
     findings.extend(numbers(group));
+    for (place, why) in group.not_examined() {
+        let what = format!(
+            "SENTINEL MASTER {why}; not examined: the quorum of the Sentinel, how many others and replicas it knows"
+        );
+        let cure = "grant the user of the Sentinels +sentinel|master, or look at it yourself";
+        findings.push(Finding::new(Severity::Notice, Topic::NotExamined, what, cure).at(place));
+    }
     for (place, watched) in group.watched() {
         if watched.is_down {
             let what = "the Sentinel takes the master for dead";
@@ -107,7 +114,7 @@ fn numbers(group: &Group) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::diagnosis::{
-        facts::Watched,
+        facts::{NotRead, Watched},
         rules::support::{group, seen},
     };
 
@@ -171,6 +178,18 @@ mod tests {
                 assert!(one.severity == severity && one.what.contains(words), "{one}");
             }
         }
+    }
+
+    #[test]
+    fn one_that_does_not_tell_what_it_watches_was_not_examined() {
+        let mut group = group(3);
+        if let Ok(told) = &mut group.sentinels[1].told {
+            told.watched = Some(Err(NotRead::Denied));
+        }
+        let found = judge(&group);
+        assert_eq!(seen(&found), [(Severity::Notice, Topic::NotExamined, "")]);
+        assert_eq!(found[0].servers, ["s1:26379"]);
+        assert!(found[0].cure.contains("+sentinel|master"), "{}", found[0]);
     }
 
     fn uneven() -> Group {

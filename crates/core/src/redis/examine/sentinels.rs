@@ -7,7 +7,7 @@ use super::{asker::Asker, examiner::Examiner, server::Visit};
 use crate::{
     clock::within,
     diagnosis::facts::{
-        Facts, Group, Reading, SentinelFacts, SentinelTold, ServerFacts, Topology, Watched,
+        Facts, Group, NotRead, Reading, SentinelFacts, SentinelTold, ServerFacts, Topology, Watched,
     },
     redis::{
         address::{RedisAddress, SentinelGroup},
@@ -86,7 +86,12 @@ async fn told(
     };
     let named: Reading<Option<(String, u16)>> =
         asker.ask_for(&ask("GET-MASTER-ADDR-BY-NAME")).await;
-    let named = named.map_err(|why| format!("its question for the master {why}"))?;
+    let named = named.map_err(|why| match why {
+        NotRead::Missing => {
+            "what answers is no Sentinel; write the port of the Sentinel".to_owned()
+        }
+        why => format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"),
+    })?;
     let vote = named.map(|(host, port)| Place { host, port });
     let watched = match &vote {
         Some(_) => Some(asker.ask_for(&ask("MASTER")).await.map(|told| watched(&told))),

@@ -71,6 +71,21 @@ fn a_grant_that_too_few_have_is_taken_back_and_asked_for_anew() {
     }
 }
 
+/// Another runtime has the lock for the moment in which its own grant waits for the replicas.
+#[test]
+fn a_grant_that_too_few_had_is_remembered_while_others_have_the_lock() {
+    let mut scene = scene();
+    let lead = scene.join();
+    let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
+    scene.with(|cohort, env| drop(cohort.on_first_reply(env, lead, false, answer)));
+    scene.now = scene.with(|cohort, env| cohort.look_at(env)).0.expect("it asks again");
+    let fresh = scene.with(Cohort::on_timer).0.expect("it asks").waiter.id;
+    scene.queued(fresh.number());
+    assert!(scene.cohort.failing(scene.now).is_none(), "the lock is taken");
+    let why = scene.cohort.too_few().expect("its own grant was taken back");
+    assert!(why.error.is_unacknowledged());
+}
+
 #[test]
 fn a_confirmation_that_too_few_have_takes_the_grant_back() {
     let mut scene = scene();
