@@ -31,7 +31,7 @@ async fn a_try_without_a_replica_fails_and_is_taken_back() {
     wait::until("it is taken back", || !holds(&server, "a")).await;
     // The control needs none.
     let lock = locks.lock("a").unwrap();
-    let guard = lock.acquire().replication(leasehold::redis::Replication::None).await;
+    let guard = lock.acquire().replication(Replication::None).await;
     guard.expect("the master has it").release().await.expect("it is held");
 }
 
@@ -67,8 +67,8 @@ async fn a_lock_that_is_held_is_taken_also_without_a_replica() {
     let (holder, waiter) = (connect(&server, Replication::None).await, connect(&server, ONE).await);
     assert_unacknowledged(waiter.lock("a").unwrap().try_acquire().await);
     let guard = holder.lock("a").unwrap().acquire().await.expect("it needs no replica");
-    let waited = waiter.lock("a").unwrap().acquire().wait(Duration::from_secs(3)).await;
-    assert!(matches!(waited, Err(AcquireError::Timeout(_))), "{waited:?}");
+    let asked = waiter.lock("a").unwrap().acquire().wait(Duration::from_secs(3)).await;
+    assert!(matches!(asked, Err(AcquireError::Timeout(_))), "{asked:?}");
     guard.release().await.expect("a lease that was held to the end");
 }
 
