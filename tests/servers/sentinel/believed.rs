@@ -128,7 +128,7 @@ async fn the_sentinels_may_ask_for_a_login_of_their_own() {
     for login in ["", "?sentinel_user=app&sentinel_pass=s3cret"] {
         let (kind, said) = refused(&format!("{url}{login}")).await;
         assert_eq!(kind, StoreErrorKind::Config, "{said}");
-        assert!(said.contains("no Sentinel lets this process in"), "{said}");
+        assert!(said.contains("Sentinels refuse the login"), "{said}");
         assert!(said.contains("?sentinel_user=…&sentinel_pass=…"), "{said}");
         assert!(!said.contains("s3cret"), "{said}");
     }
@@ -148,7 +148,36 @@ async fn a_master_that_is_a_replica_now_is_told_as_what_the_sentinels_will_mend(
     assert!(said.contains("READONLY"), "{said}");
     assert!(said.contains("the Sentinels are about to name another master"), "{said}");
     assert!(!said.contains("write the master's address"), "{said}");
+    names_the_master(&said, &group);
     group.sentinels().iter().for_each(Sentinel::resume);
+}
+
+fn names_the_master(said: &str, group: &SentinelGroup) {
+    let port = group.master().port().expect("a port");
+    let place = format!("(at 127.0.0.1:{port}, the master of redis+sentinel://");
+    assert!(said.contains(&place), "{said}");
+}
+
+/// The Sentinels answer: whom an operator has to look at is the master.
+#[tokio::test]
+async fn a_refusal_by_the_master_names_it() {
+    let group = SentinelGroup::start();
+    let weak = ["ACL", "SETUSER", "weak", "on", ">word", "~*", "+@connection", "+role"];
+    group.master().command(&weak);
+    let locks = patient::builder().embedded().expect("good settings");
+    let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
+    for (login, words) in [("nobody:wrong@", "WRONGPASS"), ("weak:word@", "no permissions")] {
+        let url = group.url_with(login);
+        let (kind, said) = refused(&url).await;
+        assert_eq!(kind, StoreErrorKind::Config, "{said}");
+        assert!(said.contains(words), "{said}");
+        names_the_master(&said, &group);
+
+        let admitted = storage::gate_at(&url).admit("orders", guard.stamp()).await;
+        let said = admitted.expect_err("a refusal").to_string();
+        assert!(said.contains(words), "{said}");
+        names_the_master(&said, &group);
+    }
 }
 
 /// How many commands a Sentinel has run.

@@ -276,9 +276,14 @@ impl Lane {
                 } else {
                     present.pulse.heard(self.0.clock.now());
                 }
-                Err(Failed { error: classify(&error), connection_ended: error.is_io_error() })
+                let named = self.0.dialer.named_in(present.epoch, classify(&error));
+                Err(Failed { error: named, connection_ended: error.is_io_error() })
             }
-            Err(late) => Err(self.judge(present, sent_at, Some(late)).into()),
+            Err(late) => {
+                let epoch = present.epoch;
+                let error = self.judge(present, sent_at, Some(late));
+                Err(self.0.dialer.named_in(epoch, error).into())
+            }
         }
     }
 

@@ -369,15 +369,26 @@ impl Dialer {
         };
         let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
         dialed.map_err(|failed| {
+            let failed = if was_there { failed.for_now() } else { failed };
             let NotDialed { error, .. } = failed;
-            let failed = NotDialed { error: self.advised(error), ..failed };
-            if was_there { failed.for_now() } else { failed }
+            NotDialed { error: self.named_in(epoch, error), ..failed }
         })
     }
 
-    /// The same error, naming the server.
+    /// The same error, naming the server, unless it names one.
     pub(super) fn named(&self, error: StoreError) -> StoreError {
-        self.advised(error).from_endpoint(&*self.endpoint)
+        let error = self.advised(error);
+        if error.is_from_endpoint() { error } else { error.from_endpoint(&*self.endpoint) }
+    }
+
+    /// The same error, naming the server; of a group, the one that was the master in an epoch.
+    pub(super) fn named_in(&self, epoch: Epoch, error: StoreError) -> StoreError {
+        match self.route.master(epoch) {
+            Some(master) => self
+                .advised(error)
+                .from_endpoint(format!("{master}, the master of {}", self.endpoint)),
+            None => self.named(error),
+        }
     }
 
     /// The same error; where others tell where the master is, nobody is asked to write its address.

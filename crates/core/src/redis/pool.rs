@@ -337,11 +337,11 @@ impl RedisPool {
                 // The old master may hang.
                 () = self.left(epoch) => None,
             };
-            let answer = answer.ok_or_else(unanswered)?;
+            let answer = answer.ok_or_else(|| self.named_in(epoch, unanswered()))?;
             if !answer.as_ref().is_err_and(spoils_connection) {
                 borrowed.give_back();
             }
-            answer.map_err(|error| classify(&error))
+            answer.map_err(|error| self.named_in(epoch, classify(&error)))
         });
         self.at_home(answer).await.map_err(|error| match self.own() {
             Some(own) => own.dialer.named(error),
@@ -384,7 +384,16 @@ impl RedisPool {
             Some(home) if !is_home => home.spawn(taking).await.map_err(|died| no_runtime(&died))?,
             _ => taking.await,
         };
-        taken.map(|taken| (taken, epoch)).map_err(|error| self.unavailable(error))
+        let taken = taken.map_err(|error| self.named_in(epoch, self.unavailable(error)))?;
+        Ok((taken, epoch))
+    }
+
+    /// The same error, naming the server of an epoch if the pool knows it.
+    fn named_in(&self, epoch: Epoch, error: StoreError) -> StoreError {
+        match self.own() {
+            Some(own) => own.dialer.named_in(epoch, error),
+            None => error,
+        }
     }
 
     fn own(&self) -> Option<&Own> {

@@ -218,7 +218,7 @@ impl Readiness {
         let mut hearing = JoinSet::new();
         let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
         let channel = self.channel.clone();
-        let deadline = self.clock.now() + self.limit;
+        let limit = self.limit;
         let hear = async move {
             // It disconnects at once; a missing right shows before a task waits.
             let subscribing = subscribe(&dialer, &*clock, ("SUBSCRIBE", &channel), |_| Ok(()));
@@ -229,7 +229,7 @@ impl Readiness {
             // Without this right leases would be lost while their slot moves.
             let asking = redis::cmd("ASKING");
             let asked = asking.query_async::<()>(&mut heard.connection);
-            match within(&*clock, deadline, asked).await {
+            match within(&*clock, clock.now() + limit, asked).await {
                 // A service that moves no slots may not have it.
                 Some(Err(error)) if error.code() == Some("NOPERM") => {
                     Err(dialer.named(classify_dial(&error)))

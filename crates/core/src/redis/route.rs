@@ -99,6 +99,14 @@ impl Route {
         }
     }
 
+    /// Where the master of an epoch is, if the Sentinels named it and no other one since.
+    pub(super) fn master(&self, epoch: Epoch) -> Option<String> {
+        match self {
+            Self::Server(_) | Self::Node(..) => None,
+            Self::Group(group) => group.master(epoch),
+        }
+    }
+
     /// Whether the Sentinels should be asked before a known master is used: nobody has asked them
     /// for a while, because there is no tokio runtime to [watch](Self::watch) on.
     pub(super) fn is_unwatched(&self) -> bool {

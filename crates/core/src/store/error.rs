@@ -157,6 +157,11 @@ impl StoreError {
         self
     }
 
+    /// Whether the error names the server that it came from.
+    pub(crate) fn is_from_endpoint(&self) -> bool {
+        self.0.endpoint.is_some()
+    }
+
     /// The same error, marked as an answer of the server: the server can be reached.
     ///
     /// A store marks every refusal. Errors without the mark, such as a timeout or a connection that

@@ -111,7 +111,8 @@ impl Wait {
     /// now is taken back as ours was, if too few replicas have it.
     fn is_acknowledged(&self, holder: Option<&HolderInfo>) -> bool {
         let may_wait = self.request.terms.acks.timeout() * 2;
-        holder.is_some_and(|holder| holder.held_for > may_wait)
+        // A lock is kept closed after a lease that somebody had.
+        holder.is_some_and(|holder| holder.kept || holder.held_for > may_wait)
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.

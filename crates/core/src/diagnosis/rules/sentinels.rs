@@ -35,7 +35,7 @@ fn silent(group: &Group) -> Vec<Finding> {
     let failed = group.sentinels.iter().filter_map(|one| Some((one, one.told.as_ref().err()?)));
     failed
         .map(|(one, words)| {
-            let what = format!("the Sentinel does not answer: {words}");
+            let what = format!("the Sentinel tells nothing: {words}");
             let cure = "start it again, or take it out of the address";
             Finding::new(severity, SENTINELS, what, cure).at(&one.place)
         })

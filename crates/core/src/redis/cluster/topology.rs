@@ -149,7 +149,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             self.error(
                 StoreErrorKind::Definite,
                 what,
-                "give the slot an owner, as CLUSTER INFO tells",
+                "wait while the Cluster replaces a master; if that lasts, give the slot an owner, as CLUSTER INFO tells",
             )
         })
     }

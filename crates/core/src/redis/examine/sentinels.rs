@@ -13,7 +13,7 @@ use crate::{
         address::{RedisAddress, SentinelGroup},
         classify::classify_dial,
         place::Place,
-        sentinel::{Verdict, client_of, decide, unreachable},
+        sentinel::{Verdict, client_of, decide, unreachable_one},
         store::probe,
     },
 };
@@ -67,16 +67,15 @@ async fn told(
     name: &str,
 ) -> Result<(Option<Place>, SentinelTold), String> {
     let Examiner { config, clock, .. } = examiner;
-    let failed = |error: &_| unreachable(error).what().to_owned();
     let client = client_of(config, info, config.address.info());
-    let client = client.map_err(|error| failed(&error))?;
+    let client = client.map_err(|error| unreachable_one(&error))?;
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(config.connect_timeout))
         .set_response_timeout(None);
     let until = clock.now() + config.connect_timeout;
     let connecting = client.get_multiplexed_async_connection_with_config(&settings);
     let connected = within(&**clock, until, connecting).await;
-    let connection = connected.ok_or("it is silent")?.map_err(|error| failed(&error))?;
+    let connection = connected.ok_or("it is silent")?.map_err(|error| unreachable_one(&error))?;
     // It has the connect timeout for all its answers.
     let asker = Asker::new(connection, Arc::clone(clock), config.connect_timeout / 2);
     let ask = |what: &str| {

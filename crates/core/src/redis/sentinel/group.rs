@@ -39,6 +39,9 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// For how long after a look no hint is followed.
 const CALM: Duration = Duration::from_millis(200);
 
+/// How the error begins if none can be reached.
+const NO_ANSWER: &str = "no Sentinel answers";
+
 /// The Sentinels of one master.
 pub(in crate::redis) struct Group {
     members: Vec<Arc<Member>>,
@@ -95,6 +98,13 @@ impl Group {
 
     pub(in crate::redis) fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
+    }
+
+    /// Where the master of an epoch is, unless another one is known by now.
+    pub(in crate::redis) fn master(&self, epoch: Epoch) -> Option<String> {
+        let master = self.master.lock();
+        let found = master.found.as_ref().filter(|_| self.epoch() == epoch);
+        found.map(|found| found.place.to_string())
     }
 
     /// Whether nobody has asked the Sentinels for a while.
@@ -222,19 +232,26 @@ impl Group {
     }
 }
 
+/// Why one Sentinel tells nothing, in a sentence that names it.
+pub(in crate::redis) fn unreachable_one(error: &RedisError) -> String {
+    let failed = unreachable(error);
+    let words = failed.what().strip_prefix(NO_ANSWER);
+    words.map_or(failed.what(), |why| why.trim_start_matches(": ")).to_owned()
+}
+
 /// Why no Sentinel answered, or one.
-pub(in crate::redis) fn unreachable(error: &RedisError) -> StoreError {
+fn unreachable(error: &RedisError) -> StoreError {
     let failed = classify_dial(error);
     let no_sentinel = failed.what().contains("unknown command");
     let (what, remedy) = if is_login(error) {
         (
-            "no Sentinel lets this process in",
+            "Sentinels refuse the login",
             "write their login as ?sentinel_user=…&sentinel_pass=…",
         )
     } else if no_sentinel {
         ("what answers is no Sentinel", "write the ports of the Sentinels, as a rule 26379")
     } else {
-        ("no Sentinel answers", failed.remedy())
+        (NO_ANSWER, failed.remedy())
     };
     // The words of such a server may repeat what it was sent.
     let what = if no_sentinel { what.to_owned() } else { format!("{what}: {}", failed.what()) };

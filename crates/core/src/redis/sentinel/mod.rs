@@ -7,5 +7,5 @@ mod member;
 
 pub use ballot::{Verdict, decide};
 pub use found::Found;
-pub(super) use group::{Group, unreachable};
+pub(super) use group::{Group, unreachable_one};
 pub(super) use member::client_of;
