@@ -42,7 +42,7 @@ async fn sentinels_and_their_master_are_examined() {
     third.pause();
     let diagnosis = wait::soon("a diagnosis", locks.diagnose()).await;
     let finding = the_one(&diagnosis, Topic::Sentinels);
-    tells(finding, Severity::Warning, "", &["the Sentinel does not answer"]);
+    tells(finding, Severity::Warning, "", &["the Sentinel tells nothing"]);
     assert_eq!(finding.servers, [place(Some(third.port()))]);
     assert_eq!(diagnosis.servers().len(), 1, "{diagnosis}");
 

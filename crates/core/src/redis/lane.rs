@@ -298,8 +298,10 @@ impl Lane {
 
     /// Makes an error of an answer to one command of many that the server refused.
     pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
-        let refused = refusal(&answer).map(|words| self.named(classify_words(words)));
-        refused.map_or(Ok(answer), Err)
+        let Some(words) = refusal(&answer) else { return Ok(answer) };
+        // An answer is awaited only until there is another master.
+        let Inner { dialer, .. } = &*self.0;
+        Err(dialer.named_in(dialer.route.epoch(), classify_words(words)))
     }
 
     /// The error of a command that others took along and that is not answered by its own deadline.

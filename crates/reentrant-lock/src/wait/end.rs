@@ -87,13 +87,16 @@ impl Wait {
         if failing.is_some() {
             return engine.unavailable(&self.name, started, failing);
         }
+        let acks = self.request.terms.acks;
+        let is_acknowledged =
+            |holder: Option<&HolderInfo>| holder.is_some_and(|one| one.is_acknowledged(acks));
         let holder = match self.patience {
             Patience::Try => Ok(None),
             _ => self.holder(round_trip).await,
         };
         match holder {
             Err(failing) => engine.unavailable(&self.name, started, failing),
-            Ok(holder) if too_few.is_some() && !self.is_acknowledged(holder.as_ref()) => {
+            Ok(holder) if too_few.is_some() && !is_acknowledged(holder.as_ref()) => {
                 engine.unavailable(&self.name, started, too_few)
             }
             Ok(holder) => AcquireError::Timeout(Box::new(WaitTimeout {
@@ -105,14 +108,6 @@ impl Wait {
                 cycle: None,
             })),
         }
-    }
-
-    /// Whether a holder has the lock for longer than it may wait for replicas. What others were granted just
-    /// now is taken back as ours was, if too few replicas have it.
-    fn is_acknowledged(&self, holder: Option<&HolderInfo>) -> bool {
-        let may_wait = self.request.terms.acks.timeout() * 2;
-        // A lock is kept closed after a lease that somebody had.
-        holder.is_some_and(|holder| holder.kept || holder.held_for > may_wait)
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.

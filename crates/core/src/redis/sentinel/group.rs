@@ -235,8 +235,9 @@ impl Group {
 /// Why one Sentinel tells nothing, in a sentence that names it.
 pub(in crate::redis) fn unreachable_one(error: &RedisError) -> String {
     let failed = unreachable(error);
-    let words = failed.what().strip_prefix(NO_ANSWER);
-    words.map_or(failed.what(), |why| why.trim_start_matches(": ")).to_owned()
+    let what = failed.what();
+    let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": "));
+    why.unwrap_or(what).to_owned()
 }
 
 /// Why no Sentinel answered, or one.
@@ -244,10 +245,7 @@ fn unreachable(error: &RedisError) -> StoreError {
     let failed = classify_dial(error);
     let no_sentinel = failed.what().contains("unknown command");
     let (what, remedy) = if is_login(error) {
-        (
-            "Sentinels refuse the login",
-            "write their login as ?sentinel_user=…&sentinel_pass=…",
-        )
+        ("Sentinels refuse the login", "write their login as ?sentinel_user=…&sentinel_pass=…")
     } else if no_sentinel {
         ("what answers is no Sentinel", "write the ports of the Sentinels, as a rule 26379")
     } else {
