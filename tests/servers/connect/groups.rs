@@ -84,6 +84,16 @@ async fn the_nodes_of_a_cluster_may_ask_for_a_login() {
         assert_eq!(refused, Some(kind), "{text}");
         names(&text, &["user and password"]);
     }
+
+    // Both commands of a look are refused; the words are those of the server.
+    let weak = ["ACL", "SETUSER", "app", "-cluster"];
+    for server in cluster.servers() {
+        server.command(&weak);
+    }
+    let (refused, text) = refusal(LockRuntime::builder(), &url).await;
+    assert_eq!(refused, Some(StoreErrorKind::Config), "{text}");
+    names(&text, &["has no permissions", "grant the Redis user"]);
+    assert!(!text.contains("Pipeline"), "{text}");
 }
 
 #[tokio::test]

@@ -177,7 +177,7 @@ async fn view_of(connection: &mut MultiplexedConnection, place: &Place) -> Resul
     let mut asked = redis::pipe();
     asked.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
     let asked: Result<(Value, Value), RedisError> = asked.query_async(connection).await;
-    let (info, slots) = asked.map_err(|error| no_view(&error))?;
+    let (info, slots) = asked.map_err(|error| no_view(&first_of(error)))?;
     View::read(&info, &slots, place).ok_or_else(|| {
         let what = format!("the server at {place} does not tell who owns the slots");
         StoreError::new(StoreErrorKind::Config, what, "use a server that imitates Redis fully")
@@ -192,6 +192,13 @@ fn outdated(Heard { told, asked, .. }: Heard) -> StoreError {
         "{told} of {asked} nodes of the Cluster answered, and they know less than this process"
     );
     StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+}
+
+/// What the server said of the first command of a pipeline that it refused, in its own words.
+fn first_of(error: RedisError) -> RedisError {
+    let refused = error.clone().into_server_errors();
+    let first = refused.and_then(|refused| Some(refused.first()?.1.clone()));
+    first.map_or(error, RedisError::from)
 }
 
 fn no_view(error: &RedisError) -> NotDialed {
