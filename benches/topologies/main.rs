@@ -6,6 +6,7 @@
 //! - *scale*: more rounds of uncontended pairs, on a Cluster of three masters and beside it;
 //! - *hand-overs*: one contended lock for each master, beside minimal scripts that queue;
 //! - *replicas*: what it costs to wait for a replica, beside the minimal scripts that do so;
+//! - *renewals*: what it costs renewals to wait for a replica;
 //! - *commands*: processor time of the server for each kind of command, alone and side by side;
 //! - *memory*: bytes that a lock takes in Redis;
 //! - *processes*: what a process costs the servers that does nothing;
@@ -23,6 +24,7 @@ mod options;
 mod pairs;
 mod part;
 mod processes;
+mod renewals;
 mod replicas;
 mod scale;
 mod site;

@@ -1,5 +1,5 @@
 use crate::{
-    Failure, commands, hand_overs, lengths::Lengths, memory, pairs, processes, replicas,
+    Failure, commands, hand_overs, lengths::Lengths, memory, pairs, processes, renewals, replicas,
     table::Table, wake_ups,
 };
 
@@ -10,6 +10,7 @@ pub(crate) enum Part {
     Scale,
     HandOvers,
     Replicas,
+    Renewals,
     Commands,
     Memory,
     Processes,
@@ -18,11 +19,12 @@ pub(crate) enum Part {
 
 impl Part {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Pairs,
         Self::Scale,
         Self::HandOvers,
         Self::Replicas,
+        Self::Renewals,
         Self::Commands,
         Self::Memory,
         Self::Processes,
@@ -36,6 +38,7 @@ impl Part {
             Self::Scale => "scale",
             Self::HandOvers => "hand-overs",
             Self::Replicas => "replicas",
+            Self::Renewals => "renewals",
             Self::Commands => "commands",
             Self::Memory => "memory",
             Self::Processes => "processes",
@@ -50,6 +53,7 @@ impl Part {
             Self::Scale => Ok(vec![pairs::scale(lengths)?]),
             Self::HandOvers => Ok(vec![hand_overs::measure(lengths)?]),
             Self::Replicas => Ok(vec![replicas::measure(lengths)?]),
+            Self::Renewals => Ok(vec![renewals::measure(lengths)?]),
             Self::Commands => Ok(vec![commands::measure(lengths)?]),
             Self::Memory => Ok(vec![memory::measure(lengths)?]),
             Self::Processes => Ok(vec![processes::measure(lengths)?]),

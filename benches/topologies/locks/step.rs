@@ -9,7 +9,7 @@ use super::{
     actors::{Actors, beat, deadline},
     lock::Lock,
 };
-use crate::Failure;
+use crate::{Failure, replicas::ONE_REPLICA};
 
 /// A command for each of some locks, in the state that the steps before have left them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) enum Step {
     Heartbeat(usize),
     /// The holder renews, so many locks in a batch.
     Renew(usize),
+    /// The same, and each renewal waits for a replica.
+    RenewAcknowledged(usize),
     /// The holder releases. The next waiter gets the lock, and a message says so.
     Release,
     /// The same, and the holder queues anew.
@@ -43,6 +45,7 @@ impl fmt::Display for Step {
             Self::Heartbeat(batch) => write!(f, "heartbeat, batch of {batch}"),
             Self::Renew(1) => f.write_str("renewal"),
             Self::Renew(batch) => write!(f, "renewal, batch of {batch}"),
+            Self::RenewAcknowledged(batch) => write!(f, "renewal, waits, batch of {batch}"),
             Self::Release => f.write_str("release"),
             Self::ReleaseAndQueue => f.write_str("release, queues anew"),
             Self::Take => f.write_str("take"),
@@ -54,13 +57,16 @@ impl Step {
     /// Sends the command for each lock, one after the other.
     pub(super) async fn run(self, actors: &Actors, locks: &mut [Lock]) -> Result<(), Failure> {
         let batch = match self {
-            Self::Heartbeat(batch) | Self::Renew(batch) => batch,
+            Self::Heartbeat(batch) | Self::Renew(batch) | Self::RenewAcknowledged(batch) => batch,
             _ => 1,
         };
         for locks in locks.chunks_mut(batch) {
             match (self, locks) {
                 (Self::Heartbeat(_), locks) => actors.heartbeat(locks).await?,
-                (Self::Renew(_), locks) => actors.renew(locks).await?,
+                (Self::Renew(_), locks) => actors.renew(locks, Acks::NONE).await?,
+                (Self::RenewAcknowledged(_), locks) => {
+                    actors.renew(locks, Acks::new(ONE_REPLICA)?).await?;
+                }
                 (step, [lock]) => step.send(actors, lock).await?,
                 (_, locks) => return Err(format!("{} locks at once", locks.len()).into()),
             }
@@ -102,7 +108,9 @@ impl Step {
                 let fence = granted(actors.acquire(lock, id, true).await?)?;
                 lock.holder = Some((id, fence));
             }
-            Self::Heartbeat(_) | Self::Renew(_) => return Err("these go in batches".into()),
+            Self::Heartbeat(_) | Self::Renew(_) | Self::RenewAcknowledged(_) => {
+                return Err("these go in batches".into());
+            }
         }
         Ok(())
     }
@@ -164,10 +172,10 @@ impl Actors {
         Ok(())
     }
 
-    async fn renew(&self, locks: &[Lock]) -> Result<(), Failure> {
+    async fn renew(&self, locks: &[Lock], acks: Acks) -> Result<(), Failure> {
         let renewal = |lock: &Lock| {
             let (id, fence) = lock.holder.ok_or("nobody has the lock")?;
-            Ok(Renewal { name: lock.name.clone(), id, fence, ttl: self.ttl, acks: Acks::NONE })
+            Ok(Renewal { name: lock.name.clone(), id, fence, ttl: self.ttl, acks })
         };
         let batch = locks.iter().map(renewal).collect::<Result<Vec<_>, Failure>>()?;
         for answer in self.store.renew(&batch, deadline()).await? {
