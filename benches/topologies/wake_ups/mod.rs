@@ -30,9 +30,10 @@ const LOADS: [(&str, usize); 2] = [("alone", 1), ("64 side by side", 64)];
 const LEGEND: &str = "\
 Medians of interleaved rounds (least..most). A script publishes 150 bytes, as a grant does, at one node;
 the subscriber is connected to another node, or at a sharded channel to the one that owns the slot. µs:
-processor time for a message, of the node that publishes, of each other node, of all nodes. bytes: what
-the publishing node writes for a message, to other nodes, to the subscriber and to the sender. no
-message: the same script without one.";
+processor time for a message, of the node that publishes, of each other node (the mean of all), of all
+nodes. A message on a sharded channel goes to the replicas of that master alone. bytes: what the
+publishing node writes for a message, to other nodes, to the subscriber and to the sender. no message:
+the same script without one.";
 
 const COLUMNS: &[Column] = &[
     ("publisher µs", "publisher_micros", 1),
