@@ -52,6 +52,7 @@ async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
 }
 
 const KEY: &str = "leasehold:{orders/42}:lease";
+const PLACES: &str = "leasehold:{orders/42}:waiters";
 
 /// The servers that have a lease of an acquisition, and the others.
 fn split(group: &QuorumGroup, id: AcquisitionId) -> (Vec<usize>, Vec<usize>) {
@@ -254,4 +255,33 @@ async fn a_process_that_steps_back_comes_when_the_next_server_calls() {
     holders.heal();
     let (id, _, number) = pushes.grant().await;
     assert_eq!((id, number), (bob(1), 1));
+}
+
+/// A lease that was granted after a wait is on two of three servers, and the third one remembers that its
+/// process waits. Nobody else is to wait for that once the lease has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_place_does_not_outlast_the_lease_that_came_of_it() {
+    let Deaf { group, network, holder, fence, node } = deaf().await;
+    let gone = holder.release(alice(1), fence, None).await;
+    assert!(gone.is_ok(), "one has ended it, and one had none: {gone:?}");
+    // On the first and the last of those that are asked.
+    let fence = granted(&holder, alice(2)).await;
+    let (store, waiter) = store(&group.url(), PATIENCE, Arc::new(SystemClock)).await;
+    let pushes = PushLog::listen(&*store, bob(1).runtime()).await;
+    block_in_place(|| group.server(node).command(&["DEL", KEY]));
+    let beat = Heartbeat { number: 1, claim_window: secs(60) };
+    let answer = waiter.wait(bob(1), ttl(60), None, beat).await.expect("all answer");
+    assert!(matches!(answer, AcquireAnswer::Queued(_)), "{answer:?}");
+    let released = holder.release(alice(2), fence, None).await.expect("two of three are free");
+    assert_eq!(released, ReleaseAnswer::Released);
+    let (id, granted, _) = pushes.grant().await;
+    assert_eq!(id, bob(1));
+    let released = waiter.release(bob(1), granted.first, None).await.expect("all answer");
+    assert_eq!(released, ReleaseAnswer::Released);
+    // The other field is the turn, which is over after 50 ms.
+    let has_place = |number| group.server(number).query(&["HEXISTS", PLACES, &bob(1).to_string()]);
+    let are_gone = || !(0..group.nodes()).any(has_place);
+    let are_gone = async || block_in_place(are_gone).then_some(());
+    Patience::of(PATIENCE).until_async(are_gone).await.expect("long before they are forgotten");
+    network.heal();
 }

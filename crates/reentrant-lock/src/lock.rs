@@ -225,8 +225,9 @@ impl Acquire {
     /// the call asks again until its wait is over, and then fails as
     /// [`Unavailable`](AcquireError::Unavailable). A renewal without them extends nothing, and is
     /// repeated until the lease ends. Acquires that ask for different acknowledgements do not share
-    /// a turn; a re-entry has those of the lease that it enters. On a store without replicas, such as an embedded one, every acquire that asks for
-    /// them fails.
+    /// a turn, and stand in one line: one that needs none waits for those of its process before it.
+    /// A re-entry has those of the lease that it enters. On a store without replicas, such as an
+    /// embedded one, every acquire that asks for them fails.
     pub fn replication(self, replication: Replication) -> Self {
         Self { replication: Some(replication), ..self }
     }

@@ -63,6 +63,10 @@ async fn nodes_of_a_cluster_that_are_away_do_no_harm_in_its_address() {
     // A port where nobody listens stands first, and a host that nobody knows.
     let url = cluster.url_with("127.0.0.1:1,no-such-host.invalid:7000,");
     works_at(&url, patient::builder(), config(&url)).await;
+    // The longest patience that can be written.
+    let plain = cluster.url();
+    let endless = LockRuntime::builder().connect_timeout(Duration::MAX).connect(&*plain);
+    drop(wait::soon("a runtime", endless).await.expect("the Cluster is there"));
     let server = RedisServer::builder().tcp().start();
     let (kind, text) =
         refusal(LockRuntime::builder(), &server.url().replace("redis://", "redis+cluster://"))

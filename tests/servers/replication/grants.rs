@@ -168,3 +168,23 @@ async fn control_a_wait_behind_a_read_says_nothing() {
     assert_eq!(counted, i64::from(says_one));
     pair.replica.cont_signal();
 }
+
+/// Tasks of one process stand in one line, whatever they ask for.
+#[tokio::test]
+async fn a_call_that_needs_no_replica_is_told_that_it_stands_behind_one_that_does() {
+    let server = RedisServer::start();
+    let locks = connect(&server, ONE).await;
+    let lock = locks.lock("a").unwrap();
+    let first = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
+    wait::until("it waits for a replica", || holds(&server, "a")).await;
+    let second = lock.acquire().replication(Replication::None).wait(Duration::from_secs(2)).await;
+    match second.expect_err("it stands behind the first") {
+        AcquireError::Unavailable(why) => {
+            assert!(!why.error.is_unacknowledged(), "it has asked for nothing: {why}");
+            let said = why.to_string();
+            assert!(said.contains("stands before this call waits for replicas"), "{said}");
+        }
+        other => panic!("{other}"),
+    }
+    first.abort();
+}

@@ -129,6 +129,7 @@ impl<N: QuorumNode> Inner<N> {
             id: asking.id,
             attempt,
             tally: Tally::new(nodes),
+            has_waited: asking.since != 0 && one_first,
             is_done: false,
         };
         let command = NodeCommand {

@@ -9,7 +9,7 @@ use super::{
     record::Known,
     round::Round,
     store::Inner,
-    tally::{bit, count, kth_longest, majority},
+    tally::{Nodes, bit, count, kth_longest, majority},
 };
 use crate::{
     clock::Instant,
@@ -38,16 +38,28 @@ impl<N: QuorumNode> Inner<N> {
         self.call_off(id);
         let known = self.known_to_end(name, id, fence);
         let (all, until) = (self.all(), self.clock.now());
-        let unknown = Known { attempt: 0, fence: 0, asked: all, holding: all, ended: 0, until };
-        let Known { attempt, asked, holding, ended, until, .. } = known.unwrap_or(unknown);
+        let unknown = Known {
+            attempt: 0,
+            fence: 0,
+            asked: all,
+            has_waited: false,
+            holding: all,
+            ended: 0,
+            until,
+        };
+        let Known { attempt, asked, has_waited, holding, ended, until, .. } =
+            known.unwrap_or(unknown);
         let fence = if known.is_some() { 0 } else { fence.get() };
         let make = |node| {
-            let marks = attempt != 0 && holding & bit(node) == 0;
+            let marks = attempt != 0 && asked & !holding & bit(node) != 0;
             let word = Word::End { attempt, fence, marks };
             NodeCommand { name: name.clone(), id, word }
         };
         let enough =
             |round: &Round| count(round.done | round.gone | ended | (all & !asked)) >= needed;
+        if has_waited {
+            self.leave_lines(all & !asked, make, deadline);
+        }
         let mut round = self.round(asked & !ended, make, deadline, enough).await;
         if count(round.kept) >= needed {
             let remaining = kth_longest(&mut round.left, needed);
@@ -68,6 +80,20 @@ impl<N: QuorumNode> Inner<N> {
         }
         let had_it = count(ended | unknown) >= needed && ended != 0;
         Ok(if had_it { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
+    }
+
+    /// Takes the places of an acquisition back at nodes that have no lease of it: there they are in the
+    /// way of those who wait. Nobody waits for that.
+    fn leave_lines(
+        self: &Arc<Self>,
+        at: Nodes,
+        end: impl Fn(usize) -> NodeCommand,
+        deadline: Instant,
+    ) {
+        for node in (0..self.nodes.len()).filter(|node| at & bit(*node) != 0) {
+            let leaving = self.send(node, end(node), deadline);
+            drop(self.runtime.spawn(async move { drop(leaving.await) }));
+        }
     }
 
     async fn keep(
@@ -93,12 +119,15 @@ impl<N: QuorumNode> Inner<N> {
             round = self.round(to, make, deadline, enough).await;
             if enough(&round) {
                 self.records.lock().remove(id);
-                if let Some(Known { holding, until, .. }) = known {
+                if let Some(Known { holding, until, has_waited, .. }) = known {
                     let end = |node| {
-                        let marks = holding & bit(node) == 0;
+                        let marks = to & !holding & bit(node) != 0;
                         let word = Word::End { attempt, fence: 0, marks };
                         NodeCommand { name: name.clone(), id, word }
                     };
+                    if has_waited {
+                        self.leave_lines(self.all() & !to, end, deadline);
+                    }
                     let missed = |node| Missed::end(end(node), until).kept(closed_until);
                     self.insist_at(to & !(round.done | round.gone), missed);
                 }

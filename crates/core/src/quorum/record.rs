@@ -17,6 +17,8 @@ pub(crate) struct Record {
     pub(crate) before: u64,
     /// The nodes that were asked for it: it may be there.
     pub(crate) asked: Nodes,
+    /// Whether the other nodes may remember that it waits.
+    pub(crate) has_waited: bool,
     /// The nodes that are known to have it.
     pub(crate) holding: Nodes,
     /// The nodes that had it, and lost it: they are never asked for it again.
@@ -54,6 +56,7 @@ pub(crate) struct Known {
     pub(crate) attempt: u64,
     pub(crate) fence: u64,
     pub(crate) asked: Nodes,
+    pub(crate) has_waited: bool,
     pub(crate) holding: Nodes,
     pub(crate) ended: Nodes,
     pub(crate) until: Instant,
@@ -65,6 +68,7 @@ impl Known {
             attempt: record.attempt,
             fence: record.last.get(),
             asked: record.asked,
+            has_waited: record.has_waited,
             holding: record.holding,
             ended: record.ended,
             until: record.until,

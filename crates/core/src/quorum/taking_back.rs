@@ -18,6 +18,8 @@ pub(crate) struct TakeBack<N: QuorumNode> {
     pub(crate) id: AcquisitionId,
     pub(crate) attempt: u64,
     pub(crate) tally: Tally,
+    /// Whether nodes that were asked earlier may remember that it waits.
+    pub(crate) has_waited: bool,
     pub(crate) is_done: bool,
 }
 

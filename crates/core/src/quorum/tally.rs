@@ -134,6 +134,11 @@ impl Tally {
         self.granted
     }
 
+    /// The nodes where others have the lock, or stand before.
+    pub(crate) fn busy(&self) -> Nodes {
+        self.busy
+    }
+
     /// The nodes that may have granted without saying so.
     pub(crate) fn unheard(&self) -> Nodes {
         self.asked & !(self.granted | self.busy)

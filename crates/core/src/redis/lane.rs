@@ -306,8 +306,9 @@ impl Lane {
 
     /// The error of a command that others took along and that is not answered by its own deadline.
     pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
-        let judge = |present| self.judge(present, sent_at, None);
-        self.named(self.present().map_or_else(unanswered, judge))
+        let Some(present) = self.present() else { return self.named(unanswered()) };
+        let epoch = present.epoch;
+        self.0.dialer.named_in(epoch, self.judge(present, sent_at, None))
     }
 
     /// Gives a connection up, or asks it, after a command was not answered in time.

@@ -262,7 +262,11 @@ impl RedisPool {
         let Answered { answer, counted } = Answered::of(called, asked.are_asked());
         if is_needed(&answer) {
             // Whatever refused the wait, the script has run.
-            let told = |error: StoreError| error.indeterminate().from_endpoint(&*self.endpoint);
+            let named = |error| self.named_in(self.epoch(), error);
+            let told = |error: StoreError| {
+                let error = named(error.indeterminate());
+                if error.is_from_endpoint() { error } else { error.from_endpoint(&*self.endpoint) }
+            };
             acknowledged(asked, counted.as_ref()).map_err(told)?;
         }
         Ok(answer)

@@ -390,7 +390,17 @@ impl RedisStore {
             }
             self.batcher(name).send(command, deadline).await
         };
-        answer.await.and_then(decode).map_err(|error| error.for_lock(name))
+        let answer = answer.await.and_then(decode);
+        answer.map_err(|error| self.named_if_unacknowledged(error).for_lock(name))
+    }
+
+    /// The same error; if replicas are missing, it names their master.
+    fn named_if_unacknowledged(&self, error: StoreError) -> StoreError {
+        if !error.is_unacknowledged() {
+            return error;
+        }
+        let dialer = self.dialer();
+        dialer.named_in(dialer.route.epoch(), error)
     }
 
     /// Looks at so many locks as one script may.

@@ -32,8 +32,8 @@ pub(crate) struct Place {
     failing: Option<Failing>,
     /// How many grants in a row too few replicas had, under ids before this one.
     taken_back: u32,
-    /// What the last of them met.
-    too_few: Option<Failing>,
+    /// What the last of them met, and when.
+    too_few: Option<(Instant, Failing)>,
     pub(super) round_trip: Duration,
     /// Messages may have been lost: when the runtime asks again, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
@@ -179,12 +179,12 @@ impl Place {
         let pause = backoff(Timing::SHORTEST_PAUSE, longest, old.taken_back, 1.0 - env.jitter());
         self.ask_at(self.next_at.max(env.now + pause));
         self.taken_back = old.taken_back.saturating_add(1);
-        self.too_few = self.failing.clone();
+        self.too_few = self.failing.clone().map(|failing| (env.now, failing));
     }
 
-    /// The last grant of this runtime was taken back, as too few replicas had it.
-    pub(super) fn too_few(&self) -> Option<Failing> {
-        self.too_few.clone()
+    /// The last grant of this runtime was taken back since `started`, as too few replicas had it.
+    pub(super) fn too_few(&self, started: Instant) -> Option<Failing> {
+        self.too_few.clone().filter(|(at, _)| *at >= started).map(|(_, failing)| failing)
     }
 
     /// When a heartbeat of this place was sent; `None` if it is forgotten.

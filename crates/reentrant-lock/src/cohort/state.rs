@@ -220,9 +220,9 @@ impl Cohort {
         }
     }
 
-    /// Why the last grant here was taken back, if too few replicas had it.
-    pub(crate) fn too_few(&self) -> Option<Failing> {
-        self.place().and_then(Place::too_few)
+    /// Why the last grant here was taken back since `started`, if too few replicas had it.
+    pub(crate) fn too_few(&self, started: Instant) -> Option<Failing> {
+        self.place()?.too_few(started)
     }
 
     pub(crate) fn round_trip(&self) -> Duration {

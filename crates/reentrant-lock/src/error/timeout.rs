@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant, LockName};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName};
 use leasehold_watchdog::HeldLease;
 
 use crate::graph::Cycle;
@@ -122,11 +122,11 @@ impl HolderInfo {
         Self { lease: turn.id(), fence: turn.first(), ..Self::of_lease(lease, label, now) }
     }
 
-    /// Whether the holder has waited for its replicas, if it waits as long as `acks`: it has the lock for
-    /// longer, or gave its lease back. What others were granted just now may be taken back, if too few
-    /// replicas have it.
-    pub(crate) fn is_acknowledged(&self, acks: Acks) -> bool {
-        self.kept || self.held_for > acks.timeout() * 2
+    /// Whether the holder does not wait for replicas any more, if it does so for `may_wait`: it has the
+    /// lock for longer, or gave its lease back. What others were granted just now may be taken back, if
+    /// too few replicas have it.
+    pub(crate) fn is_acknowledged(&self, may_wait: Duration) -> bool {
+        self.kept || self.held_for > may_wait
     }
 
     pub(crate) fn of_lease(lease: &HeldLease, label: String, now: Instant) -> Self {
@@ -201,7 +201,7 @@ impl fmt::Display for SelfWait {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::{Replication, RuntimeId};
+    use leasehold_core::RuntimeId;
     use uuid::Uuid;
 
     use super::*;
@@ -221,19 +221,18 @@ mod tests {
 
     #[test]
     fn a_holder_is_acknowledged_once_it_has_waited_or_had_a_lease() {
-        let timeout = Duration::from_millis(100);
-        let acks = Acks::new(Replication::Wait { replicas: 1, timeout }).unwrap();
+        let may_wait = Duration::from_millis(200);
         let is_acknowledged = |held_for, kept| {
             let holder = HolderInfo {
                 label: "billing".into(),
                 lease: AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1),
                 fence: FenceToken::try_from(7_u64).unwrap(),
                 held_for: Duration::from_millis(held_for),
-                remaining: timeout,
+                remaining: may_wait,
                 kept,
                 this_runtime: false,
             };
-            holder.is_acknowledged(acks)
+            holder.is_acknowledged(may_wait)
         };
         assert!(!is_acknowledged(50, false));
         assert!(is_acknowledged(201, false));

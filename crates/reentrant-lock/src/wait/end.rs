@@ -17,6 +17,9 @@ const LATE: Duration = Duration::from_millis(250);
 /// For how many round trips a server is silent that is not just slow; a look may have to connect.
 const ROUND_TRIPS: u32 = 8;
 
+/// What a grant that waits for replicas takes besides its wait, and until it is taken back.
+const WAY: Duration = Duration::from_millis(100);
+
 impl Wait {
     /// What a call ends with whose time was over before it could ask, or ask once more.
     pub(super) async fn too_late(&self, started: Instant) -> AcquireError {
@@ -66,7 +69,10 @@ impl Wait {
 
     /// Why it is not known whether others hold the lock.
     pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
-        self.engine.look(&self.name, |cohort| cohort.failing(started)).flatten()
+        let failing = self.engine.look(&self.name, |cohort| cohort.failing(started)).flatten()?;
+        let is_of_others =
+            failing.error.is_unacknowledged() && !self.request.terms.acks.are_asked();
+        Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
 
     /// What a call ends with whose time is over.
@@ -81,15 +87,16 @@ impl Wait {
         // While a try waits for a recall, the last word is that the lock is taken.
         let failing = self.failing(started).filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, Cohort::round_trip).unwrap_or_default();
-        let too_few = engine.look(&self.name, Cohort::too_few).flatten().filter(|_| !tries);
+        let too_few = engine.look(&self.name, |cohort| cohort.too_few(started)).flatten();
+        let too_few = too_few.filter(|_| !tries && self.request.terms.acks.are_asked());
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         if failing.is_some() {
             return engine.unavailable(&self.name, started, failing);
         }
-        let acks = self.request.terms.acks;
+        let may_wait = self.longest_wait_for_replicas();
         let is_acknowledged =
-            |holder: Option<&HolderInfo>| holder.is_some_and(|one| one.is_acknowledged(acks));
+            |holder: Option<&HolderInfo>| holder.is_some_and(|one| one.is_acknowledged(may_wait));
         let holder = match self.patience {
             Patience::Try => Ok(None),
             _ => self.holder(round_trip).await,
@@ -108,6 +115,14 @@ impl Wait {
                 cycle: None,
             })),
         }
+    }
+
+    /// For how long another process may have a lock before it takes it back, because too few replicas
+    /// have it. It is taken to wait as long as this one would.
+    fn longest_wait_for_replicas(&self) -> Duration {
+        let terms = &self.request.terms;
+        let command = self.engine.timing.command_deadline(terms.ttl);
+        terms.acks.timeout().min(command) * 2 + WAY
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.
@@ -206,6 +221,16 @@ fn unheard_by_a_try() -> StoreError {
         unheard().what().to_owned(),
         "check server and network; a server that is slow needs a longer command_timeout()",
     )
+}
+
+/// A call that needs no replica waits for one of its process that does.
+fn stands_behind() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Definite,
+        "a task of this process that stands before this call waits for replicas, and too few acknowledge",
+        "check the replicas and their lag, or give calls that need none a lock runtime of their own",
+    )
+    .as_answer()
 }
 
 /// The time of a call was over before it could ask: its process was not scheduled.

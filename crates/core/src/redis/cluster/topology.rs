@@ -129,7 +129,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     /// How long a look with several attempts may take.
     pub(super) fn limit(&self) -> Duration {
-        self.config.connect_timeout * 2
+        self.config.connect_timeout.saturating_mul(2)
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {

@@ -76,14 +76,17 @@ fn a_grant_that_too_few_have_is_taken_back_and_asked_for_anew() {
 fn a_grant_that_too_few_had_is_remembered_while_others_have_the_lock() {
     let mut scene = scene();
     let lead = scene.join();
+    let began = scene.now;
     let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
     scene.with(|cohort, env| drop(cohort.on_first_reply(env, lead, false, answer)));
     scene.now = scene.with(|cohort, env| cohort.look_at(env)).0.expect("it asks again");
     let fresh = scene.with(Cohort::on_timer).0.expect("it asks").waiter.id;
     scene.queued(fresh.number());
     assert!(scene.cohort.failing(scene.now).is_none(), "the lock is taken");
-    let why = scene.cohort.too_few().expect("its own grant was taken back");
+    let why = scene.cohort.too_few(began).expect("its own grant was taken back");
     assert!(why.error.is_unacknowledged());
+    // A call that begins later has met nothing of it.
+    assert!(scene.cohort.too_few(scene.now).is_none());
 }
 
 #[test]
