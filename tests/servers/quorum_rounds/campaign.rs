@@ -20,12 +20,13 @@ pub(super) const UNGATED: Plan = Plan { gated: false, ..PROTECTED };
 const PROCESSES: usize = 3;
 
 /// So many increments show that work goes on.
-const GOES_ON: u64 = 5;
+pub(super) const GOES_ON: u64 = 5;
 
 /// What was seen in some rounds.
 pub(super) struct Campaign {
     pub(super) finished: Finished,
-    /// The faults, and how long it took from the end of each until work went on.
+    /// The faults, and how long it took until work went on: from the end of each, or from its beginning
+    /// if work goes on under it.
     pub(super) rounds: Vec<(Fault, Duration)>,
 }
 
@@ -48,10 +49,12 @@ pub(super) fn run(
     let mut strikes = Vec::new();
     for _ in 0..rounds {
         let fault = fault(dice);
-        Scene { group: &group, networks: &networks, crew: &mut crew }.strike(fault, dice);
+        let mut at_work = Scene { group: &group, networks: &networks, crew: &mut crew };
+        let meanwhile = at_work.strike(fault, dice);
         let healed_at = SystemClock.now();
         crew.work(GOES_ON);
-        strikes.push((fault, SystemClock.now().saturating_since(healed_at)));
+        let afterwards = SystemClock.now().saturating_since(healed_at);
+        strikes.push((fault, meanwhile.unwrap_or(afterwards)));
     }
     let finished = crew.finish();
     scene::leaves_nothing(&group);

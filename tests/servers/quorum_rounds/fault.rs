@@ -2,8 +2,10 @@
 
 use std::{fmt, thread, time::Duration};
 
+use leasehold::time::{Clock, SystemClock};
 use leasehold_testkit::{QuorumGroup, QuorumNetwork, sim::Dice};
 
+use super::campaign::GOES_ON;
 use crate::support::crew::Crew;
 
 /// What goes wrong in a round.
@@ -72,8 +74,9 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Has a fault strike, for a while, and heals it.
-    pub(super) fn strike(&mut self, fault: Fault, dice: &Dice) {
+    /// Has a fault strike, for a while, and heals it. Tells how long it took until work went on under it,
+    /// where it has to.
+    pub(super) fn strike(&mut self, fault: Fault, dice: &Dice) -> Option<Duration> {
         let node = pick(dice, self.group.nodes());
         let other = (node + 1 + pick(dice, self.group.nodes() - 1)) % self.group.nodes();
         let process = pick(dice, self.networks.len());
@@ -82,8 +85,13 @@ impl Scene<'_> {
         match fault {
             Fault::Hangs => {
                 self.group.pause(node);
+                let struck_at = SystemClock.now();
+                // The others are a majority, and need not wait for it.
+                self.crew.work(GOES_ON);
+                let pause = SystemClock.now().saturating_since(struck_at);
                 thread::sleep(time);
                 self.group.resume(node);
+                return Some(pause);
             }
             Fault::Forgets => {
                 self.group.kill(node);
@@ -132,6 +140,7 @@ impl Scene<'_> {
                 self.group.resume(node);
             }
         }
+        None
     }
 }
 
