@@ -86,7 +86,7 @@ impl Scene<'_> {
             Fault::Hangs => {
                 self.group.pause(node);
                 let struck_at = SystemClock.now();
-                // The others are a majority, and need not wait for it.
+                // The others are a majority, at the latest when one that restarted empty is let in again.
                 self.crew.work(GOES_ON);
                 let pause = SystemClock.now().saturating_since(struck_at);
                 thread::sleep(time);
