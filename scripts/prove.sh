@@ -12,6 +12,7 @@
 #   failovers    FAILOVERS=50 with Sentinel and as many with a Cluster: masters are killed, hang, are replaced
 #   quorum       ROUNDS=1000 on three and five independent servers that hang, restart empty, are cut off; processes stop
 #   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
+#   fuzz         strange answers, headers and metadata before the parsers for FUZZ_MINUTES=60, optimised
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
 #
 # A failing seed is printed with the command that replays it.
@@ -20,12 +21,12 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PARTS=(simulation handovers matrix chaos failovers quorum postgres load)
+readonly PARTS=(simulation handovers matrix chaos failovers quorum postgres fuzz load)
 
 main() {
     local part parts=("$@")
     case "${1:-}" in
-        -h | --help) sed -n '3,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         "") parts=("${PARTS[@]}") ;;
     esac
     for part in "${parts[@]}"; do
@@ -60,6 +61,8 @@ run_matrix() {
     local status=0
     LEASEHOLD_FAULT_MATRIX="$rows" LEASEHOLD_FAULT_REPEATS="${REPEATS:-3}" \
         cargo test --all-features --test servers -- faults:: --nocapture || status=$?
+    LEASEHOLD_FAULT_MATRIX="$rows" LEASEHOLD_FAULT_REPEATS="${REPEATS:-3}" \
+        cargo test --package leasehold-cli --test cli -- faults:: --nocapture || status=$?
     # A table with missing rows would look like a whole one.
     [[ $status -eq 0 ]] && matrix >docs/fault-matrix.md
     return "$status"
@@ -93,6 +96,16 @@ run_quorum() {
 
 run_postgres() {
     LEASEHOLD_ROUNDS=200 features=postgres recorded servers -- postgres_gate::
+}
+
+run_fuzz() {
+    # Each round draws other answers. CASES is for a try of this part itself.
+    local until=$((SECONDS + ${FUZZ_MINUTES:-60} * 60)) cases="${CASES:-200000}" tried=0
+    while ((SECONDS < until)); do
+        PROPTEST_CASES="$cases" cargo test --release --all-features -p leasehold-core -p leasehold-fencing --lib -- is_read || return 1
+        tried=$((tried + cases))
+    done
+    kept+=("  $tried strange answers, headers and texts before each parser")
 }
 
 run_load() {

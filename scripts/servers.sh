@@ -2,7 +2,7 @@
 #
 # A part of scripts/test.sh: the tests on each server that Leasehold is tested with. Sourced, with the steps of test.sh.
 
-readonly MOST_PROGRAM_SECONDS=900
+readonly MOST_PROGRAM_SECONDS=1500
 # The servers that are tested, and how their programs begin to tell their version.
 readonly SERVERS=(
     "Redis 6.2|Redis server v=6.2."

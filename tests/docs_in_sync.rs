@@ -44,7 +44,8 @@ fn files(folders: &[&str], extension: &str) -> Vec<PathBuf> {
 /// Every page that people read: those of the root and those of `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = files(&["docs"], "md");
-    pages.extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(PathBuf::from));
+    pages
+        .extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(PathBuf::from));
     pages
 }
 
@@ -84,26 +85,85 @@ const RUST_OF_SQLX: &str = "1.94";
 #[test]
 fn pages_tell_the_present_versions() {
     let version = env!("CARGO_PKG_VERSION");
-    let minor = version.rsplit_once('.').unwrap().0;
     let rust = env!("CARGO_PKG_RUST_VERSION");
     for page in pages() {
         let text = read(&page);
-        for written in
-            after(&text, "leasehold = \"").chain(after(&text, "leasehold = { version = \""))
-        {
-            assert_eq!(number(written), minor, "{}", page.display());
-        }
         for written in after(&text, "Rust ").map(number).filter(|written| !written.is_empty()) {
             assert!([rust, RUST_OF_SQLX].contains(&written), "{}: {written}", page.display());
         }
     }
-    assert!(read("README.md").contains(&format!("leasehold = \"{minor}\"")));
     assert!(read("README.md").contains(&format!("Rust {rust} or newer")));
     assert!(read("CONTRIBUTING.md").contains(&format!("Rust {rust} or newer")));
     assert!(read("CHANGELOG.md").contains(version), "the changelog does not know {version}");
     assert!(read("clippy.toml").contains(&format!("msrv = \"{rust}\"")));
     let internal = format!("version = \"={version}\", path = \"crates/");
     assert_eq!(read("Cargo.toml").matches(&internal).count(), 5, "versions of the members");
+}
+
+/// An install line that needs a registry, where nothing is before the first publication.
+fn needs_a_registry(line: &str) -> bool {
+    let line = line.trim();
+    let is_ours = |word: &str| word.starts_with("leasehold");
+    if line.starts_with("cargo install") || line.starts_with("cargo add") {
+        let is_local = line.contains("--path") || line.contains("--git");
+        return line.split_whitespace().skip(2).any(is_ours) && !is_local;
+    }
+    let Some((name, from)) = line.split_once('=') else { return false };
+    let is_manifest = is_ours(name.trim()) && !name.trim().contains([' ', '.', ':']);
+    is_manifest && from.contains('"') && !from.contains("path =") && !from.contains("git =")
+}
+
+/// Every page and every README of a crate.
+fn pages_and_readmes() -> Vec<PathBuf> {
+    let readmes = files(&["crates", "examples", "benches"], "md");
+    pages().into_iter().chain(readmes).collect()
+}
+
+#[test]
+fn every_install_line_works_as_written() {
+    let published = read("docs/releasing.md").contains("\nPublished: yes");
+    let mut seen = 0;
+    for page in pages_and_readmes() {
+        let text = read(&page);
+        // The page that tells of both forms.
+        if page.ends_with("docs/releasing.md") {
+            continue;
+        }
+        for line in text.lines() {
+            assert!(published || !needs_a_registry(line), "{}: {line}", page.display());
+        }
+        for path in after(&text, "leasehold = { path = \"") {
+            seen += 1;
+            assert!(path.starts_with("../leasehold\""), "{}: {path:.40}", page.display());
+        }
+        for path in after(&text, "cargo install --path ") {
+            seen += 1;
+            let folder = path.split_whitespace().next().unwrap().trim_end_matches('`');
+            assert!(root().join(folder).join("Cargo.toml").is_file(), "{}", page.display());
+        }
+    }
+    assert!(published || seen >= 6, "only {seen} install lines");
+}
+
+#[test]
+fn a_line_that_needs_a_registry_is_known() {
+    for line in [
+        "leasehold = \"0.1\"",
+        "leasehold = { version = \"0.1\", features = [\"tower\"] }",
+        "cargo install leasehold-cli",
+        "cargo add leasehold",
+    ] {
+        assert!(needs_a_registry(line), "{line}");
+    }
+    for line in [
+        "leasehold = { path = \"../leasehold\" }",
+        "cargo install --path crates/cli",
+        "cargo add leasehold --path ../leasehold",
+        "cargo install cargo-deny",
+        "leasehold run NAME -- sh -c \"x=1\"",
+    ] {
+        assert!(!needs_a_registry(line), "{line}");
+    }
 }
 
 #[test]
@@ -398,7 +458,10 @@ fn the_fault_matrix_has_the_rows_of_the_suite() {
             .collect::<Vec<_>>()
     };
     let suite: BTreeSet<String> =
-        files(&["tests/servers/faults"], "rs").iter().flat_map(|file| ids(&read(file))).collect();
+        files(&["tests/servers/faults", "crates/cli/tests/cli/faults"], "rs")
+            .iter()
+            .flat_map(|file| ids(&read(file)))
+            .collect();
     let table = read("docs/fault-matrix.md");
     let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let rows: BTreeSet<String> = rows.filter(|id| *id != "row").map(str::to_owned).collect();

@@ -21,7 +21,7 @@ use leasehold::{
         Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
         ScanPage, Waiter, Withdraw, WithdrawAnswer,
     },
-    time::{Clock, Entropy, Instant},
+    time::{Clock, Entropy, Instant, Secret},
 };
 use leasehold_core::{Sleep, store::StoreFuture};
 use leasehold_testkit::ManualClock;
@@ -150,6 +150,10 @@ impl Entropy for NoJitter {
 
     fn runtime_id(&self) -> RuntimeId {
         self.0
+    }
+
+    fn secret(&self) -> Secret {
+        Secret::new([0, 0])
     }
 }
 

@@ -9,7 +9,10 @@ use leasehold_core::{
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
 use super::{
-    connect_error::ConnectError, doctor::Doctor, handle::LockRuntime, strictness::Strictness,
+    connect_error::ConnectError,
+    doctor::Doctor,
+    handle::{Farewell, LockRuntime},
+    strictness::Strictness,
 };
 
 /// Settings of a [`LockRuntime`], checked when it is made.
@@ -391,7 +394,8 @@ impl LockRuntimeBuilder {
         let clock = executor.clock(clock);
         let parts =
             EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules };
-        LockRuntime { engine: Engine::start(parts), doctor }
+        let engine = Engine::start(parts);
+        LockRuntime { _farewell: Arc::new(Farewell(Arc::clone(&engine))), engine, doctor }
     }
 
     /// What examines the servers of a configuration.

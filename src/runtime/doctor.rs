@@ -12,6 +12,12 @@ pub(super) struct Doctor {
 }
 
 impl Doctor {
+    /// The connections live in another process.
+    pub(super) fn in_fork(&self) -> Diagnosis {
+        let examiner = self.examiner.as_ref();
+        examiner.map_or_else(Diagnosis::without_server, |examiner| examiner.in_fork())
+    }
+
     /// Dropping the future ends the examination.
     pub(super) async fn diagnose(&self) -> Diagnosis {
         let Some(examiner) = &self.examiner else { return Diagnosis::without_server() };

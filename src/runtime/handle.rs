@@ -14,7 +14,10 @@ use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Do
 
 /// The locks of this process. Make one runtime for a process; clones share it.
 ///
-/// Its background tasks end when the last clone, lock and guard are dropped.
+/// Its background tasks end when the last clone, lock and guard are dropped. With a thread of its own
+/// the last clone waits for releases that are on their way, for 50 ms at most. Before a process ends,
+/// [`drain`](Self::drain) it: what is still held or not yet sent when `main` returns stays closed for
+/// up to its ttl, and a warning in the log names it.
 ///
 /// # Examples
 ///
@@ -37,7 +40,19 @@ use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Do
 #[derive(Debug, Clone)]
 pub struct LockRuntime {
     pub(super) engine: Arc<Engine>,
+    // Before the doctor, which keeps a thread of its own alive.
+    pub(super) _farewell: Arc<Farewell>,
     pub(super) doctor: Doctor,
+}
+
+/// The last handle of a runtime says farewell.
+#[derive(Debug)]
+pub(super) struct Farewell(pub(super) Arc<Engine>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.0.farewell();
+    }
 }
 
 /// The result of a force-release.
@@ -202,6 +217,9 @@ impl LockRuntime {
     /// Dropping the future leaves nothing behind but, at worst, test keys that expire after a
     /// second.
     pub async fn diagnose(&self) -> Diagnosis {
+        if self.engine.is_forked() {
+            return self.doctor.in_fork();
+        }
         self.doctor.diagnose().await
     }
 

@@ -18,6 +18,7 @@ mod p9_nothing_leaks;
 mod all;
 mod bad_input;
 mod blocked;
+mod body_causes;
 mod corners;
 mod debug_is_short;
 mod list;

@@ -108,7 +108,7 @@ async fn gone_is_a_loss_at_once() {
     let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
     world.memory().clear();
     world.pass(millis(3_334)).await;
-    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::DataLost));
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_sick_name_in_a_batch_does_not_hurt_the_others() {
     world.pass(secs(60)).await;
     for (n, guard) in guards.iter().enumerate() {
         let expected = if [0, 7, 128, 299].contains(&n) {
-            LeaseState::Lost(LossReason::Gone)
+            LeaseState::Lost(LossReason::ForceReleased)
         } else {
             assert!(guard.is_held(), "n{n}");
             continue;

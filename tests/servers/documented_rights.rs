@@ -132,6 +132,58 @@ async fn suffice_on(server: &RedisServer) {
     assert!(runtime.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
 }
 
+/// What the page says of others on a shared server: they neither see nor change what is Leasehold's.
+#[test]
+fn the_documented_rights_keep_others_out() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let page = fs::read_to_string(page).unwrap();
+    let block = page.split("```text\n").find(|block| block.starts_with("ACL SETUSER others "));
+    let block = block.and_then(|block| block.split("```").next()).expect("rights of others");
+    for channels in ["resetchannels", "allchannels"] {
+        let server = RedisServer::builder().arg("acl-pubsub-default", channels).start();
+        for line in block.lines() {
+            server.command(&line.split_whitespace().collect::<Vec<_>>());
+        }
+        let client = Client::open(server.url_with("others", "PASSWORD", 0)).unwrap();
+        let mut others = client.get_connection().unwrap();
+        let mut run = |line: &str| {
+            let mut words = line.split_whitespace();
+            let mut command = cmd(words.next().unwrap());
+            for word in words {
+                command.arg(word);
+            }
+            command.query::<Value>(&mut others)
+        };
+        for allowed in ["SET others:a 1", "GET others:a", "PUBLISH others:news x"] {
+            run(allowed).unwrap();
+        }
+        for denied in [
+            "GET leasehold:{a}:lease",
+            "SET leasehold:{a}:lease x",
+            "DEL leasehold:{a}:queue",
+            "HGETALL leasehold:{a}:waiters",
+            "PUBLISH leasehold:runtime:x granted",
+            "SUBSCRIBE leasehold:runtime:x",
+            "PSUBSCRIBE *",
+            "FLUSHALL",
+            "MONITOR",
+            "SLOWLOG GET",
+            "CONFIG GET maxmemory",
+        ] {
+            let refused = run(denied).expect_err(denied);
+            assert_eq!(refused.code(), Some("NOPERM"), "{denied}: {refused}");
+        }
+        for script in ["GET", "DEL"] {
+            let mut call = cmd("EVAL");
+            call.arg(format!("return redis.call('{script}', KEYS[1])")).arg(1);
+            call.arg("leasehold:{a}:lease").query::<Value>(&mut others).expect_err("no such key");
+        }
+        let unnamed = Client::open(server.url())
+            .and_then(|client| cmd("PING").query::<Value>(&mut client.get_connection()?));
+        unnamed.expect_err("the default user is off");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_suffice_on_a_cluster() {
     let cluster = RedisCluster::start();

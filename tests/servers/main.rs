@@ -26,8 +26,10 @@ mod documented_rights;
 mod everywhere;
 mod failovers;
 mod faults;
+mod forked_calls;
 mod list;
 mod longest_times;
+mod main_returns;
 mod once;
 mod own_thread;
 #[cfg(feature = "postgres")]

@@ -13,7 +13,8 @@ use leasehold_testkit::RedisServer;
 use crate::support::{child, lease, patient, raw, storage, wait};
 
 const TTL: Duration = Duration::from_secs(5);
-const GONE: LeaseEnd = LeaseEnd::Lost(LossReason::Gone);
+const DATA_LOST: LeaseEnd = LeaseEnd::Lost(LossReason::DataLost);
+const FORCED: LeaseEnd = LeaseEnd::Lost(LossReason::ForceReleased);
 
 async fn runtime_at(server: &RedisServer) -> LockRuntime {
     patient::builder().ttl(TTL).connect(&server.url()).await.expect("the server answers")
@@ -160,8 +161,8 @@ async fn flushall_is_told_at_the_next_renewal() {
     let server = RedisServer::start();
     let guard = take(&runtime_at(&server).await).await;
     server.flush_all();
-    assert_eq!(wait::soon("the next renewal", guard.lost()).await, GONE);
-    all_say_lost(guard, LossReason::Gone).await;
+    assert_eq!(wait::soon("the next renewal", guard.lost()).await, DATA_LOST);
+    all_say_lost(guard, LossReason::DataLost).await;
 }
 
 #[tokio::test]
@@ -170,9 +171,9 @@ async fn a_restart_without_data_is_told_at_the_next_renewal() {
     let (locks, others) = (runtime_at(&server).await, runtime_at(&server).await);
     let guard = take(&locks).await;
     server.restart();
-    assert_eq!(wait::soon("the next renewal", guard.lost()).await, GONE);
+    assert_eq!(wait::soon("the next renewal", guard.lost()).await, DATA_LOST);
     assert!(take(&others).await.fence() > guard.fence());
-    all_say_lost(guard, LossReason::Gone).await;
+    all_say_lost(guard, LossReason::DataLost).await;
 }
 
 /// By a message: the next renewal would come after minutes.
@@ -186,8 +187,8 @@ async fn a_force_release_is_told_at_once() {
     wait::until("it listens", || channels() == 1).await;
     let operator = builder().connect(&server.url()).await.expect("the server answers");
     operator.force_release("a").await.expect("an answer");
-    assert_eq!(wait::soon("the message", guard.lost()).await, GONE);
-    all_say_lost(guard, LossReason::Gone).await;
+    assert_eq!(wait::soon("the message", guard.lost()).await, FORCED);
+    all_say_lost(guard, LossReason::ForceReleased).await;
 }
 
 #[tokio::test]
@@ -196,6 +197,8 @@ async fn a_force_release_is_told_and_moves_the_fence_on() {
     let (locks, others) = (runtime_at(&server).await, runtime_at(&server).await);
     let guard = take(&locks).await;
     let waiter = tokio::spawn(async move { (take(&others).await, others) });
+    let channels = || server.query::<Vec<String>>(&["PUBSUB", "CHANNELS"]).len();
+    wait::until("both listen", || channels() == 2).await;
     let operator = runtime_at(&server).await;
     let released = operator.force_release("a").await.expect("an answer");
     let ForceReleased::Ended { lease, fence: Some(moved_on) } = released else {
@@ -204,8 +207,8 @@ async fn a_force_release_is_told_and_moves_the_fence_on() {
     assert_eq!((lease.id, lease.fence), (guard.id(), guard.fence()));
     let (next, _others) = waiter.await.expect("a waiter");
     assert!(guard.fence() < moved_on && moved_on < next.fence());
-    assert_eq!(wait::soon("the message", guard.lost()).await, GONE);
-    all_say_lost(guard, LossReason::Gone).await;
+    assert_eq!(wait::soon("the message", guard.lost()).await, FORCED);
+    all_say_lost(guard, LossReason::ForceReleased).await;
     assert!(next.is_held());
     assert_eq!(operator.force_release("b").await.expect("an answer"), ForceReleased::NotHeld);
 }
@@ -221,7 +224,7 @@ async fn a_closure_is_stopped_when_its_lease_is_lost() {
     };
     let outcome = wait::soon("the next renewal", lock.with(body)).await;
     assert!(
-        matches!(outcome, Err(WithError::Lost(LeaseLost { reason: LossReason::Gone, .. }))),
+        matches!(outcome, Err(WithError::Lost(LeaseLost { reason: LossReason::DataLost, .. }))),
         "{outcome:?}"
     );
 }
@@ -235,5 +238,5 @@ async fn an_owner_that_lost_its_lease_is_told_when_it_acquires_again() {
     server.flush_all();
     let again = lock.acquire().owner(&owner).await;
     assert!(matches!(again, Err(AcquireError::Lost(_))), "{again:?}");
-    all_say_lost(guard, LossReason::Gone).await;
+    all_say_lost(guard, LossReason::DataLost).await;
 }

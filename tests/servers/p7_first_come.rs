@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Guard, LockRuntime, ReentrantLock, RuntimeId, error::AcquireError};
+use leasehold::{
+    Guard, LockRuntime, ReentrantLock, RuntimeId,
+    error::AcquireError,
+    store::{FencePolicy, FenceSettings},
+};
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinHandle;
 
@@ -138,6 +142,41 @@ async fn nobody_is_passed_over_by_more_than_one_turn() {
         let longest = longest_gap(&order, locks.id());
         // A turn of 50 ms has at most 50 holds of 1 ms; the other single has one lease.
         assert!(longest <= 50 + SINGLES, "{longest} leases of others in between");
+    }
+}
+
+/// Processes that count plainly, and others: their tasks get the same of a lock.
+#[tokio::test]
+async fn mixed_settings_have_equal_shares() {
+    use FencePolicy::{Counter, TimeFloor};
+    for policies in [[Counter, TimeFloor, TimeFloor], [TimeFloor, Counter, Counter], [Counter; 3]] {
+        let server = RedisServer::start();
+        let (done, leases) = (Arc::<AtomicBool>::default(), Arc::new(Mutex::new([[0_u32; 3]; 3])));
+        let mut tasks = Vec::new();
+        for (process, policy) in policies.into_iter().enumerate() {
+            let builder = patient::builder().fencing(FenceSettings::default().policy(policy));
+            let locks = builder.connect(&server.url()).await.expect("the server answers");
+            for task in 0..3 {
+                let (lock, done, leases) = (lock(&locks), Arc::clone(&done), Arc::clone(&leases));
+                tasks.push(tokio::spawn(async move {
+                    while !done.load(Ordering::SeqCst) {
+                        let guard = lock.acquire().wait(wait::CEILING).await.expect("a lease");
+                        leases.lock().expect("no panic")[process][task] += 1;
+                        hold(Duration::from_millis(1)).await;
+                        guard.release().await.expect("held to the end");
+                    }
+                }));
+            }
+        }
+        let all = || leases.lock().expect("no panic").concat();
+        wait::until("600 leases", || all().iter().sum::<u32>() >= 600).await;
+        let shares = all();
+        done.store(true, Ordering::SeqCst);
+        for task in tasks {
+            wait::soon("the end", task).await.expect("no panic");
+        }
+        let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+        assert!(most * 10 <= least * 12, "{policies:?}: {shares:?}");
     }
 }
 

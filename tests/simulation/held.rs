@@ -196,7 +196,8 @@ fn look(worker: &Worker, name: &LockName, lease: &Lease) -> bool {
         }
         LeaseState::Lost(reason) => {
             let at = worker.now();
-            if reason == LossReason::Gone {
+            if matches!(reason, LossReason::Gone | LossReason::ForceReleased | LossReason::DataLost)
+            {
                 worker.tell(name, Event::ToldGone { lease: id, at });
             }
             worker.tell(name, Event::Lost { lease: id, at });

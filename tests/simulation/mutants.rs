@@ -1,8 +1,8 @@
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use leasehold_core::{
     redis_client::Value,
-    seam::{Redirect, Verdict, acknowledged},
+    seam::{Choice, Look, Redirect, Verdict, View, acknowledged, choose},
 };
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{Mistake, Wrong, sim::Rules as Routes};
@@ -249,7 +249,25 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_new_node_that_is_believed",
         seeds: CLUSTER..10_000,
-        mutate: |mutation| mutation.routes.replaces = |_, _, _| true,
+        mutate: |mutation| {
+            mutation.routes.choose = |told, look| match choose(told, look) {
+                Choice::None if !told.is_empty() => Choice::Take(0),
+                choice => choice,
+            };
+        },
+    },
+    Mutant {
+        name: "a_view_that_is_believed_by_its_epoch_alone",
+        seeds: CLUSTER..10_000,
+        mutate: |mutation| {
+            mutation.routes.choose = |told, look| {
+                let nameless = |view: &View| View { nodes: BTreeMap::new(), ..view.clone() };
+                let told: Vec<_> =
+                    told.iter().map(|(place, view)| (place.clone(), nameless(view))).collect();
+                let known = look.known.map(nameless);
+                choose(&told, Look { known: known.as_ref(), ..look })
+            };
+        },
     },
     Mutant {
         name: "a_look_by_each_of_a_crowd",
@@ -379,6 +397,7 @@ mutants! {
     a_clock_that_is_behind_by_more_than_the_outage
     an_old_slot_map_that_is_kept
     a_new_node_that_is_believed
+    a_view_that_is_believed_by_its_epoch_alone
     a_look_by_each_of_a_crowd
     an_ask_taken_for_moved
     a_moved_taken_for_ask

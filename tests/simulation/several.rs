@@ -159,7 +159,7 @@ fn run(seed: u64, rules: Rules) -> (Vec<String>, usize) {
     let names: Vec<LockName> = NAMES.iter().map(|name| LockName::new(name).unwrap()).collect();
     let layout = match dice.below(2) {
         0 => Layout::One,
-        _ => Layout::Cluster { masters: 2, has_stranger: false, names: names.clone() },
+        _ => Layout::Cluster { masters: 2, stranger: None, names: names.clone() },
     };
     let is_cluster = layout != Layout::One;
     let mut world = World::new(seed, layout, None, Routes::default(), false);
@@ -269,7 +269,7 @@ fn what_a_process_lists_is_what_is_there() {
     let names: Vec<LockName> = NAMES.iter().map(|name| LockName::new(name).unwrap()).collect();
     let behind = vec![Duration::ZERO; 2];
     let group = Layout::Group { behind, lag: millis(1), has_acks: false, has_liar: false };
-    let cluster = Layout::Cluster { masters: 3, has_stranger: false, names: names.clone() };
+    let cluster = Layout::Cluster { masters: 3, stranger: None, names: names.clone() };
     for layout in [Layout::One, group, cluster] {
         let mut world = World::new(7, layout.clone(), None, Routes::default(), false);
         let place = world.start(Drift::none());

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::redis::Replication;
-use leasehold_testkit::sim::{Dice, Fall, Forsaken, Layout, Weather};
+use leasehold_testkit::sim::{Dice, Fall, Forsaken, Layout, Stranger, Weather};
 
 use super::{
     kind::Kind,
@@ -94,9 +94,13 @@ impl Plan {
         let nodes = usize::try_from(masters).unwrap_or(2);
         // Dice of their own: the other seeds stay what they were.
         let own_dice = Dice::new(self.seed ^ 0x7374_7261_6e67_6572);
-        let has_stranger = !is_calm && own_dice.below(2) == 0;
+        let stranger = match own_dice.below(4) {
+            0 | 1 if !is_calm => Some(Stranger::New),
+            2 => Some(Stranger::OfAnother),
+            _ => None,
+        };
         let names = self.names.clone();
-        self.layout = Layout::Cluster { masters: nodes, has_stranger, names };
+        self.layout = Layout::Cluster { masters: nodes, stranger, names };
         if is_calm {
             self.calm_down(dice);
         }
@@ -114,7 +118,7 @@ impl Plan {
             at = self.draw_move(at + millis(1), name, to, dice);
             end = end.max(at);
         }
-        if has_stranger {
+        if stranger == Some(Stranger::New) {
             end += own_dice.time(millis(1), millis(300));
             self.acts.push((end, Act::Doze));
             end += own_dice.time(millis(50), millis(600));

@@ -19,6 +19,8 @@ pub(crate) enum Cause {
     Busy,
     /// The lease was lost.
     Lost,
+    /// The lease was lost, and the command could not be ended.
+    Unended,
     /// Something has to be changed on the server, or in the credentials.
     Config,
     /// The output cannot be written.
@@ -35,6 +37,7 @@ pub(crate) struct ExitCodes {
     pub(crate) unreachable: u8,
     pub(crate) busy: u8,
     pub(crate) lost: u8,
+    pub(crate) unended: u8,
     pub(crate) config: u8,
     /// Of a `--once` that was done before.
     pub(crate) done: u8,
@@ -42,7 +45,7 @@ pub(crate) struct ExitCodes {
 
 impl Default for ExitCodes {
     fn default() -> Self {
-        Self { usage: 64, unreachable: 69, busy: 75, lost: 76, config: 78, done: 0 }
+        Self { usage: 64, unreachable: 69, busy: 75, lost: 76, unended: 77, config: 78, done: 0 }
     }
 }
 
@@ -53,6 +56,7 @@ impl ExitCodes {
             Cause::Unreachable => self.unreachable,
             Cause::Busy => self.busy,
             Cause::Lost => self.lost,
+            Cause::Unended => self.unended,
             Cause::Config => self.config,
             Cause::Output => OUTPUT,
         }

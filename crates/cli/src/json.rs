@@ -1,9 +1,9 @@
 //! Locks as JSON: times in milliseconds, fences as numbers, ids as texts.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use leasehold::{
-    FenceToken,
+    FenceToken, is_printable,
     store::{Inspection, LeaseRecord, WaiterRecord},
 };
 use serde_json::{Value, json};
@@ -75,5 +75,33 @@ pub(crate) fn millis(time: Duration) -> u64 {
 
 /// Writes a document in one line.
 pub(crate) fn write(document: &Value) -> Result<Reader, Failure> {
-    write_out(format!("{document}\n").as_bytes())
+    write_out(format!("{}\n", escaped(&document.to_string())).as_bytes())
+}
+
+/// A document whose texts have characters that a terminal or a line reader takes for more, as JSON may write them.
+fn escaped(document: &str) -> String {
+    let mut text = String::with_capacity(document.len());
+    for c in document.chars() {
+        // Only texts have such characters, and JSON writes one of the basic plane as `\u` and its number.
+        if is_printable(c) {
+            text.push(c);
+        } else {
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_takes_for_more_is_escaped_and_read_back() {
+        let name = "a\u{1b}[2J\u{7f}\u{85}\u{9b}\u{2028}\u{202e}é";
+        let text = escaped(&json!({ "name": name }).to_string());
+        assert!(text.chars().all(is_printable), "{text:?}");
+        let read: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read["name"], name);
+    }
 }

@@ -76,6 +76,6 @@ fn row(lock: &ListedLock) -> Vec<String> {
         lease.holds.to_string(),
         lease.waiters.len().to_string(),
         longest.map_or_else(|| "-".into(), short),
-        printable(&lease.label),
+        lease.label.clone(),
     ]
 }

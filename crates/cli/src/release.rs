@@ -44,7 +44,7 @@ fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
     let held = if lease.kept { "was held, and is kept closed, by" } else { "is held by" };
     write_err(&format!(
         "{name} {held} {}, for {} until now (fence {}). End this lease? [y/N] ",
-        printable(&lease.label),
+        lease.label.clone(),
         short(lease.held_for),
         lease.fence
     ));
@@ -71,7 +71,7 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
         }))?;
         return Ok(0);
     }
-    tell(format!("the lease of {} (fence {}) has ended", printable(&lease.label), lease.fence));
+    tell(format!("the lease of {} (fence {}) has ended", lease.label, lease.fence));
     let Some(fence) = fence else {
         tell("no greater fence is left to shut it out of the storage");
         return Ok(0);

@@ -45,7 +45,7 @@ fn held(name: &str, lease: &LeaseRecord) -> String {
     let rows = [
         ("lock", printable(name)),
         ("state", json::state(lease).into()),
-        ("holder", printable(&lease.label)),
+        ("holder", lease.label.clone()),
         ("since", format!("{} ago", short(lease.held_for))),
         (end, short(lease.remaining)),
         ("fence", lease.fence.to_string()),
@@ -61,7 +61,7 @@ fn held(name: &str, lease: &LeaseRecord) -> String {
         let waiters = lease.waiters.iter().enumerate().map(|(place, waiter)| {
             vec![
                 (place + 1).to_string(),
-                printable(&waiter.label),
+                waiter.label.clone(),
                 short(waiter.waiting_for),
                 format!("{} ago", short(waiter.silent_for)),
                 waiter.id.to_string(),

@@ -2,15 +2,9 @@
 
 use std::time::Duration;
 
-/// What a text that came from elsewhere shows of itself in a line: no control characters, which could
-/// move the cursor or end the line, and none that turn the direction of what stands behind them.
+/// What a name or a command shows of itself in a line.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || is_layout(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// Marks of Unicode that end a line, or change the direction of a text.
-fn is_layout(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    leasehold::printable(text).into_owned()
 }
 
 /// A time in at most two units: `350ms`, `4.2s`, `3m 20s`, `2h 5m`, `3d 4h`.
@@ -44,11 +38,5 @@ mod tests {
         ] {
             assert_eq!(short(Duration::from_millis(millis)), text);
         }
-    }
-
-    #[test]
-    fn what_others_wrote_cannot_move_the_cursor() {
-        assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
-        assert_eq!(printable("a\u{202e}b\u{2028}é"), "a\u{fffd}b\u{fffd}é");
     }
 }

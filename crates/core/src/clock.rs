@@ -107,9 +107,10 @@ const fn saturating_nanos(duration: Duration) -> u64 {
 
 /// The clock of this machine: `CLOCK_BOOTTIME` on Linux, which counts suspended time.
 ///
-/// Elsewhere it is the monotonic clock of the standard library, whose behaviour in suspend is the
-/// platform's own (`docs/guarantees.md`). Timers stop in suspend, so a sleeping task reads the
-/// clock again every five seconds.
+/// On other Unix systems it is `CLOCK_MONOTONIC`, elsewhere that of the standard library, whose
+/// behaviour in suspend is the platform's own (`docs/guarantees.md`). All processes of a Unix machine
+/// have one origin. Timers stop in suspend, so a sleeping task reads the clock again every five
+/// seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -136,14 +137,19 @@ impl Clock for SystemClock {
 }
 
 #[cfg(target_os = "linux")]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+#[cfg(all(unix, not(target_os = "linux")))]
+const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+#[cfg(unix)]
 fn boot_time() -> Instant {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let time = rustix::time::clock_gettime(CLOCK);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
     Instant::at(Duration::new(seconds, nanos))
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(unix))]
 fn boot_time() -> Instant {
     static ORIGIN: std::sync::LazyLock<std::time::Instant> =
         std::sync::LazyLock::new(std::time::Instant::now);

@@ -19,6 +19,7 @@ mod memory;
 pub mod metric;
 mod mutex;
 pub mod outage;
+mod process;
 #[doc(hidden)]
 pub mod quorum;
 mod redis;
@@ -33,9 +34,10 @@ pub use ::deadpool_redis;
 pub use ::redis as redis_client;
 pub use backoff::backoff;
 pub use clock::{Clock, Instant, Sleep, SystemClock};
-pub use entropy::{Entropy, SystemEntropy};
+pub use entropy::{Entropy, Secret, SystemEntropy};
 pub use memory::MemoryStore;
 pub use mutex::Mutex;
+pub use process::{AtHome, Origin};
 pub use quorum::QuorumSettings;
 pub use redis::{
     AddressError, AddressPart, ClusterStore, Credentials, CredentialsError, CredentialsFuture,
@@ -46,5 +48,5 @@ pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKin
 pub use types::{
     Acks, AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash,
     LockName, NameError, NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel,
-    SettingError, Stamp, StampError, Terms, Ttl,
+    SettingError, Stamp, StampError, Terms, Ttl, is_printable, printable,
 };

@@ -18,6 +18,18 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`lock`](Self::lock), unless another thread uses the value, and is not there any more.
+    ///
+    /// In a fork a mutex stays locked for ever that another thread had. Whether this is one is asked
+    /// only if the mutex is locked.
+    pub fn lock_unless(&self, is_fork: impl FnOnce() -> bool) -> Option<MutexGuard<'_, T>> {
+        match self.try_lock() {
+            Some(value) => Some(value),
+            None if is_fork() => None,
+            None => Some(self.lock()),
+        }
+    }
+
     /// The value, unless another thread uses it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {

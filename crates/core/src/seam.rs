@@ -6,8 +6,8 @@
 pub use crate::{
     memory::Copied,
     redis::{
-        Course, Found, Heard, Learnt, Owners, Place, Redirect, Verdict, View, acknowledged, decide,
-        slot_of, slot_of_lock,
+        Choice, Course, Found, Learnt, Look, Owners, Place, Redirect, Verdict, View, acknowledged,
+        choose, decide, slot_of, slot_of_lock,
     },
 };
 

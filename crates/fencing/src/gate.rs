@@ -159,6 +159,18 @@ impl Refusals {
     }
 }
 
+/// How many strange texts a test tries: `PROPTEST_CASES`, or enough for a second or two.
+#[cfg(test)]
+pub(crate) fn fuzzed() -> proptest::test_runner::Config {
+    use proptest::test_runner::Config;
+
+    let mut config = Config { failure_persistence: None, ..Config::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 3_000;
+    }
+    config
+}
+
 #[cfg(test)]
 mod tests {
     use leasehold_testing::stamp;

@@ -175,7 +175,11 @@ impl Guard {
     }
 
     fn ended(&self) -> ReenterError {
-        ReenterError::Lost(LeaseLost::new(&self.lease.0, LossReason::Gone))
+        let reason = match self.lease.state() {
+            LeaseState::Lost(reason) => reason,
+            LeaseState::Held { .. } | LeaseState::Released => LossReason::Gone,
+        };
+        ReenterError::Lost(LeaseLost::new(&self.lease.0, reason))
     }
 }
 
@@ -246,7 +250,7 @@ fn end_turn(
         Pin::new(&mut ended).poll(cx).map(|ended| match ended {
             Ok(Outcome::Released) => Ok(Released::Ended),
             Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
-            Ok(Outcome::Lost) => Err(lost(&held, LossReason::Gone)),
+            Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),
             Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
             Err(error) => Err(unconfirmed(&held, error)),
         })
@@ -271,8 +275,16 @@ fn heard_too_late() -> StoreError {
 /// Whether the server may still have the lease, and no other task ends it there.
 fn worth_releasing(before: LeaseState) -> bool {
     match before {
-        // A shutdown has handed the release over itself.
-        LeaseState::Lost(LossReason::Gone | LossReason::Shutdown) | LeaseState::Released => false,
+        // A shutdown has handed the release over itself, and a fork has nothing to give back.
+        LeaseState::Lost(
+            LossReason::Gone
+            | LossReason::ForceReleased
+            | LossReason::DataLost
+            | LossReason::Overwritten
+            | LossReason::Shutdown
+            | LossReason::Forked,
+        )
+        | LeaseState::Released => false,
         LeaseState::Held { .. } | LeaseState::Lost(_) => true,
     }
 }

@@ -58,7 +58,7 @@ impl ReentrantLock {
     /// A lock of a runtime; services ask their `LockRuntime` for one.
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
-        let metrics = engine.metrics.class(&Class::default());
+        let metrics = engine.metrics_of(&Class::default());
         let keep_idle = engine.timing.keep_idle;
         Self { engine, name, metrics, keep_idle }
     }
@@ -79,7 +79,7 @@ impl ReentrantLock {
     ///
     /// [`NameError`] when the text cannot be a metric label.
     pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        let metrics = self.engine.metrics.class(&Class::new(class)?);
+        let metrics = self.engine.metrics_of(&Class::new(class)?);
         Ok(Self { metrics, ..self })
     }
 
@@ -376,7 +376,8 @@ impl IntoFuture for Acquire {
     /// - [`AcquireError::Unavailable`] when the server did not answer for the outage patience; or
     ///   when the last command for the lock had failed or was not answered at the end of the wait.
     /// - [`AcquireError::Lost`] when the owner held the lock, and lost it.
-    /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend.
+    /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend, and in a
+    ///   fork of the process that made the runtime.
     /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.
     /// - [`AcquireError::TooManyHolds`] when the owner re-entered it too often.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.

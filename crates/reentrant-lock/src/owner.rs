@@ -6,7 +6,7 @@ use std::{
 
 use leasehold_core::{
     Instant, LockName, Mutex, NameMap, RuntimeId,
-    lease::{HoldUpdate, Holds, HoldsError, LeaseState},
+    lease::{HoldUpdate, Holds, HoldsError, LeaseState, LossReason},
     metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
 };
 use leasehold_watchdog::HeldLease;
@@ -220,7 +220,10 @@ pub(crate) struct Held {
 impl Held {
     /// Counts another hold; `None` when the last one is off.
     pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
-        match self.holds.lock().enter(self.engine.numbers.change()) {
+        let Some(mut holds) = self.holds.lock_unless(|| self.engine.is_forked()) else {
+            return Ok(None);
+        };
+        match holds.enter(self.engine.numbers.change()) {
             Ok(update) => Ok(Some(update)),
             Err(HoldsError::Ended) => Ok(None),
             Err(HoldsError::TooMany) => {
@@ -266,13 +269,15 @@ impl Held {
 
     /// Takes a hold off; `None` means that it was the last one.
     pub(crate) fn leave(&self) -> Option<HoldUpdate> {
-        self.holds.lock().leave(self.engine.numbers.change())
+        self.holds.lock_unless(|| self.engine.is_forked())?.leave(self.engine.numbers.change())
     }
 
     /// As [`Engine::release`], for the owner as well.
     pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease, Option<Cleanup>) {
         let ended = self.engine.release(&self.lease, end);
-        if let Some(owner) = &self.owner {
+        if let Some(owner) = &self.owner
+            && ended.0 != LeaseState::Lost(LossReason::Forked)
+        {
             owner.forget(&self.engine, &self.lease);
         }
         ended

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    Instant, StoreError, StoreErrorKind, backoff, lease::believed_until, metric::ReleaseOutcome,
+    Instant, StoreError, StoreErrorKind, backoff,
+    lease::{LossReason, believed_until},
+    metric::ReleaseOutcome,
     store::ReleaseAnswer,
 };
 
@@ -62,7 +64,7 @@ pub(crate) enum Outcome {
         remaining: Duration,
     },
     /// The lease was lost before it was released, or its lock was not kept closed.
-    Lost,
+    Lost(LossReason),
     /// The server does not have the lease; by a copy of the release, or since its time was over.
     Gone,
     /// The server has refused, or has not answered for as long as it may have had the lease.
@@ -74,7 +76,7 @@ impl Outcome {
         match self {
             Self::Released => ReleaseOutcome::Released,
             Self::Kept { .. } => ReleaseOutcome::Kept,
-            Self::Lost | Self::Gone => ReleaseOutcome::Gone,
+            Self::Lost(_) | Self::Gone => ReleaseOutcome::Gone,
             Self::Unconfirmed => ReleaseOutcome::Unconfirmed,
         }
     }
@@ -142,7 +144,8 @@ impl Release {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.outcome = match reply {
             Ok(ReleaseAnswer::Kept { remaining }) => Some(Outcome::Kept { remaining: *remaining }),
-            Ok(ReleaseAnswer::Gone) => Some(self.gone(now)),
+            Ok(ReleaseAnswer::Gone) => Some(self.gone(now, LossReason::Gone)),
+            Ok(ReleaseAnswer::DataLost) => Some(self.gone(now, LossReason::DataLost)),
             Ok(_) => Some(Outcome::Released),
             Err(error) if error.kind().is_transient() => {
                 self.doubtful |= error.kind() == StoreErrorKind::Indeterminate;
@@ -166,24 +169,26 @@ impl Release {
         self.outcome = Some(Outcome::Released);
     }
 
-    /// What the answer "gone" at `now` means.
-    fn gone(&self, now: Instant) -> Outcome {
+    /// What it means at `now` that the server does not have the lease, and says why.
+    fn gone(&self, now: Instant, why: LossReason) -> Outcome {
         let Some(Belief { until, overdue_at }) = self.belief else { return Outcome::Gone };
         // A lock that was kept would still be there, with a margin for clocks whose rates differ.
         if self.first_keep.is_some_and(|(sent_at, keep)| now < believed_until(sent_at, keep)) {
-            return Outcome::Lost;
+            return Outcome::Lost(why);
         }
         if now >= until {
             return Outcome::Gone;
         }
         // An earlier copy ended it: no other could have before the deadline.
-        if self.doubtful || now >= overdue_at { Outcome::Released } else { Outcome::Lost }
+        if self.doubtful || now >= overdue_at { Outcome::Released } else { Outcome::Lost(why) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOST: Outcome = Outcome::Lost(LossReason::Gone);
 
     fn at(micros: u64) -> Instant {
         Instant::at(Duration::from_micros(micros))
@@ -207,7 +212,7 @@ mod tests {
             release.on_send(at(2_000_000), Some(Duration::from_secs(1)), None);
             release
         };
-        assert_eq!(gone_at(kept(), 10_800_000), Outcome::Lost);
+        assert_eq!(gone_at(kept(), 10_800_000), LOST);
         let later = gone_at(kept(), 10_900_000);
         assert_eq!(later, Outcome::Released, "a hundredth for clocks that differ");
     }
@@ -234,11 +239,11 @@ mod tests {
             release.on_send(at(0), keep, None);
             release
         };
-        assert_eq!(gone_at(sent(None), 10), Outcome::Lost, "it was the first copy");
+        assert_eq!(gone_at(sent(None), 10), LOST, "it was the first copy");
         assert_eq!(gone_at(sent(None), 3_000), Outcome::Released, "the runtime may have sent one");
         assert_eq!(gone_at(sent(None), 9_000), Outcome::Gone, "its time may have ended it");
         let kept = sent(Some(Duration::from_secs(1)));
-        assert_eq!(gone_at(kept, 9_500), Outcome::Lost, "the lock was to stay closed for longer");
+        assert_eq!(gone_at(kept, 9_500), LOST, "the lock was to stay closed for longer");
 
         let again = |kind| {
             let mut release = sent(None);
@@ -247,7 +252,7 @@ mod tests {
             release
         };
         let definite = again(StoreErrorKind::Definite);
-        assert_eq!(gone_at(definite, 30), Outcome::Lost, "the first copy was not executed");
+        assert_eq!(gone_at(definite, 30), LOST, "the first copy was not executed");
         assert_eq!(gone_at(again(StoreErrorKind::Indeterminate), 30), Outcome::Released);
 
         let mut two = sent(None);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant, LockName};
+use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant, LockName, Origin};
 
 /// Decisions as plain functions; the real ones by default.
 ///
@@ -41,6 +41,8 @@ pub struct Rules {
     pub orders: fn(names: &mut [LockName]),
     /// Whether a call gives back what it holds, by whether it got all that it asked for.
     pub gives_back: fn(has_all: bool) -> bool,
+    /// In which process a new runtime may be used.
+    pub origin: fn() -> Origin,
 }
 
 impl Default for Rules {
@@ -60,6 +62,7 @@ impl Default for Rules {
             renews: |is_held| is_held,
             orders: <[LockName]>::sort_unstable,
             gives_back: |has_all| !has_all,
+            origin: Origin::here,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold_core::{Entropy, RuntimeId};
+use leasehold_core::{Entropy, RuntimeId, Secret};
 
 /// Identities and jitter that follow from a seed alone.
 ///
@@ -38,6 +38,11 @@ impl Entropy for SeededEntropy {
         let state = next(&self.ids);
         let uuid = u128::from(state) << 64 | u128::from(split_mix(!state));
         RuntimeId::new(uuid::Builder::from_random_bytes(uuid.to_be_bytes()).into_uuid())
+    }
+
+    fn secret(&self) -> Secret {
+        // Of the seed alone: it moves neither sequence.
+        Secret::new([split_mix(self.seed ^ 0x7365_6372), split_mix(self.seed ^ 0x7365_6374)])
     }
 }
 

@@ -57,6 +57,6 @@ pub use proxy::{FaultProxy, script_of_commands};
 pub use quorum::{QuorumGroup, QuorumNetwork};
 pub use sentinel::SentinelGroup;
 pub use server::{RedisServer, ServerVersion};
-pub use shim::ClockShim;
+pub use shim::{ClockShim, ForkShim};
 pub use wrong::{Wrong, WrongStore};
 pub use wrong_server::{Mistake, WrongServer};

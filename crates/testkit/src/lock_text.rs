@@ -25,7 +25,7 @@ pub struct LockText {
 /// lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseText {
-    /// The acquisition that holds the lock.
+    /// The acquisition that holds the lock, with its word.
     pub holder: String,
     /// The first token of its block.
     pub fence: u64,
@@ -134,6 +134,7 @@ impl LockText {
     /// Whether an acquisition has the lease.
     #[must_use]
     pub fn is_held_by(&self, id: AcquisitionId) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.holder == id.to_string())
+        let holder = |lease: &LeaseText| AcquisitionId::of_stored(&lease.holder);
+        self.lease.as_ref().and_then(holder) == Some(id)
     }
 }

@@ -28,6 +28,17 @@ impl Log {
         Self::down_to(Level::INFO)
     }
 
+    /// Collects what all threads of this process log from now on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the process has a subscriber already.
+    pub fn of_this_process() -> Self {
+        let log = Self { lines: Arc::default(), finest: Level::INFO };
+        tracing::subscriber::set_global_default(log.clone()).expect("the only subscriber");
+        log
+    }
+
     fn down_to(finest: Level) -> (Self, DefaultGuard) {
         // With a single subscriber in the process, tracing remembers for good that nobody listens
         // at a place which another thread reaches first. A second one keeps it from that.

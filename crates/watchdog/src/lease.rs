@@ -2,9 +2,10 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     hint::black_box,
+    mem,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -41,7 +42,8 @@ pub struct Share {
 /// One lease in its holder's eyes: what it may believe, and the signal of the end.
 ///
 /// Every method looks at the clock first: after a pause of the process, a lost lease shows as lost.
-/// Lost never turns back into held.
+/// Lost never turns back into held. In a fork of its process it shows as lost as well, and nothing
+/// of it is touched: another thread may have had its mutex.
 // A process may have very many: it holds only what is common and found nowhere else.
 pub struct HeldLease {
     turn: Arc<Grant>,
@@ -105,6 +107,11 @@ impl HeldLease {
         })
     }
 
+    /// Whether this process is a fork of the one that has the lease.
+    pub fn is_forked(&self) -> bool {
+        !self.outages.origin().is_here(self.clock().now())
+    }
+
     /// Counts the lease as held.
     pub fn count(&self) {
         self.metrics.holds.began(self.since);
@@ -127,12 +134,16 @@ impl HeldLease {
 
     /// Keeps the lock closed until `at` at least, however the lease ends or has ended.
     pub fn close_until(&self, at: Instant) {
-        self.life.lock().close_until(at);
+        if !self.is_forked() {
+            self.life.lock().close_until(at);
+        }
     }
 
     /// As [`close_until`](Self::close_until), if the lease is held; the state that decided.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
-        let _ = self.state();
+        if let lost @ LeaseState::Lost(_) = self.state() {
+            return lost;
+        }
         let mut life = self.life.lock();
         // Under one lock: the end of the lease, which comes later, finds the new time.
         let state = life.rules.present();
@@ -144,7 +155,7 @@ impl HeldLease {
 
     /// Until when the lock stays closed if the lease ends before; `None` if no holder asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
-        self.life.lock().closed_until()
+        if self.is_forked() { None } else { self.life.lock().closed_until() }
     }
 
     /// The fence token of the lease.
@@ -226,6 +237,19 @@ impl HeldLease {
 
     /// Releases the lease in memory at `now`; call [`ReleasedLease::notify`] outside of every lock.
     pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
+        if !self.outages.origin().is_here(now) {
+            let (lease, state) = (Arc::clone(self), LeaseState::Lost(LossReason::Forked));
+            let (closed_until, token, ended) = (None, None, false);
+            return ReleasedLease {
+                lease,
+                state,
+                belief: now,
+                closed_until,
+                token,
+                ended,
+                at: now,
+            };
+        }
         let mut life = self.life.lock();
         let (before, state) = (life.rules.present(), life.rules.release(now));
         let (ended, belief) = (before.is_held(), life.rules.belief());
@@ -237,6 +261,11 @@ impl HeldLease {
 
     /// A token that is cancelled when the lease is over.
     pub fn cancellation(&self) -> CancellationToken {
+        if self.is_forked() {
+            let token = CancellationToken::new();
+            token.cancel();
+            return token;
+        }
         let mut life = self.life.lock();
         let token = life.extras.get_or_insert_default().ended.get_or_insert_default().clone();
         drop(life);
@@ -249,7 +278,7 @@ impl HeldLease {
 
     /// A future that resolves when the lease is over.
     pub fn lost(self: &Arc<Self>) -> Lost {
-        Lost(Box::pin(end_of(Arc::clone(self))))
+        Lost { lease: Arc::clone(self), end: Some(Box::pin(end_of(Arc::clone(self)))) }
     }
 
     /// Brings a part of what answers change into the cache.
@@ -257,6 +286,14 @@ impl HeldLease {
         black_box(Arc::strong_count(self));
         self.life.fetch();
         &self.turn
+    }
+
+    /// The state as it was last seen.
+    fn present(&self) -> LeaseState {
+        if self.is_forked() {
+            return LeaseState::Lost(LossReason::Forked);
+        }
+        self.life.lock().rules.present()
     }
 
     /// When the lease ends if nothing happens; long past when it is over.
@@ -272,6 +309,9 @@ impl HeldLease {
 
     /// Applies a rule, which returns the state after it.
     fn change(&self, now: Instant, rule: impl FnOnce(&mut LeaseRules) -> LeaseState) -> LeaseState {
+        if !self.outages.origin().is_here(now) {
+            return LeaseState::Lost(LossReason::Forked);
+        }
         let (before, state) = {
             let mut life = self.life.lock();
             (life.rules.present(), rule(&mut life.rules))
@@ -333,7 +373,7 @@ impl fmt::Debug for HeldLease {
             .field("name", self.name())
             .field("id", &self.id())
             .field("fence", &self.fence())
-            .field("state", &self.life.lock().rules.present())
+            .field("state", &self.present())
             .finish_non_exhaustive()
     }
 }
@@ -359,12 +399,16 @@ impl fmt::Debug for HeldLease {
 /// let lost = guard.lost(); // borrows nothing: a task of its own may await it
 ///
 /// locks.force_release("orders/42").await?; // as an operator may do
-/// assert_eq!(lost.await, LeaseEnd::Lost(LossReason::Gone));
+/// assert_eq!(lost.await, LeaseEnd::Lost(LossReason::ForceReleased));
 /// # Ok(())
 /// # }
 /// ```
 #[must_use = "a future does nothing unless it is polled"]
-pub struct Lost(Pin<Box<dyn Future<Output = LeaseEnd> + Send>>);
+pub struct Lost {
+    lease: Arc<HeldLease>,
+    /// `None` when it has resolved.
+    end: Option<Pin<Box<dyn Future<Output = LeaseEnd> + Send>>>,
+}
 
 async fn end_of(lease: Arc<HeldLease>) -> LeaseEnd {
     let token = lease.cancellation();
@@ -389,7 +433,22 @@ impl Future for Lost {
     type Output = LeaseEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx)
+        if self.lease.is_forked() {
+            return Poll::Ready(LeaseEnd::Lost(LossReason::Forked));
+        }
+        let Some(end) = &mut self.end else { return Poll::Pending };
+        let ended = ready!(end.as_mut().poll(cx));
+        self.end = None;
+        Poll::Ready(ended)
+    }
+}
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        // Its timer may belong to a thread that a fork has not.
+        if self.end.is_some() && self.lease.is_forked() {
+            mem::forget(self.end.take());
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct RenewalPlan {
     /// When a renewal is due; while one is in flight, the next, if that one is confirmed.
     next: Option<Instant>,
     is_in_flight: bool,
+    /// Whether the turn was given its whole ttl, by its grant or by a renewal.
+    had_its_ttl: bool,
 }
 
 /// Whether a turn is renewed for a lease.
@@ -29,6 +31,8 @@ pub enum Renewing {
     Never,
 }
 
+/// Within this time a turn is renewed that lives for less than its ttl. Shorter holds cost nothing.
+const SOON: Duration = Duration::from_millis(100);
 /// The shortest time for the answer to a renewal, unless a sixth of the ttl is less.
 const SHORTEST: Duration = Duration::from_millis(100);
 
@@ -36,7 +40,8 @@ impl RenewalPlan {
     /// A plan for a turn that no task holds yet.
     pub fn new(terms: Terms) -> Self {
         let Terms { ttl, acks } = terms;
-        Self { ttl, acks, renewing: Renewing::Never, next: None, is_in_flight: false }
+        let (renewing, next) = (Renewing::Never, None);
+        Self { ttl, acks, renewing, next, is_in_flight: false, had_its_ttl: false }
     }
 
     /// What the leases of the turn ask for.
@@ -47,21 +52,26 @@ impl RenewalPlan {
     /// A holder took over at `now`, who may believe until `until`.
     ///
     /// The first renewal falls into the first third of the ttl, or into the first half of the time
-    /// that is left if that is less. `fraction` lies in `[0, 1)` and spreads leases that were
-    /// acquired together.
+    /// that is left if that is less. A turn that lives for less than its ttl is renewed within
+    /// 100 ms, in their last quarter: from then on its ttl counts. `fraction` lies in `[0, 1)` and
+    /// spreads leases that were acquired together.
     pub fn occupied(&mut self, renewing: Renewing, now: Instant, until: Instant, fraction: f64) {
         self.renewing = renewing;
         if self.is_in_flight {
             return;
         }
-        let latest = (self.ttl.get() / 3).min(until.saturating_since(now) / 2);
+        let left = until.saturating_since(now);
+        self.had_its_ttl |= has_its_ttl(self.ttl, left);
+        let latest = (self.ttl.get() / 3).min(left / 2);
+        let (latest, spread) =
+            if self.had_its_ttl { (latest, 1.0) } else { (latest.min(SOON), 0.25) };
         self.next = match renewing {
             Renewing::Never => None,
             Renewing::Once => Some(now),
             Renewing::Always => Some(match self.next {
                 // The turn goes on with its plan.
                 Some(next) if next <= now + latest => next,
-                _ => now + latest.mul_f64(1.0 - fraction),
+                _ => now + latest.mul_f64(1.0 - spread * fraction),
             }),
         };
     }
@@ -102,6 +112,7 @@ impl RenewalPlan {
 
     /// The turn was extended.
     pub fn confirmed(&mut self) {
+        self.had_its_ttl = true;
         self.next = self.next.filter(|_| self.renewing == Renewing::Always);
         self.is_in_flight = false;
     }
@@ -118,6 +129,11 @@ impl RenewalPlan {
         self.is_in_flight = false;
         self.next = (self.renewing != Renewing::Never).then_some(next);
     }
+}
+
+/// Whether a turn that has so much time left lives for its ttl, or nearly so.
+fn has_its_ttl(ttl: Ttl, left: Duration) -> bool {
+    left >= ttl.get().mul_f64(0.9)
 }
 
 #[cfg(test)]
@@ -142,8 +158,36 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_with_little_left_is_renewed_earlier() {
-        assert_eq!(plan(Renewing::Always, 400, 0.0).wake_at(at(0), at(400)), at(200));
+    fn a_turn_that_lives_for_less_than_its_ttl_is_renewed_within_a_tenth_of_a_second() {
+        for (left, fraction, due) in
+            [(2000, 0.0, 100), (2000, 0.99, 75), (400, 0.0, 100), (60, 0.0, 30)]
+        {
+            let plan = plan(Renewing::Always, left, fraction);
+            let at_least = at(due)..=at(due + 1);
+            assert!(at_least.contains(&plan.wake_at(at(0), at(left))), "{left} {fraction}");
+        }
+    }
+
+    #[test]
+    fn a_turn_that_has_had_its_ttl_is_not_renewed_earlier_for_its_next_holder() {
+        // From the start, or by a renewal.
+        let mut long = plan(Renewing::Always, 2970, 0.0);
+        let mut short = plan(Renewing::Always, 2000, 0.0);
+        short.sent(at(100), 0.0);
+        short.confirmed();
+        for (plan, next) in [(&mut long, 1000), (&mut short, 1100)] {
+            plan.occupied(Renewing::Always, at(600), at(2300), 0.0);
+            assert_eq!(plan.wake_at(at(600), at(2300)), at(next));
+        }
+    }
+
+    #[test]
+    fn many_holders_of_a_short_turn_do_not_put_its_renewal_off() {
+        let mut plan = plan(Renewing::Always, 2000, 0.0);
+        for now in 1..10 {
+            plan.occupied(Renewing::Always, at(now * 10), at(2000), 0.0);
+        }
+        assert_eq!(plan.wake_at(at(90), at(2000)), at(100));
     }
 
     #[test]

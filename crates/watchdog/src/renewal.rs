@@ -59,8 +59,8 @@ pub(crate) struct Renewed {
 }
 
 impl Renewed {
-    /// Applies the answers, and returns the turns that are lost.
-    pub(crate) fn settle(self, now: Instant, watches: &Watches) -> Vec<Arc<Grant>> {
+    /// Applies the answers, and returns the turns that are lost, and why.
+    pub(crate) fn settle(self, now: Instant, watches: &Watches) -> Vec<(Arc<Grant>, LossReason)> {
         let Self { turns, renewals, sent_at, answers } = self;
         let (mut answers, kind) = match answers {
             Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
@@ -74,44 +74,44 @@ impl Renewed {
             let answer = answers.next().map_or(Err(kind), |one| one.map_err(|error| error.kind()));
             // The answer is about the turn, so it counts for the lease that is held by now.
             match settle_one(lease.as_deref(), now, sent_at, &answer) {
-                Some(attempt) => attempts.push((key, attempt)),
-                None => lost.push(key),
+                Ok(attempt) => attempts.push((key, attempt)),
+                Err(reason) => lost.push((key, reason)),
             }
         }
         watches.answered(now, attempts.into_iter());
         // A lease of the turn that was taken meanwhile is lost too.
-        let turn_of = |key| Some(watches.remove(key)?.lose(LossReason::Gone));
+        let turn_of = |(key, reason)| Some((watches.remove(key)?.lose(reason), reason));
         lost.into_iter().filter_map(turn_of).collect()
     }
 }
 
-/// Applies one answer; `None` means that there is nothing left to renew.
+/// Applies one answer; it fails if there is nothing left to renew.
 fn settle_one(
     lease: Option<&HeldLease>,
     now: Instant,
     sent_at: Instant,
     answer: &Result<RenewAnswer, StoreErrorKind>,
-) -> Option<Attempt> {
+) -> Result<Attempt, LossReason> {
     let (outcome, attempt) = match answer {
         Ok(RenewAnswer::Renewed { remaining }) => match lease {
             Some(lease) if lease.renewed(now, sent_at, *remaining) => {
-                (RenewalOutcome::Renewed, Some(Attempt::Confirmed))
+                (RenewalOutcome::Renewed, Ok(Attempt::Confirmed))
             }
-            Some(_) => (RenewalOutcome::Lost, Some(Attempt::Unconfirmed)),
+            Some(_) => (RenewalOutcome::Lost, Ok(Attempt::Unconfirmed)),
             // The next lease of the turn does not know of this renewal: renew again.
-            None => (RenewalOutcome::Renewed, Some(Attempt::Unconfirmed)),
+            None => (RenewalOutcome::Renewed, Ok(Attempt::Unconfirmed)),
         },
-        Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {
-            if let Some(lease) = lease {
-                let _ = lease.lose(LossReason::Gone);
-            }
-            (RenewalOutcome::Lost, None)
-        }
+        Ok(RenewAnswer::Gone) => (RenewalOutcome::Lost, Err(LossReason::Gone)),
+        Ok(RenewAnswer::DataLost) => (RenewalOutcome::Lost, Err(LossReason::DataLost)),
+        Ok(RenewAnswer::Corrupt) => (RenewalOutcome::Lost, Err(LossReason::Overwritten)),
         // An error is not a loss: the lease stands until its deadline.
-        Err(StoreErrorKind::Indeterminate) => (RenewalOutcome::Unknown, Some(Attempt::Unconfirmed)),
-        Err(_) => (RenewalOutcome::Held, Some(Attempt::Unconfirmed)),
+        Err(StoreErrorKind::Indeterminate) => (RenewalOutcome::Unknown, Ok(Attempt::Unconfirmed)),
+        Err(_) => (RenewalOutcome::Held, Ok(Attempt::Unconfirmed)),
     };
     if let Some(lease) = lease {
+        if let Err(reason) = attempt {
+            let _ = lease.lose(reason);
+        }
         lease.metrics().renewal(outcome);
     }
     attempt

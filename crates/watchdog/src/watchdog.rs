@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, LockName,
+    AtHome, Instant, LockName,
     lease::{Grant, LossReason},
     metric::Metrics,
     outage::{AtStake, Subject, WatchedStore},
@@ -53,14 +53,18 @@ impl Watchdog {
             probes: JoinSet::new(),
             shown_at: Instant::default(),
         };
-        drop(runtime.spawn(driver.run()));
+        let outages = watches.outages();
+        drop(runtime.spawn(AtHome::new(outages.origin(), outages.clock(), Box::pin(driver.run()))));
         Self { watches }
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.watches.stop();
+        // In a fork of the process there is no task to end.
+        if self.watches.is_here() {
+            self.watches.stop();
+        }
     }
 }
 
@@ -128,8 +132,8 @@ impl Driver {
             }
             Err(error) => metrics.error(error.kind()),
         }
-        for turn in renewed.settle(now, &self.watches) {
-            self.keeper.lost(&turn, LossReason::Gone, None);
+        for (turn, reason) in renewed.settle(now, &self.watches) {
+            self.keeper.lost(&turn, reason, None);
         }
     }
 

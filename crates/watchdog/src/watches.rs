@@ -93,6 +93,11 @@ impl Watches {
         &self.outages
     }
 
+    /// Whether this process is the one whose turns are watched, and not a fork of it.
+    pub(crate) fn is_here(&self) -> bool {
+        self.outages.origin().is_here(self.clock().now())
+    }
+
     pub(crate) fn clock(&self) -> &dyn Clock {
         &**self.outages.clock()
     }

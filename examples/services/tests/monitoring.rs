@@ -40,8 +40,8 @@ fn every_query_of_the_dashboard_has_a_finite_value() {
     let queries = queries();
     assert!(queries.len() > 20, "{queries:?}");
     thread::scope(|scope| {
-        // The thread ends with the sender, also when the test fails.
-        let (sender, ended) = mpsc::channel::<()>();
+        // The threads end with their senders, also when the test fails.
+        let (healthy, ended) = mpsc::channel::<()>();
         let redis = &redis;
         // Now and then the server does not answer, so that errors show, too.
         scope.spawn(move || {
@@ -51,11 +51,29 @@ fn every_query_of_the_dashboard_has_a_finite_value() {
                 redis.cont_signal();
             }
         });
+        let (quiet, ended) = mpsc::channel::<()>();
+        // Somebody else publishes on the channels of runtimes.
+        scope.spawn(move || {
+            while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                forge_messages(redis);
+            }
+        });
         for query in &queries {
             prometheus.wait_for_a_finite_value(query);
         }
-        drop(sender);
+        drop((healthy, quiet));
     });
+}
+
+/// Sends a message that proves nothing to each runtime that listens, unless the server is stopped.
+fn forge_messages(redis: &RedisServer) {
+    let channels = redis.try_query::<Vec<String>>(&["PUBSUB", "CHANNELS", "*:runtime:*"]);
+    for channel in channels.unwrap_or_default() {
+        let runtime = channel.rsplit(':').next().unwrap_or_default();
+        let message = format!("granted {runtime}:1 9 9 1 60000 0 0 forged");
+        // The server may stop in between; the next round is a second later.
+        let _ = redis.try_query::<u64>(&["PUBLISH", &channel, &message]);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use leasehold::{
 use leasehold_testkit::{Fault, Rule};
 
 use super::words::{NAME, duplicate, first, submission};
-use crate::support::{World, just_before, millis, nanos, on_every_store, secs};
+use crate::support::{World, is_taken_away, just_before, millis, nanos, on_every_store, secs};
 
 on_every_store! {
     async fn a_failed_run_opens_the_door_at_once(world: World) {
@@ -52,9 +52,8 @@ on_every_store! {
         assert!(!run.is_held());
         let next = first(&other).await;
         let late = run.succeed().await;
-        let Err(error @ SucceedError::Lost(LeaseLost { reason: LossReason::Gone, .. })) = late else {
-            panic!("{late:?}");
-        };
+        let Err(error @ SucceedError::Lost(LeaseLost { reason, .. })) = late else { panic!("{late:?}") };
+        assert!(is_taken_away(reason), "{reason}");
         assert!(error.to_string().contains("fence check"), "{error}");
         assert!(next.is_held(), "the next run is not touched");
         assert!(!world.holder(NAME).await.unwrap().kept);

@@ -1,12 +1,12 @@
 use std::num::NonZeroU32;
 
 use leasehold::{
-    LeaseState, LossReason, Released,
+    LeaseState, Released,
     error::{LeaseLost, ReleaseError},
 };
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
-use crate::support::{World, at_most_polls, definite, millis, on_every_store, secs};
+use crate::support::{World, at_most_polls, definite, is_taken_away, millis, on_every_store, secs};
 
 const NAME: &str = World::NAME;
 
@@ -155,8 +155,7 @@ on_every_store! {
         let release = tokio::spawn(guard.release());
         world.until("it is done", async || release.is_finished()).await;
         let error = release.await.unwrap().unwrap_err();
-        let gone = LossReason::Gone;
-        assert!(matches!(error, ReleaseError::Lost(LeaseLost { reason, .. }) if reason == gone));
+        assert!(matches!(error, ReleaseError::Lost(LeaseLost { reason, .. }) if is_taken_away(reason)), "{error}");
     }
 
     /// A copy of the acquire is on its way when the lease is released: it stays without effect.

@@ -139,9 +139,9 @@ async fn a_forced_release_is_told_at_once() {
     let lost = tokio::spawn(guard.lost());
     world.settle().await;
     admin.force_release(NAME).await.unwrap();
-    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::ForceReleased));
     world.settle().await;
-    assert_eq!(lost.await.unwrap(), LeaseEnd::Lost(LossReason::Gone));
+    assert_eq!(lost.await.unwrap(), LeaseEnd::Lost(LossReason::ForceReleased));
     world.pass(secs(30)).await;
     assert_eq!(world.store.sent(CommandKind::Renew), 0, "a lost lease is not renewed");
 }
@@ -222,7 +222,7 @@ async fn a_store_that_lost_its_data_is_a_loss_at_the_next_renewal() {
     let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
     world.memory().clear();
     world.pass(millis(3_334)).await;
-    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::DataLost));
     // The lock is free, and the fence grows all the same.
     let next = locks.lock(NAME).unwrap().acquire().await.unwrap();
     assert!(next.fence() > guard.fence());

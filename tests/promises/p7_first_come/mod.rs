@@ -7,6 +7,7 @@ mod cancelled;
 mod crowds;
 mod late_task;
 mod lost_replies;
+mod mixed;
 mod order;
 mod position;
 mod shared;

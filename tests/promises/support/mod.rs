@@ -16,7 +16,9 @@ pub(crate) use futures::{at_most_polls, poll_once};
 pub(crate) use processes::{Process, step};
 pub(crate) use seen::{Seen, Value};
 pub(crate) use waiters::{Waiting, lock, warm_up};
-pub(crate) use words::{config, definite, indeterminate, just_before, millis, nanos, secs};
+pub(crate) use words::{
+    config, definite, indeterminate, is_taken_away, just_before, millis, nanos, secs,
+};
 pub(crate) use world::World;
 
 /// Makes a test of every function for each store: in virtual time over the embedded one, and over

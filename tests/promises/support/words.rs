@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use leasehold::error::{StoreError, StoreErrorKind};
+use leasehold::{
+    LossReason,
+    error::{StoreError, StoreErrorKind},
+};
 
 /// So many seconds.
 pub(crate) const fn secs(seconds: u64) -> Duration {
@@ -35,4 +38,10 @@ pub(crate) fn indeterminate() -> StoreError {
 /// A failure that waiting does not mend.
 pub(crate) fn config() -> StoreError {
     StoreError::new(StoreErrorKind::Config, "no right to run this", "grant the right")
+}
+
+/// Whether a force-release may be told so: an answer of a real server may be here before the
+/// message about it.
+pub(crate) fn is_taken_away(reason: LossReason) -> bool {
+    matches!(reason, LossReason::ForceReleased | LossReason::Gone)
 }

@@ -67,6 +67,13 @@ impl World {
         Self { store, ..self.clone() }
     }
 
+    /// Another line to the same store, for processes with other settings of fences.
+    pub(crate) fn line_with(&self, fencing: FenceSettings) -> Self {
+        let behind: Arc<dyn LockStore> = Arc::new(self.memory().beside(fencing));
+        let store = FaultyStore::new(Arc::clone(&behind), self.any_clock());
+        Self { store, behind, ..self.clone() }
+    }
+
     /// The manual clock of a virtual world.
     pub(crate) fn clock(&self) -> &ManualClock {
         match &self.time {

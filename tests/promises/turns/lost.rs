@@ -55,9 +55,9 @@ async fn a_reentry_that_finds_the_lease_gone_frees_those_who_wait() {
     let waiting = Waiting::queued(&world, &locks).await;
     world.memory().clear();
     let error = guard.reenter().await.expect_err("the server forgot the lease");
-    let gone = matches!(error, ReenterError::Lost(LeaseLost { reason: LossReason::Gone, .. }));
+    let gone = matches!(error, ReenterError::Lost(LeaseLost { reason: LossReason::DataLost, .. }));
     assert!(gone, "{error}");
-    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::Gone));
+    assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::DataLost));
     let (next, _) = waiting.taken_within(&world, millis(100)).await;
     assert!(next.is_held(), "{:?}", next.lease().state());
 }

@@ -34,7 +34,7 @@ async fn a_loss_is_told_to_who_takes_the_turn_meanwhile() {
             found.unwrap_or_else(|| panic!("look {look}: no seed renews in time"));
         world.pass(millis(20)).await;
         let state = next.lease().state();
-        assert_eq!(state, LeaseState::Lost(LossReason::Gone), "look {look}");
+        assert_eq!(state, LeaseState::Lost(LossReason::DataLost), "look {look}");
         assert!(world.holder(World::NAME).await.is_none(), "look {look}: the server forgot it");
         assert_eq!(locks.footprint().watched, 0, "look {look}: nothing is left to renew");
     }

@@ -13,17 +13,7 @@ use leasehold_testkit::{
 use tokio::task::{JoinSet, block_in_place};
 
 use super::scene::{a_name_for_each, key, runtime_at};
-use crate::support::{patient, storage, wait};
-
-/// How often a server was asked for the owners of the slots.
-fn looks(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    // Before Redis 7, all subcommands are counted together: two for each look.
-    let names = ["cmdstat_cluster|slots:calls=", "cmdstat_cluster:calls="];
-    let calls =
-        stats.lines().find_map(|line| names.iter().find_map(|name| line.strip_prefix(name)));
-    calls.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-}
+use crate::support::{patient, storage, stranger::looks, wait};
 
 /// A gate asks only when it is used.
 #[tokio::test]
@@ -43,7 +33,8 @@ async fn a_crowd_at_a_new_gate_looks_once() {
         admitted.expect("no panic").expect("the newest fence");
     }
     let made = cluster.servers().iter().map(looks).sum::<u64>() - before;
-    assert!(made <= 12, "{made} looks for {CALLS} calls");
+    // Each of the pooled connections asks once, too: up to four at each master.
+    assert!(made <= 12 + 12, "{made} looks for {CALLS} calls");
 }
 
 /// One that was just set up, beside nodes that hang.

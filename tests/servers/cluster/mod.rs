@@ -10,3 +10,4 @@ mod migration;
 mod outage;
 mod scene;
 mod sharded;
+mod strangers;

@@ -3,6 +3,7 @@
 mod clock;
 mod cluster;
 mod eviction;
+mod masters;
 mod persistence;
 mod quorum;
 mod replicas;

@@ -21,7 +21,7 @@ fn user(server: &RedisServer, more: &[&str]) -> String {
 #[tokio::test]
 async fn what_a_user_may_not_read_is_a_notice() {
     let server = sound().arg("maxmemory", "100mb").arg("maxmemory-policy", "allkeys-lru").start();
-    let diagnosis = diagnose(&user(&server, &[])).await;
+    let diagnosis = diagnose(&user(&server, &["-info"])).await;
     let [info, config] = about(&diagnosis, Topic::NotExamined)[..] else { panic!("{diagnosis}") };
     let words = ["INFO is denied", "maxmemory-policy", "appendonly", "replicas", "+info"];
     tells(info, Severity::Notice, "", &words);
@@ -35,8 +35,8 @@ async fn what_a_user_may_not_read_is_a_notice() {
     }
 
     // One of the two is enough to see the policy.
-    for right in ["+info", "+config|get"] {
-        let diagnosis = diagnose(&user(&server, &[right])).await;
+    for rights in [&["+info"][..], &["-info", "+config|get"]] {
+        let diagnosis = diagnose(&user(&server, rights)).await;
         the_one(&diagnosis, Topic::NotExamined);
         let finding = the_one(&diagnosis, Topic::Eviction);
         tells(finding, Severity::Danger, "P1 P2 P7", &["allkeys-lru"]);
@@ -48,7 +48,7 @@ async fn what_a_user_may_not_read_is_a_notice() {
 #[tokio::test]
 async fn role_counts_the_replicas_where_info_is_denied() {
     let server = sound().start();
-    let diagnosis = diagnose(&user(&server, &["+role", "+config|get"])).await;
+    let diagnosis = diagnose(&user(&server, &["-info", "+role", "+config|get"])).await;
     assert_eq!(diagnosis.servers()[0].replicas, Some(0));
     let notice = the_one(&diagnosis, Topic::NotExamined);
     assert!(!notice.what.contains("replicas"), "{notice}");

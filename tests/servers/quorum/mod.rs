@@ -1,5 +1,6 @@
 //! Locks on several independent servers.
 
 mod connects;
+mod outage;
 mod promises;
 mod takes_and_gives;

@@ -4,6 +4,7 @@
 mod mutants;
 mod plan;
 mod run;
+mod shares;
 mod worker;
 
 #[test]

@@ -75,7 +75,7 @@ fn about(push: &Push) -> Option<LockName> {
         Push::Granted { name, .. }
         | Push::ForceReleased { name, .. }
         | Push::Wanted { name, .. } => Some(name.clone()),
-        Push::Listening => None,
+        Push::Unexpected | Push::Unreadable | Push::Listening => None,
     }
 }
 

@@ -63,7 +63,7 @@ impl<'a> Side<'a> {
                 let name = index(name);
                 Answer::just(format!("{name} {id} wanted {}", self.tokens[name].rank(*fence)))
             }
-            Push::Listening => Answer::just("listening"),
+            other => Answer::just(format!("{other:?}")),
         }
     }
 
@@ -103,6 +103,7 @@ impl<'a> Side<'a> {
                 match self.calls(name).hold(id(by), fence, holds, ttl(time)).await? {
                     HoldAnswer::Held { remaining } => Answer::timed("held", remaining),
                     HoldAnswer::Gone => Answer::just("gone"),
+                    HoldAnswer::DataLost => Answer::just("data lost"),
                 }
             }
             Op::Release { lease, keep, next } => self.released(lease, keep, next).await?,
@@ -191,7 +192,7 @@ impl<'a> Side<'a> {
             ReleaseAnswer::NextQueued(place) => {
                 Answer::timed(format!("next queued behind {}", place.ahead), place.remaining)
             }
-            other @ (ReleaseAnswer::Released | ReleaseAnswer::Gone) => {
+            other @ (ReleaseAnswer::Released | ReleaseAnswer::Gone | ReleaseAnswer::DataLost) => {
                 Answer::just(format!("{other:?}"))
             }
         })
@@ -207,6 +208,7 @@ impl<'a> Side<'a> {
             all.and(match answer {
                 RenewAnswer::Renewed { remaining } => Answer::timed("renewed", remaining),
                 RenewAnswer::Gone => Answer::just("gone"),
+                RenewAnswer::DataLost => Answer::just("data lost"),
                 RenewAnswer::Corrupt => Answer::just("corrupt"),
             });
         }

@@ -1,5 +1,5 @@
 //! Answers as texts that can be compared. Of a grant whose ballot was accepted the least acceptable number
-//! is left out, as the script does.
+//! and the time are left out, as the script does.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn of_script(command: &NodeCommand, value: &Value) -> String {
         Value::Int(0) => "gone".to_owned(),
         Value::Int(before) if matches!(command.word, Word::Ask { .. }) => {
             let Word::Ask { ttl, .. } = command.word else { return text(value) };
-            format!("granted {before} 1 - {} 0", ttl.as_millis())
+            format!("granted {before} 1 - {} 0 -", ttl.as_millis())
         }
         Value::Int(1) if matches!(command.word, Word::End { .. }) => "ended 0".to_owned(),
         Value::Int(left) => format!("held {left}"),
@@ -32,6 +32,7 @@ pub(super) fn of_script(command: &NodeCommand, value: &Value) -> String {
             let mut parts: Vec<_> = parts.iter().map(text).collect();
             if parts[0] == "granted" && parts[2] == "1" {
                 parts[3] = "-".into();
+                parts[6] = "-".into();
             }
             parts.join(" ")
         }
@@ -46,14 +47,17 @@ fn millis(time: Duration) -> u128 {
 /// What the simulation has answered.
 pub(super) fn of_memory(command: &NodeCommand, answer: &NodeAnswer) -> String {
     match answer {
-        NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended }) => {
-            let least = if *accepted { "-".to_owned() } else { least.to_string() };
+        NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended, now }) => {
+            let of_refused =
+                |number: &u64| if *accepted { "-".to_owned() } else { number.to_string() };
+            let (least, now) = (of_refused(least), of_refused(now));
             let (accepted, contended) = (u8::from(*accepted), u8::from(*contended));
-            format!("granted {before} {accepted} {least} {} {contended}", millis(*remaining))
+            format!("granted {before} {accepted} {least} {} {contended} {now}", millis(*remaining))
         }
-        NodeAnswer::Busy(Busy { remaining, keeps, older, holder }) => {
+        NodeAnswer::Busy(Busy { remaining, keeps, older, holder, waited, now }) => {
             let holder = holder.map_or_else(String::new, |holder| holder.to_string());
-            format!("busy {} {} {older} {holder}", millis(*remaining), u8::from(*keeps))
+            let (remaining, keeps) = (millis(*remaining), u8::from(*keeps));
+            format!("busy {remaining} {keeps} {older} {holder} {} {now}", waited.as_micros())
         }
         NodeAnswer::Withdrawn { ended } => format!("withdrawn {}", u8::from(*ended)),
         NodeAnswer::Held { remaining, contended } => {
@@ -70,10 +74,15 @@ pub(super) fn of_memory(command: &NodeCommand, answer: &NodeAnswer) -> String {
 }
 
 fn of_lease(lease: &Lease) -> String {
-    let waiters = lease
-        .waiters
-        .iter()
-        .map(|one| format!("{},{},{},{}", one.id, one.since, millis(one.silent_for), one.label));
+    let waiters = lease.waiters.iter().map(|one| {
+        format!(
+            "{},{},{},{}",
+            one.id,
+            one.waiting_for.as_micros(),
+            millis(one.silent_for),
+            one.label
+        )
+    });
     let waiters: Vec<_> = waiters.collect();
     format!(
         "held {} {} {} {} {} {} {} {} {} {}",

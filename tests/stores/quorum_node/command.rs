@@ -119,8 +119,9 @@ impl Walk {
             number: dice.from_to(1, 4),
         };
         let ballot = self.ballot();
-        let since = dice.pick(&[0, 0, ballot, self.now, self.now - 70_000, self.now - 500]);
-        let since = if self.is_calm { 0 } else { since };
+        let waits = !self.is_calm && dice.chance(700_000);
+        let waited = if waits { dice.pick(&[0, 0, 0, 500, 70_000, 3_000_000]) } else { 0 };
+        let heard = if waits { self.life() } else { Duration::ZERO };
         let day = self.reach == Reach::Everything && dice.chance(50_000);
         let ttl = if day { Ttl::MAX } else { self.life() };
         let word = match dice.below(20) {
@@ -128,8 +129,8 @@ impl Walk {
                 attempt,
                 ballot,
                 ttl,
-                since,
-                heard: self.life(),
+                waited: Duration::from_micros(waited),
+                heard,
                 label: self.label(),
                 keeps,
             },

@@ -149,9 +149,7 @@ fn millis(time: Duration) -> u64 {
 
 fn common_of(word: &Word) -> Option<String> {
     let (ttl, heard, label, keeps) = match word {
-        Word::Ask { ttl, since: 0, label, keeps, .. } | Word::Spread { ttl, label, keeps, .. } => {
-            (ttl, 0, label, keeps)
-        }
+        Word::Spread { ttl, label, keeps, .. } => (ttl, 0, label, keeps),
         Word::Ask { ttl, heard, label, keeps, .. } => (ttl, millis(*heard), label, keeps),
         _ => return None,
     };
@@ -161,13 +159,14 @@ fn common_of(word: &Word) -> Option<String> {
 
 fn write(to: &mut Cmd, id: &str, word: &Word) {
     match word {
-        Word::Ask { attempt, ballot, since, .. }
-            if ballot.to_string().len() == 16 && [0, *ballot].contains(since) =>
+        Word::Ask { attempt, ballot, waited, .. }
+            if ballot.to_string().len() == 16 && waited.is_zero() =>
         {
             to.arg(format!(" {id} {attempt} {ballot}"));
         }
-        Word::Ask { attempt, ballot, since, .. } => {
-            to.arg("ask").arg(id).arg(attempt).arg(ballot).arg(since);
+        Word::Ask { attempt, ballot, waited, .. } => {
+            let waited = u64::try_from(waited.as_micros()).expect("a short time");
+            to.arg("ask").arg(id).arg(attempt).arg(ballot).arg(waited);
         }
         Word::Settle { attempt, fence } => {
             to.arg("settle").arg(id).arg(attempt).arg(fence);

@@ -57,7 +57,8 @@ async fn a_server_that_hangs_up_is_told() {
 async fn a_server_that_greets_and_falls_silent_is_given_up() {
     let greets = |command: &[String]| match command[0].as_str() {
         "HELLO" => Reply::hello("7.2.0", 2),
-        "CLIENT" => Reply::ok(),
+        // It tells no `run_id`.
+        "CLIENT" | "INFO" => Reply::ok(),
         _ => Reply::Silence,
     };
     let peer = ScriptedPeer::start(greets).await.expect("a peer");
@@ -130,18 +131,15 @@ async fn a_connection_that_is_cut_while_it_is_made_is_made_once_more_and_not_twi
         _ => Reply::bulk("ok"),
     });
     let peer = peer.await.expect("a peer");
-    for (times, is_well) in [(1, true), (2, false)] {
+    for (times, left) in [(1, 0), (2, 0), (3, 1)] {
         let store = connect(&peer.url()).await.expect("it imitates a server");
         cuts.store(times, Ordering::Relaxed);
-        // The first renewal dials.
+        // The first renewal dials. Without a connection of its own it is sent on another.
         let calls = calls(&store);
         let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
         let renewed = calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await;
-        assert_eq!(renewed.is_ok(), is_well, "{times} cuts: {renewed:?}");
-        assert_eq!(cuts.load(Ordering::Relaxed), 0, "{times} cuts");
-        if let Err(error) = renewed {
-            assert_says(&error, Definite, "cannot connect to Redis", "may not be a Redis server");
-        }
+        assert!(renewed.is_ok(), "{times} cuts: {renewed:?}");
+        assert_eq!(cuts.load(Ordering::Relaxed), left, "{times} cuts");
     }
 }
 

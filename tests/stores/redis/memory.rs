@@ -1,5 +1,7 @@
 //! What a lock takes in Redis; the name is of 9 bytes, and the label of 21.
 
+use std::num::NonZeroU64;
+
 use leasehold_core::{
     AcquisitionId, RuntimeId,
     store::{AcquireAnswer, Heartbeat},
@@ -34,7 +36,9 @@ async fn a_lock_takes_little() {
     for number in 0..=FURTHER {
         let runtime = RuntimeId::new(uuid::Uuid::from_u128(u128::from(number) << 64 | 0xb0b));
         let first = Heartbeat { number: 1, claim_window: secs(30) };
-        let answer = calls.wait(AcquisitionId::new(runtime, 1), ttl(60), None, first).await;
+        let answer = calls
+            .wait(AcquisitionId::new(runtime, 1).with_word(NonZeroU64::MAX), ttl(60), None, first)
+            .await;
         assert!(matches!(answer, Ok(AcquireAnswer::Queued(_))), "{answer:?}");
         waiting.push(taken(&server));
     }
@@ -42,5 +46,5 @@ async fn a_lock_takes_little() {
     let further = (waiting[waiting.len() - 1] - waiting[0]).div_ceil(FURTHER);
     let all = format!("idle {idle}, held {held}, first waiter {first}, each further {further}");
     println!("{all}");
-    assert!(idle <= 200 && held <= 450 && first <= 430 && further <= 200, "{all}");
+    assert!(idle <= 200 && held <= 450 && first <= 500 && further <= 230, "{all}");
 }

@@ -104,7 +104,7 @@ async fn a_demoted_master_that_lost_the_lease_does_not_end_it() {
             }
         };
         let renewed = Patience::of(PATIENCE).until_async(renewed).await.expect("a master");
-        assert!(matches!(renewed[..], [RenewAnswer::Gone]), "{renewed:?}");
+        assert!(matches!(renewed[..], [RenewAnswer::DataLost]), "{renewed:?}");
     }
 }
 

@@ -63,14 +63,15 @@ async fn late_answers_do_not_cost_the_connection() {
     for round in 1..=6 {
         let error = calls_within(&store, SHORT).acquire(alice(1), ttl(60), None).await;
         let error = error.expect_err("a round trip takes longer");
-        assert_says_of_lock(&error, Indeterminate, "did not answer in time", "check server");
+        assert_says_of_lock(&error, Indeterminate, "no answer within", "more time");
         // The command that has time enough gets its answer on the same connection.
         if round % 3 == 0 {
             granted(&calls(&store), alice(1)).await;
         }
     }
     pass(WAY * 5).await;
-    assert_eq!(connections(&server), before);
+    // Beside it there is one for renewals by now.
+    assert!(connections(&server).contains(&before[0]), "{before:?}");
 }
 
 /// The other half: a link as slow as that which goes mute is replaced.

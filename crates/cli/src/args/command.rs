@@ -82,12 +82,15 @@ pub(crate) enum Command {
 ///
 /// The command gets LEASEHOLD_LOCK, LEASEHOLD_FENCE and LEASEHOLD_LEASE; with several locks, each of
 /// them has a line for each lock, in the order of the command line. Signals are forwarded to it. When
-/// the lease is lost, its process group gets SIGTERM, and SIGKILL after the grace.
+/// the lease cannot be renewed, its process group gets SIGTERM so early that grace and lease end
+/// together, and then SIGKILL.
 ///
 /// The exit code is that of the command, or 128 + n if signal n ended it; 126 or 127 if it cannot be run.
 /// 64: bad arguments. 69: the server is out of reach. 75: others hold the lock. 76: the lease was lost.
-/// 78: the server refuses a login or a right. -E sets others.
+/// 77: it was lost, and the command could not be ended. 78: the server refuses a login or a right. -E
+/// sets others.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct RunArgs {
     /// Waits for the lock for at most this time, such as 500ms, 30s or 1h30m [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -117,11 +120,17 @@ pub(crate) struct RunArgs {
     /// Re-enters the locks that a run around this one holds, instead of waiting for them
     #[arg(long)]
     pub(crate) owner_env: bool,
-    /// How long the command may take to end after SIGTERM, when the lease is lost
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    pub(crate) grace: Duration,
-    /// Sets exit codes: CODE for a lock that others hold, or KIND=CODE for one of busy, lost,
-    /// unreachable, config, usage, and done (a --once that was done before; 0)
+    /// How long the command may take to end after SIGTERM, before the lease ends; less than 49 % of the
+    /// ttl [default: a third of the ttl, up to 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) grace: Option<Duration>,
+    /// The grace begins when the lease has ended, and may be of any length [default: 10s]; meanwhile
+    /// another command may run under the lock
+    #[arg(long)]
+    pub(crate) grace_after: bool,
+    /// Sets exit codes: CODE for a lock that others hold, or KIND=CODE for one of busy, lost, unended
+    /// (the command could not be ended), unreachable, config, usage, and done (a --once that was done
+    /// before; 0)
     #[arg(short = 'E', long, value_name = "[KIND=]CODE", value_parser = ExitCode::read)]
     pub(crate) exit_code: Vec<ExitCode>,
     /// The locks

@@ -15,13 +15,15 @@ enum Of {
     Unreachable,
     Busy,
     Lost,
+    Unended,
     Config,
     Done,
 }
 
-const KINDS: [(&str, Of); 6] = [
+const KINDS: [(&str, Of); 7] = [
     ("busy", Of::Busy),
     ("lost", Of::Lost),
+    ("unended", Of::Unended),
     ("unreachable", Of::Unreachable),
     ("config", Of::Config),
     ("usage", Of::Usage),
@@ -50,6 +52,7 @@ impl ExitCode {
                 Of::Unreachable => &mut codes.unreachable,
                 Of::Busy => &mut codes.busy,
                 Of::Lost => &mut codes.lost,
+                Of::Unended => &mut codes.unended,
                 Of::Config => &mut codes.config,
                 Of::Done => &mut codes.done,
             } = *code;

@@ -1,14 +1,17 @@
-use std::{env, io, os::fd::AsFd, process::ExitCode, time::Duration};
+use std::{env, fs, io, os::fd::AsFd, process::ExitCode, time::Duration};
 
 use leasehold::time::{Clock, Instant, SystemClock};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::signal::{SigSet, Signal, killpg},
-    unistd::{Pid, read},
+    sys::signal::{SigSet, Signal},
+    unistd::{Pid, close, read},
 };
 
-use super::guard_rules::{Deed, Order, Patience, Watch};
+use super::{
+    group::Group,
+    guard_rules::{Deed, Order, Patience, Watch},
+};
 
 /// For how long a timer is trusted: it stands still while the machine sleeps.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
@@ -17,28 +20,31 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Guards the command of the run at the other end of the standard input, until that has ended.
 pub(crate) fn guard() -> ExitCode {
+    close_inherited();
     // A signal that ends the run does not end its guard: it ends by itself.
     if SigSet::all().thread_block().is_err() {
         return ExitCode::FAILURE;
     }
     let words: Vec<_> = env::args().skip(2).collect();
     let Some((patience, group)) = asked(&words) else { return ExitCode::FAILURE };
-    let mut watch = Watch::new(patience, group);
+    let mut watch = Watch::new(patience);
+    let group = Group(Pid::from_raw(group));
     let mut orders = Some(Orders::default());
     loop {
+        // A grace that was put off meanwhile is not begun.
+        read_orders(&mut watch, &mut orders, PollTimeout::ZERO);
         match watch.deed(SystemClock.now()) {
             Deed::Leave => return ExitCode::SUCCESS,
-            Deed::Term(group) => {
-                let group = Pid::from_raw(group);
+            Deed::Term => {
+                group.send(Signal::SIGTERM);
                 // One that is stopped acts on it when it goes on.
-                let _ = killpg(group, Signal::SIGTERM);
-                let _ = killpg(group, Signal::SIGCONT);
+                group.send(Signal::SIGCONT);
             }
-            Deed::Kill(group) => {
-                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            Deed::Kill => {
+                group.send(Signal::SIGKILL);
             }
             Deed::Wait(until) => {
-                if watch.is_ending() && orders.is_none() && is_gone(&watch) {
+                if watch.is_ending() && orders.is_none() && group.is_gone() {
                     return ExitCode::SUCCESS;
                 }
                 wait(&mut watch, &mut orders, until);
@@ -57,8 +63,16 @@ fn asked(words: &[String]) -> Option<(Patience, i32)> {
     Some((patience, group))
 }
 
-fn is_gone(watch: &Watch) -> bool {
-    killpg(Pid::from_raw(watch.group()), None) == Err(Errno::ESRCH)
+/// Closes what the caller of the run had opened beside the standard streams: a lock on such a file
+/// would last for as long as the guard.
+fn close_inherited() {
+    let listed = fs::read_dir("/dev/fd").into_iter().flatten().flatten();
+    let files: Vec<i32> =
+        listed.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect();
+    for file in files.into_iter().filter(|file| *file > 2) {
+        // The list itself was a file, and is closed by now.
+        let _ = close(file);
+    }
 }
 
 /// Waits until then, or for the next orders.
@@ -68,10 +82,15 @@ fn wait(watch: &mut Watch, orders: &mut Option<Orders>, until: Option<Instant>) 
     let left = if watch.is_ending() { left.min(LOOK) } else { left };
     // Rounded up, so that it does not wake up before the time.
     let millis = u16::try_from(left.as_millis()).unwrap_or(u16::MAX).saturating_add(1);
+    read_orders(watch, orders, PollTimeout::from(millis));
+}
+
+/// Reads what the run has told, and waits for it for a while.
+fn read_orders(watch: &mut Watch, orders: &mut Option<Orders>, patience: PollTimeout) {
     let stdin = io::stdin();
     let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     let polled = if orders.is_some() { &mut polled[..] } else { &mut [] };
-    if !matches!(poll(polled, PollTimeout::from(millis)), Ok(1..)) {
+    if !matches!(poll(polled, patience), Ok(1..)) {
         return;
     }
     let is_open = orders.as_mut().is_some_and(|orders| orders.read(watch));

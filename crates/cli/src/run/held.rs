@@ -5,6 +5,7 @@ use leasehold::{
     error::{LeaseLost, ReleaseError, SucceedError},
     once::{Begun, Duplicate, OnceGuard, Progress},
     store::Inspection,
+    time::{Clock, SystemClock},
 };
 
 use super::surrounding::Named;
@@ -79,6 +80,47 @@ impl Held {
                 }
             }
         }
+    }
+
+    /// Waits for the first renewal of each lease that was waited for: until then it lives for a claim
+    /// window, and not for its ttl. Returns whether all are held.
+    pub(super) async fn confirmed(&self, ttl: Duration) -> bool {
+        /// How often it looks.
+        const LOOK: Duration = Duration::from_millis(5);
+        /// No claim window is longer.
+        const LONGEST_CLAIM: Duration = Duration::from_secs(3);
+        // A part of a ttl is spent on the way, and by the margin of the belief.
+        let longest = LONGEST_CLAIM.min(ttl / 4 * 3);
+        let mut young: Vec<_> = match self {
+            Self::Locks(guard) => {
+                guard.stamps().filter_map(|(name, _)| guard.get(name).cloned()).collect()
+            }
+            Self::Once(guard) => vec![guard.lease()],
+        };
+        loop {
+            young.retain(|lease| lease.remaining() <= longest);
+            if young.is_empty() || !self.is_held() {
+                return self.is_held();
+            }
+            SystemClock.sleep_until(SystemClock.now() + LOOK).await;
+        }
+    }
+
+    /// Says which lease is near its end.
+    pub(super) fn near_end(&self) -> String {
+        let (name, fence) = match self {
+            Self::Locks(guard) => {
+                let leases = guard.stamps().filter_map(|(name, _)| guard.get(name));
+                match leases.min_by_key(|lease| lease.remaining()) {
+                    Some(lease) => (lease.name(), lease.fence()),
+                    None => return "the lease was about to be lost".into(),
+                }
+            }
+            Self::Once(guard) => (guard.name(), guard.fence()),
+        };
+        format!(
+            "lock {name:?}: the lease (fence {fence}) was about to be lost: no renewal got through in time"
+        )
     }
 
     pub(super) fn is_held(&self) -> bool {

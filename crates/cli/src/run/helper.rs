@@ -11,8 +11,13 @@ use std::{
     time::Duration,
 };
 
+use leasehold::time::{Clock, Instant, SystemClock};
 use nix::{
     fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
+    sys::{
+        signal::{Signal, kill},
+        wait::waitpid,
+    },
     unistd::Pid,
 };
 
@@ -57,6 +62,14 @@ impl Starter {
     pub(super) fn go(mut self, variables: &[(&str, String)]) {
         let _ = self.pipe.write_all(&starter::order(variables));
     }
+
+    /// Ends it: nothing is to run. It keeps the files of the caller open until then.
+    pub(super) fn dismiss(self) {
+        // It is a child that nobody has reaped: the process id is its own.
+        if kill(self.pid, Signal::SIGKILL).is_ok() {
+            let _ = waitpid(self.pid, None);
+        }
+    }
 }
 
 fn pid_of(child: &Child) -> io::Result<Pid> {
@@ -70,12 +83,15 @@ pub(super) struct Guard {
     patience: Patience,
     group: Pid,
     process: Child,
+    /// When it took the place of another one.
+    replaced_at: Option<Instant>,
 }
 
 impl Guard {
     /// Starts one for a process group.
     pub(super) fn spawn(patience: Patience, group: Pid) -> io::Result<Self> {
-        Ok(Self { patience, group, process: Self::process(patience, group)? })
+        let process = Self::process(patience, group)?;
+        Ok(Self { patience, group, process, replaced_at: None })
     }
 
     /// It learns the group as it starts: the run may be killed before it can tell anything.
@@ -100,27 +116,41 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Tells it something. If it was killed, or has not read for long, another one takes its place.
+    /// Tells it something. If it was killed, or has not read for long, another one takes its place; once a
+    /// second at most, since a guard may end as soon as it starts.
     pub(super) fn tell(&mut self, order: Order) -> io::Result<()> {
-        if self.write(order).is_ok() {
-            return Ok(());
+        const PAUSE: Duration = Duration::from_secs(1);
+        let Err(failure) = self.write(order) else { return Ok(()) };
+        let now = SystemClock.now();
+        if self.replaced_at.is_some_and(|at| now.saturating_since(at) < PAUSE) {
+            return Err(failure);
         }
         self.kill();
+        self.replaced_at = Some(now);
         self.process = Self::process(self.patience, self.group)?;
         self.write(order)
     }
 
-    /// Lets it go: the command has ended, or was never begun.
+    /// Ends it: the command has ended, or was never begun. When this returns, nothing of it is left: it
+    /// must not take another group for that of the command, later.
     pub(super) fn dismiss(mut self) {
-        if self.write(Order::Over).is_err() {
-            // It must not take another group for that of the command, later.
-            self.kill();
-        }
+        self.kill();
+    }
+
+    /// Whether it is this process.
+    pub(super) fn is(&self, pid: Pid) -> bool {
+        pid_of(&self.process).is_ok_and(|guard| guard == pid)
+    }
+
+    /// Reaps it if it has ended. Returns whether it has.
+    pub(super) fn reap(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(Some(_)))
     }
 
     fn kill(&mut self) {
+        // A child of the same user that was not reaped: this cannot be refused.
         let _ = self.process.kill();
-        let _ = self.process.try_wait();
+        let _ = self.process.wait();
     }
 
     fn write(&mut self, order: Order) -> io::Result<()> {

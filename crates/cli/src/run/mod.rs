@@ -2,13 +2,16 @@
 //!
 //! Three processes: this one holds the lease and supervises; the *starter* waits until the lock is
 //! acquired, and then becomes the command; the *guard* ends the command when this process is killed, or
-//! stands still for longer than the lease.
+//! stands still past the beginning of the grace.
 
+mod grace;
+mod group;
 mod guard;
 mod guard_rules;
 mod held;
 mod helper;
 mod perform;
+mod reaper;
 mod rules;
 mod signals;
 mod starter;

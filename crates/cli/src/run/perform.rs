@@ -7,18 +7,25 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{LockName, LockRuntime, Ttl, error::OptionsError};
+use leasehold::{
+    LockName, LockRuntime, Ttl,
+    error::OptionsError,
+    time::{Clock, SystemClock},
+};
 use nix::sys::signal::{Signal, raise};
 use tokio::{select, sync::oneshot};
 
 use super::{
+    grace::Grace,
+    group::Group,
     guard_rules::{Order, Patience},
     held::{Asked, Held, duplicate},
     helper::{Guard, Starter},
+    reaper::reap_inherited,
     rules::Exit,
     signals::{Signals, unblock},
     starter,
-    supervise::{Job, Outcome},
+    supervise::{Job, Outcome, why_unended},
     surrounding::{Named, Surrounding, check},
     terminal::Terminal,
     variables::variables,
@@ -36,6 +43,7 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
     let around = Surrounding::of_environment();
     let (inherited, wanted) = split(&names, &around, args.owner_env);
     let ttl = args.ttl.unwrap_or_else(|| Ttl::default().get());
+    let grace = Grace::of(args.grace, args.grace_after, ttl).map_err(Failure::usage)?;
     let (builder, address) = server::settings(server, &service(&args))?;
     // A command may take half the ttl at most.
     let builder = builder.ttl(ttl).command_timeout((ttl / 2).min(Duration::from_secs(2)));
@@ -46,31 +54,45 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
         })?;
         return become_command(&args, &inherited, &around);
     }
-    let grace_of_orphans = if around.is_there() { Duration::ZERO } else { args.grace };
-    let patience = Patience { grace: args.grace, grace_of_orphans };
+    let grace_of_orphans = if around.is_there() { Duration::ZERO } else { grace.time };
+    let patience = Patience { grace: grace.time, grace_of_orphans };
     unblock().map_err(refused)?;
-    let run = Run { args, names, inherited, wanted, around, codes, ttl };
-    tokio.block_on(async {
+    let run = Run { args, names, inherited, wanted, around, codes, ttl, grace };
+    let ended: Result<u8, Failure> = tokio.block_on(async {
         let mut signals = Signals::take().map_err(refused)?;
         // Starting a process takes as long as several answers of a server: both go on at once.
         let command = run.args.command.clone();
         let (sender, helpers) = oneshot::channel();
-        thread::spawn(move || sender.send(spawn_helpers(&command, patience)));
+        let spawn = move || drop(sender.send(spawn_helpers(&command, patience)));
+        thread::Builder::new().spawn(spawn).map_err(refused)?;
         let connected = select! {
             biased;
-            signal = interrupted(&mut signals) => Err(signal),
-            locks = server::connect(builder, address) => Ok(locks?),
+            signal = interrupted(&mut signals, || ()) => Err(signal),
+            locks = server::connect(builder, address) => Ok(locks),
         };
         let helpers = helpers.await.map_err(io::Error::other).and_then(|spawned| spawned);
         let (starter, guard) = helpers.map_err(refused)?;
         match connected {
-            Ok(locks) => run.under(&locks, starter, guard, signals).await,
+            Ok(Ok(locks)) => run.under(&locks, starter, guard, signals).await,
+            Ok(Err(failure)) => {
+                dismiss(starter, guard);
+                Err(failure)
+            }
             Err(signal) => {
-                guard.dismiss();
+                dismiss(starter, guard);
                 Ok(Exit::Killed(signal).code())
             }
         }
-    })
+    });
+    // A look-up of an address that hangs keeps nobody waiting.
+    tokio.shutdown_background();
+    ended
+}
+
+/// Nothing is to run.
+fn dismiss(starter: Starter, guard: Guard) {
+    guard.dismiss();
+    starter.dismiss();
 }
 
 fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starter, Guard)> {
@@ -78,6 +100,9 @@ fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starte
     let guard = Guard::spawn(patience, starter.pid)?;
     Ok((starter, guard))
 }
+
+/// How long the server has at least to hear that further locks end.
+const LEAST_WORDS: Duration = Duration::from_millis(100);
 
 /// A run that needs locks.
 struct Run {
@@ -91,6 +116,7 @@ struct Run {
     around: Surrounding,
     codes: ExitCodes,
     ttl: Duration,
+    grace: Grace,
 }
 
 impl Run {
@@ -103,42 +129,53 @@ impl Run {
     ) -> Result<u8, Failure> {
         let asked = select! {
             biased;
-            signal = interrupted(&mut signals) => Err(signal),
+            signal = interrupted(&mut signals, || reap_inherited(starter.pid, &mut guard)) => {
+                Err(signal)
+            }
             asked = self.ask(locks) => Ok(asked),
         };
-        let held = match asked {
-            Ok(Ok(Asked::Held(held))) => held,
-            other => {
-                guard.dismiss();
-                // Places in queues are given up, and those of several locks that were had already.
-                let _ = locks.shutdown(server::LAST_WORDS).await;
-                return match other {
-                    Ok(Ok(Asked::Duplicate(first))) => Ok(duplicate(&first, self.codes)),
-                    Ok(Err(failure)) => Err(failure),
-                    Err(signal) => Ok(Exit::Killed(signal).code()),
-                    Ok(Ok(Asked::Held(_))) => Ok(self.codes.of(Cause::Lost)),
-                };
+        let early = match asked {
+            Ok(Ok(Asked::Held(held))) => {
+                let begins_in = self.grace.begins_in(held.remaining());
+                if begins_in.is_zero() {
+                    Err(not_begun(&held.near_end()))
+                } else if let Err(error) = guard.tell(Order::Begins(SystemClock.now() + begins_in))
+                {
+                    Err(refused(error))
+                } else {
+                    return self.supervised(locks, held, starter, guard, signals).await;
+                }
             }
+            Ok(Ok(Asked::Duplicate(first))) => Ok(duplicate(&first, self.codes)),
+            Ok(Err(failure)) => Err(failure),
+            Err(signal) => Ok(Exit::Killed(signal).code()),
         };
-        let leases = self.leases(&held);
+        dismiss(starter, guard);
+        // Places in queues are given up, and the locks that were had already.
+        let _ = locks.shutdown(server::LAST_WORDS).await;
+        early
+    }
+
+    /// The locks are held, and the guard knows until when: the command begins.
+    async fn supervised(
+        &self,
+        locks: &LockRuntime,
+        held: Held,
+        starter: Starter,
+        mut guard: Guard,
+        mut signals: Signals,
+    ) -> Result<u8, Failure> {
         let command = starter.pid;
         let terminal = Terminal::of(command);
-        if let Err(error) = guard.tell(Order::Left(held.remaining())) {
-            held.end(false).await?;
-            return Err(refused(error));
-        }
-        // From here on, it may run.
         terminal.give();
-        if held.is_held() {
-            starter.go(&variables(&leases, &self.around));
-        }
+        starter.go(&variables(&self.leases(&held), &self.around));
         let job = Job {
-            command,
+            group: Group(command),
             held: &held,
             guard: &mut guard,
             signals: &mut signals,
             terminal: &terminal,
-            grace: self.args.grace,
+            grace: self.grace,
             ttl: self.ttl,
         };
         let outcome = job.supervise().await.map_err(refused)?;
@@ -149,7 +186,13 @@ impl Run {
     async fn ask(&self, locks: &LockRuntime) -> Result<Asked, Failure> {
         check(locks, &self.inherited).await?;
         let asked = Held::ask(locks, &self.args, &self.wanted).await;
-        asked.map_err(|failure| self.hint(failure))
+        let asked = asked.map_err(|failure| self.hint(failure))?;
+        if let Asked::Held(held) = &asked
+            && !held.confirmed(self.ttl).await
+        {
+            return Err(not_begun(&held.lost().await));
+        }
+        Ok(asked)
     }
 
     /// A nested run that waits for the run around it never gets the lock.
@@ -173,15 +216,43 @@ impl Run {
     }
 
     async fn end(&self, locks: &LockRuntime, held: Held, outcome: Outcome) -> Result<u8, Failure> {
-        if let Some(lost) = outcome.lost {
-            // Of several locks, the others end, too.
-            drop(held);
-            let _ = locks.shutdown(server::LAST_WORDS).await;
-            return Err(Failure::new(Cause::Lost, format!("{lost}; the command was ended")));
-        }
-        held.end(outcome.exit == Exit::Code(0)).await?;
-        Ok(outcome.exit.code())
+        let (loss, failure) = match outcome {
+            Outcome::Ended(exit) => {
+                held.end(exit == Exit::Code(0)).await?;
+                return Ok(exit.code());
+            }
+            Outcome::Lost { loss, was_ended } => {
+                // Not to be taken for a success: its guard may have ended it.
+                let unknown =
+                    "had ended by then: by itself, or because the guard of the run had told it to";
+                let how = if was_ended { "was ended" } else { unknown };
+                let text = format!("{}; the command {how}", loss.reason);
+                (loss, Failure::new(Cause::Lost, text))
+            }
+            Outcome::Unended(loss, left) => {
+                let (reason, why) = (&loss.reason, why_unended(&left));
+                let remedy = if left.are_refused {
+                    "end it by hand, and run leasehold itself as the user of the command"
+                } else {
+                    "see what it waits for, as a rule a disk or a file system of the network"
+                };
+                let text = format!(
+                    "{reason}; the command could not be ended: {left} runs on without the lock, {why}: {remedy}"
+                );
+                (loss, Failure::new(Cause::Unended, text))
+            }
+        };
+        // Of several locks, the others end, too. In an outage nobody answers: the grace is not exceeded
+        // for that.
+        drop(held);
+        let rest = loss.grace_ends.saturating_since(SystemClock.now());
+        let _ = locks.shutdown(server::LAST_WORDS.min(rest.max(LEAST_WORDS))).await;
+        Err(failure)
     }
+}
+
+fn not_begun(why: &str) -> Failure {
+    Failure::new(Cause::Lost, format!("{why}; the command was not begun"))
 }
 
 /// The locks, each of them once.
@@ -242,14 +313,15 @@ fn become_command(args: &RunArgs, leases: &[Named], around: &Surrounding) -> Res
     Ok(starter::become_command(Command::new(program).args(words).envs(variables)))
 }
 
-/// Returns when a signal wants this process to end.
-async fn interrupted(signals: &mut Signals) -> Signal {
+/// Returns when a signal wants this process to end. Calls the closure for each child that ends.
+async fn interrupted(signals: &mut Signals, mut on_child: impl FnMut()) -> Signal {
     loop {
         match signals.next().await {
             signal @ (Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT) => {
                 return signal;
             }
             Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
+            Signal::SIGCHLD => on_child(),
             _ => {}
         }
     }

@@ -33,12 +33,14 @@ pub(super) enum Event {
     Told(Signal),
     /// This process goes on after it was stopped.
     Resumed,
-    /// The lease was lost.
-    Lost,
-    /// The grace after the loss is over.
+    /// The lease was lost, or is so near its end that the command has to end.
+    GraceBegins,
+    /// The grace is over.
     GraceOver,
     /// No process of the command's group is left.
     GroupGone,
+    /// After SIGKILL, processes of the group are left, and this process cannot end them.
+    Unended,
 }
 
 /// Where the command runs.
@@ -68,6 +70,8 @@ pub(super) enum Deed {
     BeginGrace,
     /// Return.
     Finish(Exit),
+    /// Return, although processes of the command run on.
+    GiveUp,
 }
 
 /// The state of a run.
@@ -93,27 +97,26 @@ impl Supervision {
                 self.forwarded = Some(signal);
                 vec![Deed::Send(signal)]
             }
-            Event::Lost if self.is_lost || self.ended.is_some() => Vec::new(),
-            Event::Lost => {
+            Event::GraceBegins if self.is_lost || self.ended.is_some() => Vec::new(),
+            Event::GraceBegins => {
                 self.is_lost = true;
                 // One that is stopped acts on the first when it goes on.
                 vec![Deed::Send(Signal::SIGTERM), Deed::Send(Signal::SIGCONT), Deed::BeginGrace]
             }
             Event::GraceOver if self.is_lost && !self.is_killed => {
-                let mut deeds = vec![Deed::Send(Signal::SIGKILL)];
-                deeds.extend(self.ended.map(Deed::Finish));
                 self.is_killed = true;
-                deeds
+                vec![Deed::Send(Signal::SIGKILL)]
             }
             Event::GroupGone if self.is_lost => self.ended.map(Deed::Finish).into_iter().collect(),
-            Event::GraceOver | Event::GroupGone => Vec::new(),
+            Event::Unended if self.is_killed => vec![Deed::GiveUp],
+            Event::GraceOver | Event::GroupGone | Event::Unended => Vec::new(),
         }
     }
 
     fn on_end(&mut self, exit: Exit, place: Place) -> Vec<Deed> {
         self.ended = Some(exit);
         // After a loss, what the command leaves behind has to end, too.
-        if self.is_lost && !self.is_killed {
+        if self.is_lost {
             return Vec::new();
         }
         let mut deeds = Vec::new();
@@ -178,21 +181,38 @@ mod tests {
     #[test]
     fn a_loss_ends_the_command_and_then_all_that_it_started() {
         let deeds = run(&[
-            Event::Lost,
-            Event::Lost,
+            Event::GraceBegins,
+            Event::GraceBegins,
             Event::Ended(DONE, Place::NoTerminal),
             Event::GroupGone,
         ]);
         assert_eq!(deeds, [&LOSS[..], &[Deed::Finish(DONE)]].concat());
-        let deeds = run(&[Event::Lost, Event::Ended(DONE, Place::NoTerminal), Event::GraceOver]);
+        let deeds = run(&[
+            Event::GraceBegins,
+            Event::Ended(DONE, Place::NoTerminal),
+            Event::GraceOver,
+            Event::GroupGone,
+        ]);
         assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::Finish(DONE)]].concat());
     }
 
     #[test]
     fn a_command_that_ignores_the_loss_is_killed() {
         let killed = Exit::Killed(SIGKILL);
-        let deeds = run(&[Event::Lost, Event::GraceOver, Event::Ended(killed, Place::NoTerminal)]);
+        let deeds = run(&[
+            Event::GraceBegins,
+            Event::GraceOver,
+            Event::GraceOver,
+            Event::Ended(killed, Place::NoTerminal),
+            Event::GroupGone,
+        ]);
         assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::Finish(killed)]].concat());
+    }
+
+    #[test]
+    fn what_cannot_be_ended_is_given_up_after_sigkill_and_not_before() {
+        let deeds = run(&[Event::GraceBegins, Event::Unended, Event::GraceOver, Event::Unended]);
+        assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::GiveUp]].concat());
     }
 
     #[test]
@@ -214,7 +234,7 @@ mod tests {
 
     #[test]
     fn after_a_loss_nothing_stops() {
-        let deeds = run(&[Event::Lost, Event::Stopped(SIGTSTP, Place::Foreground)]);
+        let deeds = run(&[Event::GraceBegins, Event::Stopped(SIGTSTP, Place::Foreground)]);
         assert_eq!(deeds[3..], [Deed::Send(SIGCONT)]);
     }
 }

@@ -28,6 +28,8 @@ pub(super) fn unblock() -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct Signals {
     streams: Vec<(Signal, unix::Signal)>,
+    /// A signal that this process has sent itself, and has not received yet.
+    own: Option<Signal>,
 }
 
 impl Signals {
@@ -42,7 +44,7 @@ impl Signals {
                 streams.push((signal, unix::signal(unix::SignalKind::from_raw(number))?));
             }
         }
-        Ok(Self { streams })
+        Ok(Self { streams, own: None })
     }
 
     /// The next signal; never one if none is taken.
@@ -51,8 +53,11 @@ impl Signals {
     pub(super) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, stream) in &mut self.streams {
-                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
-                    return Poll::Ready(*signal);
+                while let Poll::Ready(Some(())) = stream.poll_recv(context) {
+                    if self.own != Some(*signal) {
+                        return Poll::Ready(*signal);
+                    }
+                    self.own = None;
                 }
             }
             Poll::Pending
@@ -60,14 +65,10 @@ impl Signals {
         .await
     }
 
-    /// Forgets a signal that has come and was not looked at.
-    pub(super) fn forget(&mut self, which: Signal) {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        for (signal, stream) in &mut self.streams {
-            if *signal == which {
-                while let Poll::Ready(Some(())) = stream.poll_recv(&mut context) {}
-            }
-        }
+    /// Passes over a signal that this process has sent itself, once: it may come only when this process
+    /// waits next.
+    pub(super) fn pass_over(&mut self, own: Signal) {
+        self.own = Some(own);
     }
 }
 

@@ -1,8 +1,15 @@
-use std::{fs, io, path::Path};
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
 
 use leasehold::redis::Credentials;
 
 use crate::ending::{Cause, Failure};
+
+/// The longest file of a password, in bytes.
+const LONGEST: u64 = 65_536;
 
 /// The password in a file, without the line break behind it.
 pub(super) fn in_file(path: &Path) -> Result<String, Failure> {
@@ -13,7 +20,16 @@ pub(super) fn in_file(path: &Path) -> Result<String, Failure> {
         );
         Failure::new(Cause::Config, text)
     };
-    let password = fs::read_to_string(path).map_err(failed)?;
+    // One byte more than the longest: a device may have no end.
+    let mut password = String::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_string(&mut password).map_err(failed)?;
+    if password.len() as u64 > LONGEST {
+        let text = format!(
+            "--password-file: {shown} is longer than {LONGEST} bytes: name a file with a password"
+        );
+        return Err(Failure::new(Cause::Config, text));
+    }
     let password = password.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
         let text = format!("--password-file: {shown} is empty: write the password into it");
@@ -32,6 +48,8 @@ pub(super) fn login(user: Option<&str>, password: String) -> Credentials {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -41,6 +59,7 @@ mod tests {
         assert_eq!(in_file(&path).unwrap_err().cause, Cause::Config);
         fs::write(&path, "\n").unwrap();
         assert!(in_file(&path).unwrap_err().text.contains("empty"));
+        assert!(in_file(Path::new("/dev/zero")).unwrap_err().text.contains("longer"));
         fs::write(&path, " hush hush \r\n").unwrap();
         assert_eq!(in_file(&path).unwrap(), " hush hush ");
     }

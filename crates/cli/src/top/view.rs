@@ -113,7 +113,7 @@ fn row(lock: &ListedLock) -> Row<'static> {
         short(lease.held_for),
         short(lease.remaining),
         lease.fence.to_string(),
-        printable(&lease.label),
+        lease.label.clone(),
     ])
 }
 
@@ -167,7 +167,7 @@ fn foot_line(model: &Model) -> String {
         Mode::Filter => format!("filter: {}_  (enter keeps it, escape clears it)", printable(&model.filter)),
         Mode::Ask(lock) => format!(
             "end the lease of {} on {} (fence {})? [y/N]",
-            printable(&lock.lease.label),
+            lock.lease.label.clone(),
             printable(lock.name.as_str()),
             lock.lease.fence
         ),

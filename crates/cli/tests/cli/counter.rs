@@ -31,8 +31,8 @@ use crate::{
 };
 
 const RUNS: usize = 200;
-const TTL: Duration = Duration::from_millis(400);
-const GRACE: Duration = Duration::from_millis(200);
+const TTL: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(300);
 const SOCKET: &str = "LEASEHOLD_TEST_SOCKET";
 
 /// What the storage has.

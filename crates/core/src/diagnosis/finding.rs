@@ -3,6 +3,7 @@ use std::{borrow::Cow, fmt};
 use tracing::Level;
 
 use super::{Promise, Severity, Topic};
+use crate::types::printable;
 
 /// One thing that a diagnosis found: what it is, what it endangers, and what cures it.
 ///
@@ -31,7 +32,9 @@ impl Finding {
         what: impl Into<Cow<'static, str>>,
         cure: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let (what, cure) = (what.into(), cure.into());
+        // Settings and answers of servers are quoted in them.
+        let shown = |text: Cow<'static, str>| printable(&text).into_owned().into();
+        let (what, cure) = (shown(what.into()), shown(cure.into()));
         Self { severity, topic, promises: Vec::new(), servers: Vec::new(), what, cure }
     }
 
@@ -42,7 +45,7 @@ impl Finding {
 
     /// The same finding, about a server.
     pub(super) fn at(mut self, server: &str) -> Self {
-        self.servers.push(server.into());
+        self.servers.push(printable(server).into_owned());
         self
     }
 

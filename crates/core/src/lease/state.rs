@@ -48,30 +48,54 @@ pub enum LossReason {
     /// No renewal was confirmed before the local deadline: the server was out of reach, or this
     /// process was paused.
     Expired,
-    /// The server no longer has the lease: it expired there, was force-released, or its key was
-    /// deleted or overwritten.
+    /// The server had the lease no more, before its time was over here: it lost the data of the lock, and
+    /// another has had the lock since; or its clock was set forward.
+    ///
+    /// A force-release is told as this, too, if its message was lost.
     Gone,
+    /// An operator force-released the lease.
+    ForceReleased,
+    /// The server has lost the data of the lock: the key was deleted or evicted, or the server
+    /// restarted without it.
+    DataLost,
+    /// Another program has overwritten the key of the lock.
+    Overwritten,
     /// The holder kept it for longer than its `max_hold`.
     MaxHold,
     /// The runtime was shut down while the lease was held.
     Shutdown,
     /// The task that renews leases ended: its tokio runtime stopped, or it panicked.
     WatchdogStopped,
+    /// This process is a fork of the one that has the lease, which goes on there.
+    Forked,
 }
 
 impl LossReason {
     /// Every reason, for metrics that start at zero.
-    pub const ALL: &[Self] =
-        &[Self::Expired, Self::Gone, Self::MaxHold, Self::Shutdown, Self::WatchdogStopped];
+    pub const ALL: &[Self] = &[
+        Self::Expired,
+        Self::Gone,
+        Self::ForceReleased,
+        Self::DataLost,
+        Self::Overwritten,
+        Self::MaxHold,
+        Self::Shutdown,
+        Self::WatchdogStopped,
+        Self::Forked,
+    ];
 
     /// The reason as a metric label.
     pub fn as_label(self) -> &'static str {
         match self {
             Self::Expired => "expired",
             Self::Gone => "gone",
+            Self::ForceReleased => "force_released",
+            Self::DataLost => "data_lost",
+            Self::Overwritten => "overwritten",
             Self::MaxHold => "max_hold",
             Self::Shutdown => "shutdown",
             Self::WatchdogStopped => "watchdog_stopped",
+            Self::Forked => "forked",
         }
     }
 }
@@ -83,11 +107,15 @@ impl fmt::Display for LossReason {
                 "no renewal was confirmed in time (the server was out of reach, too few replicas had it, or this process was paused)"
             }
             Self::Gone => {
-                "the server no longer has it (it expired, was force-released, or its data was lost)"
+                "the server had it no more (another has had the lock since data was lost, the clock of the server was set forward, or a force-release was not heard)"
             }
+            Self::ForceReleased => "an operator force-released it",
+            Self::DataLost => "the server has lost the data of the lock",
+            Self::Overwritten => "another program has overwritten the key of the lock",
             Self::MaxHold => "it was held longer than its max_hold",
             Self::Shutdown => "the runtime was shut down",
             Self::WatchdogStopped => "the task that renews leases has stopped",
+            Self::Forked => "this process is a fork of the one that has it",
         })
     }
 }

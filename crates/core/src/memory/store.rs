@@ -32,8 +32,8 @@ pub struct MemoryStore {
     settings: FenceSettings,
     started_at: Instant,
     started_unix: Duration,
-    keyspace: Mutex<Keyspace>,
-    listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
+    keyspace: Arc<Mutex<Keyspace>>,
+    listeners: Arc<Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>>,
 }
 
 impl MemoryStore {
@@ -45,8 +45,24 @@ impl MemoryStore {
             settings,
             started_at,
             started_unix,
-            keyspace: Mutex::default(),
-            listeners: Mutex::default(),
+            keyspace: Arc::default(),
+            listeners: Arc::default(),
+        }
+    }
+
+    /// The same locks, for processes whose settings are others, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn beside(&self, settings: FenceSettings) -> Self {
+        let Self { started_at, started_unix, .. } = *self;
+        let (keyspace, listeners) = (Arc::clone(&self.keyspace), Arc::clone(&self.listeners));
+        Self {
+            clock: Arc::clone(&self.clock),
+            settings,
+            started_at,
+            started_unix,
+            keyspace,
+            listeners,
         }
     }
 
@@ -113,6 +129,10 @@ impl MemoryStore {
 }
 
 impl LockStore for MemoryStore {
+    fn ends_with_process(&self) -> bool {
+        true
+    }
+
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
         Box::pin(async move {
             without_replicas(command.acks)?;

@@ -8,7 +8,8 @@ mod series;
 mod since;
 
 pub use series::{
-    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, KeptOutcome, Metrics, ReleaseOutcome,
-    ReleaseVia, RenewalOutcome, StoreMetrics, WakeSource, buckets, describe_metrics,
+    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, KeptOutcome, MessageOutcome, Metrics,
+    ReleaseOutcome, ReleaseVia, RenewalOutcome, StoreMetrics, WakeSource, buckets,
+    describe_metrics,
 };
 pub use since::Lasting;

@@ -82,6 +82,8 @@ metrics! {
         "Writes that a gate refused for their stale fence";
     FENCE_REGRESSION_TOTAL = "leasehold_fence_regression_total", Counter, Count, [],
         "Grants at which the server's fence counter had lost data";
+    MESSAGES_TOTAL = "leasehold_messages_total", Counter, Count, [outcome],
+        "Messages on the channel of this runtime, by what became of them";
     STORE_UNREACHABLE_SECONDS = "leasehold_store_unreachable_seconds", Gauge, Seconds, [],
         "How long the server has been out of reach by now";
     STORE_ERRORS_TOTAL = "leasehold_store_errors_total", Counter, Count, [kind],

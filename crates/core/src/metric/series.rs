@@ -132,6 +132,20 @@ label! {
     }
 }
 
+label! {
+    /// What became of a message on the channel of the runtime.
+    MessageOutcome {
+        /// It proved that it comes from the store.
+        Believed => "believed",
+        /// It did not, and was dropped.
+        Unproven => "unproven",
+        /// No script of this store sends such a message, and it was dropped.
+        Unexpected => "unexpected",
+        /// It is not understood, and was dropped.
+        Unreadable => "unreadable",
+    }
+}
+
 /// The series of one class of locks, with keys that are built once.
 pub struct ClassMetrics {
     class: Class,
@@ -287,6 +301,7 @@ impl fmt::Debug for ClassMetrics {
 pub struct StoreMetrics {
     errors: Vec<Key>,
     regressions: Key,
+    messages: Vec<Key>,
     renewal: Key,
     lag: Key,
     unreachable: Key,
@@ -299,8 +314,13 @@ impl Default for StoreMetrics {
             let label = Label::from_static_parts("kind", kind.as_label());
             Key::from_parts(names::STORE_ERRORS_TOTAL, vec![label])
         };
+        let messages = |outcome: &&'static str| {
+            let label = Label::from_static_parts("outcome", outcome);
+            Key::from_parts(names::MESSAGES_TOTAL, vec![label])
+        };
         Self {
             errors: StoreErrorKind::ALL.iter().map(errors).collect(),
+            messages: MessageOutcome::LABELS.iter().map(messages).collect(),
             regressions: Key::from_static_name(names::FENCE_REGRESSION_TOTAL),
             renewal: Key::from_static_name(names::RENEWAL_SECONDS),
             lag: Key::from_static_name(names::RENEWAL_LAG_SECONDS),
@@ -319,6 +339,11 @@ impl StoreMetrics {
     /// A grant showed that the server's fence counter had lost data.
     pub fn regression(&self) {
         count(&self.regressions, 1);
+    }
+
+    /// A message came.
+    pub fn message(&self, outcome: MessageOutcome) {
+        count(&self.messages[outcome as usize], 1);
     }
 
     /// A renewal command took this long.
@@ -344,7 +369,7 @@ impl StoreMetrics {
 
     /// Shows every series to the recorder.
     pub fn show(&self) {
-        for key in self.errors.iter().chain([&self.regressions]) {
+        for key in self.errors.iter().chain(&self.messages).chain([&self.regressions]) {
             count(key, 0);
         }
     }
@@ -447,6 +472,11 @@ impl Metrics {
         let metrics =
             classes.entry(class.clone()).or_insert_with(|| Arc::new(ClassMetrics::new(class)));
         Arc::clone(metrics)
+    }
+
+    /// The series of a class, of which this runtime does not know: what a forked process counts is nobody's.
+    pub fn unknown(class: &Class) -> Arc<ClassMetrics> {
+        Arc::new(ClassMetrics::new(class.clone()))
     }
 
     /// Describes every metric and shows every series to the recorder, gauges as they stand at

@@ -318,11 +318,14 @@ impl Line<'_> {
             Self::MoreLost(leases) => tracing::warn!(leases, "more leases lost"),
             Self::Regressed(lock, fence) => tracing::error!(
                 %lock, %fence,
-                "the server's fence counter was behind what this process had seen: the server lost \
-                 data; the new fence is above both"
+                "the server's fence counter was behind what this process had seen: the server lost data, \
+                 or another one is at its address; the new fence is above both"
             ),
             Self::MoreRegressed(locks) => {
-                tracing::error!(locks, "more fence counters were behind: the server lost data");
+                tracing::error!(
+                    locks,
+                    "more fence counters were behind what this process had seen"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
 use std::{
-    future::Future,
+    future::{Future, ready},
     pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll, ready},
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant},
     mutex::Mutex,
+    process::Origin,
     store::{
         Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
         Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage,
@@ -24,6 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub struct OutageWatch {
     clock: Arc<dyn Clock>,
+    origin: Origin,
     state: Mutex<State>,
 }
 
@@ -36,9 +38,14 @@ struct State {
 }
 
 impl OutageWatch {
-    /// Nothing was sent yet.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default() }
+    /// Nothing was sent yet by the runtime of a process.
+    pub fn new(clock: Arc<dyn Clock>, origin: Origin) -> Self {
+        Self { clock, origin, state: Mutex::default() }
+    }
+
+    /// The process of the runtime.
+    pub fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// The clock of the runtime.
@@ -123,7 +130,8 @@ impl OutageWatch {
 
 /// A store whose commands, answers and failures are reported to an [`OutageWatch`].
 ///
-/// All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
+/// In a fork of its process no command is sent, and each fails: two processes would have the same
+/// ids. All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
 /// when it is made. Errors and cancel safety are those of the [`LockStore`]. To be one, it would
 /// have to box each command once more.
 #[derive(Debug)]
@@ -140,6 +148,8 @@ pub struct Watched<'a, T> {
     sent_at: Instant,
     sending: StoreFuture<'a, T>,
     failure: fn(&Result<T, StoreError>) -> Option<&StoreError>,
+    /// Whether it was sent at all.
+    is_here: bool,
     is_answered: bool,
 }
 
@@ -149,15 +159,20 @@ impl<T> Future for Watched<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.sending.as_mut().poll(cx));
         self.is_answered = true;
-        self.watch.ended(self.subject, self.sent_at, (self.failure)(&answer));
+        if self.is_here {
+            self.watch.ended(self.subject, self.sent_at, (self.failure)(&answer));
+        }
         Poll::Ready(answer)
     }
 }
 
 impl<T> Drop for Watched<'_, T> {
     fn drop(&mut self) {
-        if !self.is_answered {
-            let now = self.watch.clock.now();
+        if self.is_answered {
+            return;
+        }
+        let now = self.watch.clock.now();
+        if self.watch.origin.is_here(now) {
             self.watch.state.lock().silence.given_up(now);
         }
     }
@@ -173,15 +188,26 @@ impl WatchedStore {
         &'a self,
         now: Instant,
         subject: Subject<'a>,
-        sending: StoreFuture<'a, T>,
-    ) -> Watched<'a, T> {
-        self.watch.state.lock().silence.sent(now);
+        send: impl FnOnce(&'a dyn LockStore) -> StoreFuture<'a, T>,
+    ) -> Watched<'a, T>
+    where
+        T: Send + 'a,
+    {
+        let Self { store, watch } = self;
+        let is_here = watch.origin.is_here(now);
+        let sending = if is_here {
+            watch.state.lock().silence.sent(now);
+            send(&**store)
+        } else {
+            Box::pin(ready(Err(watch.origin.error())))
+        };
         Watched {
-            watch: &self.watch,
+            watch,
             subject,
             sent_at: now,
             sending,
             failure: |answer| answer.as_ref().err(),
+            is_here,
             is_answered: false,
         }
     }
@@ -189,7 +215,7 @@ impl WatchedStore {
     /// Passes an [`acquire`](LockStore::acquire) on.
     pub fn acquire<'a>(&'a self, now: Instant, command: Acquire<'a>) -> Watched<'a, AcquireAnswer> {
         let subject = Subject::lock("acquire", command.name);
-        self.pass(now, subject, self.store.acquire(command))
+        self.pass(now, subject, |store| store.acquire(command))
     }
 
     /// Passes a [`heartbeat`](LockStore::heartbeat) on.
@@ -204,8 +230,7 @@ impl WatchedStore {
             [one] => Subject::lock("heartbeat", &one.name),
             _ => Subject::many("heartbeat"),
         };
-        let sending = self.store.heartbeat(batch, label, deadline);
-        let mut watched = self.pass(now, subject, sending);
+        let mut watched = self.pass(now, subject, |store| store.heartbeat(batch, label, deadline));
         watched.failure = failure_of_batch;
         watched
     }
@@ -219,14 +244,14 @@ impl WatchedStore {
     pub fn hold<'a>(&'a self, now: Instant, command: Hold<'a>) -> Watched<'a, HoldAnswer> {
         let Hold { name, id, fence, .. } = command;
         let subject = Subject::lease("hold", name, id, fence);
-        self.pass(now, subject, self.store.hold(command))
+        self.pass(now, subject, |store| store.hold(command))
     }
 
     /// Passes a [`release`](LockStore::release) on.
     pub fn release<'a>(&'a self, now: Instant, command: Release<'a>) -> Watched<'a, ReleaseAnswer> {
         let Release { name, id, fence, .. } = command;
         let subject = Subject::lease("release", name, id, fence);
-        self.pass(now, subject, self.store.release(command))
+        self.pass(now, subject, |store| store.release(command))
     }
 
     /// Passes a [`renew`](LockStore::renew) on.
@@ -240,7 +265,7 @@ impl WatchedStore {
             [one] => Subject::lease("renew", &one.name, one.id, one.fence),
             _ => Subject::many("renew"),
         };
-        let mut watched = self.pass(now, subject, self.store.renew(batch, deadline));
+        let mut watched = self.pass(now, subject, |store| store.renew(batch, deadline));
         watched.failure = failure_of_batch;
         watched
     }
@@ -252,7 +277,7 @@ impl WatchedStore {
         command: Withdraw<'a>,
     ) -> Watched<'a, WithdrawAnswer> {
         let subject = Subject::lock("withdraw", command.name);
-        self.pass(now, subject, self.store.withdraw(command))
+        self.pass(now, subject, |store| store.withdraw(command))
     }
 
     /// Passes an [`inspect`](LockStore::inspect) on.
@@ -263,7 +288,7 @@ impl WatchedStore {
         deadline: Instant,
     ) -> Watched<'a, Inspection> {
         let subject = Subject::lock("inspect", name);
-        self.pass(now, subject, self.store.inspect(name, deadline))
+        self.pass(now, subject, |store| store.inspect(name, deadline))
     }
 
     /// Passes an [`inspect_all`](LockStore::inspect_all) on.
@@ -273,15 +298,15 @@ impl WatchedStore {
         names: &'a [LockName],
         deadline: Instant,
     ) -> Watched<'a, Vec<Result<Inspection, StoreError>>> {
-        let sending = self.store.inspect_all(names, deadline);
-        let mut watched = self.pass(now, Subject::many("inspect"), sending);
+        let subject = Subject::many("inspect");
+        let mut watched = self.pass(now, subject, |store| store.inspect_all(names, deadline));
         watched.failure = failure_of_batch;
         watched
     }
 
     /// Passes a [`scan`](LockStore::scan) on.
     pub fn scan<'a>(&'a self, now: Instant, command: Scan<'a>) -> Watched<'a, ScanPage> {
-        self.pass(now, Subject::many("scan"), self.store.scan(command))
+        self.pass(now, Subject::many("scan"), |store| store.scan(command))
     }
 
     /// Passes a [`force_release`](LockStore::force_release) on.
@@ -292,7 +317,13 @@ impl WatchedStore {
     ) -> Watched<'a, ForceReleaseAnswer> {
         let ForceRelease { name, id, fence, .. } = command;
         let subject = Subject::lease("force_release", name, id, fence);
-        self.pass(now, subject, self.store.force_release(command))
+        self.pass(now, subject, |store| store.force_release(command))
+    }
+
+    /// Whether the store ends with this process; see
+    /// [`ends_with_process`](LockStore::ends_with_process).
+    pub fn ends_with_process(&self) -> bool {
+        self.store.ends_with_process()
     }
 
     /// Which part of the store a name lives in; see [`shard`](LockStore::shard).

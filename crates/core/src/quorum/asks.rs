@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Slow,
     /// Another node is to be asked, too.
     Hedge,
+    /// All are asked, and another one would be by now.
+    Last,
     /// No node takes longer.
     Late,
 }
@@ -33,6 +35,7 @@ pub(crate) const SLOW: Duration = Duration::from_millis(1);
 enum After {
     Slow,
     Hedge,
+    Last,
     Late,
 }
 
@@ -48,6 +51,7 @@ pub(crate) struct Asks<F> {
     pub(crate) posts: Posts,
     pub(crate) failures: Vec<StoreError>,
     timer: Option<(After, Sleep)>,
+    is_last: bool,
     late_at: Instant,
 }
 
@@ -67,6 +71,7 @@ impl<F: Future<Output = Result<NodeAnswer, StoreError>>> Asks<F> {
             posts: Posts::none(),
             failures: Vec::new(),
             timer: None,
+            is_last: false,
             late_at: deadline.min(now + inner.settings.patience()),
         }
     }
@@ -113,6 +118,10 @@ impl<F: Future<Output = Result<NodeAnswer, StoreError>>> Asks<F> {
         Poll::Ready(match after {
             After::Slow => Event::Slow,
             After::Hedge => Event::Hedge,
+            After::Last => {
+                self.is_last = true;
+                Event::Last
+            }
             After::Late => Event::Late,
         })
     }
@@ -123,6 +132,8 @@ impl<F: Future<Output = Result<NodeAnswer, StoreError>>> Asks<F> {
             (After::Slow, now + SLOW)
         } else if self.asked < self.nodes {
             (After::Hedge, now + hedge(&inner.health))
+        } else if !self.is_last {
+            (After::Last, now + hedge(&inner.health))
         } else {
             (After::Late, self.late_at.max(now + SLOW))
         };

@@ -29,10 +29,17 @@ pub(crate) struct Asking {
     pub(crate) watermark: Option<FenceToken>,
     pub(crate) label: RuntimeLabel,
     pub(crate) keeps: bool,
-    /// Since when it waits, in microseconds since the Unix epoch; 0 if it does not.
-    pub(crate) since: u64,
-    /// For how long nodes remember that it waits.
+    /// For how long nodes have seen it wait.
+    pub(crate) waited: Duration,
+    /// For how long nodes remember that it waits; zero if it does not.
     pub(crate) heard: Duration,
+}
+
+impl Asking {
+    /// Whether it waits.
+    pub(crate) fn waits(&self) -> bool {
+        !self.heard.is_zero()
+    }
 }
 
 /// How a request for a lock ended.
@@ -49,12 +56,14 @@ pub(crate) struct Taken {
     pub(crate) remaining: Duration,
     pub(crate) keeps: bool,
     pub(crate) older: u64,
+    /// For how long nodes have seen the one that asks wait.
+    pub(crate) waited: Duration,
 }
 
 impl Taken {
     /// It is unknown who has it; another try may have it soon.
     pub(crate) fn soon() -> Self {
-        Self { remaining: SHORTEST_STEP, keeps: false, older: 0 }
+        Self { remaining: SHORTEST_STEP, keeps: false, older: 0, waited: Duration::ZERO }
     }
 }
 
@@ -74,7 +83,7 @@ const LONGEST_STEP: Duration = Duration::from_millis(20);
 
 impl<N: QuorumNode> Inner<N> {
     /// Asks the nodes until a majority has decided. No other call for the same acquisition does so
-    /// meanwhile: it is its turn. `micros` is the time since the Unix epoch.
+    /// meanwhile: it is its turn. `micros` is the time for its ballot.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         turn: &SetOut<N>,
@@ -83,16 +92,18 @@ impl<N: QuorumNode> Inner<N> {
         mut micros: u64,
         deadline: Instant,
     ) -> Result<Asked, StoreError> {
-        let mut steps = 0;
+        let (mut steps, mut waited) = (0, asking.waited);
         loop {
             if turn.is_over() {
                 return Ok(Asked::Withdrawn);
             }
             let one_first = is_contended || steps > 0;
-            let taken = match self.try_once(turn, asking, one_first, micros, deadline).await? {
+            let trying = self.try_once(turn, asking, (one_first, waited), micros, deadline);
+            let taken = match trying.await? {
                 Tried::Over(asked) => return Ok(asked),
                 Tried::Split(taken) => taken,
             };
+            waited = waited.max(taken.waited);
             // Who stands behind others leaves them the first step.
             let behind = u32::try_from(taken.older.min(3)).unwrap_or(3);
             let pause =
@@ -100,10 +111,10 @@ impl<N: QuorumNode> Inner<N> {
             let until = self.clock.now() + pause;
             steps += 1;
             if steps == TRIES || until >= deadline {
-                return Ok(Asked::Taken(taken));
+                return Ok(Asked::Taken(Taken { waited, ..taken }));
             }
             self.step_back(asking.id, until).await;
-            micros = self.micros();
+            micros = self.micros(&asking.name);
         }
     }
 
@@ -113,7 +124,7 @@ impl<N: QuorumNode> Inner<N> {
         self: &Arc<Self>,
         turn: &SetOut<N>,
         asking: &Asking,
-        one_first: bool,
+        (one_first, waited): (bool, Duration),
         micros: u64,
         deadline: Instant,
     ) -> Result<Tried, StoreError> {
@@ -129,17 +140,18 @@ impl<N: QuorumNode> Inner<N> {
             id: asking.id,
             attempt,
             tally: Tally::new(nodes),
-            has_waited: asking.since != 0 && one_first,
+            has_waited: asking.waits() && one_first,
             is_done: false,
         };
-        let command = NodeCommand {
+        // A node that has forgotten the place, or never knew it, is told for how long the others know it.
+        let command = |tally: &Tally| NodeCommand {
             name: asking.name.clone(),
             id: asking.id,
             word: Word::Ask {
                 attempt,
                 ballot,
                 ttl: asking.life,
-                since: asking.since,
+                waited: waited.max(tally.waited()),
                 heard: asking.heard,
                 label: asking.label.clone(),
                 keeps: asking.keeps,
@@ -151,7 +163,7 @@ impl<N: QuorumNode> Inner<N> {
         {
             for node in asks.take_first(needed) {
                 flying.tally.on_ask(node);
-                asks.posts.add(self, node, command.clone(), (now, deadline));
+                asks.posts.add(self, node, command(&flying.tally), (now, deadline));
             }
         }
         let verdict = loop {
@@ -160,13 +172,13 @@ impl<N: QuorumNode> Inner<N> {
                 break verdict;
             }
             let is_first_heard = flying.tally.granted() != 0;
-            let wanted = if one_first && !is_first_heard { 1 } else { needed };
-            while flying.tally.hopeful() < wanted + asks.hedges
+            let hopes = if one_first && !is_first_heard { 1 } else { needed };
+            while flying.tally.hopeful() < hopes + asks.hedges
                 && let Some(node) = asks.next_node()
             {
                 let node = (self.rules.whom)(node, order[0]);
                 flying.tally.on_ask(node);
-                asks.flights.launch(node, self.send(node, command.clone(), deadline));
+                asks.flights.launch(node, self.send(node, command(&flying.tally), deadline));
             }
             match poll_fn(|cx| asks.poll(self, cx)).await {
                 Event::Answer(node, answer) => {
@@ -176,6 +188,9 @@ impl<N: QuorumNode> Inner<N> {
                 Event::Over => break Verdict::TooFew,
                 Event::Slow => asks.posts.hurry(self, &asking.name),
                 Event::Hedge => asks.hedges += 1,
+                // Others have it at most nodes, or a split: who does not answer decides nothing any more.
+                Event::Last if flying.tally.majority_answered() => break Verdict::Split,
+                Event::Last => {}
                 Event::Late => asks.posts.close(),
             }
         };
@@ -184,6 +199,7 @@ impl<N: QuorumNode> Inner<N> {
             remaining: tally.wait(),
             keeps: tally.keeps(),
             older: tally.older(),
+            waited: tally.waited(),
         };
         match verdict {
             Verdict::Granted => {

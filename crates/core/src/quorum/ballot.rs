@@ -4,7 +4,7 @@ use super::{
 };
 use crate::types::FenceToken;
 
-/// A watermark that is further ahead of the clock than this is a mistake of some clock.
+/// A watermark that is further ahead of the clocks than this is a mistake of some clock.
 const A_DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// The most tokens of a block, as on one server.
@@ -16,7 +16,7 @@ pub(super) fn seen(watermark: Option<FenceToken>, micros: u64) -> u64 {
     if seen > micros.saturating_add(A_DAY) { 0 } else { seen }
 }
 
-/// The fence that an asker proposes: above all that it has seen, and by its clock.
+/// The fence that an asker proposes: above all that it has seen, and by the clock of a node.
 pub fn ballot(seen: u64, micros: u64) -> u64 {
     micros.max(seen + 1)
 }
@@ -91,7 +91,14 @@ mod tests {
     use crate::quorum::NodeAnswer;
 
     fn vote(before: u64, accepted: bool, least: u64) -> Vote {
-        Vote { before, accepted, least, remaining: Duration::from_secs(1), contended: false }
+        Vote {
+            before,
+            accepted,
+            least,
+            remaining: Duration::from_secs(1),
+            contended: false,
+            now: 0,
+        }
     }
 
     fn tally(votes: &[Vote]) -> Tally {

@@ -30,9 +30,9 @@ pub enum Word {
         ballot: u64,
         /// How long the lease is to live.
         ttl: Duration,
-        /// Since when the acquisition waits, in microseconds since the Unix epoch; 0 if it does not.
-        since: u64,
-        /// For how long the node remembers that it waits.
+        /// For how long nodes have seen it wait; zero at first.
+        waited: Duration,
+        /// For how long the node remembers that it waits; zero if it does not.
         heard: Duration,
         /// The asking runtime's label.
         label: RuntimeLabel,
@@ -189,6 +189,8 @@ pub struct Vote {
     pub remaining: Duration,
     /// Whether others wait for the lock.
     pub contended: bool,
+    /// The node's time, in microseconds since the Unix epoch; 0 where it is not told.
+    pub now: u64,
 }
 
 /// A refusal of one node.
@@ -202,6 +204,10 @@ pub struct Busy {
     pub older: u64,
     /// Who holds it; `None` while it is another's turn.
     pub holder: Option<AcquisitionId>,
+    /// For how long the one that asks has waited there.
+    pub waited: Duration,
+    /// The node's time, in microseconds since the Unix epoch.
+    pub now: u64,
 }
 
 /// A lease as one node has it.
@@ -234,8 +240,8 @@ pub struct Lease {
 pub struct NodeWaiter {
     /// Who waits.
     pub id: AcquisitionId,
-    /// Since when, in microseconds since the Unix epoch by the clock of the waiter.
-    pub since: u64,
+    /// For how long, as the node has seen it.
+    pub waiting_for: Duration,
     /// How long ago the node heard it last.
     pub silent_for: Duration,
     /// The label of its runtime.

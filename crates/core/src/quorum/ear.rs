@@ -3,7 +3,7 @@ use std::sync::{Arc, Weak};
 use super::{node::QuorumNode, store::Inner};
 use crate::{
     store::{Listener, Push},
-    types::RuntimeId,
+    types::{AcquisitionId, LockName, RuntimeId},
 };
 
 /// The fence of a message for an acquisition that waits; those for a holder have that of its lease.
@@ -24,24 +24,32 @@ impl<N: QuorumNode> Ear<N> {
 
 impl<N: QuorumNode> Listener for Ear<N> {
     fn on_push(&self, push: Push) {
-        let Some(inner) = self.inner.upgrade() else { return };
+        let (Some(inner), Some(listener)) = (self.inner.upgrade(), self.listener.upgrade()) else {
+            return;
+        };
         // Nodes know the last token of a block, and runtimes the first.
         let first = |id| inner.records.lock().get(id).map(|record| record.first);
         let push = match push {
-            Push::Wanted { name, id, fence } => match (first(id), fence.get() == TURN) {
-                (None, true) => return inner.call(id),
-                (Some(fence), false) => Push::Wanted { name, id, fence },
-                // It has its turn already, or has lost its lease.
-                _ => return,
-            },
+            // A node alone grants nothing, so none says so.
+            Push::Granted { .. } => Push::Unexpected,
+            Push::Wanted { name, id, fence } if listener.proves(&name, id) => {
+                match (first(id), fence.get() == TURN) {
+                    (None, true) => return inner.call(id),
+                    (Some(fence), false) => Push::Wanted { name, id, fence },
+                    // It has its turn already, or has lost its lease.
+                    _ => return,
+                }
+            }
             Push::ForceReleased { name, id, fence } => {
                 Push::ForceReleased { name, id, fence: first(id).unwrap_or(fence) }
             }
             other => other,
         };
-        if let Some(listener) = self.listener.upgrade() {
-            listener.on_push(push);
-        }
+        listener.on_push(push);
+    }
+
+    fn proves(&self, name: &LockName, id: AcquisitionId) -> bool {
+        self.listener.upgrade().is_some_and(|listener| listener.proves(name, id))
     }
 }
 

@@ -165,11 +165,11 @@ impl<N: QuorumNode> Inner<N> {
             return Ok(ReleaseAnswer::NextGranted(granted));
         }
         let window = heartbeat.window(ttl);
-        let micros = self.micros();
-        let since = self.waiting.lock().since(id).unwrap_or(micros);
+        let micros = self.micros(name);
+        let waited = self.waiting.lock().waited(id);
         let (name, label) = (name.clone(), label.clone());
         let asking =
-            Asking { name, id, life: window, watermark, label, keeps, since, heard: window };
+            Asking { name, id, life: window, watermark, label, keeps, waited, heard: window };
         let asked = match &turn {
             // The lease has ended, whatever is wrong with the next one: that is told when it asks again.
             Some(turn) => match self.ask(turn, &asking, false, micros, deadline).await {

@@ -2,20 +2,42 @@ use std::{borrow::Cow, time::Duration};
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// The error of a command that too few nodes have answered: that of the worst node says why.
+/// The error of a command that too few nodes have answered.
 pub(crate) fn too_few(
     answered: usize,
     nodes: usize,
     failures: &[StoreError],
     may_have_run: bool,
 ) -> StoreError {
+    let what = format!("{answered} of {nodes} nodes answered, which is no majority");
+    failed(&what, failures, may_have_run)
+}
+
+/// The error of a look at a lock of which too few nodes have a lease, while others that may have it did not
+/// answer.
+pub(crate) fn minority(
+    having: usize,
+    answered: usize,
+    nodes: usize,
+    failures: &[StoreError],
+) -> StoreError {
+    let missing = nodes - answered;
+    let what = format!(
+        "whether the lock is held is unknown: {having} of {nodes} nodes have a lease of it, which is no \
+         majority, and {missing} did not answer"
+    );
+    failed(&what, failures, false).as_answer()
+}
+
+/// That of the worst node says why.
+fn failed(what: &str, failures: &[StoreError], may_have_run: bool) -> StoreError {
     let worst = failures.iter().find(|error| !error.kind().is_transient());
     let why = worst.or_else(|| failures.first());
     let detail: Cow<'_, str> = why.map_or_else(
         || "they did not answer in time".into(),
         |error| error.what().to_owned().into(),
     );
-    let what = format!("{answered} of {nodes} nodes answered, which is no majority: {detail}");
+    let what = format!("{what}: {detail}");
     let kind = match worst {
         Some(error) => error.kind(),
         None if may_have_run => StoreErrorKind::Indeterminate,

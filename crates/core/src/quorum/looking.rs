@@ -1,8 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::{
     command::{Lease, NodeAnswer, NodeCommand, NodeWaiter, Word},
-    failure::too_few,
+    failure::{minority, too_few},
     flights::Flights,
     health::hedge,
     node::QuorumNode,
@@ -25,6 +25,23 @@ struct Seen {
     failures: Vec<StoreError>,
 }
 
+impl Seen {
+    /// The leases of the try that most nodes have.
+    fn most(&self) -> Vec<&Lease> {
+        let alike = |one: &Lease| {
+            let is_same = |other: &&Lease| other.id == one.id && other.attempt == one.attempt;
+            self.leases.iter().filter(is_same).collect::<Vec<_>>()
+        };
+        self.leases.iter().map(alike).max_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// Whether a majority has a lease, or none can have one, whatever the others answer.
+    fn is_clear(&self, nodes: usize) -> bool {
+        let (most, needed) = (self.most().len(), majority(nodes));
+        self.answered >= needed && (most >= needed || most + nodes - self.answered < needed)
+    }
+}
+
 impl<N: QuorumNode> Inner<N> {
     pub(crate) async fn inspect(
         self: &Arc<Self>,
@@ -42,53 +59,48 @@ impl<N: QuorumNode> Inner<N> {
         // A node that hangs holds nobody up for longer than another one would be asked in its place.
         let mut late_at = deadline;
         while let Some(Some((node, answer))) = within(&*self.clock, late_at, flights.next()).await {
-            seen.answered += usize::from(answer.is_ok());
+            let failure = self.failure(node, &answer);
+            seen.answered += usize::from(failure.is_none());
+            seen.failures.extend(failure);
             match answer {
                 Ok(NodeAnswer::Record(lease)) => seen.leases.push(*lease),
                 Ok(NodeAnswer::Free { counter }) => seen.counter = seen.counter.max(counter),
+                Ok(NodeAnswer::Out { .. }) | Err(_) => {}
                 Ok(_) => seen.failures.push(self.strange(node)),
-                Err(error) => seen.failures.push(error),
             }
-            if seen.answered == needed {
+            if seen.is_clear(nodes) {
                 late_at = deadline.min(self.clock.now() + hedge(&self.health));
             }
         }
         if seen.answered < needed {
             return Err(too_few(seen.answered, nodes, &seen.failures, false));
         }
-        Ok(self.inspection(seen))
+        self.inspection(&seen)
     }
 
-    /// The lease that a majority has, or may have as far as nodes have answered.
-    fn inspection(&self, seen: Seen) -> Inspection {
+    /// The lease that a majority has. What fewer have is one as well if this process knows that it is: nodes
+    /// that have it may not answer. Otherwise it is unknown, unless it cannot be one.
+    fn inspection(&self, seen: &Seen) -> Result<Inspection, StoreError> {
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
-        let Seen { answered, counter, leases, .. } = seen;
-        let alike = |one: &Lease| {
-            let is_same = |other: &&Lease| other.id == one.id && other.attempt == one.attempt;
-            leases.iter().filter(is_same).cloned().collect::<Vec<_>>()
-        };
-        let most = leases.iter().map(alike).max_by_key(Vec::len).unwrap_or_default();
+        let most = seen.most();
+        let Seen { answered, counter, ref failures, .. } = *seen;
         let fence = most.iter().map(|lease| lease.fence).max().unwrap_or(0);
         let Some(first) = most.first().filter(|_| most.len() + nodes - answered >= needed) else {
-            return Inspection::Free { last_fence: FenceToken::try_from(counter).ok() };
+            return Ok(Inspection::Free { last_fence: FenceToken::try_from(counter).ok() });
         };
         let mut left: Vec<_> = most.iter().map(|lease| lease.remaining).collect();
         let remaining = kth_longest(&mut left, most.len().min(needed));
-        let own = self.records.lock().get(first.id).map(|record| record.first);
-        let Ok(fence) = own.map_or_else(|| FenceToken::try_from(fence.max(1)), Ok) else {
-            return Inspection::Free { last_fence: None };
+        let own = self.own(first);
+        let is_own = own.is_some_and(|(_, until)| self.clock.now() < until);
+        if most.len() < needed && !is_own {
+            return Err(minority(most.len(), answered, nodes, failures));
+        }
+        let told = || FenceToken::try_from(fence.max(1));
+        let Ok(fence) = own.map_or_else(told, |(first, _)| Ok(first)) else {
+            return Ok(Inspection::Free { last_fence: None });
         };
         let keeps = !first.kept && first.label.starts_with(RuntimeLabel::KEEPS);
-        let micros = self.micros();
-        let mut waiting: Vec<_> = most.iter().flat_map(|lease| lease.waiters.clone()).collect();
-        // The first of those alike is the one that was heard last.
-        waiting.sort_unstable_by_key(|waiter| (waiter.since, waiter.id, waiter.silent_for));
-        waiting.dedup_by_key(|waiter| waiter.id);
-        let waiter = |NodeWaiter { id, since, silent_for, label }: NodeWaiter| {
-            let waiting_for = Duration::from_micros(micros.saturating_sub(since));
-            WaiterRecord { id, label, waiting_for, silent_for }
-        };
-        Inspection::Held(LeaseRecord {
+        Ok(Inspection::Held(LeaseRecord {
             id: first.id,
             fence,
             holds: if first.kept {
@@ -102,8 +114,15 @@ impl<N: QuorumNode> Inner<N> {
             kept: first.kept,
             keeps,
             idle: false,
-            waiters: waiting.into_iter().map(waiter).collect(),
-        })
+            waiters: waiters(&most),
+        }))
+    }
+
+    /// The first fence of a lease of this process, and until when a majority has it.
+    fn own(&self, lease: &Lease) -> Option<(FenceToken, Instant)> {
+        let records = self.records.lock();
+        let its = records.get(lease.id).filter(|record| record.attempt == lease.attempt);
+        its.map(|record| (record.first, record.until))
     }
 
     pub(crate) async fn force_release(
@@ -136,4 +155,25 @@ impl<N: QuorumNode> Inner<N> {
         }
         Ok(ForceReleaseAnswer::Ended { fence: FenceToken::try_from(round.counter).ok() })
     }
+}
+
+/// Who waits, by what the nodes have seen together: those who wait for longer first.
+fn waiters(leases: &[&Lease]) -> Vec<WaiterRecord> {
+    let mut all = BTreeMap::new();
+    for NodeWaiter { id, waiting_for, silent_for, label } in
+        leases.iter().flat_map(|lease| &lease.waiters)
+    {
+        let record = WaiterRecord {
+            id: *id,
+            label: label.clone(),
+            waiting_for: *waiting_for,
+            silent_for: *silent_for,
+        };
+        let known = all.entry(*id).or_insert(record);
+        known.waiting_for = known.waiting_for.max(*waiting_for);
+        known.silent_for = known.silent_for.min(*silent_for);
+    }
+    let mut all: Vec<_> = all.into_values().collect();
+    all.sort_by_key(|waiter| Reverse(waiter.waiting_for));
+    all
 }

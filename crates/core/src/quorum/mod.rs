@@ -29,6 +29,7 @@ mod settling;
 mod store;
 mod taking_back;
 mod tally;
+mod times;
 mod under_way;
 mod waiting;
 

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    command::{NodeAnswer, NodeCommand},
+    command::{Busy, NodeAnswer, NodeCommand, Vote},
     failure::{out, strange},
     health::unwell,
     node::QuorumNode,
@@ -28,7 +28,7 @@ impl<N: QuorumNode> Inner<N> {
         }
     }
 
-    /// Remembers how well a node has answered.
+    /// Remembers how well a node has answered, and the time that it told.
     pub(crate) fn note(
         &self,
         node: usize,
@@ -36,6 +36,13 @@ impl<N: QuorumNode> Inner<N> {
         answer: Result<&NodeAnswer, &StoreError>,
     ) {
         let (now, health) = (self.clock.now(), &self.health[node]);
+        if let Ok(
+            NodeAnswer::Granted(Vote { now: told @ 1.., .. })
+            | NodeAnswer::Busy(Busy { now: told @ 1.., .. }),
+        ) = answer
+        {
+            self.learn_time(node, *told, sent_at, now);
+        }
         match answer {
             Ok(NodeAnswer::Out { rest }) => {
                 if rest.is_none() {

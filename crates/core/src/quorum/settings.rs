@@ -24,8 +24,8 @@ impl QuorumSettings {
         Ok(Self { longest_ttl: ttl, ..self })
     }
 
-    /// How far the clocks of processes and nodes may be apart, 10 ms to 1 h. Beyond it a fence costs
-    /// a second round trip, and stays right as long as no node loses its data. Default: 5 s.
+    /// How far the clocks of the nodes may be apart, 10 ms to 1 h. Beyond it a fence costs a second
+    /// round trip, and stays right as long as no node loses its data. Default: 5 s.
     ///
     /// # Errors
     ///

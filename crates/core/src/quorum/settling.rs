@@ -59,7 +59,7 @@ impl<N: QuorumNode> Inner<N> {
             last,
             before: block.first - 1,
             asked: flying.tally.granted() | flying.tally.unheard(),
-            has_waited: flying.has_waited || asking.since != 0 && flying.tally.busy() != 0,
+            has_waited: flying.has_waited || asking.waits() && flying.tally.busy() != 0,
             holding: by,
             barred: 0,
             ended: 0,

@@ -20,6 +20,7 @@ use super::{
     record::Records,
     rules::QuorumRules,
     settings::QuorumSettings,
+    times::NodeTime,
     under_way::UnderWay,
     waiting::Waitings,
 };
@@ -61,6 +62,7 @@ pub struct QuorumStore<N: QuorumNode>(Arc<Inner<N>>);
 pub(crate) struct Inner<N> {
     pub(crate) nodes: Vec<N>,
     pub(crate) health: Vec<Health>,
+    pub(crate) times: Vec<NodeTime>,
     pub(crate) settings: QuorumSettings,
     pub(crate) rules: QuorumRules,
     pub(crate) clock: Arc<dyn Clock>,
@@ -88,9 +90,11 @@ impl<N: QuorumNode> QuorumStore<N> {
             return Err(config(what, "name all nodes of the group, each once"));
         }
         let health = nodes.iter().map(|_| Health::default()).collect();
+        let times = nodes.iter().map(|_| NodeTime::default()).collect();
         Ok(Self(Arc::new(Inner {
             nodes,
             health,
+            times,
             settings,
             rules,
             clock,
@@ -112,11 +116,6 @@ impl<N: QuorumNode> QuorumStore<N> {
 }
 
 impl<N: QuorumNode> Inner<N> {
-    /// The time by the clock of the process, in microseconds since the Unix epoch.
-    pub(crate) fn micros(&self) -> u64 {
-        u64::try_from(self.clock.unix_time().as_micros()).unwrap_or(u64::MAX)
-    }
-
     /// A number that no other try of this process has.
     pub(crate) fn next_attempt(&self) -> u64 {
         (self.rules.attempt)(self.attempts.fetch_add(1, Ordering::Relaxed))
@@ -162,11 +161,10 @@ impl<N: QuorumNode> Inner<N> {
             Some(heartbeat) => (ttl.get(), heartbeat.window(ttl)),
             None => (ttl.get(), Duration::ZERO),
         };
-        // One reading for both: who has not waited before sends its ballot alone.
-        let micros = self.micros();
-        let since = wait.map_or(0, |_| self.waiting.lock().since(id).unwrap_or(micros));
+        let micros = self.micros(name);
+        let waited = wait.map(|_| self.waiting.lock().waited(id)).unwrap_or_default();
         let (name, label) = (name.clone(), label.clone());
-        let asking = Asking { name, id, life, watermark, label, keeps, since, heard };
+        let asking = Asking { name, id, life, watermark, label, keeps, waited, heard };
         let asked = match (&turn, wait) {
             (Some(turn), _) => self.ask(turn, &asking, is_heartbeat, micros, deadline).await?,
             (None, Some(_)) => Asked::Taken(Taken::soon()),
@@ -194,8 +192,9 @@ impl<N: QuorumNode> Inner<N> {
             (Asked::Taken(Taken { remaining, keeps, .. }), None) => {
                 AcquireAnswer::Busy { remaining, keeps }
             }
-            (Asked::Taken(Taken { remaining, older, .. }), Some(heartbeat)) => {
-                self.wait(asking, ttl, heartbeat);
+            (Asked::Taken(Taken { remaining, older, waited, .. }), Some(heartbeat)) => {
+                let waited = waited.max(asking.waited);
+                self.wait(Asking { waited, ..asking }, ttl, heartbeat);
                 AcquireAnswer::Queued(Place { remaining, ahead: older })
             }
         }

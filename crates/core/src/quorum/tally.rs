@@ -40,6 +40,7 @@ pub struct Tally {
     waits: Vec<Duration>,
     keeps: bool,
     older: u64,
+    waited: Duration,
 }
 
 /// What the answers so far mean.
@@ -51,7 +52,7 @@ pub enum Verdict {
     Granted,
     /// A majority is taken by others.
     Taken,
-    /// Neither a majority of grants nor one of others is possible.
+    /// A majority has answered, and neither one of grants nor one of others is possible.
     Split,
     /// Too many nodes did not answer.
     TooFew,
@@ -74,6 +75,7 @@ impl Tally {
             waits: Vec::new(),
             keeps: false,
             older: 0,
+            waited: Duration::ZERO,
         }
     }
 
@@ -90,11 +92,12 @@ impl Tally {
                 self.granted |= bit(node);
                 self.grants += 1;
             }
-            Some(NodeAnswer::Busy(Busy { remaining, keeps, older, .. })) => {
+            Some(NodeAnswer::Busy(Busy { remaining, keeps, older, waited, .. })) => {
                 self.busy |= bit(node);
                 self.waits.push(*remaining);
                 self.keeps |= keeps;
                 self.older = self.older.max(*older);
+                self.waited = self.waited.max(*waited);
             }
             Some(NodeAnswer::Withdrawn { .. }) => self.is_withdrawn = true,
             _ => self.failed |= bit(node),
@@ -117,11 +120,16 @@ impl Tally {
             Verdict::TooFew
         } else if count(self.busy) >= needed {
             Verdict::Taken
-        } else if count(self.busy | self.failed) > spare {
+        } else if count(self.busy | self.failed) > spare && self.majority_answered() {
             Verdict::Split
         } else {
             Verdict::Open
         }
+    }
+
+    /// Whether a majority has answered. What fewer say may be an outage.
+    pub(crate) fn majority_answered(&self) -> bool {
+        count(self.granted | self.busy) >= majority(self.nodes)
     }
 
     /// How many of the nodes asked may still grant, or have.
@@ -170,6 +178,11 @@ impl Tally {
     pub(crate) fn older(&self) -> u64 {
         self.older
     }
+
+    /// For how long nodes have seen the one that asks wait.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
 }
 
 /// How long at least `needed` of the leases are left: the shortest of the longest so many.
@@ -189,12 +202,14 @@ mod tests {
             least: 0,
             remaining: Duration::from_secs(1),
             contended: false,
+            now: 0,
         })
     }
 
     fn busy(millis: u64) -> NodeAnswer {
         let remaining = Duration::from_millis(millis);
-        NodeAnswer::Busy(Busy { remaining, keeps: false, older: 0, holder: None })
+        let (holder, waited) = (None, Duration::ZERO);
+        NodeAnswer::Busy(Busy { remaining, keeps: false, older: 0, holder, waited, now: 0 })
     }
 
     /// The verdict when nodes have answered one after the other.
@@ -223,6 +238,11 @@ mod tests {
             verdict(5, &[(0, yes()), (1, yes()), (2, no()), (3, no()), (4, None)]),
             Verdict::Split
         );
+        // What is told of an outage is told by a majority, or not at all.
+        assert_eq!(verdict(3, &[(0, no()), (1, None)]), Verdict::Open);
+        assert_eq!(verdict(3, &[(0, no()), (1, None), (2, None)]), Verdict::TooFew);
+        assert_eq!(verdict(3, &[(0, no()), (1, None), (2, yes())]), Verdict::Split);
+        assert_eq!(verdict(5, &[(0, no()), (1, no()), (2, None)]), Verdict::Open);
         let dead = Some(NodeAnswer::Withdrawn { ended: false });
         assert_eq!(verdict(3, &[(0, yes()), (1, dead)]), Verdict::Withdrawn);
     }

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{select, sync::Notify};
 
@@ -42,9 +42,9 @@ pub(crate) struct Waitings {
 const EARLY: usize = 32;
 
 impl Waitings {
-    /// Since when an acquisition waits.
-    pub(crate) fn since(&self, id: AcquisitionId) -> Option<u64> {
-        self.all.get(&id).map(|one| one.asking.since)
+    /// For how long nodes have seen an acquisition wait, as they told last.
+    pub(crate) fn waited(&self, id: AcquisitionId) -> Duration {
+        self.all.get(&id).map(|one| one.asking.waited).unwrap_or_default()
     }
 
     pub(crate) fn remove(&mut self, id: AcquisitionId) {
@@ -57,7 +57,8 @@ impl Waitings {
             known.number = known.number.max(one.number);
             known.until = one.until;
             let watermark = known.asking.watermark.max(one.asking.watermark);
-            known.asking = Asking { watermark, ..one.asking };
+            let waited = known.asking.waited.max(one.asking.waited);
+            known.asking = Asking { watermark, waited, ..one.asking };
         } else {
             self.all.insert(id, one);
             if self.all.len() > self.swept * 2 + 64 {
@@ -158,8 +159,8 @@ impl<N: QuorumNode> Inner<N> {
         if self.records.lock().get(asking.id).is_some() {
             return true;
         }
-        let Ok(Asked::Granted(granted)) =
-            self.ask(&turn, asking, true, self.micros(), deadline).await
+        let micros = self.micros(&asking.name);
+        let Ok(Asked::Granted(granted)) = self.ask(&turn, asking, true, micros, deadline).await
         else {
             return false;
         };

@@ -243,7 +243,7 @@ impl<D: Dialect> Batcher<D> {
                 return given_back::<D>(commands, &failed.error);
             }
             Err(failed) => return all_failed(count, &failed.error),
-            Ok(other) => return all_failed(count, &decode::not_understood(&format!("{other:?}"))),
+            Ok(other) => return all_failed(count, &decode::not_understood(&decode::shown(&other))),
         };
         let served = answers.iter().filter(|answer| is_served(answer)).count();
         let now = self.0.clock.now();
@@ -329,7 +329,7 @@ impl<D: Dialect> Batcher<D> {
                 };
                 Ok(answers.into_iter().map(each).collect())
             }
-            other => Err(decode::not_understood(&format!("{other:?}")).into()),
+            other => Err(decode::not_understood(&decode::shown(&other)).into()),
         }
     }
 

@@ -136,7 +136,7 @@ impl Command {
     fn write(&self, to: &mut Cmd, text: &mut String) {
         let mut id = |to: &mut Cmd, id: AcquisitionId| {
             text.clear();
-            id.write_text(text);
+            id.write_stored(text);
             to.arg(&**text);
         };
         to.arg(self.word());

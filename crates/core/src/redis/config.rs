@@ -3,8 +3,9 @@ use std::{ops::RangeFrom, sync::Arc, time::Duration};
 use super::{
     address::{AddressError, RedisAddress},
     channel::ChannelTag,
+    cluster::Members,
+    epochs::Epochs,
     login::CredentialsProvider,
-    route::Membership,
 };
 use crate::{
     quorum::QuorumSettings,
@@ -37,10 +38,11 @@ pub struct RedisConfig {
 }
 
 /// What is different for a node of a Cluster.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct NodeSettings {
-    pub(super) membership: Arc<Membership>,
+    pub(super) mastership: Arc<Epochs>,
     pub(super) tag: Arc<ChannelTag>,
+    pub(super) members: Arc<Members>,
     /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
     pub(super) is_asking: bool,
 }

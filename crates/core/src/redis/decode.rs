@@ -1,4 +1,4 @@
-use std::{str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
 use redis::Value;
 
@@ -9,7 +9,7 @@ use crate::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
         Push, ReleaseAnswer, RenewAnswer, StoreError, StoreErrorKind, WaiterRecord, WithdrawAnswer,
     },
-    types::{LockName, Ttl},
+    types::{AcquisitionId, LockName, Ttl, printable, without_words},
 };
 
 /// The answer of a script: a word, then its values.
@@ -20,7 +20,7 @@ impl Reply {
     pub(super) fn new(value: Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(parts) => Ok(Self(parts)),
-            other => Err(not_understood(&format!("{other:?}"))),
+            other => Err(not_understood(&shown(&other))),
         }
     }
 
@@ -45,6 +45,10 @@ impl Reply {
         .ok_or_else(|| self.not_understood())
     }
 
+    fn id(&self, at: usize) -> Result<AcquisitionId, StoreError> {
+        self.0.get(at).and_then(id).ok_or_else(|| self.not_understood())
+    }
+
     fn number(&self, at: usize) -> Result<u64, StoreError> {
         match self.0.get(at) {
             Some(Value::Int(number)) => u64::try_from(*number).ok(),
@@ -55,6 +59,11 @@ impl Reply {
 
     fn millis(&self, at: usize) -> Result<Duration, StoreError> {
         self.number(at).map(Duration::from_millis)
+    }
+
+    /// Whether a lease is not there because the data of its lock was lost.
+    fn says_lost(&self) -> bool {
+        matches!(self.0.get(1), Some(Value::BulkString(word)) if word == b"lost")
     }
 
     /// A grant, as every script writes it after the word.
@@ -90,7 +99,7 @@ impl Reply {
     }
 
     fn not_understood(&self) -> StoreError {
-        not_understood(&format!("{:?}", self.0))
+        not_understood(&shown(&self.0))
     }
 }
 
@@ -136,11 +145,15 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
+/// The id of an acquisition, with its word.
+pub(super) fn id(value: &Value) -> Option<AcquisitionId> {
+    AcquisitionId::of_stored(&text(value)?)
+}
+
 /// The answer to an acquire for `ttl`; a usual grant is one text.
 pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
     if let Value::BulkString(tokens) = &value {
-        let granted =
-            usually_granted(tokens, ttl).ok_or_else(|| not_understood(&format!("{value:?}")));
+        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(&shown(&value)));
         return granted.map(AcquireAnswer::Granted);
     }
     let reply = Reply::new(value)?;
@@ -166,6 +179,7 @@ pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
     let reply = Reply::new(value)?;
     match reply.word() {
         b"held" => Ok(HoldAnswer::Held { remaining: reply.millis(1)? }),
+        b"gone" if reply.says_lost() => Ok(HoldAnswer::DataLost),
         b"gone" => Ok(HoldAnswer::Gone),
         _ => Err(reply.trouble()),
     }
@@ -181,6 +195,7 @@ pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
         b"kept" => Ok(ReleaseAnswer::Kept { remaining: reply.millis(1)? }),
         b"next-granted" => reply.granted().map(ReleaseAnswer::NextGranted),
         b"next-queued" => reply.place().map(ReleaseAnswer::NextQueued),
+        b"gone" if reply.says_lost() => Ok(ReleaseAnswer::DataLost),
         b"gone" => Ok(ReleaseAnswer::Gone),
         _ => Err(reply.trouble()),
     }
@@ -198,6 +213,7 @@ pub(super) fn renew(
     let answer = |part: &Value| match part {
         Value::Int(0) => Ok(RenewAnswer::Gone),
         Value::Int(-1) => Ok(RenewAnswer::Corrupt),
+        Value::Int(-2) => Ok(RenewAnswer::DataLost),
         Value::Int(left) if *left > 0 => {
             Ok(RenewAnswer::Renewed { remaining: Duration::from_millis(left.unsigned_abs()) })
         }
@@ -221,7 +237,7 @@ pub(super) fn inspect(
 ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
     let Reply(answers) = Reply::new(value)?;
     if answers.len() != asked {
-        return Err(not_understood(&format!("{answers:?}")));
+        return Err(not_understood(&shown(&answers)));
     }
     Ok(answers.into_iter().map(inspection).collect())
 }
@@ -233,7 +249,10 @@ fn inspection(value: Value) -> Result<Inspection, StoreError> {
     let reply = Reply::new(value)?;
     match reply.word() {
         b"free" => Ok(Inspection::Free { last_fence: reply.text(1)?.parse().ok() }),
-        b"held" => lease_record(&reply).map(Inspection::Held),
+        // The script passes on what stands in the text: an id or a number that is none is foreign.
+        b"held" => lease_record(&reply)
+            .map(Inspection::Held)
+            .map_err(|_| classify_words("WRONGTYPE the text is not that of a lock".into())),
         _ => Err(reply.trouble()),
     }
 }
@@ -242,11 +261,11 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
     Ok(LeaseRecord {
-        id: reply.parsed(4)?,
+        id: reply.id(4)?,
         fence: reply.parsed(5)?,
         holds: reply.parsed(6)?,
         remaining: reply.millis(1)?,
-        label: reply.text(7)?,
+        label: printable(&reply.text(7)?).into_owned(),
         held_for: Duration::from_micros(server_micros.saturating_sub(reply.parsed(8)?)),
         kept: reply.number(9)? == 1,
         idle: false,
@@ -258,12 +277,13 @@ fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
 fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<WaiterRecord>> {
     let Some(Value::Array(parts)) = list else { return None };
     let record = |waiter: &[Value]| {
-        let id = text(&waiter[0])?.parse().ok()?;
+        let id = id(&waiter[0])?;
         let heard: u64 = text(&waiter[1])?.parse().ok()?;
         let arrived: u64 = text(&waiter[3])?.parse().ok()?;
         let ago = |then| Duration::from_micros(server_micros.saturating_sub(then));
         let (waiting_for, silent_for) = (ago(arrived), ago(heard));
-        Some(WaiterRecord { id, label: text(&waiter[2])?, waiting_for, silent_for })
+        let label = printable(&text(&waiter[2])?).into_owned();
+        Some(WaiterRecord { id, label, waiting_for, silent_for })
     };
     parts.chunks_exact(4).map(record).collect()
 }
@@ -278,11 +298,34 @@ pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreErr
 }
 
 pub(super) fn not_understood(answer: &str) -> StoreError {
+    let answer = without_words(answer);
     StoreError::new(
         StoreErrorKind::Corrupt,
         format!("the server's answer {answer} is not understood"),
         "use one version of Leasehold per namespace, and no proxy that rewrites scripts",
     )
+}
+
+/// The beginning of an answer that is not understood, however long it is.
+pub(super) fn shown(answer: &impl fmt::Debug) -> String {
+    /// A text that takes no more than so much.
+    struct Beginning(String);
+
+    impl fmt::Write for Beginning {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            const MOST: usize = 300;
+            let room = MOST - self.0.chars().count().min(MOST);
+            self.0.extend(part.chars().take(room));
+            // The rest is not even written.
+            if room == 0 { Err(fmt::Error) } else { Ok(()) }
+        }
+    }
+
+    let mut beginning = Beginning(String::new());
+    if fmt::write(&mut beginning, format_args!("{answer:?}")).is_err() {
+        beginning.0.push('…');
+    }
+    beginning.0
 }
 
 /// The answer to `SCAN`: the next cursor, which is 0 at the end, and keys.
@@ -309,7 +352,7 @@ pub(super) fn push(payload: &[u8]) -> Option<Push> {
     let mut words = Words(rest);
     match word {
         "granted" => {
-            let (id, first, last) = (words.next()?, words.next()?, words.next()?);
+            let (id, first, last) = (words.id()?, words.next()?, words.next()?);
             let heartbeat = words.next()?;
             let remaining = Duration::from_millis(words.next()?);
             let (contended, regressed) = (words.flag()?, words.flag()?);
@@ -317,11 +360,11 @@ pub(super) fn push(payload: &[u8]) -> Option<Push> {
             Some(Push::Granted { name: words.name()?, id, granted, heartbeat })
         }
         "force-released" => {
-            let (id, fence) = (words.next()?, words.next()?);
+            let (id, fence) = (words.id()?, words.next()?);
             Some(Push::ForceReleased { name: words.name()?, id, fence })
         }
         "wanted" => {
-            let (id, fence) = (words.next()?, words.next()?);
+            let (id, fence) = (words.id()?, words.next()?);
             Some(Push::Wanted { name: words.name()?, id, fence })
         }
         _ => None,
@@ -332,10 +375,18 @@ pub(super) fn push(payload: &[u8]) -> Option<Push> {
 struct Words<'a>(&'a str);
 
 impl Words<'_> {
-    fn next<T: FromStr>(&mut self) -> Option<T> {
-        let (word, rest) = self.0.split_once(' ')?;
+    fn part(&mut self) -> Option<&str> {
+        let (part, rest) = self.0.split_once(' ')?;
         self.0 = rest;
-        word.parse().ok()
+        Some(part)
+    }
+
+    fn next<T: FromStr>(&mut self) -> Option<T> {
+        self.part()?.parse().ok()
+    }
+
+    fn id(&mut self) -> Option<AcquisitionId> {
+        AcquisitionId::of_stored(self.part()?)
     }
 
     fn flag(&mut self) -> Option<bool> {
@@ -377,6 +428,14 @@ mod tests {
         let name = LockName::new("a b").unwrap();
         let told = Push::Granted { name, id: id(), granted, heartbeat: 41 };
         assert_eq!(push(text.as_bytes()), Some(told));
+    }
+
+    #[test]
+    fn a_holder_that_cannot_be_is_foreign_text() {
+        let held = vec![Value::BulkString(b"held".to_vec()), Value::Int(i64::MIN)];
+        let seen = inspect(Value::Array(vec![Value::Array(held)]), 1).unwrap();
+        let [Err(error)] = &seen[..] else { panic!("{seen:?}") };
+        assert!(error.to_string().contains("not that of a lock"), "{error}");
     }
 
     #[test]

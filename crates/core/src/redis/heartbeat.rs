@@ -60,7 +60,7 @@ async fn one_call(
     let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
         answer
             .and_then(|value| decode::acquire(value.answer, waiter.ttl))
-            .map_err(|error| error.for_lock(&waiter.name))
+            .map_err(|error| error.for_ttl(waiter.ttl).for_lock(&waiter.name))
     };
     answers.into_iter().zip(part).map(named).collect()
 }

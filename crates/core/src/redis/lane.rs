@@ -8,6 +8,7 @@ use std::{
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select};
 
+pub(super) use super::call::Call;
 use super::{
     acknowledge::send_and_wait,
     classify::{
@@ -15,16 +16,17 @@ use super::{
         spoils_connection, unanswered,
     },
     decode::refusal,
+    epochs::Epoch,
     login::{Dialed, Dialer},
+    one_master::Witness,
+    proof::Proof,
     pulse::Pulse,
-    route::Epoch,
-    script::Script,
 };
 use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
-    types::{Acks, FenceToken},
+    types::FenceToken,
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
@@ -70,12 +72,15 @@ struct Slot {
 
 /// A connection in use.
 #[derive(Debug, Clone)]
-struct Present {
+pub(super) struct Present {
     connection: MultiplexedConnection,
     generation: u64,
     /// Which master of a group it leads to.
     epoch: Epoch,
     pulse: Arc<Pulse>,
+    proof: Arc<Proof>,
+    /// Only kept: it shows that the connection is in use.
+    _witness: Option<Arc<Witness>>,
 }
 
 /// A command that was sent and is not answered yet.
@@ -100,67 +105,6 @@ const PING_PATIENCES: u32 = 3;
 
 /// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
 const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
-
-/// Room for what a script takes, for each key, so that writing a command does not grow it.
-const ARGS_FOR_A_KEY: usize = 4;
-const BYTES_FOR_A_KEY: usize = 100;
-
-/// Writes the keys and arguments of a call into a command.
-type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
-
-/// One call of a script. Keys and arguments are written directly into the command.
-#[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
-    script: &'a Script,
-    keys: usize,
-    /// For how many commands, or keys, there is room.
-    room: usize,
-    write: Write<'a>,
-    /// Whether the whole text is sent with `EVAL` from the start.
-    pub(super) has_body: bool,
-    /// What the call waits for behind its script. It is then answered with both answers, see
-    /// [`Answered`](super::acknowledge::Answered).
-    acks: Acks,
-}
-
-impl<'a> Call<'a> {
-    /// A call by digest.
-    pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, room: keys, write, has_body: false, acks: Acks::NONE }
-    }
-
-    /// The same call, which writes as much as one with so many keys.
-    pub(super) fn with_room(self, room: usize) -> Self {
-        Self { room, ..self }
-    }
-
-    /// The same call with the whole text from the start.
-    pub(super) fn with_body(self) -> Self {
-        Self { has_body: true, ..self }
-    }
-
-    /// The same call, which waits behind its script.
-    pub(super) fn waiting_for(self, acks: Acks) -> Self {
-        Self { acks, ..self }
-    }
-
-    pub(super) fn by_digest(&self) -> Cmd {
-        self.command("EVALSHA", &self.script.sha)
-    }
-
-    /// The call with the whole text, for a server that does not know the digest.
-    pub(super) fn by_body(&self) -> Cmd {
-        self.command("EVAL", &self.script.body)
-    }
-
-    fn command(&self, verb: &str, script: &str) -> Cmd {
-        let (args, bytes) = (self.room * ARGS_FOR_A_KEY, self.room * BYTES_FOR_A_KEY);
-        let mut command = Cmd::with_capacity(8 + args, 100 + script.len() + bytes);
-        command.arg(verb).arg(script).arg(self.keys);
-        (self.write)(&mut command);
-        command
-    }
-}
 
 impl Lane {
     /// A lane that connects on first use, always on the given tokio runtime.
@@ -258,8 +202,12 @@ impl Lane {
             connected?
         };
         let sent_at = self.0.clock.now();
+        let call = if present.proof.is_due(sent_at) { call.proving() } else { call };
         match self.send(&present, call, deadline).await {
             Ok(Ok(value)) => {
+                if call.proves {
+                    present.proof.given(sent_at);
+                }
                 present.pulse.answered(sent_at, self.0.clock.now());
                 let of_script = match &value {
                     Value::Array(both) if call.acks.are_asked() => both.first(),
@@ -313,17 +261,17 @@ impl Lane {
 
     /// Gives a connection up, or asks it, after a command was not answered in time.
     fn judge(&self, present: Present, sent_at: Instant, late: Option<Late>) -> StoreError {
-        let error = unanswered();
-        if present.pulse.is_dead(sent_at, self.0.clock.now()) {
+        let now = self.0.clock.now();
+        if present.pulse.is_dead(sent_at, now) {
             self.give_up(present.generation);
-            return error;
+            return unanswered();
         }
-        let is_heard = present.pulse.heard_since(sent_at);
+        let error = present.pulse.unanswered(sent_at, now);
         if let Some(late) = late {
             self.hear_late(&present.pulse, late);
         }
         self.ask(present);
-        if is_heard { error.while_others_were_answered() } else { error }
+        error
     }
 
     /// Calls by digest, and with the whole text if the server does not know it; fails with the
@@ -385,7 +333,7 @@ impl Lane {
         }));
     }
 
-    fn present(&self) -> Option<Present> {
+    pub(super) fn present(&self) -> Option<Present> {
         let present = self.0.slot.lock().connection.clone()?;
         if present.epoch == self.0.dialer.route.epoch() {
             return Some(present);
@@ -393,6 +341,11 @@ impl Lane {
         // Another server is the master now.
         self.give_up(present.generation);
         None
+    }
+
+    /// The shortest round trip that the present connection has seen.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.present().map(|present| present.pulse.round_trip())
     }
 
     /// Sends a `PING` on a connection, and gives the connection up if it does not answer.
@@ -439,7 +392,7 @@ impl Lane {
     }
 
     /// Makes a connection unless another call just did; one attempt at a time.
-    async fn connect(&self) -> Result<Present, StoreError> {
+    pub(super) async fn connect(&self) -> Result<Present, StoreError> {
         let turn = Arc::clone(&self.0.dialing).lock_owned().await;
         if let Some(present) = self.present() {
             return Ok(present);
@@ -468,7 +421,7 @@ impl Lane {
             slot.generation
         };
         let (clock, ending) = (&*self.0.clock, self.ending(generation));
-        let Dialed { connection, round_trip, epoch } =
+        let Dialed { connection, round_trip, proven_at, epoch, witness } =
             Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
         if self.0.slot.lock().ended >= generation {
             return Err(NotDialed::ended());
@@ -478,7 +431,8 @@ impl Lane {
             within(clock, deadline, greeting).await.unwrap_or_else(not_in_time)?;
         }
         let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
-        Ok(Present { connection, generation, epoch, pulse })
+        let proof = Arc::new(Proof::new(proven_at));
+        Ok(Present { connection, generation, epoch, pulse, proof, _witness: witness })
     }
 
     /// Called when a connection ends, on the task that reads it.

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{OptionFuture, join};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ProtocolVersion, RedisConnectionInfo,
     RedisError, Value,
@@ -23,9 +24,12 @@ use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
     classify::{NotDialed, classify_dial, is_login, is_readonly},
+    cluster::{Members, UNKNOWN_NODE, unknown_node},
     config::RedisConfig,
+    epochs::Epoch,
+    one_master::{OneMaster, Witness, run_of},
     preflight::{REPLICA, check_server, not_greeted, replica_of},
-    route::{Epoch, Route},
+    route::Route,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -39,6 +43,8 @@ pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
     db: i64,
     client_name: String,
+    /// The nodes to one of which a connection has to lead.
+    members: Option<Arc<Members>>,
 }
 
 impl Login {
@@ -53,7 +59,8 @@ impl Login {
         };
         let settings = settings.set_skip_set_lib_name().set_protocol(ProtocolVersion::RESP3);
         let (db, client_name) = (info.redis_settings().db(), config.client_name.clone());
-        (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
+        let members = config.node.as_ref().map(|node| Arc::clone(&node.members));
+        (Self { provider, db, client_name, members }, info.clone().set_redis_settings(settings))
     }
 
     /// The client that makes the next connection: the given one, with the credentials of a
@@ -85,7 +92,7 @@ impl Login {
     }
 
     /// Sets up a pooled connection: logs in with the provider's credentials, and checks that the
-    /// server is a master, because a replica answers reads, too. Errors stay as they are, for
+    /// server is a master of its Cluster, because a replica answers reads, too. Errors stay as they are, for
     /// [`refused`](Self::refused).
     pub(super) async fn set_up_pooled(
         &self,
@@ -97,11 +104,20 @@ impl Login {
         }
         self.set_up(connection).await?;
         match replica_of(connection).await? {
-            None => Ok(()),
+            None if self.is_member(connection).await? => Ok(()),
+            None => Err(make_extension_error("CLUSTERDOWN".into(), Some(UNKNOWN_NODE.into()))),
             Some(master) => {
                 let what = format!("{REPLICA} {master}");
                 Err(make_extension_error("READONLY".into(), Some(what)))
             }
+        }
+    }
+
+    /// Whether a connection leads to a node of the Cluster that is known, if it has to.
+    async fn is_member(&self, connection: &mut MultiplexedConnection) -> Result<bool, RedisError> {
+        match &self.members {
+            Some(members) => members.has(connection).await,
+            None => Ok(true),
         }
     }
 
@@ -292,8 +308,12 @@ pub(super) struct Dialed {
     pub(super) connection: MultiplexedConnection,
     /// How long the server took to answer a command that costs it nothing.
     pub(super) round_trip: Duration,
+    /// When it was asked whether it is a master, which it is.
+    pub(super) proven_at: Instant,
     /// Which master of a group it leads to.
     pub(super) epoch: Epoch,
+    /// Kept by who uses the connection; `None` where the server tells no run, or others look after that.
+    pub(super) witness: Option<Arc<Witness>>,
 }
 
 impl Dialer {
@@ -350,14 +370,28 @@ impl Dialer {
             let connected_at = clock.now();
             // First what the server is: Clusters and Sentinels refuse to select a database.
             check_server(&mut connection, self.is_node).await?;
-            let checked_at = clock.now();
-            let set_up = self.login.set_up(&mut connection).await;
+            let checking = clock.now().saturating_since(connected_at);
+            let is_member = self.login.is_member(&mut connection).await;
+            if !is_member.map_err(|error| NotDialed::because(&error))? {
+                return Err(unknown_node().into());
+            }
+            let setting_up_at = clock.now();
+            // Both in one round trip.
+            let (one, mut asked) = (self.one_master(), connection.clone());
+            let run = OptionFuture::from(one.map(|_| run_of(&mut asked)));
+            let (set_up, run) = join(self.login.set_up(&mut connection), run).await;
             set_up.map_err(|error| NotDialed::because(&error))?;
             // The shorter of two: the server may have been busy during the other one.
-            let round_trip = checked_at
-                .saturating_since(connected_at)
-                .min(clock.now().saturating_since(checked_at));
-            Ok(Dialed { connection, round_trip, epoch })
+            let round_trip = clock.now().saturating_since(setting_up_at).min(checking);
+            let (witness, epoch) = match (one, run.flatten()) {
+                (Some(one), Some(run)) => {
+                    let (witness, epoch) =
+                        one.admit(clock, deadline, run, connection.clone()).await?;
+                    (Some(witness), epoch)
+                }
+                _ => (None, epoch),
+            };
+            Ok(Dialed { connection, round_trip, proven_at: connected_at, epoch, witness })
         };
         let dialed = select! {
             biased;
@@ -373,6 +407,14 @@ impl Dialer {
             let NotDialed { error, .. } = failed;
             NotDialed { error: self.named_in(epoch, error), ..failed }
         })
+    }
+
+    /// What looks whether the address leads to one master. Others look after that in a group or a Cluster.
+    pub(super) fn one_master(&self) -> Option<&Arc<OneMaster>> {
+        match &self.route {
+            Route::Server(_, one) => Some(one),
+            Route::Node(..) | Route::Group(_) => None,
+        }
     }
 
     /// The same error, naming the server, unless it names one.
@@ -397,7 +439,7 @@ impl Dialer {
             return error;
         }
         match self.route {
-            Route::Server(_) => error,
+            Route::Server(..) => error,
             Route::Node(..) => error.with_remedy(
                 "the Cluster replaces the owner of the slots; it is retried where the caller waits",
             ),

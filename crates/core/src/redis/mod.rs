@@ -3,6 +3,7 @@
 mod acknowledge;
 mod address;
 mod batcher;
+mod call;
 mod channel;
 mod classify;
 mod cluster;
@@ -12,16 +13,22 @@ mod connect;
 mod decode;
 mod delivery;
 mod dialect;
+mod epochs;
 mod examine;
+#[cfg(test)]
+mod fuzz;
 mod gathering;
 mod heartbeat;
 mod lane;
 mod login;
+mod one_master;
 mod place;
 mod pool;
 mod preflight;
+mod proof;
 mod pulse;
 mod quorum;
+mod renewing;
 mod route;
 mod scan;
 mod script;
@@ -37,12 +44,14 @@ mod waiting;
 pub use acknowledge::acknowledged;
 pub use address::{AddressError, AddressPart, RedisAddress};
 pub use cluster::{
-    ClusterStore, Course, Heard, Learnt, Owners, Redirect, View, slot_of, slot_of_lock,
+    Choice, ClusterStore, Course, Learnt, Look, Owners, Redirect, View, choose, slot_of,
+    slot_of_lock,
 };
 pub use config::RedisConfig;
 pub use connect::{connect_store, connect_store_lazy};
 pub use examine::Examiner;
 pub use login::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
+pub(crate) use one_master::ONE_ADDRESS;
 pub use place::Place;
 pub use pool::RedisPool;
 pub use script::Script;

@@ -3,6 +3,7 @@ use std::fmt;
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
 use super::config::RedisConfig;
+use crate::types::printable;
 
 /// Where a server listens, as a Sentinel or another server tells it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +61,8 @@ pub(super) struct Host<'a>(pub(super) &'a str);
 
 impl fmt::Display for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.contains(':') { write!(f, "[{}]", self.0) } else { f.write_str(self.0) }
+        let host = printable(self.0);
+        if host.contains(':') { write!(f, "[{host}]") } else { f.write_str(&host) }
     }
 }
 

@@ -15,9 +15,11 @@ use super::{
     classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     cluster::{Topology, slot_of},
     config::{RedisConfig, TIMEOUTS},
+    epochs::{Epoch, Epochs},
     lane::{Call, evaluate, refuse_error},
     login::{ASKED_AGAIN, Dialer},
-    route::{Epoch, Route},
+    one_master::run_of,
+    route::Route,
     script::Script,
 };
 use crate::{
@@ -125,16 +127,28 @@ impl Own {
         let manager =
             Manager::new_with_config(info, timeouts).map_err(|error| classify_dial(&error))?;
         let (login, limit) = (dialer.login.clone(), config.connect_timeout);
+        let one = dialer.one_master().cloned();
         let setting_up = Hook::async_fn(move |connection, _| {
-            let login = login.clone();
+            let (login, one) = (login.clone(), one.clone());
             Box::pin(async move {
                 // The pool sets no limit here: a set-up that hangs would keep its place for ever.
                 let asked = login.ask(&SystemClock, SystemClock.now() + limit).await;
                 let credentials =
                     asked.map_err(|error| HookError::message(error.what().to_owned()))?;
-                let setting_up = login.set_up_pooled(connection, credentials);
-                match within(&SystemClock, SystemClock.now() + limit, setting_up).await {
-                    Some(set_up) => set_up.map_err(HookError::Backend),
+                let deadline = SystemClock.now() + limit;
+                let setting_up = async {
+                    login
+                        .set_up_pooled(connection, credentials)
+                        .await
+                        .map_err(HookError::Backend)?;
+                    let Some(one) = one else { return Ok(()) };
+                    let Some(run) = run_of(connection).await else { return Ok(()) };
+                    let admitted =
+                        one.admit_pooled(&SystemClock, deadline, run, connection.clone()).await;
+                    admitted.map_err(|error| HookError::message(error.what().to_owned()))
+                };
+                match within(&SystemClock, deadline, setting_up).await {
+                    Some(set_up) => set_up,
                     None => Err(HookError::Backend(io::Error::from(ErrorKind::TimedOut).into())),
                 }
             })
@@ -206,7 +220,7 @@ impl RedisPool {
             pool: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
         };
-        if let Route::Server(client) | Route::Node(client, _) = &own.dialer.route {
+        if let Route::Server(client, _) | Route::Node(client, _) = &own.dialer.route {
             *own.pool.lock() = Some((own.dialer.route.epoch(), own.open(client)?));
         }
         Ok(Self { source: Source::Own(Arc::new(own)), runtime, endpoint, timeout })
@@ -303,7 +317,8 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        self.run(Errand::Script(call), clock, deadline).await
+        // A pooled connection does not know when it last proved that its server is a master.
+        self.run(Errand::Script(call.proving()), clock, deadline).await
     }
 
     /// As [`exchange`](Self::exchange), with a plain command.
@@ -318,7 +333,7 @@ impl RedisPool {
 
     /// Which master the pool leads to at present.
     pub(super) fn epoch(&self) -> Epoch {
-        self.own().map_or(Epoch(0), |own| own.dialer.route.epoch())
+        self.own().map_or(Epochs::FIRST, |own| own.dialer.route.epoch())
     }
 
     async fn run(
@@ -373,8 +388,14 @@ impl RedisPool {
 
     /// Takes a connection, which is made on the pool's runtime if there is none.
     async fn checkout(&self, is_home: bool) -> Result<(Connection, Epoch), StoreError> {
+        let taken = self.take(is_home).await?;
+        // A new connection may have found that the server was replaced, and its pool is given up.
+        if taken.1 == self.epoch() { Ok(taken) } else { self.take(is_home).await }
+    }
+
+    async fn take(&self, is_home: bool) -> Result<(Connection, Epoch), StoreError> {
         let (pool, epoch, timeouts) = match &self.source {
-            Source::Theirs(pool) => (pool.clone(), Epoch(0), pool.timeouts()),
+            Source::Theirs(pool) => (pool.clone(), Epochs::FIRST, pool.timeouts()),
             Source::Own(own) => {
                 let (epoch, pool) = own.present(SystemClock.now() + self.timeout).await?;
                 let timeouts = Timeouts { wait: Some(self.timeout), ..pool.timeouts() };
@@ -415,7 +436,9 @@ impl RedisPool {
                 refused.unwrap_or_else(|| classify_dial(&error))
             }
             PoolError::PostCreateHook(HookError::Message(what)) => {
-                StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
+                let one = self.own().and_then(|own| own.dialer.one_master());
+                one.and_then(|one| one.refusal())
+                    .unwrap_or_else(|| StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN))
             }
             PoolError::Timeout(_) => none_in_time(),
             other => {

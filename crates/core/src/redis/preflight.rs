@@ -220,11 +220,12 @@ impl Readiness {
         let channel = self.channel.clone();
         let limit = self.limit;
         let hear = async move {
-            // It disconnects at once; a missing right shows before a task waits.
+            // It disconnects soon; a missing right shows before a task waits, and so does another master at the
+            // address, as both connections are there at one time.
             let subscribing = subscribe(&dialer, &*clock, ("SUBSCRIBE", &channel), |_| Ok(()));
             let mut heard = subscribing.await?;
             if !dialer.is_node {
-                return Ok(());
+                return Ok(heard);
             }
             // Without this right leases would be lost while their slot moves.
             let asking = redis::cmd("ASKING");
@@ -234,14 +235,14 @@ impl Readiness {
                 Some(Err(error)) if error.code() == Some("NOPERM") => {
                     Err(dialer.named(classify_dial(&error)))
                 }
-                Some(_) => Ok(()),
+                Some(_) => Ok(heard),
                 None => not_in_time().map_err(|error| dialer.named(error)),
             }
         };
         hearing.spawn_on(hear, &self.runtime);
         self.run_scripts(probe).await?;
         match hearing.join_next().await {
-            Some(heard) => heard.unwrap_or_else(|died| Err(no_runtime(&died))),
+            Some(heard) => heard.unwrap_or_else(|died| Err(no_runtime(&died))).map(drop),
             None => Ok(()),
         }
     }

@@ -3,7 +3,8 @@ use std::{
     time::Duration,
 };
 
-use crate::clock::Instant;
+use super::classify::unanswered;
+use crate::{clock::Instant, store::StoreError};
 
 /// When something was read on a connection last, and how long its round trips are.
 ///
@@ -72,7 +73,18 @@ impl Pulse {
         self.is_asked.store(false, Ordering::Release);
     }
 
-    fn round_trip(&self) -> Duration {
+    /// The error of a command that was sent at `sent_at` and has no answer at `now`, on a connection
+    /// that is not dead.
+    pub(super) fn unanswered(&self, sent_at: Instant, now: Instant) -> StoreError {
+        let (error, waited) = (unanswered(), now.saturating_since(sent_at));
+        if waited < self.round_trip() {
+            return error.within_a_round_trip(waited, self.round_trip());
+        }
+        if self.heard_since(sent_at) { error.while_others_were_answered() } else { error }
+    }
+
+    /// The shortest that was seen.
+    pub(super) fn round_trip(&self) -> Duration {
         Duration::from_nanos(self.round_trip.load(Ordering::Relaxed))
     }
 
@@ -81,7 +93,8 @@ impl Pulse {
     }
 }
 
-fn nanos(time: Duration) -> u64 {
+/// A time of the clock as an atomic number.
+pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -137,6 +150,18 @@ mod tests {
         // One that was slow again does not undo it.
         crowded.answered(at(3000), at(3900));
         assert!(crowded.is_dead(at(4000), at(4500)));
+    }
+
+    #[test]
+    fn a_command_that_waited_for_less_than_a_round_trip_says_so() {
+        let told = pulse(450).unanswered(at(1000), at(1333));
+        assert!(told.to_string().contains("a round trip to the server takes 450ms"), "{told}");
+        assert!(told.is_sign_of_life(), "that says nothing about the server");
+        let silent = pulse(450).unanswered(at(1000), at(1450));
+        assert!(
+            !silent.is_sign_of_life() && !silent.to_string().contains("round trip"),
+            "{silent}"
+        );
     }
 
     #[test]

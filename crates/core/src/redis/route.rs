@@ -1,56 +1,29 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use redis::{Client, ConnectionInfo, RedisError};
-use tokio::{runtime::Handle, sync::Notify, task::JoinSet};
+use tokio::{runtime::Handle, task::JoinSet};
 
-use super::{classify::NOT_THERE, config::RedisConfig, place::open, sentinel::Group};
+use super::{
+    classify::NOT_THERE,
+    config::RedisConfig,
+    epochs::{Epoch, Epochs},
+    one_master::OneMaster,
+    place::open,
+    sentinel::Group,
+};
 use crate::{
     clock::{Clock, Instant},
     store::{StoreError, StoreErrorKind},
 };
 
-/// Counts the servers that a route has led to; a connection of an older one is stale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Epoch(pub(super) u64);
-
 /// Where the server is that commands go to.
 pub(super) enum Route {
-    /// At one address for ever.
-    Server(Box<Client>),
-    /// At one address, as long as the server is a master of its Cluster.
-    Node(Box<Client>, Arc<Membership>),
+    /// At one address, which leads to one master at a time.
+    Server(Box<Client>, Arc<OneMaster>),
+    /// At one address, as long as the server is a master of its Cluster: in the first epoch.
+    Node(Box<Client>, Arc<Epochs>),
     /// Where the Sentinels say that the master is.
     Group(Arc<Group>),
-}
-
-/// Whether a server is one of the masters of its Cluster.
-#[derive(Debug, Default)]
-pub(super) struct Membership {
-    has_ended: AtomicBool,
-    ending: Notify,
-}
-
-impl Membership {
-    /// The server owns no slot any more: its connections are not used again.
-    pub(super) fn end(&self) {
-        self.has_ended.store(true, Ordering::Release);
-        self.ending.notify_waiters();
-    }
-
-    fn epoch(&self) -> Epoch {
-        Epoch(self.has_ended.load(Ordering::Acquire).into())
-    }
-
-    /// Returns when it has ended.
-    async fn ended(&self) {
-        let ending = self.ending.notified();
-        if self.epoch() == Epoch(0) {
-            ending.await;
-        }
-    }
 }
 
 impl Route {
@@ -66,17 +39,17 @@ impl Route {
         }
         let client = Box::new(open(config, info)?);
         Ok(match &config.node {
-            None => Self::Server(client),
-            Some(node) => Self::Node(client, Arc::clone(&node.membership)),
+            None => Self::Server(client, Arc::default()),
+            Some(node) => Self::Node(client, Arc::clone(&node.mastership)),
         })
     }
 
     /// How many servers there were before the present one.
     pub(super) fn epoch(&self) -> Epoch {
         match self {
-            Self::Server(_) => Epoch(0),
-            Self::Node(_, membership) => membership.epoch(),
-            Self::Group(group) => group.epoch(),
+            Self::Server(_, one) => one.epochs().now(),
+            Self::Node(_, mastership) => mastership.now(),
+            Self::Group(group) => group.epochs().now(),
         }
     }
 
@@ -87,9 +60,9 @@ impl Route {
         deadline: Instant,
     ) -> Result<(Client, Epoch), StoreError> {
         match self {
-            Self::Server(client) => Ok(((**client).clone(), Epoch(0))),
-            Self::Node(client, membership) if membership.epoch() == Epoch(0) => {
-                Ok(((**client).clone(), Epoch(0)))
+            Self::Server(client, one) => Ok(((**client).clone(), one.next(clock, deadline).await?)),
+            Self::Node(client, mastership) if mastership.now() == Epochs::FIRST => {
+                Ok(((**client).clone(), Epochs::FIRST))
             }
             Self::Node(..) => {
                 let what = "the server owns no slot of its Cluster any more";
@@ -102,7 +75,7 @@ impl Route {
     /// Where the master of an epoch is, if the Sentinels named it and no other one since.
     pub(super) fn master(&self, epoch: Epoch) -> Option<String> {
         match self {
-            Self::Server(_) | Self::Node(..) => None,
+            Self::Server(..) | Self::Node(..) => None,
             Self::Group(group) => group.master(epoch),
         }
     }
@@ -113,12 +86,12 @@ impl Route {
         matches!(self, Self::Group(group) if group.is_unwatched())
     }
 
-    /// Returns when the server is another one than in an epoch; never for one address.
+    /// Returns when the server is another one than in an epoch.
     pub(super) async fn left(&self, epoch: Epoch) {
         match self {
-            Self::Server(_) => std::future::pending().await,
-            Self::Node(_, membership) => membership.ended().await,
-            Self::Group(group) => group.left(epoch).await,
+            Self::Server(_, one) => one.epochs().left(epoch).await,
+            Self::Node(_, mastership) => mastership.left(epoch).await,
+            Self::Group(group) => group.epochs().left(epoch).await,
         }
     }
 

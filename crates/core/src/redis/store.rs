@@ -7,7 +7,7 @@ use std::{
     },
 };
 
-use futures_util::future::join_all;
+use futures_util::future::{FutureExt, join_all};
 use redis::{Cmd, Value};
 use tokio::runtime::Handle;
 
@@ -22,6 +22,7 @@ use super::{
     login::Dialer,
     pool::RedisPool,
     preflight::Readiness,
+    renewing::lane_that_works,
     scan, scripts,
     sharing::Sharing,
     subscriber::{Dialers, Subscriptions},
@@ -49,6 +50,8 @@ pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
     pub(super) commands: Vec<Batcher<Preamble>>,
     pub(super) renewals: Lane,
+    /// Whether the connection for renewals was asked for: the first renewal does not wait for it.
+    renews: AtomicBool,
     waiting: Waiting,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
@@ -58,8 +61,8 @@ pub struct RedisStore {
     looks: usize,
 }
 
-/// How many it may be: each costs a server at most 17 commands.
-const MAX_LOOKS: usize = 16;
+/// How many it may be: they share the 1,024 places that one script looks at, at least 128 for each.
+const MAX_LOOKS: usize = 8;
 
 impl RedisStore {
     /// Connects, checks the server's version, and runs every kind of command once.
@@ -159,6 +162,7 @@ impl RedisStore {
         Ok(Self {
             commands,
             renewals,
+            renews: false.into(),
             waiting,
             pool,
             preamble,
@@ -200,6 +204,14 @@ impl RedisStore {
     pub fn pool(&self) -> &RedisPool {
         &self.pool
     }
+
+    /// Makes the connection of renewals when the first lock is taken.
+    fn prepare_renewals(&self) {
+        // A swap alone would write a line that all cores share, at each acquire.
+        if !self.renews.load(Ordering::Relaxed) && !self.renews.swap(true, Ordering::Relaxed) {
+            self.renewals.prepare();
+        }
+    }
 }
 
 /// Each command writes its keys, then its arguments, in the order of the script's header.
@@ -213,7 +225,13 @@ impl LockStore for RedisStore {
             }
             Ok(answer)
         };
-        Box::pin(self.run(command.name, sent, decode))
+        Box::pin(self.run(command.name, sent, decode).map(move |answer| {
+            let answer = answer.map_err(|error| error.for_ttl(command.ttl))?;
+            if !matches!(answer, AcquireAnswer::Busy { .. }) {
+                self.prepare_renewals();
+            }
+            Ok(answer)
+        }))
     }
 
     fn heartbeat<'a>(
@@ -255,12 +273,16 @@ impl LockStore for RedisStore {
             let Some(first) = batch.first() else { return Ok(Vec::new()) };
             // As a rule all need the same.
             let mut parts = batch.chunk_by(|one, next| one.acks == next.acks);
+            let renew = async |part, acks| {
+                let answers = self.renew_alike(part, acks, deadline).await;
+                answers.map_err(|error| error.for_ttl(first.ttl))
+            };
             if let (Some(_), None) = (parts.next(), parts.next()) {
-                return self.renew_alike(batch, first.acks, deadline).await;
+                return renew(batch, first.acks).await;
             }
             let parts = batch.chunk_by(|one, next| one.acks == next.acks);
             let renewing = parts.map(async |part| {
-                let answers = self.renew_alike(part, part[0].acks, deadline).await;
+                let answers = renew(part, part[0].acks).await;
                 answers.unwrap_or_else(|error| vec![Err(error); part.len()])
             });
             Ok(join_all(renewing).await.into_iter().flatten().collect())
@@ -310,7 +332,7 @@ impl LockStore for RedisStore {
             let write = |to: &mut Cmd| {
                 self.preamble.write_keys(to, name);
                 self.preamble.write_settings(to);
-                to.arg(id.to_string()).arg(fence.get());
+                to.arg(id.to_stored()).arg(fence.get());
             };
             let call = Call::new(&scripts::FORCE_RELEASE, Command::KEYS, &write);
             self.run_apart(name, call, deadline, decode::force_release).await
@@ -351,17 +373,20 @@ impl RedisStore {
             self.preamble.write_settings(to);
             for one in batch {
                 text.clear();
-                one.id.write_text(&mut text);
+                one.id.write_stored(&mut text);
                 to.arg(&*text).arg(one.fence.get()).arg(millis(one.ttl.get()));
             }
         };
         self.ready(deadline).await?;
+        let other = batch.first().map_or(0, |one| lane_number(&one.name, self.commands.len()));
         if !acks.are_asked() {
             let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            return decode::renew(self.renewals.call(call, deadline).await?, batch.len());
+            let other = self.commands[other].lane();
+            let lane = lane_that_works(&self.renewals, other, &*self.clock, deadline).await;
+            return decode::renew(lane.call(call, deadline).await?, batch.len());
         }
         let call = Call::new(&scripts::RENEW_AND_TOUCH, batch.len(), &write).waiting_for(acks);
-        let called = self.waiting.lanes(acks).renew(call, &*self.clock, deadline).await?;
+        let called = self.waiting.lanes(acks).renew(call, other, &*self.clock, deadline).await?;
         let Answered { answer, counted } = Answered::of(called, true);
         let mut answers = decode::renew(answer, batch.len())?;
         if let Err(error) = acknowledged(acks, counted.as_ref()) {

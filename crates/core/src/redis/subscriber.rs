@@ -3,10 +3,7 @@ use std::{
     fmt,
     future::ready,
     pin::Pin,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -121,7 +118,6 @@ impl Subscriber {
             listener: Weak::clone(&self.listener),
             may_have_missed,
             closed: Notify::new(),
-            warned: AtomicBool::new(false),
         });
         let pushes = Arc::clone(&receiver);
         let heard = move |push: PushInfo| {
@@ -135,7 +131,8 @@ impl Subscriber {
 
     /// Stays with a connection until it is lost, or nobody listens.
     async fn attend(&self, dialer: &Dialer, subscribed: Dialed, receiver: &Receiver) {
-        let Dialed { mut connection, epoch, .. } = subscribed;
+        // The witness counts for as long as the connection is in use.
+        let Dialed { mut connection, epoch, witness: _witness, .. } = subscribed;
         loop {
             select! {
                 biased;
@@ -232,7 +229,6 @@ struct Receiver {
     may_have_missed: bool,
     /// Notified when no more pushes will come, or the listener is gone.
     closed: Notify,
-    warned: AtomicBool,
 }
 
 impl Receiver {
@@ -244,9 +240,9 @@ impl Receiver {
                     Some(push) => self.pass_on(push),
                     // That of the check before the first command, see `preflight.lua`.
                     None if payload == b"preflight" => {}
-                    None => self.log_unknown(payload.len()),
+                    None => self.pass_on(Push::Unreadable),
                 },
-                _ => self.log_unknown(0),
+                _ => self.pass_on(Push::Unreadable),
             },
             // Passed on from here, so that it comes before the first message.
             PushKind::Subscribe | PushKind::SSubscribe if self.may_have_missed => {
@@ -264,17 +260,6 @@ impl Receiver {
         match self.listener.upgrade() {
             Some(listener) => listener.on_push(push),
             None => self.closed.notify_one(),
-        }
-    }
-
-    /// Logs a message that is not understood: the first of a connection as a warning.
-    fn log_unknown(&self, bytes: usize) {
-        const WHAT: &str = "a message that is not understood was ignored; \
-            use one version of Leasehold per namespace, and let nobody else publish there";
-        if self.warned.swap(true, Ordering::Relaxed) {
-            tracing::debug!(bytes, "{WHAT}");
-        } else {
-            tracing::warn!(bytes, "{WHAT}");
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     command::Preamble,
     lane::{Call, Lane},
     login::Dialer,
+    renewing::lane_that_works,
     sharing::Sharing,
 };
 use crate::{
@@ -64,16 +65,20 @@ impl Waiting {
 }
 
 impl Lanes {
-    /// Sends a batch of renewals when those before are answered.
+    /// Sends a batch of renewals when those before are answered; on the connection of that number if
+    /// their own cannot be made.
     pub(super) async fn renew(
         &self,
         call: Call<'_>,
+        other: usize,
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<redis::Value, StoreError> {
         let Some(_turn) = within(clock, deadline, self.renewing.lock()).await else {
             return Err(not_sent());
         };
-        self.renewals.call(call, deadline).await
+        let other = self.commands[other].lane();
+        let lane = lane_that_works(&self.renewals, other, clock, deadline).await;
+        lane.call(call, deadline).await
     }
 }

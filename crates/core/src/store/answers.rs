@@ -56,8 +56,10 @@ pub enum HoldAnswer {
         /// How long it has left.
         remaining: Duration,
     },
-    /// No such lease.
+    /// No such lease: it has ended on the server.
     Gone,
+    /// No such lease: the server has lost the data of the lock.
+    DataLost,
 }
 
 /// The answer to [`Release`](super::Release).
@@ -76,6 +78,8 @@ pub enum ReleaseAnswer {
     NextQueued(Place),
     /// No such lease: it ended before, and the next acquisition, if there is one, has nothing.
     Gone,
+    /// As [`Gone`](Self::Gone), and the server has lost the data of the lock.
+    DataLost,
 }
 
 /// The answer to one [`Renewal`](super::Renewal).
@@ -86,8 +90,10 @@ pub enum RenewAnswer {
         /// How long it has left.
         remaining: Duration,
     },
-    /// No such lease.
+    /// No such lease: it has ended on the server.
     Gone,
+    /// No such lease: the server has lost the data of the lock.
+    DataLost,
     /// The key under the lock's name is not a lease any more.
     Corrupt,
 }
@@ -195,12 +201,22 @@ pub enum Push {
         /// The first token of its grant.
         fence: FenceToken,
     },
+    /// A message that no script of this store sends. It was dropped.
+    Unexpected,
+    /// A message that is not understood. It was dropped.
+    Unreadable,
     /// Pushes arrive from now on. Earlier ones may be lost, so ask again.
     Listening,
 }
 
 /// Receives the pushes of a store for a runtime, on a task of the store: it must not block.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// A push has arrived.
+    /// A push has arrived. Any client that may publish on the channel of the runtime can have written it.
     fn on_push(&self, push: Push);
+
+    /// Whether a push about this acquisition of this lock comes from somebody who has seen its id in
+    /// the store. A runtime knows the words of its ids; without words, every push is believed.
+    fn proves(&self, _name: &LockName, _id: AcquisitionId) -> bool {
+        true
+    }
 }

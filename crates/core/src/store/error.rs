@@ -1,6 +1,6 @@
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::types::{Acks, LockName};
+use crate::types::{Acks, LockName, Ttl, is_printable, printable};
 
 /// What a failure of a store means for the command that failed.
 ///
@@ -44,6 +44,9 @@ impl fmt::Display for StoreErrorKind {
     }
 }
 
+/// A ttl needs so many round trips: a renewal is awaited for that part of it.
+const ROUND_TRIPS: u32 = 6;
+
 /// A store could not carry out a command: what happened, to which lock, what to do next.
 ///
 /// Never holds a password: addresses are kept without their credentials.
@@ -62,6 +65,18 @@ struct Inner {
     is_unacknowledged: bool,
     others_were_answered: bool,
     is_refused_login: bool,
+    /// The round trip for which the command could not wait.
+    round_trip: Option<Duration>,
+    is_ttl_too_short: bool,
+}
+
+/// A text of bounded length: what happened may repeat what a server has said.
+fn shortened(text: Cow<'static, str>) -> Cow<'static, str> {
+    const MOST: usize = 1_000;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => text,
+    }
 }
 
 impl StoreError {
@@ -71,7 +86,8 @@ impl StoreError {
         what: impl Into<Cow<'static, str>>,
         remedy: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let (what, remedy, lock, endpoint) = (what.into(), remedy.into(), None, None);
+        let (what, remedy) = (shown(shortened(what.into())), shown(remedy.into()));
+        let (lock, endpoint) = (None, None);
         Self(Box::new(Inner {
             kind,
             what,
@@ -82,6 +98,8 @@ impl StoreError {
             is_unacknowledged: false,
             others_were_answered: false,
             is_refused_login: false,
+            round_trip: None,
+            is_ttl_too_short: false,
         }))
     }
 
@@ -153,7 +171,7 @@ impl StoreError {
     /// The same error, naming the server that it came from; without credentials.
     #[must_use]
     pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {
-        self.0.endpoint = Some(endpoint.into());
+        self.0.endpoint = Some(printable(&endpoint.into()).into_owned());
         self
     }
 
@@ -183,6 +201,53 @@ impl StoreError {
     pub(crate) fn while_others_were_answered(mut self) -> Self {
         self.0.others_were_answered = true;
         self
+    }
+
+    /// The same error of a command that waited for less than a round trip takes: that says nothing
+    /// about the server.
+    #[must_use]
+    pub(crate) fn within_a_round_trip(mut self, waited: Duration, round_trip: Duration) -> Self {
+        let (waited, takes) = (tenths(waited), tenths(round_trip));
+        self.0.what =
+            format!("no answer within {waited:?}, and a round trip to the server takes {takes:?}")
+                .into();
+        self.0.remedy = "give commands more time, by command_timeout() and by the ttl".into();
+        self.0.round_trip = Some(round_trip);
+        self.while_others_were_answered()
+    }
+
+    /// The same error of a command about leases of this ttl: if no round trip fits into the time
+    /// that a renewal has, the error says so.
+    #[must_use]
+    pub(crate) fn for_ttl(mut self, ttl: Ttl) -> Self {
+        let Some(round_trip) = self.0.round_trip else { return self };
+        if ttl.get() / ROUND_TRIPS >= round_trip {
+            return self;
+        }
+        let told = Self::ttl_too_short(ttl, round_trip);
+        (self.0.what, self.0.remedy) = (told.0.what, told.0.remedy);
+        self.0.is_ttl_too_short = true;
+        self
+    }
+
+    /// A command was not answered in the time that a ttl leaves for it, because a round trip to the
+    /// server takes longer.
+    #[must_use]
+    pub fn ttl_too_short(ttl: Ttl, round_trip: Duration) -> Self {
+        let (takes, least) = (tenths(round_trip), tenths(round_trip * ROUND_TRIPS));
+        let what = format!(
+            "a ttl of {ttl} is too short for this server: a round trip to it takes {takes:?}"
+        );
+        let remedy = format!("give the lock a ttl of {least:?} or more");
+        let mut error = Self::new(StoreErrorKind::Indeterminate, what, remedy);
+        error.0.is_ttl_too_short = true;
+        error.while_others_were_answered()
+    }
+
+    /// Whether the command failed because a round trip to the server takes too long for the ttl of
+    /// its lock: to ask again soon does not help.
+    pub fn is_ttl_too_short(&self) -> bool {
+        self.0.is_ttl_too_short
     }
 
     /// The same error: the server has refused what a provider of credentials gave.
@@ -242,6 +307,11 @@ impl StoreError {
     }
 }
 
+/// The words of a server may have characters that an error is not to show.
+fn shown(text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.chars().all(is_printable) { text } else { printable(&text).into_owned().into() }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, what, remedy, lock, endpoint, .. } = &*self.0;
@@ -260,3 +330,31 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// Without noise: in tenths of a millisecond.
+fn tenths(time: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(time.as_micros() / 100 * 100).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ttl_that_a_round_trip_does_not_fit_is_told_with_both_figures() {
+        let millis = Duration::from_millis;
+        let error = || StoreError::new(StoreErrorKind::Indeterminate, "no answer", "look there");
+        let ttl = |time| Ttl::new(millis(time)).unwrap();
+        let late = || error().within_a_round_trip(millis(50), millis(120));
+        let told = late().for_ttl(ttl(100)).to_string();
+        for words in ["a ttl of 100ms", "a round trip to it takes 120ms", "720ms or more"] {
+            assert!(told.contains(words), "{told}");
+        }
+        assert!(late().for_ttl(ttl(719)).is_ttl_too_short());
+        // It is the time for the command that is too short, or nothing is known of a round trip.
+        let other = late().for_ttl(ttl(720));
+        assert!(!other.is_ttl_too_short() && other.is_sign_of_life());
+        assert!(other.to_string().contains("no answer within 50ms"), "{other}");
+        assert_eq!(error().for_ttl(ttl(100)), error());
+    }
+}

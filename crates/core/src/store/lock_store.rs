@@ -108,6 +108,12 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
     fn shard(&self, _name: &LockName) -> usize {
         0
     }
+
+    /// Whether the store is in the memory of this process: what was not released ends with it, and
+    /// needs no warning. Default: no.
+    fn ends_with_process(&self) -> bool {
+        false
+    }
 }
 
 /// Asks for a lock, by acquisition id: a repeat is answered with the same grant.

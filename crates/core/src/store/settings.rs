@@ -67,6 +67,10 @@ pub enum FencePolicy {
     TimeFloor,
     /// Plainly 1, 2, 3…: readable, but tokens repeat when Redis loses the counter (restart
     /// without persistence, `FLUSHALL`, eviction, failover). The counter has no TTL.
+    ///
+    /// A grant while others wait takes 1,024 numbers, for as many tasks of one process; those that
+    /// it does not need are skipped. Where another process uses the same lock with
+    /// [`TimeFloor`](Self::TimeFloor), the tokens are its times from then on.
     Counter,
 }
 

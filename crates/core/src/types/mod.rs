@@ -2,6 +2,7 @@
 
 mod name;
 mod pattern;
+mod printable;
 mod replication;
 mod stamp;
 mod ttl;
@@ -9,7 +10,9 @@ mod words;
 
 pub use name::{KnownHash, LockName, NameError, NameMap};
 pub use pattern::NamePattern;
+pub use printable::{is_printable, printable};
 pub use replication::{Acks, Replication, Terms};
+pub(crate) use stamp::without_words;
 pub use stamp::{
     AcquisitionId, AcquisitionIdError, FenceToken, FenceTokenError, RuntimeId, Stamp, StampError,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::NameError;
+use super::{NameError, is_printable};
 
 /// Shows a type that is a text as that text; quoted in `Debug`.
 macro_rules! shown_as_text {
@@ -118,7 +118,7 @@ shown_as_text!(Namespace);
 
 /// A readable label of a runtime, kept with every lease so that an operator can see who holds it.
 ///
-/// Usually `host/pid/service`. Control characters and a `~` at the beginning are replaced, and the
+/// Usually `host/pid/service`. Characters that cannot be shown and a `~` at the beginning are replaced, and the
 /// text is cut at [`RuntimeLabel::MAX_BYTES`]: a label informs people and never decides anything.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RuntimeLabel(Arc<str>);
@@ -135,7 +135,7 @@ impl RuntimeLabel {
         let mut label = String::new();
         for c in text.as_ref().chars() {
             let is_mark = label.is_empty() && c == Self::KEEPS;
-            let c = if c.is_control() || is_mark { '\u{fffd}' } else { c };
+            let c = if !is_printable(c) || is_mark { '\u{fffd}' } else { c };
             if label.len() + c.len_utf8() > Self::MAX_BYTES {
                 break;
             }

@@ -102,6 +102,7 @@ fn visible(text: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use leasehold_testing::stamp;
+    use proptest::{collection::vec, prelude::*};
 
     use super::*;
 
@@ -165,5 +166,34 @@ mod tests {
         let long = "9".repeat(5000);
         let error = read_stamp(&headers(&[("leasehold-fence", &long)])).unwrap_err();
         assert!(error.to_string().len() < 400, "{error}");
+    }
+
+    fn value() -> impl Strategy<Value = Vec<u8>> {
+        let stamps = "[0-9]{0,20}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]{0,20}";
+        prop_oneof![
+            2 => stamps.prop_map(String::into_bytes),
+            1 => vec(any::<u8>(), 0..2_000),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(crate::gate::fuzzed())]
+
+        #[test]
+        fn every_header_is_read(given in vec((any::<bool>(), value()), 0..4)) {
+            let mut headers = HeaderMap::new();
+            for (is_fence, value) in &given {
+                let Ok(value) = HeaderValue::from_bytes(value) else { continue };
+                headers.append(if *is_fence { FENCE } else { LEASE }, value);
+            }
+            match read_stamp(&headers) {
+                Ok(stamp) => {
+                    let mut again = HeaderMap::new();
+                    put_stamp(&mut again, stamp);
+                    prop_assert_eq!(headers, again, "one text for each stamp");
+                }
+                Err(error) => prop_assert!(error.to_string().chars().count() < 1_300, "{error}"),
+            }
+        }
     }
 }

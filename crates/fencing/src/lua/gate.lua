@@ -17,9 +17,10 @@ local fence, lease, ttl = ARGV[#ARGV - 2], ARGV[#ARGV - 1], tonumber(ARGV[#ARGV]
 local stamp = fence .. ' ' .. lease
 
 local verdict = 'first'
-local seen = redis.call('GET', watermark)
-if seen then
-  local highest = string.match(seen, '^([1-9]%d*) %x+%-%x+%-%x+%-%x+%-%x+:%d+$')
+-- No watermark is longer than 256 bytes: of what is longer, no more is read.
+local seen = redis.call('GETRANGE', watermark, '0', '256')
+if seen ~= '' or redis.call('GET', watermark) then
+  local highest = #seen <= 256 and string.match(seen, '^([1-9]%d*) %x+%-%x+%-%x+%-%x+%-%x+:%d+$')
   if not highest then return {'corrupt', string.sub(seen, 1, 100)} end
   if seen == stamp then
     verdict = 'again'

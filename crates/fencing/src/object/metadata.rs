@@ -134,6 +134,7 @@ fn key(name: &'static str) -> Attribute {
 #[cfg(test)]
 mod tests {
     use leasehold_testing::stamp;
+    use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
 
@@ -182,6 +183,27 @@ mod tests {
             let error = watermark(&attributes).unwrap_err();
             assert_eq!(error.kind(), StoreErrorKind::Corrupt);
             assert!(error.to_string().contains("not the stamp of a lease"), "{error}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::gate::fuzzed())]
+
+        #[test]
+        fn all_metadata_is_read(given in vec((select(&["leasehold", "Leasehold", "x"][..]), ".{0,300}|[0-9]{0,20} ?[0-9a-f:-]{0,60}"), 0..4)) {
+            let attributes: Attributes =
+                given.into_iter().map(|(name, value)| (key(name), value)).collect();
+            is_placeholder(&attributes);
+            match watermark(&attributes) {
+                Ok(Some(stamp)) => {
+                    for (_, text) in of(&attributes, WATERMARK) {
+                        let text: &str = text.as_ref();
+                        prop_assert_eq!(text, stamp.to_string());
+                    }
+                }
+                Ok(None) => prop_assert_eq!(of(&attributes, WATERMARK).count(), 0),
+                Err(error) => prop_assert!(error.to_string().chars().count() < 2_000, "{error}"),
+            }
         }
     }
 }

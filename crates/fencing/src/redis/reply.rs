@@ -74,6 +74,7 @@ fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use leasehold_testing::stamp;
+    use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
 
@@ -97,6 +98,32 @@ mod tests {
             let Err(GateError::Store(error)) = read_parts(parts) else { panic!("{parts:?}") };
             assert_eq!(error.kind(), StoreErrorKind::Corrupt);
             assert!(error.to_string().contains("the gate of \"a\""), "{error}");
+        }
+    }
+
+    fn part() -> impl Strategy<Value = Value> {
+        const WORDS: [&str; 8] =
+            ["first", "newer", "again", "stale", "failed", "corrupt", "41 x", ""];
+        prop_oneof![
+            4 => select(&WORDS[..]).prop_map(|word| Value::BulkString(word.into())),
+            1 => vec(any::<u8>(), 0..300).prop_map(Value::BulkString),
+            1 => any::<i64>().prop_map(Value::Int),
+            1 => Just(Value::Nil),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(crate::gate::fuzzed())]
+
+        #[test]
+        fn every_answer_is_read(parts in vec(part(), 0..4), alone in part()) {
+            for reply in [Value::Array(parts.clone()), alone.clone()] {
+                is_admitted(&reply);
+                let read = read(reply, "a", stamp(41, 1), &Refusals::new("redis"));
+                if let Err(GateError::Store(error)) = read {
+                    prop_assert!(error.to_string().chars().count() < 2_000, "{error}");
+                }
+            }
         }
     }
 }

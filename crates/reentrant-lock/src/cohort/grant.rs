@@ -1,5 +1,5 @@
 use leasehold_core::{
-    AcquisitionId, Instant, StoreError,
+    AcquisitionId, Instant, StoreError, Terms,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Granted, RenewAnswer},
@@ -80,9 +80,26 @@ impl Cohort {
         granted: &Granted,
         number: u64,
     ) {
-        let found = match &self.phase {
+        let Some((terms, sent_at)) = self.awaited(id, number) else {
+            return self.orphan(env, id);
+        };
+        // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
+        let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
+        let grant = Grant::from_answer(env.name, id, terms, counts_from, granted);
+        self.consider(env, grant, granted.contended, WakeSource::Push);
+    }
+
+    /// Whether a push of a grant for this acquisition is awaited.
+    pub(crate) fn awaits(&self, id: AcquisitionId) -> bool {
+        self.awaited(id, 0).is_some()
+    }
+
+    /// The terms of an acquisition that a push may grant, and when the heartbeat with this number was
+    /// sent.
+    fn awaited(&self, id: AcquisitionId, number: u64) -> Option<(Terms, Option<Instant>)> {
+        match &self.phase {
             Phase::Place(place) if place.id == id => Some((place.terms, place.sent_at(number))),
-            Phase::Asking(asking) if asking.id(env) == id => {
+            Phase::Asking(asking) if asking.id == id => {
                 let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
                 Some((asking.terms, sent_at))
             }
@@ -93,12 +110,7 @@ impl Cohort {
                 })
             }
             _ => None,
-        };
-        let Some((terms, sent_at)) = found else { return self.orphan(env, id) };
-        // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
-        let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
-        let grant = Grant::from_answer(env.name, id, terms, counts_from, granted);
-        self.consider(env, grant, granted.contended, WakeSource::Push);
+        }
     }
 
     /// Begins a turn with a grant of the present acquisition, if it is news and can be believed. A
@@ -151,7 +163,7 @@ impl Cohort {
                 }
             }
             // That ends the grant, not the acquisition, which keeps its place: it asks again.
-            Ok(RenewAnswer::Gone | RenewAnswer::Corrupt) => {}
+            Ok(RenewAnswer::Gone | RenewAnswer::DataLost | RenewAnswer::Corrupt) => {}
             Err(error) if error.is_unacknowledged() => {
                 self.take_back(env, answer.sent_at, error);
             }
@@ -179,7 +191,7 @@ impl Cohort {
         let known = match &self.phase {
             // A grant that is no longer live is ignored, and costs no task its place.
             Phase::Place(place) => place.id == id,
-            Phase::Asking(asking) => asking.id(env) == id,
+            Phase::Asking(asking) => asking.id == id,
             Phase::Turn(turn) => turn.grant.id() == id,
             Phase::Releasing(releasing) => {
                 releasing.turn.grant.id() == id || releasing.next.is_some_and(|next| next.id == id)

@@ -46,7 +46,7 @@ impl Cohort {
         // The timer may be late: the clock decides.
         let is_in_time = (env.rules.is_believed)(env.now, until);
         let serves = self.keep.is_some() && is_in_time && terms == turn.grant.terms();
-        if serves && turn.offer(env, env.numbers.id().number(), None) {
+        if serves && turn.offer(env, env.numbers.next(), None) {
             env.effects.kept = Some(KeptOutcome::Reused);
             return turn.hand_over(env);
         }

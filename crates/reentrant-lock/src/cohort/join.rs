@@ -99,17 +99,17 @@ impl Cohort {
             let soon = self.opens_soon(env);
             return Err(if soon { NoLease::Releasing } else { NoLease::Busy });
         }
-        let ticket = env.numbers.id().number();
+        let ticket = env.numbers.next();
         self.queue.join(ticket, terms, waker);
         Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, terms, tries))))
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, terms: Terms, tries: bool) -> Lead {
-        let (id, sent_at, keeps) = (env.numbers.known(lead), env.now, self.keeps());
+        let (id, sent_at, keeps) = (env.known(lead), env.now, self.keeps());
         let claim_window = env.timing.claim_window(terms.ttl);
         let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
         self.phase = Phase::Asking(Asking {
-            lead,
+            id,
             terms,
             heartbeat: heartbeat.map(|heartbeat| heartbeat.number),
             keeps,
@@ -156,7 +156,7 @@ impl Cohort {
     /// between two heartbeats, the runtime keeps the place.
     fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
         let Phase::Asking(asking) = &mut self.phase else { return };
-        if asking.lead != ticket {
+        if asking.lead() != ticket {
             return;
         }
         asking.polled_at = env.now;
@@ -213,12 +213,12 @@ impl Cohort {
             return;
         }
         match &mut self.phase {
-            Phase::Asking(asking) if asking.lead == ticket && self.queue.is_empty() => {
-                env.effects.withdraw.push((asking.id(env), asking.terms.ttl));
+            Phase::Asking(asking) if asking.lead() == ticket && self.queue.is_empty() => {
+                env.effects.withdraw.push((asking.id, asking.terms.ttl));
                 self.phase = Phase::Idle;
             }
             // Its command may still be executed.
-            Phase::Asking(asking) if asking.lead == ticket => self.keep_place(env),
+            Phase::Asking(asking) if asking.lead() == ticket => self.keep_place(env),
             Phase::Turn(turn) if turn.open_offer().is_some_and(|offer| offer.ticket == ticket) => {
                 self.pass_on(env);
             }
@@ -243,7 +243,6 @@ impl Cohort {
         tries: bool,
         answer: Answer<AcquireAnswer>,
     ) -> Progress<Taken> {
-        let id = env.numbers.known(lead);
         let instead = match &answer.result {
             _ if !tries => Poll::Pending,
             Ok(AcquireAnswer::Busy { keeps: true, .. }) => Poll::Ready(Err(NoLease::Kept)),
@@ -252,8 +251,11 @@ impl Cohort {
             Err(error) => Poll::Ready(Err(NoLease::Failed(error.clone()))),
         };
         match (&self.phase, &answer.result) {
-            (Phase::Asking(asking), Ok(AcquireAnswer::Granted(granted))) if asking.lead == lead => {
-                let grant = Grant::from_answer(env.name, id, asking.terms, answer.sent_at, granted);
+            (Phase::Asking(asking), Ok(AcquireAnswer::Granted(granted)))
+                if asking.lead() == lead =>
+            {
+                let grant =
+                    Grant::from_answer(env.name, asking.id, asking.terms, answer.sent_at, granted);
                 let is_late = grant.remaining(env.now).is_zero();
                 // It is no news if it was ended by force while its answer was on its way.
                 if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
@@ -264,8 +266,9 @@ impl Cohort {
                 }
             }
             (phase, result) => {
+                let id = env.known(lead);
                 let is_refused = tries && matches!(result, Ok(AcquireAnswer::Busy { .. }));
-                if matches!(phase, Phase::Asking(asking) if asking.lead == lead) {
+                if matches!(phase, Phase::Asking(asking) if asking.lead() == lead) {
                     self.keep_place(env);
                 }
                 match &mut self.phase {

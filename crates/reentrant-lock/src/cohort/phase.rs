@@ -35,8 +35,8 @@ pub(crate) enum Phase {
 /// A first command. The task that sent it awaits its answer.
 #[derive(Debug)]
 pub(crate) struct Asking {
-    /// The task that sent it; its ticket is the number of the acquisition.
-    pub(super) lead: Ticket,
+    /// Its number is the ticket of the task that sent it.
+    pub(super) id: AcquisitionId,
     pub(super) terms: Terms,
     pub(super) heartbeat: Option<u64>,
     /// Whether the lease says that the runtime keeps it.
@@ -151,8 +151,9 @@ impl Cohort {
 }
 
 impl Asking {
-    pub(super) fn id(&self, env: &Env<'_>) -> AcquisitionId {
-        env.numbers.known(self.lead)
+    /// The task that sent it.
+    pub(super) fn lead(&self) -> Ticket {
+        self.id.number()
     }
 
     /// When to look next: to call its task, or to go on without it.

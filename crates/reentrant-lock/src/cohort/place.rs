@@ -64,7 +64,7 @@ impl Place {
 
     /// The place of a first command, which the runtime keeps from now on.
     pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(env, asking.id(env), asking.terms, asking.keeps);
+        let mut place = Self::wanted(env, asking.id, asking.terms, asking.keeps);
         if let Some(number) = asking.heartbeat {
             place.remember(number, asking.sent_at);
         }
@@ -111,7 +111,10 @@ impl Place {
         self.unanswered.on_send();
         self.asks_soon = None;
         let ttl = self.terms.ttl;
-        self.ask_within(env, env.next_heartbeat(env.now, ttl));
+        match self.seldom(env) {
+            Some(pause) => self.ask_at(env.now + pause),
+            None => self.ask_within(env, env.next_heartbeat(env.now, ttl)),
+        }
         let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(ttl) };
         let (name, id, keeps) = (env.name.clone(), self.id, self.keeps);
         let waiter = Waiter { name, id, ttl, watermark: begun, keeps, heartbeat };
@@ -147,14 +150,24 @@ impl Place {
             known.as_ref().map_or((sent_at, 0), |failing| (failing.since, failing.failed));
         let silent_since = known.and_then(|failing| failing.silent_since).or(Some(sent_at));
         let silent_since = silent_since.filter(|_| !error.is_sign_of_life());
-        // Never later than without the failure: it may be that of an older heartbeat.
-        let longest = env.timing.heartbeat_pause(self.terms.ttl);
-        let pause = backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter());
-        let retry = env.now + pause;
-        let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.terms.ttl));
-        self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
         self.failing =
             Some(Failing { since, silent_since, failed: failed.saturating_add(1), error });
+        if let Some(pause) = self.seldom(env) {
+            return self.ask_at(env.now + pause);
+        }
+        // Never later than without the failure: it may be that of an older heartbeat.
+        let longest = env.timing.heartbeat_pause(self.terms.ttl);
+        let retry = env.now + backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter());
+        let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.terms.ttl));
+        self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
+    }
+
+    /// The pause between two commands if the answers come too late for the ttl: each costs the server
+    /// as much as one that helps.
+    fn seldom(&self, env: &Env<'_>) -> Option<Duration> {
+        let failing = self.failing.as_ref().filter(|failing| failing.error.is_ttl_too_short())?;
+        let [shortest, longest] = [1, 15].map(Duration::from_secs);
+        Some(backoff(shortest, longest, failing.failed, 1.0 - env.jitter()))
     }
 
     /// The server has answered, if not with a word about others.

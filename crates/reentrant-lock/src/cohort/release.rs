@@ -92,7 +92,7 @@ impl Cohort {
         releasing.sent_at = Some(env.now);
         if !releasing.stays_closed(env) {
             releasing.next = self.queue.first().map(|(_, terms)| NextPlace {
-                id: (env.rules.next_id)(env.numbers.id(), turn.id),
+                id: (env.rules.next_id)(env.id(), turn.id),
                 terms,
                 keeps,
                 heartbeat: Heartbeat {
@@ -239,7 +239,9 @@ impl Cohort {
                 }
                 self.phase = Phase::Place(Box::new(place));
             }
-            ReleaseAnswer::Gone => self.phase = Phase::Place(Box::new(place)),
+            ReleaseAnswer::Gone | ReleaseAnswer::DataLost => {
+                self.phase = Phase::Place(Box::new(place));
+            }
             ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(env),
         }
     }
@@ -284,10 +286,10 @@ impl Cohort {
         self.phase = Phase::Releasing(Box::new(releasing));
     }
 
-    /// The server does not have a turn any more.
-    pub(crate) fn on_gone(&mut self, env: &mut Env<'_>, turn: TurnId) {
+    /// An operator force-released a turn.
+    pub(crate) fn on_force_released(&mut self, env: &mut Env<'_>, turn: TurnId) {
         if self.has_turn(turn) {
-            env.effects.lost = Some(LossReason::Gone);
+            env.effects.lost = Some(LossReason::ForceReleased);
             self.lose(env, None);
         }
         // The grant may come after its force-release, and is not to begin a turn then.
@@ -362,7 +364,7 @@ impl Cohort {
 
     /// The runtime asks under a fresh id, if tasks wait.
     pub(super) fn ask_anew(&mut self, env: &Env<'_>) {
-        let wanted = |terms| Place::wanted(env, env.numbers.id(), terms, self.keeps());
+        let wanted = |terms| Place::wanted(env, env.id(), terms, self.keeps());
         self.phase = match self.queue.first() {
             None => Phase::Idle,
             Some((_, terms)) => Phase::Place(Box::new(wanted(terms))),

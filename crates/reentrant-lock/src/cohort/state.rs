@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Terms, Ttl,
+    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Secret, Terms, Ttl,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, KeptOutcome, ReleaseVia},
     store::Heartbeat,
@@ -50,7 +50,7 @@ use super::{
 ///      [`on_reply`](Self::on_reply), [`on_confirmation`](Self::on_confirmation),
 ///      [`on_release_reply`](Self::on_release_reply);
 ///    - what the store pushes: [`on_grant`](Self::on_grant), [`on_wanted`](Self::on_wanted),
-///      [`on_gone`](Self::on_gone);
+///      [`on_force_released`](Self::on_force_released);
 ///    - what happens to the runtime: [`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
 ///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close),
 ///      [`on_too_many_kept`](Self::on_too_many_kept);
@@ -250,6 +250,16 @@ pub(crate) struct Env<'a> {
 }
 
 impl Env<'_> {
+    /// An id that was never used, for an acquisition of this lock.
+    pub(super) fn id(&self) -> AcquisitionId {
+        self.known(self.numbers.next())
+    }
+
+    /// The id of an acquisition of this lock, by its number.
+    pub(super) fn known(&self, number: u64) -> AcquisitionId {
+        self.numbers.known(self.name, number)
+    }
+
     /// A fraction in `[0, 1)`.
     pub(super) fn jitter(&self) -> f64 {
         self.entropy.fraction()
@@ -266,26 +276,34 @@ impl Env<'_> {
 #[derive(Debug)]
 pub(crate) struct Numbers {
     runtime_id: RuntimeId,
+    secret: Secret,
     acquisitions: AtomicU64,
     changes: AtomicU64,
 }
 
 impl Numbers {
-    pub(crate) fn new(runtime_id: RuntimeId) -> Self {
-        Self { runtime_id, acquisitions: AtomicU64::new(0), changes: AtomicU64::new(0) }
+    pub(crate) fn new(runtime_id: RuntimeId, secret: Secret) -> Self {
+        let (acquisitions, changes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { runtime_id, secret, acquisitions, changes }
     }
 
     pub(crate) fn runtime_id(&self) -> RuntimeId {
         self.runtime_id
     }
 
-    /// An id that was never used, for an acquisition or a lease.
-    pub(crate) fn id(&self) -> AcquisitionId {
-        self.known(self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1)
+    /// A number that was never used, for an acquisition or a lease.
+    pub(crate) fn next(&self) -> u64 {
+        self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub(crate) fn known(&self, number: u64) -> AcquisitionId {
-        AcquisitionId::new(self.runtime_id, number)
+    /// The id of an acquisition, as the store has it.
+    pub(crate) fn known(&self, lock: &LockName, number: u64) -> AcquisitionId {
+        self.secret.sign(lock, AcquisitionId::new(self.runtime_id, number))
+    }
+
+    /// Whether an id with this word was made here, for this lock.
+    pub(crate) fn proves(&self, lock: &LockName, id: AcquisitionId) -> bool {
+        id.runtime() == self.runtime_id && self.secret.proves(lock, id)
     }
 
     /// The number of a heartbeat, or of a change of holds: greater than those before.

@@ -28,12 +28,12 @@ impl Cohort {
                 return Some(place.beat(env, self.begun));
             }
             Phase::Asking(asking) if asking.unattended_at(env) <= now => {
-                let lead = asking.lead;
+                let lead = asking.lead();
                 self.leave(env, lead);
             }
             Phase::Asking(asking) if is_due(asking.calls_at) => {
                 asking.calls_at = None;
-                env.effects.wake.extend(self.queue.waker(asking.lead));
+                env.effects.wake.extend(self.queue.waker(asking.lead()));
             }
             Phase::Turn(turn) if is_due(turn.stale_at(env)) => {
                 // Its task is sent away, and the turn ends.
@@ -102,7 +102,7 @@ impl Cohort {
         env.effects.wake.extend(self.queue.dismiss());
         match &self.phase {
             Phase::Asking(asking) => {
-                env.effects.withdraw.push((asking.id(env), asking.terms.ttl));
+                env.effects.withdraw.push((asking.id, asking.terms.ttl));
                 self.phase = Phase::Idle;
             }
             Phase::Place(place) => {

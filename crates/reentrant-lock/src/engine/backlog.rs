@@ -108,7 +108,7 @@ impl Engine {
         self.pending.on_postponed(key);
         if needs_task {
             let (engine, clock) = (Weak::clone(&self.me), Arc::clone(&self.clock));
-            drop(self.handle().spawn(send_late(engine, clock)));
+            self.spawn(send_late(engine, clock));
         }
         true
     }
@@ -141,7 +141,8 @@ impl Engine {
         };
         self.end_late(in_hand.take()?, outcome);
         for late in self.backlog.take() {
-            drop(self.handle().spawn(Sending::again(self, late).run()));
+            let sending = Sending::again(self, late);
+            self.spawn(async move { drop(sending.run().await) });
         }
         None
     }

@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, mem,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
@@ -8,9 +8,9 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, Mutex, RuntimeId, RuntimeLabel,
-    StoreError, Ttl,
-    metric::Metrics,
+    AcquisitionId, AtHome, Class, Clock, Entropy, FenceToken, Instant, LockName, LockStore, Mutex,
+    RuntimeId, RuntimeLabel, StoreError, Ttl,
+    metric::{ClassMetrics, Metrics},
     outage::{OutageWatch, WatchedStore},
     store::{ForceRelease, ForceReleaseAnswer},
 };
@@ -21,6 +21,7 @@ use crate::{blocked::Ration, cohort::Numbers, graph::OwnHolds, seam::Rules, timi
 
 use super::{
     backlog::Backlog,
+    dropped::Dropped,
     executor::Executor,
     heartbeats::Heartbeats,
     kept::KeptTurns,
@@ -38,7 +39,7 @@ pub struct EngineParts {
     pub store: Arc<dyn LockStore>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Where jitter comes from.
+    /// Where jitter and the secret of this runtime come from.
     pub entropy: Arc<dyn Entropy>,
     /// Where background tasks run.
     pub executor: Executor,
@@ -57,6 +58,8 @@ pub struct EngineParts {
 ///
 /// An event is applied to a cohort under the lock of the name's shard, where no lock is taken that
 /// calls back; what follows from it is done afterwards.
+///
+/// In a fork of its process every call fails, and nothing of it is changed, sent or waited for.
 pub struct Engine {
     pub(crate) store: Arc<WatchedStore>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -79,6 +82,8 @@ pub struct Engine {
     pub(crate) suspects: Mutex<Ration>,
     /// The unconfirmed runs that were warned of.
     pub(crate) unconfirmed: Mutex<Ration>,
+    /// The messages that were dropped.
+    pub(super) dropped: Mutex<Dropped>,
     /// The locks that owners of this runtime hold.
     pub(crate) own_holds: OwnHolds,
     pub(super) shards: Vec<Shard>,
@@ -101,8 +106,8 @@ impl Engine {
     pub fn start(parts: EngineParts) -> Arc<Self> {
         let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
             parts;
-        let metrics = Arc::new(Metrics::default());
-        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock)));
+        let (metrics, secret) = (Arc::new(Metrics::default()), entropy.secret());
+        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock), (rules.origin)()));
         // Every command of this runtime passes here.
         let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
         let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
@@ -125,12 +130,13 @@ impl Engine {
             kept: KeptTurns::default(),
             label,
             timing,
-            numbers: Numbers::new(runtime_id),
+            numbers: Numbers::new(runtime_id, secret),
             rules,
             background: Semaphore::new(Self::BACKGROUND),
             reports: Mutex::default(),
             suspects: Mutex::default(),
             unconfirmed: Mutex::default(),
+            dropped: Mutex::default(),
             own_holds: OwnHolds::default(),
             shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
             agenda: Arc::default(),
@@ -150,8 +156,39 @@ impl Engine {
         self.numbers.runtime_id()
     }
 
-    /// Counts what is kept.
+    /// Whether this process is a fork of the one that made the runtime.
+    pub fn is_forked(&self) -> bool {
+        !self.is_here(self.clock.now())
+    }
+
+    /// Whether the runtime was made in this process; `now` was read after the last await.
+    pub(crate) fn is_here(&self, now: Instant) -> bool {
+        self.outages().origin().is_here(now)
+    }
+
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` in a fork of the process that made the runtime.
+    pub(crate) fn check_process(&self) -> Result<(), StoreError> {
+        if self.is_forked() { Err(self.outages().origin().error()) } else { Ok(()) }
+    }
+
+    /// Runs work in the background that a fork of this process leaves alone.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let work = AtHome::new(self.outages().origin(), &self.clock, Box::pin(work));
+        drop(self.handle().spawn(work));
+    }
+
+    /// The series of a class.
+    pub(crate) fn metrics_of(&self, class: &Class) -> Arc<ClassMetrics> {
+        if self.is_forked() { Metrics::unknown(class) } else { self.metrics.class(class) }
+    }
+
+    /// Counts what is kept; in a fork, nothing.
     pub fn footprint(&self) -> Footprint {
+        if self.is_forked() {
+            return Footprint { watched: 0, names: 0, waiting: 0, pending: 0, watermarks: 0 };
+        }
         let (names, waiting, _) = self.count();
         Footprint {
             watched: self.watches.watched(),
@@ -177,13 +214,14 @@ impl Engine {
         id: AcquisitionId,
         fence: FenceToken,
     ) -> Result<ForceReleaseAnswer, StoreError> {
+        self.check_process()?;
         let now = self.clock.now();
         let deadline = now + self.timing.command_timeout;
         let command = ForceRelease { name, id, fence, deadline };
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
         let answer = self.counted(self.store.force_release(now, command).await)?;
         if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
-            self.on_gone(name, id, fence);
+            self.on_force_released(name, id, fence);
         }
         Ok(answer)
     }
@@ -224,6 +262,11 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.is_forked() {
+            // What they have inside may wait for threads that are not there.
+            mem::forget((Arc::clone(&self.store), Arc::clone(&self.clock), self.executor.clone()));
+            return;
+        }
         // The watchdog ends with its handle.
         self.agenda.stop();
         self.release_idle();

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Clock, Instant, Sleep};
+use leasehold_core::{AtHome, Clock, Instant, Origin, Sleep};
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
@@ -82,9 +82,17 @@ impl Executor {
     #[must_use]
     pub fn clock(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
         match self.thread {
-            Some(_) => Arc::new(HomeClock { clock, executor: self.clone() }),
+            Some(_) => {
+                let origin = Origin::here();
+                Arc::new(HomeClock { clock, origin, executor: self.clone() })
+            }
             None => clock,
         }
+    }
+
+    /// Whether it is a thread of its own.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.thread.is_some()
     }
 
     /// The handle to spawn on.
@@ -109,12 +117,13 @@ impl<T> Drop for Running<T> {
 #[derive(Debug)]
 struct HomeClock {
     clock: Arc<dyn Clock>,
+    origin: Origin,
     executor: Executor,
 }
 
 struct HomeSleep {
-    // Dropped first: it belongs to the executor.
-    sleep: Sleep,
+    // Dropped first: it belongs to the executor. A fork has not got its thread.
+    sleep: AtHome<Sleep>,
     executor: Executor,
 }
 
@@ -129,6 +138,7 @@ impl Clock for HomeClock {
             let _inside = executor.handle().enter();
             self.clock.sleep_until(at)
         };
+        let sleep = AtHome::new(self.origin, &self.clock, sleep);
         Box::pin(HomeSleep { sleep, executor })
     }
 
@@ -143,6 +153,6 @@ impl Future for HomeSleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { sleep, executor } = &mut *self;
         let _inside = executor.handle().enter();
-        sleep.as_mut().poll(cx)
+        Pin::new(sleep).poll(cx)
     }
 }

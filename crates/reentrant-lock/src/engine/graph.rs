@@ -20,6 +20,7 @@ impl Engine {
                 Err(error) => unread.push(error),
             }
         }
-        WaitGraph::of(&locks).with(self.own_cycles(), unread)
+        let own = if self.is_forked() { Vec::new() } else { self.own_cycles() };
+        WaitGraph::of(&locks).with(own, unread)
     }
 }

@@ -37,9 +37,9 @@ impl Heartbeats {
 
     pub(super) fn start(engine: &Arc<Engine>) {
         let (agenda, clock) = (Arc::clone(&engine.agenda), Arc::clone(&engine.clock));
-        let (engine, handle) = (Arc::downgrade(engine), engine.handle());
         let (sent_at, in_flight) = (Instant::default(), JoinSet::new());
-        drop(handle.spawn(Self { engine, agenda, clock, sent_at, in_flight }.run()));
+        let heartbeats = Self { engine: Arc::downgrade(engine), agenda, clock, sent_at, in_flight };
+        engine.spawn(heartbeats.run());
     }
 
     async fn run(mut self) {

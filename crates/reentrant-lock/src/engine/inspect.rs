@@ -33,6 +33,7 @@ impl Engine {
         &self,
         names: &[LockName],
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        self.check_process()?;
         let now = self.clock.now();
         let deadline = now + self.timing.command_timeout;
         let mut seen = self.counted(self.store.inspect_all(now, names, deadline).await)?;
@@ -58,6 +59,7 @@ impl Engine {
         now: Instant,
         deadline: Instant,
     ) -> Result<Inspection, StoreError> {
+        self.check_process()?;
         self.counted(self.store.inspect(now, name, deadline).await)
     }
 
@@ -114,6 +116,6 @@ impl Engine {
                 }
             }
         };
-        drop(self.handle().spawn(look));
+        self.spawn(look);
     }
 }

@@ -100,7 +100,7 @@ impl Engine {
         idle.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let (time, executor) = (self.timing.command_timeout, self.executor.clone());
-        drop(self.handle().spawn(async move {
+        self.spawn(async move {
             // Keeps a thread of its own until all is sent.
             let _executor = executor;
             let (mut releases, mut unanswered) = (JoinSet::new(), 0);
@@ -122,7 +122,7 @@ impl Engine {
                 });
             }
             while releases.join_next().await.is_some() {}
-        }));
+        });
     }
 }
 

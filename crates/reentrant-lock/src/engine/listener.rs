@@ -3,6 +3,7 @@ use std::sync::Weak;
 use leasehold_core::{
     AcquisitionId, Class, FenceToken, Instant, LockName,
     lease::{Grant, LossReason},
+    metric::MessageOutcome,
     store::{Listener, Push},
 };
 use leasehold_watchdog::TurnKeeper;
@@ -12,22 +13,65 @@ use crate::cohort::{Cohort, TurnId};
 use super::core::Engine;
 
 impl Listener for Engine {
+    fn proves(&self, name: &LockName, id: AcquisitionId) -> bool {
+        self.numbers.proves(name, id)
+    }
+
     fn on_push(&self, push: Push) {
         match push {
-            Push::Granted { name, id, granted, heartbeat } => {
-                self.saw(self.clock.now(), &name, &granted);
-                let metrics = self.metrics.class(&Class::default());
-                self.with_new(&name, &metrics, |member, env| {
-                    member.cohort.on_grant(env, id, &granted, heartbeat);
-                });
+            Push::Listening => self.on_lost_messages(),
+            Push::Unexpected => self.on_dropped(MessageOutcome::Unexpected),
+            Push::Unreadable => self.on_dropped(MessageOutcome::Unreadable),
+            Push::Granted { ref name, id, .. }
+            | Push::ForceReleased { ref name, id, .. }
+            | Push::Wanted { ref name, id, .. }
+                if !self.proves(name, id) =>
+            {
+                self.on_dropped(MessageOutcome::Unproven);
             }
-            Push::ForceReleased { name, id, fence } => self.on_gone(&name, id, fence),
+            // The others come from somebody who has seen the acquisition in the store.
+            Push::Granted { name, id, granted, heartbeat } => {
+                self.metrics.store().message(MessageOutcome::Believed);
+                let metrics = self.metrics.class(&Class::default());
+                let is_awaited = self.with_new(&name, &metrics, |member, env| {
+                    let is_awaited = member.cohort.awaits(id);
+                    // Only then: a message may be old, or of somebody who watches the channel.
+                    if is_awaited {
+                        self.watermarks.saw(env.now, &name, granted.last);
+                    }
+                    member.cohort.on_grant(env, id, &granted, heartbeat);
+                    is_awaited
+                });
+                if is_awaited == Some(true) {
+                    self.report_regression(&name, &granted);
+                }
+            }
+            Push::ForceReleased { name, id, fence } => {
+                self.metrics.store().message(MessageOutcome::Believed);
+                self.on_force_released(&name, id, fence);
+            }
             Push::Wanted { name, id, fence: first } => {
+                self.metrics.store().message(MessageOutcome::Believed);
                 self.with(&name, |member, env| {
                     member.cohort.on_wanted(env, TurnId { id, first });
                 });
             }
-            Push::Listening => self.on_lost_messages(),
+        }
+    }
+}
+
+impl Engine {
+    /// A message is dropped before it changes anything.
+    fn on_dropped(&self, outcome: MessageOutcome) {
+        self.metrics.store().message(outcome);
+        let due = self.dropped.lock().add(self.clock.now());
+        if let Some(messages) = due {
+            tracing::warn!(
+                messages,
+                last = ?outcome,
+                "dropped messages on the channel of this runtime that the store has not sent; let nobody else \
+                 publish there, and use one version of Leasehold per namespace (see SECURITY.md)"
+            );
         }
     }
 }
@@ -61,10 +105,10 @@ impl Engine {
     }
 
     /// A turn was ended by force: its holder need not wait for a renewal to learn it.
-    pub(crate) fn on_gone(&self, name: &LockName, id: AcquisitionId, first: FenceToken) {
+    pub(crate) fn on_force_released(&self, name: &LockName, id: AcquisitionId, first: FenceToken) {
         // Also while no task holds a lease of it: the task that is offered one is not to take it.
         let turn = TurnId { id, first };
-        self.with(name, |member, env| member.cohort.on_gone(env, turn));
+        self.with(name, |member, env| member.cohort.on_force_released(env, turn));
     }
 
     /// Messages may have been lost: the places of all tasks that wait are asked for again, soon.

@@ -3,7 +3,9 @@
 
 mod backlog;
 mod core;
+mod dropped;
 mod executor;
+mod farewell;
 mod graph;
 mod heartbeats;
 mod inspect;

@@ -41,8 +41,8 @@ impl Engine {
             Some((released, after, rest))
         });
         let (released, after, rest) = released.flatten().unwrap_or_else(|| {
-            // Without effect if it is marked as lost already, for another reason.
-            let _ = lease.lose(LossReason::Gone);
+            // Whatever else ends a turn marks its lease as lost first: then this has no effect.
+            let _ = lease.lose(LossReason::ForceReleased);
             (lease.release(self.clock.now()), AfterLease::WasOver, None)
         });
         let before = released.state;
@@ -127,8 +127,8 @@ impl Engine {
     pub(super) fn send(&self, command: Outgoing) {
         let Some(engine) = self.me.upgrade() else { return };
         match command {
-            Outgoing::Confirm(grant) => drop(self.handle().spawn(engine.confirm(*grant))),
-            Outgoing::Heartbeat(beat) => drop(self.handle().spawn(engine.beat(vec![*beat]))),
+            Outgoing::Confirm(grant) => self.spawn(engine.confirm(*grant)),
+            Outgoing::Heartbeat(beat) => self.spawn(engine.beat(vec![*beat])),
             Outgoing::Release(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use std::{
     task::Poll,
 };
 
-use leasehold_core::{Clock, Instant, LockName, Mutex, Sleep, StoreError};
+use leasehold_core::{AtHome, Clock, Instant, LockName, Mutex, Sleep, StoreError};
 use leasehold_watchdog::{HeldLease, Key, Slots};
 use tokio::{select, sync::Notify};
 
@@ -34,6 +34,8 @@ struct Jobs {
     limited: usize,
     /// The locks of releases that failed, from a shutdown on.
     failed: Option<Vec<LockName>>,
+    /// The locks of releases that were dropped, and are not told yet.
+    left: BTreeSet<LockName>,
 }
 
 #[derive(Debug)]
@@ -79,14 +81,23 @@ impl Pending {
     }
 
     pub(super) fn done(&self, key: Key, outcome: Outcome) {
+        self.jobs.lock().done(key, outcome);
+        self.changed.notify_waiters();
+    }
+
+    /// A release is dropped before its end: its tokio runtime stops. Yields the locks of all such
+    /// releases with the last of them.
+    pub(super) fn left(&self, key: Key, name: &LockName) -> BTreeSet<LockName> {
         let mut jobs = self.jobs.lock();
-        let Some(entry) = jobs.pending.remove(key) else { return };
-        jobs.limited -= usize::from(entry.is_limited);
-        if outcome == Outcome::Unconfirmed {
-            jobs.failed(entry.closed);
+        if jobs.left.len() < Self::MAX {
+            jobs.left.insert(name.clone());
         }
+        jobs.done(key, Outcome::Unconfirmed);
+        let has_more = jobs.pending.iter().any(|entry| entry.closed.is_some());
+        let left = if has_more { BTreeSet::new() } else { std::mem::take(&mut jobs.left) };
         drop(jobs);
         self.changed.notify_waiters();
+        left
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -110,8 +121,8 @@ impl Pending {
             // Registered before the look, so that no change is missed in between.
             changed.as_mut().enable();
             let now = clock.now();
-            if let Some(closed) = self.closed(now >= soon, now >= deadline) {
-                return closed;
+            if now >= deadline || !self.jobs.lock().is_awaited(now >= soon) {
+                return self.unconfirmed();
             }
             let until = if now < soon { soon.min(deadline) } else { deadline };
             select! {
@@ -122,21 +133,38 @@ impl Pending {
         }
     }
 
-    /// The locks that stay closed, once nothing is waited for any more.
-    fn closed(&self, is_late: bool, is_over: bool) -> Option<Vec<LockName>> {
+    /// The locks of releases that are under way.
+    pub(super) fn closed(&self) -> BTreeSet<LockName> {
+        self.jobs.lock().closed().cloned().collect()
+    }
+
+    /// The locks of releases that are under way, or have failed since a shutdown began.
+    fn unconfirmed(&self) -> Vec<LockName> {
         let jobs = self.jobs.lock();
-        let is_awaited = |entry: &Entry| !is_late || entry.closed.is_some();
-        if !is_over && jobs.pending.iter().any(is_awaited) {
-            return None;
-        }
-        let pending = jobs.pending.iter().filter_map(|entry| entry.closed.as_ref());
         let failed = jobs.failed.iter().flatten();
-        let closed: BTreeSet<_> = pending.chain(failed).cloned().collect();
-        Some(closed.into_iter().collect())
+        let locks: BTreeSet<_> = jobs.closed().chain(failed).cloned().collect();
+        locks.into_iter().collect()
     }
 }
 
 impl Jobs {
+    fn closed(&self) -> impl Iterator<Item = &LockName> {
+        self.pending.iter().filter_map(|entry| entry.closed.as_ref())
+    }
+
+    /// Whether a shutdown waits for one; in the end only for releases.
+    fn is_awaited(&self, only_releases: bool) -> bool {
+        self.pending.iter().any(|entry| !only_releases || entry.closed.is_some())
+    }
+
+    fn done(&mut self, key: Key, outcome: Outcome) {
+        let Some(entry) = self.pending.remove(key) else { return };
+        self.limited -= usize::from(entry.is_limited);
+        if outcome == Outcome::Unconfirmed {
+            self.failed(entry.closed);
+        }
+    }
+
     fn failed(&mut self, lock: Option<LockName>) {
         if let (Some(failed), Some(lock)) = (&mut self.failed, lock)
             && failed.len() < Pending::MAX
@@ -182,8 +210,14 @@ impl Cleanup {
         mut is_its_deadline: bool,
         is_enough: bool,
     ) -> impl Future<Output = Result<Outcome, StoreError>> + Send + Unpin {
-        let mut timer = None::<Sleep>;
+        let (mut timer, mut is_first_poll) = (None::<Sleep>, true);
         poll_fn(move |cx| {
+            // It is first polled where it was made.
+            if !std::mem::take(&mut is_first_poll)
+                && let Err(error) = self.engine.check_process()
+            {
+                return Poll::Ready(Err(error));
+            }
             let Some(work) = &mut self.work else { return Poll::Ready(Err(unheard())) };
             if let Poll::Ready(result) = work.as_mut().poll(cx) {
                 self.work = None;
@@ -210,10 +244,15 @@ impl Cleanup {
 impl Drop for Cleanup {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
+        if self.engine.is_forked() {
+            return std::mem::forget(work);
+        }
         if let Some(lease) = &self.attended {
             let turn = TurnId::of(lease.turn());
             self.engine.with(lease.name(), |member, _| member.cohort.on_release_left(turn));
         }
-        drop(self.engine.handle().spawn(work));
+        let Self { engine, .. } = self;
+        let work = AtHome::new(engine.outages().origin(), &engine.clock, work);
+        drop(engine.handle().spawn(work));
     }
 }

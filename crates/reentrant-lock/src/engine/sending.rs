@@ -83,7 +83,8 @@ pub(super) struct Sending {
     engine: Arc<Engine>,
     job: Job,
     pub(super) key: Key,
-    outcome: Outcome,
+    /// `None` until it was sent to its end.
+    outcome: Option<Outcome>,
     /// Whether it goes on in the backlog, if it is not confirmed.
     is_late: bool,
     /// When it is given up there.
@@ -189,14 +190,14 @@ impl Sending {
     }
 
     fn of(engine: &Arc<Engine>, Late { key, job, until }: Late) -> Self {
-        let (engine, outcome, is_late) = (Arc::clone(engine), Outcome::Unconfirmed, false);
-        Self { engine, job, key, outcome, is_late, until }
+        let engine = Arc::clone(engine);
+        Self { engine, job, key, outcome: None, is_late: false, until }
     }
 
     /// Sends until the job is done; dropping the future gives the job up.
     pub(super) async fn run(mut self) -> Result<Outcome, StoreError> {
         let (outcome, failure) = self.send().await;
-        self.outcome = outcome;
+        self.outcome = Some(outcome);
         let may_come = failure.as_ref().is_none_or(|error| error.kind().is_transient());
         self.is_late = may_come && matches!(self.job.command, Command::Withdraw);
         drop(self);
@@ -385,11 +386,8 @@ impl Sending {
                             let _ = lease.extended(now, remaining);
                             Ok(ReleaseAnswer::Released)
                         }
-                        HoldAnswer::Gone => {
-                            let _ = lease.lose(LossReason::Gone);
-                            engine.on_lost(lease.turn(), LossReason::Gone, None);
-                            Ok(ReleaseAnswer::Gone)
-                        }
+                        HoldAnswer::Gone => Ok(lost(engine, lease, LossReason::Gone)),
+                        HoldAnswer::DataLost => Ok(lost(engine, lease, LossReason::DataLost)),
                     }
                 }))
             }
@@ -435,6 +433,13 @@ impl Sending {
     }
 }
 
+/// The server does not have the lease whose holds were to be changed.
+fn lost(engine: &Engine, lease: &HeldLease, reason: LossReason) -> ReleaseAnswer {
+    let _ = lease.lose(reason);
+    engine.on_lost(lease.turn(), reason, None);
+    ReleaseAnswer::Gone
+}
+
 impl Job {
     pub(super) fn count(&self, outcome: Outcome) {
         let Some(via) = self.via else { return };
@@ -446,30 +451,34 @@ impl Job {
                 "a release was not confirmed by the server; the lease ends with its ttl"
             );
         }
-        if outcome == Outcome::Lost {
-            self.metrics.lost(LossReason::Gone);
+        if let Outcome::Lost(reason) = outcome {
+            self.metrics.lost(reason);
         }
     }
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        let Self { engine, job, key, outcome, .. } = self;
-        if *outcome == Outcome::Unconfirmed
+        let Self { engine, job, key, .. } = self;
+        let outcome = self.outcome.unwrap_or(Outcome::Unconfirmed);
+        if outcome == Outcome::Unconfirmed
             && let Some(turn) = job.turn()
         {
             // Without effect when the server has refused, which the cohort knows.
             engine.with(&job.name, |member, env| member.cohort.on_release_given_up(env, turn));
         }
         let late = || Late { key: *key, job: job.clone(), until: self.until };
-        if self.is_late && *outcome == Outcome::Unconfirmed && engine.postpone(late()) {
+        if self.is_late && outcome == Outcome::Unconfirmed && engine.postpone(late()) {
             return;
         }
         if let Command::Withdraw = job.command {
             engine.with(&job.name, |member, env| member.cohort.on_withdrawn(env, job.id));
         }
-        job.count(*outcome);
+        job.count(outcome);
         // Last: what follows from the end is pending by now.
-        engine.pending.done(*key, *outcome);
+        match &job.command {
+            Command::Release { .. } if self.outcome.is_none() => engine.on_left(*key, &job.name),
+            _ => engine.pending.done(*key, outcome),
+        }
     }
 }

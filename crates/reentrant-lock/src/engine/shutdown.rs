@@ -36,6 +36,13 @@ pub struct ShutdownReport {
     pub unreleased: Vec<LockName>,
 }
 
+impl ShutdownReport {
+    /// A fork holds nothing.
+    fn of_fork() -> Self {
+        Self { held: 0, unreleased: Vec::new() }
+    }
+}
+
 impl Engine {
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
     ///
@@ -46,6 +53,9 @@ impl Engine {
     ///
     /// Dropping the future leaves the shutdown under way.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
+        if self.is_forked() {
+            return ShutdownReport::of_fork();
+        }
         let now = self.clock.now();
         let (soon, deadline) = (now + self.timing.command_timeout, now + time);
         self.refuse();
@@ -91,6 +101,9 @@ impl Engine {
     ///
     /// Dropping the future leaves the drain under way.
     pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
+        if self.is_forked() {
+            return ShutdownReport::of_fork();
+        }
         let mut report = self.drain.report.get_or_init(|| self.begin_drain(time)).clone();
         let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
         match drained {
@@ -108,12 +121,12 @@ impl Engine {
         let (sender, report) = watch::channel(None);
         let engine = Arc::clone(self);
         // A task of its own: the drain goes on when its caller's future is dropped.
-        drop(self.handle().spawn(async move {
+        self.spawn(async move {
             engine.until_given_back(until).await;
             let rest = until.saturating_since(engine.clock.now());
             let rest = rest.max(engine.timing.command_timeout);
             sender.send_replace(Some(engine.shutdown(rest).await));
-        }));
+        });
         report
     }
 

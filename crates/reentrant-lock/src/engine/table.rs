@@ -44,7 +44,8 @@ impl Engine {
         let (mut names, mut waiting, mut idle) = (0, 0, 0);
         for shard in &self.shards {
             // Sums: the order of a hash map does not show in them.
-            for Member { cohort, .. } in shard.lock().values().map(|member| &**member) {
+            let Some(shard) = shard.lock_unless(|| self.is_forked()) else { continue };
+            for Member { cohort, .. } in shard.values().map(|member| &**member) {
                 names += 1;
                 waiting += cohort.waiting();
                 idle += usize::from(cohort.is_idle());
@@ -54,12 +55,12 @@ impl Engine {
     }
 
     pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&Cohort) -> T) -> Option<T> {
-        self.shard(name).get(name).map(|member| look(&member.cohort))
+        self.shard(name)?.get(name).map(|member| look(&member.cohort))
     }
 
     /// The lease that a task of this runtime holds, and who took it.
     pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
-        let shard = self.shard(name);
+        let shard = self.shard(name)?;
         let member = shard.get(name)?;
         let lease = self.watches.holder(member.cohort.watch()?)?;
         Some((lease, member.holder?))
@@ -70,17 +71,18 @@ impl Engine {
         name: &LockName,
         event: impl FnOnce(&mut Member, &mut Env<'_>) -> T,
     ) -> Option<T> {
-        self.apply(self.shard(name), name, event)
+        self.apply(self.shard(name)?, name, event)
     }
 
-    /// Applies an event to a cohort that is made if there is none; `None` after the end.
+    /// Applies an event to a cohort that is made if there is none; `None` after the end, and in a
+    /// fork.
     pub(super) fn with_new<T>(
         &self,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
         event: impl FnOnce(&mut Member, &mut Env<'_>) -> T,
     ) -> Option<T> {
-        let mut shard = self.shard(name);
+        let mut shard = self.shard(name)?;
         // Under the lock: `close` looks at the shard afterwards.
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
@@ -102,6 +104,9 @@ impl Engine {
     ) -> Option<T> {
         let member = shard.get_mut(name)?;
         let mut env = self.env(name);
+        if !self.is_here(env.now) {
+            return None;
+        }
         let answer = event(member, &mut env);
         // Inside the lock: a shutdown that comes after it waits for what is pending by then.
         let jobs = if env.effects.sends() { self.prepare(&mut env, member) } else { Vec::new() };
@@ -175,7 +180,7 @@ impl Engine {
     pub(super) fn names_of(&self, of: impl Fn(&Cohort) -> bool) -> Vec<LockName> {
         let mut names: Vec<LockName> = Vec::new();
         for shard in &self.shards {
-            let shard = shard.lock();
+            let Some(shard) = shard.lock_unless(|| self.is_forked()) else { continue };
             let chosen = shard.iter().filter(|(_, member)| of(&member.cohort));
             names.extend(chosen.map(|(name, _)| name.clone()));
         }
@@ -184,8 +189,9 @@ impl Engine {
         names
     }
 
-    fn shard(&self, name: &LockName) -> MutexGuard<'_, Cohorts> {
-        self.shards[name.shard(Self::SHARDS)].lock()
+    /// `None` in a fork, if the lock will never be let go.
+    fn shard(&self, name: &LockName) -> Option<MutexGuard<'_, Cohorts>> {
+        self.shards[name.shard(Self::SHARDS)].lock_unless(|| self.is_forked())
     }
 }
 

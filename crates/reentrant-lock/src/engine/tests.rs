@@ -1,8 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Clock, Entropy, LockName, LockStore, MemoryStore, RuntimeLabel, SystemClock, SystemEntropy,
+    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, MemoryStore, RuntimeLabel,
+    SystemClock, SystemEntropy,
     lease::{LeaseEnd, LossReason},
+    store::{Granted, Inspection, LeaseRecord, Listener, Push},
 };
 
 use crate::{
@@ -11,14 +13,15 @@ use crate::{
     seam::Rules,
 };
 
-async fn scene() -> (Arc<Engine>, Guard) {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+fn store() -> Arc<dyn LockStore> {
+    Arc::new(MemoryStore::new(Arc::new(SystemClock), leasehold_core::FenceSettings::default()))
+}
+
+fn engine_on(store: &Arc<dyn LockStore>) -> (Arc<Engine>, ReentrantLock) {
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-    let store: Arc<dyn LockStore> =
-        Arc::new(MemoryStore::new(Arc::clone(&clock), leasehold_core::FenceSettings::default()));
     let engine = Engine::start(EngineParts {
-        store,
-        clock,
+        store: Arc::clone(store),
+        clock: Arc::new(SystemClock),
         runtime_id: entropy.runtime_id(),
         entropy,
         executor: Executor::current().expect("a test of tokio"),
@@ -28,6 +31,11 @@ async fn scene() -> (Arc<Engine>, Guard) {
     });
     let name = LockName::new("orders/42").expect("a name");
     let lock = ReentrantLock::new(Arc::clone(&engine), name);
+    (engine, lock)
+}
+
+async fn scene() -> (Arc<Engine>, Guard) {
+    let (engine, lock) = engine_on(&store());
     (engine, lock.acquire().await.expect("a free lock"))
 }
 
@@ -35,11 +43,11 @@ async fn scene() -> (Arc<Engine>, Guard) {
 fn taken_away(engine: &Engine, guard: &Guard) -> Effects {
     let grant = Arc::clone(guard.lease().0.turn());
     let taken = engine.with(guard.name(), |member, env| {
-        member.cohort.on_gone(env, TurnId::of(&grant));
+        member.cohort.on_force_released(env, TurnId::of(&grant));
         std::mem::take(&mut env.effects)
     });
     let effects = taken.expect("the name is known");
-    assert_eq!(effects.lost, Some(LossReason::Gone));
+    assert_eq!(effects.lost, Some(LossReason::ForceReleased));
     assert!(guard.is_held(), "it is not marked yet");
     effects
 }
@@ -50,10 +58,13 @@ async fn a_release_between_a_force_release_and_its_mark_says_lost() {
     let (effects, lost) = (taken_away(&engine, &guard), guard.lost());
     let told = guard.release().await;
     assert!(
-        matches!(told, Err(ReleaseError::Lost(LeaseLost { reason: LossReason::Gone, .. }))),
+        matches!(
+            told,
+            Err(ReleaseError::Lost(LeaseLost { reason: LossReason::ForceReleased, .. }))
+        ),
         "{told:?}"
     );
-    assert_eq!(lost.await, LeaseEnd::Lost(LossReason::Gone));
+    assert_eq!(lost.await, LeaseEnd::Lost(LossReason::ForceReleased));
     drop(effects);
 }
 
@@ -62,6 +73,71 @@ async fn a_drop_between_a_force_release_and_its_mark_is_a_loss() {
     let (engine, guard) = scene().await;
     let (effects, lost) = (taken_away(&engine, &guard), guard.lost());
     drop(guard);
-    assert_eq!(lost.await, LeaseEnd::Lost(LossReason::Gone));
+    assert_eq!(lost.await, LeaseEnd::Lost(LossReason::ForceReleased));
     drop(effects);
+}
+
+/// The lease and the waiters of a lock, with the words of their ids.
+async fn look(engine: &Engine, lock: &ReentrantLock) -> LeaseRecord {
+    match engine.inspect(lock.name()).await.expect("an answer") {
+        Inspection::Held(record) => record,
+        free @ Inspection::Free { .. } => panic!("nobody holds it: {free:?}"),
+    }
+}
+
+fn granted(name: &LockName, id: AcquisitionId, heartbeat: u64) -> Push {
+    let fence = FenceToken::try_from(FenceToken::MAX).expect("the greatest one");
+    let remaining = Duration::from_secs(60);
+    let (contended, regressed) = (false, false);
+    let granted = Granted { first: fence, last: fence, remaining, contended, regressed };
+    Push::Granted { name: name.clone(), id, granted, heartbeat }
+}
+
+fn without_word(id: AcquisitionId) -> AcquisitionId {
+    AcquisitionId::new(id.runtime(), id.number())
+}
+
+#[tokio::test]
+async fn a_message_without_the_word_of_its_acquisition_changes_nothing() {
+    let store = store();
+    let ((holder, held), (waiter, waits)) = (engine_on(&store), engine_on(&store));
+    let guard = held.acquire().await.expect("a free lock");
+    let waiting = tokio::spawn(waits.acquire().into_future());
+    let record = loop {
+        tokio::task::yield_now().await;
+        let record = look(&holder, &held).await;
+        if !record.waiters.is_empty() {
+            break record;
+        }
+    };
+    let (turn, place) = (record.id, record.waiters[0].id);
+    assert!(turn.word().is_some() && place.word().is_some());
+    let (before, other) = (waiter.footprint(), LockName::new("other").expect("a name"));
+    for heartbeat in 0..10 {
+        waiter.on_push(granted(held.name(), without_word(place), heartbeat));
+        // The word of one lock proves nothing for another, and that of one runtime nothing to another.
+        waiter.on_push(granted(&other, place, heartbeat));
+        waiter.on_push(granted(held.name(), turn, heartbeat));
+    }
+    let forced = |id| Push::ForceReleased { name: held.name().clone(), id, fence: record.fence };
+    holder.on_push(forced(without_word(turn)));
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished() && guard.is_held());
+    assert_eq!(waiter.footprint(), before);
+
+    holder.on_push(forced(turn));
+    assert!(!guard.is_held(), "a message with the word is believed");
+    waiting.abort();
+}
+
+#[tokio::test]
+async fn a_grant_that_nobody_waits_for_moves_no_watermark() {
+    let (engine, guard) = scene().await;
+    let lock = ReentrantLock::new(Arc::clone(&engine), guard.name().clone());
+    let turn = look(&engine, &lock).await.id;
+    let mark = || engine.watermarks.of(SystemClock.now(), guard.name());
+    let before = mark();
+    engine.on_push(granted(guard.name(), turn, 1));
+    assert_eq!(mark(), before);
+    assert!(guard.is_held());
 }

@@ -122,6 +122,11 @@ impl Engine {
     /// Tokens of a name were granted at `at` or a little later, whether the grant counts or not.
     pub(crate) fn saw(&self, at: Instant, name: &LockName, granted: &Granted) {
         self.watermarks.saw(at, name, granted.last);
+        self.report_regression(name, granted);
+    }
+
+    /// Reports a grant that shows that the server has lost data.
+    pub(super) fn report_regression(&self, name: &LockName, granted: &Granted) {
         if granted.regressed {
             self.metrics.store().regression();
             self.outages().regressed(self.clock.now(), name, granted.first);

@@ -3,6 +3,13 @@ use super::{AcquireError, LeaseLost};
 /// Why a closure under a lock did not run to a clean end.
 ///
 /// Work that ended while its lease was believed is no error, however its release went.
+///
+/// `?` turns it into `anyhow::Error` or `Box<dyn Error>`, whatever the body's error is: also a `String`, an
+/// `anyhow::Error` or a `Box<dyn Error>`, which are no errors of their own. The price is that [`source`] tells
+/// nothing of the body (ADR 0096). [`into_cause`](Self::into_cause) keeps the body's error as it is, with its
+/// sources.
+///
+/// [`source`]: std::error::Error::source
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithError<E> {
@@ -56,12 +63,34 @@ impl<E> WithError<E> {
             other => Err(other),
         }
     }
+
+    /// The error that was met, as one type of the caller's: an acquire's, a loss, or the body's own with its
+    /// sources.
+    ///
+    /// ```
+    /// # use leasehold::{ReentrantLock, error::WithError};
+    /// # async fn pay() -> Result<(), std::io::Error> { Ok(()) }
+    /// async fn settle(lock: &ReentrantLock) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///     lock.acquire().with(|_lease| pay()).await.map_err(WithError::into_cause)
+    /// }
+    /// ```
+    pub fn into_cause<C>(self) -> C
+    where
+        C: From<E> + From<AcquireError> + From<LeaseLost>,
+    {
+        match self {
+            Self::Acquire(error) => error.into(),
+            Self::Lost(lost) => lost.into(),
+            Self::Body(error) => error.into(),
+        }
+    }
 }
 
 /// Why a run did not come to a clean end; a duplicate is none of these.
 ///
 /// Work that ended while its lease was believed is no error, even when the server has not confirmed
-/// that the lock is closed.
+/// that the lock is closed. Of the body's error, `?` and [`into_cause`](Self::into_cause) keep as much as those of
+/// [`WithError`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunOnceError<E> {
@@ -75,4 +104,19 @@ pub enum RunOnceError<E> {
     /// The closure failed; the lock is open again.
     #[error("{0}")]
     Body(E),
+}
+
+impl<E> RunOnceError<E> {
+    /// The error that was met, as one type of the caller's: that of the beginning, a loss, or the body's own with
+    /// its sources.
+    pub fn into_cause<C>(self) -> C
+    where
+        C: From<E> + From<AcquireError> + From<LeaseLost>,
+    {
+        match self {
+            Self::Acquire(error) => error.into(),
+            Self::Lost(lost) => lost.into(),
+            Self::Body(error) => error.into(),
+        }
+    }
 }

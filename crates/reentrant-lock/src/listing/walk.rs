@@ -63,6 +63,9 @@ impl Walk {
     async fn step(&mut self, cursor: ScanCursor) {
         self.steps.fetch_add(1, Ordering::Relaxed);
         let engine = &self.engine;
+        if let Err(error) = engine.check_process() {
+            return self.items.push_back(Err(ListError::Ended(error)));
+        }
         let now = engine.clock.now();
         let deadline = now + engine.timing.command_timeout;
         let scan = Scan { pattern: &self.pattern, cursor: &cursor, deadline };

@@ -68,6 +68,9 @@ impl Wait {
     pub(crate) fn run(mut self) -> impl Future<Output = Result<Guard, AcquireError>> + Send {
         async move {
             let started = self.engine.clock.now();
+            if !self.engine.is_here(started) {
+                return Err(self.forked());
+            }
             let mut owned = Owned::Given;
             if self.owner.is_none() {
                 self.owner = Owner::of_scope(self.engine.runtime_id());
@@ -91,6 +94,11 @@ impl Wait {
             };
             if let Err(error) = &mut outcome {
                 let engine = &self.engine;
+                if engine.is_forked() {
+                    // The call is counted where it goes on.
+                    std::mem::forget(tally);
+                    return outcome;
+                }
                 tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
             }
             tally.finish(&outcome);
@@ -113,6 +121,9 @@ impl Wait {
                 let now = looks_from.map_or(started, |_| self.engine.clock.now());
                 if looks_from.replace(now).is_some() && ends.is_some_and(|ends| ends <= now) {
                     return Err(Box::pin(self.too_late(started)).await);
+                }
+                if !self.engine.is_here(now) {
+                    return Err(self.forked());
                 }
                 let closed = self.engine.has_stopped() || self.engine.refuses();
                 // Made before the look, so that a lease gained meanwhile is not missed.
@@ -195,11 +206,19 @@ impl Wait {
 
     /// The runtime gives no new leases.
     fn closed(&self) -> AcquireError {
+        if self.engine.is_forked() {
+            return self.forked();
+        }
         if self.engine.refuses() {
             let (lock, draining) = (self.name.clone(), self.engine.is_draining());
             return AcquireError::ShutDown { lock, draining };
         }
         runtime_stopped().for_lock(&self.name).into()
+    }
+
+    /// The runtime was made in another process.
+    fn forked(&self) -> AcquireError {
+        self.engine.outages().origin().error().for_lock(&self.name).into()
     }
 
     /// The lease that the owner has already, if it has one.

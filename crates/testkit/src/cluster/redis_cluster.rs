@@ -126,9 +126,21 @@ impl RedisCluster {
     /// Makes a Cluster of servers, the first of which share the slots.
     fn of(servers: Vec<RedisServer>, masters: u16) -> Self {
         let cluster = Self { servers, masters };
-        for (number, server) in (0..).zip(&cluster.servers) {
+        cluster.unite();
+        cluster
+    }
+
+    /// Makes a Cluster of its servers, which know of no other one: the first of them share the slots.
+    ///
+    /// # Panics
+    ///
+    /// Panics if they know of others, or do not become a Cluster.
+    pub fn unite(&self) {
+        let Self { servers, masters } = self;
+        for (number, server) in (0..).zip(servers) {
             server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
-            let slots: Vec<_> = (0..SLOTS).filter(|slot| owner(*slot, masters) == number).collect();
+            let slots: Vec<_> =
+                (0..SLOTS).filter(|slot| owner(*slot, *masters) == number).collect();
             let slots: Vec<_> = slots.iter().map(ToString::to_string).collect();
             if !slots.is_empty() {
                 let words = ["CLUSTER", "ADDSLOTS"].into_iter();
@@ -136,13 +148,12 @@ impl RedisCluster {
             }
         }
         // Only now: a node that knows others takes no epoch any more.
-        let first = cluster.servers[0].port().expect("a node has a port").to_string();
-        for server in &cluster.servers[1..] {
+        let first = servers[0].port().expect("a node has a port").to_string();
+        for server in &servers[1..] {
             server.command(&["CLUSTER", "MEET", "127.0.0.1", &first]);
         }
-        let united = || cluster.servers.iter().all(|one| cluster.is_united(one)).then_some(());
+        let united = || servers.iter().all(|one| self.is_united(one)).then_some(());
         Patience::of(Self::LIMIT).until(united).expect("the servers become a Cluster");
-        cluster
     }
 
     /// The address of the Cluster: all servers.

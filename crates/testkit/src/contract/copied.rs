@@ -1,6 +1,9 @@
 use leasehold_core::{AcquisitionId, FenceToken};
 
-use super::{scene::Scene, words::secs};
+use super::{
+    scene::Scene,
+    words::{secs, worded},
+};
 
 /// A command that a case sends more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +69,7 @@ impl Copied {
             Self::Wait => format!("{:?}", scene.wait(id).await),
             Self::Heartbeat => format!("{:?}", scene.heartbeat(&[scene.waiter(id)]).await),
             Self::Next => {
-                let next = AcquisitionId::new(id.runtime(), id.number() + 1);
+                let next = worded(id.runtime(), id.number() + 1);
                 format!("{:?}", scene.release_and_queue(id, fence, next).await)
             }
         }

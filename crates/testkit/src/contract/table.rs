@@ -216,7 +216,7 @@ macro_rules! contract_cases {
                 a_grant_alone_gets_1024_tokens [TimeFloor Time],
                 a_grant_while_others_wait_gets_1024_tokens [TimeFloor Time Line],
                 a_block_lies_between_the_counter_and_the_clock [TimeFloor Time],
-                a_plain_counters_blocks_are_single_tokens [Counter PlainCounter],
+                a_plain_counters_blocks_are_single_tokens_while_nobody_waits [Counter PlainCounter],
             }
             fence {
                 every_grant_has_a_greater_fence [TimeFloor],

@@ -14,6 +14,7 @@ use super::{
     replay::LateCopy,
     rules::Rules,
     storm::Storm,
+    upstream::Upstream,
 };
 use crate::{faulty::CommandKind, sim::Dice};
 
@@ -37,6 +38,8 @@ pub(super) struct Book {
     pub(super) links: BTreeMap<u64, LinkState>,
     pub(super) counts: Counts,
     pub(super) copies: VecDeque<LateCopy>,
+    /// Where the next connections lead.
+    pub(super) upstreams: VecDeque<Upstream>,
 }
 
 /// What is known of an open connection.
@@ -117,6 +120,13 @@ impl Book {
         let open = self.links.values_mut().filter(|link| !link.is_reset);
         let meant = open.enumerate().filter(is_one);
         meant.map(|(_, link)| act(link)).count()
+    }
+
+    /// Where a new connection leads: the servers take turns.
+    pub(super) fn next_upstream(&mut self) -> Option<Upstream> {
+        let upstream = self.upstreams.pop_front()?;
+        self.upstreams.push_back(upstream.clone());
+        Some(upstream)
     }
 
     /// Makes the network as good as new.

@@ -1,4 +1,5 @@
 use std::{
+    collections::VecDeque,
     fmt,
     net::{Ipv4Addr, TcpListener},
     sync::{Arc, mpsc},
@@ -51,6 +52,23 @@ impl FaultProxy {
         Self::start(Upstream::Unix(server.socket().into()), false)
     }
 
+    /// A proxy before several servers, which take turns with new connections.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`before`](Self::before) does.
+    pub fn between(servers: &[&RedisServer]) -> Self {
+        let proxy = Self::before(servers[0]);
+        proxy.lead_to(servers);
+        proxy
+    }
+
+    /// Lets new connections lead to other servers, which take turns.
+    pub fn lead_to(&self, servers: &[&RedisServer]) {
+        let upstreams = servers.iter().map(|server| Upstream::Unix(server.socket().into()));
+        self.shared.change(|book| book.upstreams = upstreams.collect());
+    }
+
     /// A proxy before a server with TLS, which it does not decipher: what one read brings is a
     /// message of no kind.
     ///
@@ -67,7 +85,8 @@ impl FaultProxy {
         listener.set_nonblocking(true).expect("a socket that does not block");
         let port = listener.local_addr().expect("a port").port();
         let address = if raw { Address::Tls(port) } else { Address::Tcp(port) };
-        let (shared, server) = (Arc::<Shared>::default(), upstream.clone());
+        let shared = Arc::<Shared>::default();
+        shared.book().upstreams = VecDeque::from([upstream.clone()]);
         let (stop, stopped) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let handle = runtime.handle().clone();
@@ -77,7 +96,7 @@ impl FaultProxy {
             tokio::select! {
                 biased;
                 _ = stopped => {}
-                () = listen(listener, server, raw, book) => {}
+                () = listen(listener, raw, book) => {}
             }
         };
         // The connections are tasks of the runtime, and go with it.

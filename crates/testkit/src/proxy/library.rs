@@ -14,12 +14,15 @@ mod script {
     pub(super) struct Script {
         pub(super) text: String,
         pub(super) digest: String,
+        /// The same, which first asks for the role of its server.
+        pub(super) proving: [String; 2],
     }
 
     impl Script {
         pub(super) fn new(text: String) -> Self {
-            let digest = redis::Script::new(&text).get_hash().to_owned();
-            Self { text, digest }
+            let digest = |text: &str| redis::Script::new(text).get_hash().to_owned();
+            let proving = super::scripts::MASTER.to_owned() + &text;
+            Self { digest: digest(&text), text, proving: [digest(&proving), proving] }
         }
     }
 }
@@ -39,9 +42,10 @@ pub(super) fn kinds(words: &[&[u8]]) -> Vec<CommandKind> {
     let [verb, script, ..] = words else { return Vec::new() };
     let sends = |of: &script::Script| {
         if verb.eq_ignore_ascii_case(b"EVALSHA") {
-            script.eq_ignore_ascii_case(of.digest.as_bytes())
+            [&of.digest, &of.proving[0]].iter().any(|it| script.eq_ignore_ascii_case(it.as_bytes()))
         } else {
-            verb.eq_ignore_ascii_case(b"EVAL") && *script == of.text.as_bytes()
+            verb.eq_ignore_ascii_case(b"EVAL")
+                && [&of.text, &of.proving[1]].iter().any(|it| *script == it.as_bytes())
         }
     };
     if sends(&scripts::COMMANDS) {

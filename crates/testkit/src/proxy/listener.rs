@@ -10,12 +10,7 @@ use super::{
 };
 
 /// Takes connections for as long as it is polled; each is a task of the runtime it runs on.
-pub(super) async fn listen(
-    listener: TcpListener,
-    upstream: Upstream,
-    raw: bool,
-    shared: Arc<Shared>,
-) {
+pub(super) async fn listen(listener: TcpListener, raw: bool, shared: Arc<Shared>) {
     let mut next = 0;
     loop {
         // Too many open files, for one; others may be closed meanwhile.
@@ -28,7 +23,8 @@ pub(super) async fn listen(
             continue;
         }
         next += 1;
-        tokio::spawn(serve(next, client, upstream.clone(), raw, Arc::clone(&shared)));
+        let Some(upstream) = shared.book().next_upstream() else { continue };
+        tokio::spawn(serve(next, client, upstream, raw, Arc::clone(&shared)));
     }
 }
 

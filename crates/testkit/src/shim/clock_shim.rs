@@ -1,14 +1,13 @@
 use std::{
-    fs::{self, File},
+    fs::File,
     os::unix::fs::FileExt,
-    path::Path,
-    process::Command,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use tempfile::TempDir;
 
+use super::library;
 use crate::folder;
 
 /// The time of day of other processes, which a test moves while they run; other clocks stay.
@@ -33,8 +32,8 @@ impl ClockShim {
     /// Panics if there is no `cc`, or if it does not build the library.
     pub fn build() -> Self {
         let folder = folder::on_disk();
-        let (library, offset) = (folder.path().join("clock.so"), folder.path().join("offset"));
-        compile(&folder.path().join("clock.c"), &library);
+        let library = library::build(folder.path(), "clock", Self::SOURCE);
+        let offset = folder.path().join("offset");
         let file = File::create_new(&offset).expect("a new folder takes a file");
         let variables = [
             ("LD_PRELOAD", library.display().to_string()),
@@ -78,17 +77,6 @@ impl ClockShim {
 
 fn nanos(step: Duration) -> i64 {
     i64::try_from(step.as_nanos()).expect("a step of less than 292 years")
-}
-
-fn compile(source: &Path, library: &Path) {
-    fs::write(source, ClockShim::SOURCE).expect("a new folder takes a file");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(library).arg(source);
-    let output = compiler.output().unwrap_or_else(|error| {
-        panic!("cc does not start ({error}); install a C compiler, as Rust needs one to link, too")
-    });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "cc does not build clock.c: {said}");
 }
 
 #[cfg(test)]

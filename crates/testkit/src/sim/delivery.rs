@@ -120,7 +120,7 @@ impl World {
             About::Role { node } | About::Slots { node } if is_dead(node) => Told::Nobody,
             About::Master { sentinel } => Told::Master(place_of(fleet.named_by(sentinel))),
             About::Role { node } => Told::Role(fleet.nodes[node].is_master),
-            About::Slots { node } => Told::Slots(fleet.view(node)),
+            About::Slots { node } => Told::Slots { node, view: fleet.view(node) },
         };
         lock(&self.wire).tell(question, told);
     }

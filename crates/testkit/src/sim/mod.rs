@@ -38,7 +38,7 @@ pub use mishap::{Fate, Mishap, Strikes};
 pub use quorum::{Gale, MemoryNode, NodeMistake, QuorumWorld, SimNode};
 pub use route::Rules;
 pub use server::Peek;
-pub use servers::Layout;
+pub use servers::{Layout, Stranger};
 pub use spy::Spy;
 pub use stops::Stops;
 pub use trace::{Step, Trace};

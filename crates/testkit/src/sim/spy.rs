@@ -107,7 +107,10 @@ impl Spy {
                 Push::Wanted { name, fence, .. } => {
                     self.tell(at, name, Deed::Wanted { first: *fence });
                 }
-                Push::ForceReleased { .. } | Push::Listening => {}
+                Push::ForceReleased { .. }
+                | Push::Unexpected
+                | Push::Unreadable
+                | Push::Listening => {}
             }
         }
     }

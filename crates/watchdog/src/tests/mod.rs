@@ -11,8 +11,8 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, RuntimeId, StoreError,
-    StoreErrorKind, SystemEntropy, Terms, Ttl,
+    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, Origin, RuntimeId, Secret,
+    StoreError, StoreErrorKind, SystemEntropy, Terms, Ttl,
     lease::Grant,
     metric::ClassMetrics,
     outage::OutageWatch,
@@ -45,6 +45,10 @@ impl Entropy for TestEntropy {
     fn runtime_id(&self) -> RuntimeId {
         SystemEntropy.runtime_id()
     }
+
+    fn secret(&self) -> Secret {
+        Secret::new([0, 0])
+    }
 }
 
 /// A watchdog without its task, and a server that is nothing but its answers.
@@ -66,7 +70,8 @@ type Weather<'a> = &'a mut dyn FnMut(Instant) -> (Duration, Option<StoreErrorKin
 impl Scene {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
-        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock) as Arc<dyn Clock>));
+        let outages =
+            Arc::new(OutageWatch::new(Arc::clone(&clock) as Arc<dyn Clock>, Origin::here()));
         let entropy = Arc::new(TestEntropy::default());
         let runtime = entropy.runtime_id();
         Self {

@@ -156,7 +156,7 @@ mod tests {
         let mut scene = Scene::new(true);
         let (status, body) = scene.submit().await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(body.contains("Lost(Gone)"), "{body}");
+        assert!(body.contains("Lost(ForceReleased)"), "{body}");
         assert_eq!(scene.submit().await.0, StatusCode::CREATED);
         assert_eq!(scene.submit().await.0, StatusCode::CONFLICT);
         assert_eq!(scene.runs(), 2);

@@ -6,6 +6,8 @@ mod corrupt_counter;
 mod corrupt_lease;
 mod corrupt_queue;
 mod corrupt_watermark;
+mod foreign_text;
+mod forged_message;
 mod herd;
 mod herd_child;
 mod holds_overflow;

@@ -25,10 +25,10 @@ const ALL: [&str; 3] = ["~*", "&*", "+@all"];
 const TAKEN: [&[&str]; 12] = [
     &["-pexpire"],
     &["-set"],
-    &["-get"],
+    &["-getrange"],
     &["-getex"],
     &["-hset"],
-    &["-hmget"],
+    &["-hstrlen"],
     &["-hdel"],
     &["-zadd"],
     &["-evalsha", "-eval"],

@@ -28,7 +28,7 @@ const TAKEN: [(&[&str], &str); 6] = [
     (&["resetkeys"], "leasehold:{b/1}:"),
     (EXISTS, "exists"),
     (&["-set"], "set"),
-    (&["-get", "-getex"], "get"),
+    (&["-getrange", "-getex"], "getrange"),
     (&["-@write"], "set"),
 ];
 /// The right that only the first grant of a lock needs.

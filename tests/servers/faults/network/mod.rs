@@ -1,6 +1,7 @@
 //! Messages that are lost, late, doubled and torn, connections that break, and a server out of
 //! reach.
 
+mod balanced_masters;
 mod beside;
 mod connection_refused;
 mod connection_reset;
@@ -25,3 +26,4 @@ mod subscriber_lagging;
 #[cfg(feature = "tls")]
 mod tls_broken;
 mod torn_frames;
+mod ttl_below_round_trip;

@@ -7,6 +7,7 @@ mod acquire_cancelled;
 mod double_release;
 mod executor_stalled;
 mod executor_stalled_own_thread;
+mod forked;
 mod holder_killed;
 mod identities;
 mod idle_holder_killed;

@@ -1,7 +1,7 @@
 use super::{
-    acquire_cancelled, executor_stalled_own_thread, holder_killed, identities, idle_holder_stopped,
-    panic_in_section, process_aborts, runtime_dropped, scene, shutdown_while_holding,
-    waiter_killed,
+    acquire_cancelled, executor_stalled_own_thread, forked, holder_killed, identities,
+    idle_holder_stopped, panic_in_section, process_aborts, runtime_dropped, scene,
+    shutdown_while_holding, waiter_killed,
 };
 use crate::support::child;
 
@@ -16,6 +16,8 @@ fn child_program() {
         Some(scene::WAITER) => child::run(scene::wait_and_hold()),
         Some(acquire_cancelled::ROLE) => child::run(acquire_cancelled::cancel()),
         Some(executor_stalled_own_thread::ROLE) => child::run(executor_stalled_own_thread::stall()),
+        Some(forked::LAZY_ROLE) => forked::fork_lazy(),
+        Some(forked::HOLDING_ROLE) => forked::fork_holding(),
         Some(holder_killed::ROLE) => child::run(holder_killed::hold_naively()),
         Some(identities::ROLE) => child::run(identities::compete()),
         Some(identities::NAIVE_ROLE) => child::run(identities::compete_naively()),

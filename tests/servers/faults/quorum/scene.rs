@@ -27,7 +27,7 @@ pub(crate) fn group(nodes: usize) -> QuorumGroup {
 }
 
 /// The numbers of the servers that have a lease of an acquisition.
-pub(super) fn holding(group: &QuorumGroup, id: AcquisitionId) -> Vec<usize> {
+pub(crate) fn holding(group: &QuorumGroup, id: AcquisitionId) -> Vec<usize> {
     let id = id.to_string();
     let has_it = |server: &RedisServer| text(server, NAME).is_some_and(|text| text.contains(&id));
     let all = group.servers().enumerate();

@@ -1,6 +1,8 @@
 //! `leasehold run`.
 
 mod endings;
+mod first_process;
+mod grace;
 mod guard;
 mod helpers;
 mod loss;
@@ -10,4 +12,5 @@ mod several;
 mod signals;
 mod terminal;
 
+pub(crate) use guard::children;
 pub(crate) use loss::is_gone;

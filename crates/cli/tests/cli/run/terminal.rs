@@ -55,6 +55,26 @@ fn the_keys_stop_the_job_and_fg_goes_on() {
 
 const PROGRAM_NAME: &str = "leasehold";
 
+/// The guard has told the command to end, which says that it did well.
+#[test]
+fn a_job_that_was_stopped_for_too_long_is_no_success() {
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("job");
+    // A shell that starts other programs may be stopped between both.
+    let script = "trap 'echo half-done; exit 0' TERM; sleep 100 & echo ready; wait";
+    std::fs::write(&job, script).unwrap();
+    let mut shell = shell(&server);
+    let options = "--once 1h --ttl 6s --grace 2900ms";
+    shell.keys(&format!("{PROGRAM} run {options} {LOCK} -- sh {}\n", job.display()));
+    shell.shows("ready");
+    shell.keys("\x1a");
+    shell.shows("half-done");
+    shell.keys("fg; echo code-$?\n");
+    shell.shows("code-76");
+    assert_eq!(value(&server, LOCK)["state"], "free", "the work is not done");
+}
+
 #[test]
 fn the_key_that_interrupts_ends_the_command_and_the_script_around_it() {
     let server = RedisServer::start();

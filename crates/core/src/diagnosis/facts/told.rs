@@ -1,4 +1,9 @@
-use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+    time::Duration,
+};
 
 use super::{NotRead, Reading};
 use crate::{diagnosis::ClockOffset, store::StoreError};
@@ -7,6 +12,8 @@ use crate::{diagnosis::ClockOffset, store::StoreError};
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) version: Version,
+    /// The ids of the runs to which several connections to the address lead; empty if they are not told.
+    pub(crate) runs: BTreeSet<String>,
     pub(crate) info: Reading<Info>,
     pub(crate) settings: Settings,
     /// How many replicas `ROLE` names; asked only where `INFO` told nothing.
@@ -78,8 +85,10 @@ impl Info {
     /// How many replicas keep up: they are online, and were heard within the last seconds.
     fn replicas(&self) -> Option<usize> {
         let listed: usize = self.number("connected_slaves")?;
-        let replica = |number: &usize| self.get(&format!("slave{number}"));
-        Some((0..listed).filter_map(|number| replica(&number)).filter(keeps_up).count())
+        // No more than there are fields, however many the server says that it has.
+        let listed = 0..listed.min(self.0.len());
+        let replica = |number: usize| self.get(&format!("slave{number}"));
+        Some(listed.filter_map(replica).filter(keeps_up).count())
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod clock;
 mod cluster;
+mod demoted;
 mod eviction;
 mod latency;
+mod masters;
 mod min_replicas;
 mod not_examined;
 mod persistence;
@@ -32,14 +34,16 @@ struct Case<'a> {
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Vec<Finding>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 14] = [
     version::judge,
+    masters::judge,
     rights::judge,
     rights::scripts,
     eviction::judge,
     persistence::judge,
     replicas::judge,
     min_replicas::judge,
+    demoted::judge,
     cluster::of_node,
     quorum::of_node,
     clock::judge,

@@ -15,6 +15,8 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
             unknown.push("replicas in sight");
         }
         unknown.push("whether the last save failed");
+        unknown.push("whether the address leads to one master alone");
+        unknown.push("whether a server that takes writes still is a master");
         findings.push(find("INFO", "+info", why, &unknown));
     }
     if let Some(why) = &told.settings.not_read {

@@ -69,7 +69,7 @@ fn difference(one: ClockOffset, other: ClockOffset) -> Duration {
     use ClockOffset::{Ahead, Behind};
     match (one, other) {
         (Ahead(one), Ahead(other)) => one.saturating_sub(other),
-        (Ahead(one), Behind(other)) => one + other,
+        (Ahead(one), Behind(other)) => one.saturating_add(other),
         (Behind(one), Behind(other)) => other.saturating_sub(one),
         (Behind(_), Ahead(_)) => Duration::ZERO,
     }
@@ -147,6 +147,7 @@ mod tests {
             (Ahead(seconds(3)), Behind(seconds(1)), false),
             (Ahead(seconds(3)), Behind(seconds(3)), true),
             (Behind(seconds(9)), Behind(seconds(2)), true),
+            (Ahead(Duration::MAX), Behind(seconds(1)), true),
             (Ahead(seconds(9)), Ahead(seconds(8)), false),
         ] {
             let told = |offset| {

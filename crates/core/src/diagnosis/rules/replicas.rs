@@ -1,5 +1,5 @@
 use super::Case;
-use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic};
+use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Topology};
 
 /// Whether there are as many replicas as are needed.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
@@ -20,6 +20,16 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         let what = "the master has no replica: if it fails, its locks are away until it is back";
         let cure = "start a replica of it";
         return vec![Finding::new(Severity::Warning, Topic::Replicas, what, cure)];
+    }
+    // `CLUSTER FAILOVER` stops the writes of the old master first.
+    if (1..replicas).contains(&asked) && !matches!(topology, Topology::Cluster(_)) {
+        let what = format!(
+            "acknowledgements of {asked} of {replicas} replicas: a planned failover (SENTINEL FAILOVER) can make two holders of a lock"
+        );
+        let cure = "ask for all replicas, or pause the locks first (CLIENT PAUSE 60000 WRITE at the old master)";
+        return vec![
+            Finding::new(Severity::Notice, Topic::Replicas, what, cure).endangers(&[OneBeliever]),
+        ];
     }
     Vec::new()
 }
@@ -57,10 +67,36 @@ mod tests {
     }
 
     #[test]
+    fn one_of_several_is_not_enough_for_a_planned_failover() {
+        let findings = |online, asked, topology| {
+            let mut told = healthy();
+            told.info = Ok(info(&replication(online, 0)));
+            let mut scene = Scene::of(told).asking(support::replicas(asked));
+            scene.topology = topology;
+            judge(scene.case())
+        };
+        let sentinels = || Topology::Sentinels(support::group(3));
+        let found = findings(2, 1, sentinels());
+        assert_eq!(seen(&found), [(Severity::Notice, Topic::Replicas, "P1")]);
+        assert!(found[0].what.starts_with("acknowledgements of 1 of 2 replicas"), "{}", found[0]);
+        assert_eq!(seen(&findings(2, 1, Topology::Server)).len(), 1, "somebody may fail it over");
+        assert_eq!(findings(2, 2, sentinels()), [], "all");
+        assert_eq!(findings(1, 1, sentinels()), [], "the only one");
+        assert_eq!(findings(2, 1, Topology::Cluster(Ok(16_384))), []);
+    }
+
+    #[test]
     fn a_replica_that_loads_does_not_count() {
         let mut told = healthy();
         told.info = Ok(info(&replication(1, 1)));
         assert_eq!(told.replicas(), Some(1));
+    }
+
+    #[test]
+    fn a_number_of_replicas_that_cannot_be_is_no_work() {
+        let mut told = healthy();
+        told.info = Ok(info("connected_slaves:18446744073709551615\r\n"));
+        assert_eq!(told.replicas(), Some(0));
     }
 
     #[test]

@@ -77,7 +77,8 @@ fn numbers(group: &Group) -> Vec<Finding> {
     let listed = group.sentinels.len();
     let warn = |what: String, cure| Finding::new(Severity::Warning, SENTINELS, what, cure);
     let mut findings = Vec::new();
-    let known = group.watched().filter_map(|(_, watched)| Some(watched.others? + 1)).max();
+    let known =
+        group.watched().filter_map(|(_, watched)| Some(watched.others?.saturating_add(1))).max();
     if let Some(known) = known.filter(|known| *known > listed) {
         let what = format!(
             "the address lists {listed} of {known} Sentinels: most of the listed ones are believed"
@@ -128,6 +129,12 @@ mod tests {
             }
         }
         group
+    }
+
+    #[test]
+    fn a_number_of_sentinels_that_cannot_be_is_only_told() {
+        let group = watching(group(3), |watched| watched.others = Some(usize::MAX));
+        assert!(judge(&group).iter().any(|one| one.what.contains("lists 3 of")));
     }
 
     #[test]

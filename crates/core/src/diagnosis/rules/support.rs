@@ -1,6 +1,9 @@
 //! What the tests of the rules begin with: servers and Sentinels that are well.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::Case;
 use crate::{
@@ -80,6 +83,7 @@ pub(in crate::diagnosis) fn healthy() -> Told {
     };
     Told {
         version: Version { product: "redis".into(), number: "7.0.15".into() },
+        runs: BTreeSet::from(["a".to_owned()]),
         info: Ok(info("connected_slaves:0\r\naof_last_write_status:ok\r\n")),
         settings: Settings { values, not_read: None },
         role: None,

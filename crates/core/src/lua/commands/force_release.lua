@@ -10,13 +10,13 @@
 -- lease, and the next grant begins above it. The holder's runtime is told on its channel, in four
 -- parts between single spaces, the name last:
 --   force-released <acquisition> <first token> <name>
-read('GETEX', unpack(KEYS))
+read(true, unpack(KEYS))
 if lock.holder ~= ARGV[3] or lock.fence ~= ARGV[4] or not remaining() then
   return {'changed'}
 end
 
 local token = math.max(tonumber(lock.fence), tonumber(lock.counter) or 9007199254740991) + 1
-if retention > 0 then token = math.max(token, now) end
+if retention > 0 or token >= TIMES then token = math.max(token, now) end
 token = token <= 9007199254740991 and string.format('%d', token)
 if token then lock.counter = token end
 local line = unless_foreign(function()

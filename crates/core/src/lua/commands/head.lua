@@ -10,6 +10,9 @@
 -- tokens stay texts where they can: of equal length they compare as numbers do, and to read or to
 -- format a number costs as much as a command.
 local retention, channels = tonumber(ARGV[1]), ARGV[2]
+-- No text of a lock and no place is longer, in bytes: what is longer is foreign. `GETRANGE 0 TO` reads one byte
+-- more, however much stands there.
+local LONGEST, TO = 512, '512'
 local time = redis.call('TIME')
 time[2] = string.sub('00000' .. time[2], -6)
 -- The server's time in microseconds, and in milliseconds.

@@ -24,7 +24,7 @@ local function run(at, arg)
   local word, id, first = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2]
   -- A full server refuses a grant or a place, unless an earlier command of the call has written. It refuses
   -- no other command.
-  read(ASKS[word] and 'GET' or 'GETEX', unpack(KEYS, 4 * at - 3, 4 * at))
+  read(not ASKS[word], unpack(KEYS, 4 * at - 3, 4 * at))
   if word == 'withdraw' then return withdraw(id, ARGV[arg + 2]) end
   if word == 'next' then return pass_on(id, first, waiter_at(arg + 3)) end
   if word == 'release' then return pass_on(id, first) end

@@ -7,12 +7,13 @@
 --
 -- Why: WAIT counts the copies of the last write of its own connection, from Redis 7.2 on. A repeat of a
 -- grant, and a renewal that changes nothing, write nothing; WAIT would answer at once, whatever the replicas
--- have. The first lease that there is, is written as it stands. After a GETEX, which is a write of nothing, a
--- full server refuses no write.
+-- have. The first lease that there is, is written as it stands; what is longer than a lock is none. After
+-- a GETEX, which is a write of nothing, a full server refuses no write.
 if type(answers) ~= 'table' or answers.err then return answers end
 for at = 1, #KEYS, step do
-  local text = redis.pcall('GETEX', KEYS[at])
-  if type(text) == 'string' then
+  local text = redis.pcall('GETRANGE', KEYS[at], '0', '512')
+  if type(text) == 'string' and text ~= '' and #text <= 512 then
+    redis.pcall('GETEX', KEYS[at])
     redis.call('SET', KEYS[at], text, 'KEEPTTL')
     break
   end

@@ -46,9 +46,10 @@ while at <= count do
 
   local word, key, size, text, note, answer = ARGV[arg], leases[stride * at + shift], 3, nil, '', nil
   if word ~= 'hold' and word ~= 'keep' and word ~= 'withdraw' then
-    text = call('GET', key)
+    text = call('GETRANGE', key, '0', TO)
+    if type(text) ~= 'string' or text == '' or #text > LONGEST then text = nil end
     -- Marks of withdrawals go out of the text; those of the asker are left to the slow path.
-    local from = type(text) == 'string' and (sub(text, 1, 1) == 'w' and 18 or 17)
+    local from = text and (sub(text, 1, 1) == 'w' and 18 or 17)
     if from and sub(text, from, from + 1) == ',m' and string.find(text, '^%d+ ', from + 2) == from + 2
       and sub(text, from + 15, from + 15) == ' ' then
       if millis < sub(text, from + 2, from + 14) then note = sub(text, from, from + 14) end
@@ -59,7 +60,7 @@ while at <= count do
     end
   end
   if word == 'release' then
-    if type(text) == 'string' then
+    if text then
       local id = ARGV[arg + 1]
       local from = 32 + #id
       local is_its = sub(text, 31, from + 17) == ' ' .. id .. ' ' .. ARGV[arg + 2] .. ' '
@@ -70,7 +71,7 @@ while at <= count do
       end
     end
   elseif word == 'acquire' or word == 'try' then
-    if grant and type(text) == 'string' and #text == 30 then
+    if grant and text and #text == 30 then
       local counter, seen = sub(text, 1, 16), ARGV[arg + 2]
       if counter < micros and string.find(text, '^%d+ %d+$') and sub(text, 18) >= least
         and sub(text, 17, 17) == ' ' and (seen == '0' or #seen == 16 and seen <= counter) then

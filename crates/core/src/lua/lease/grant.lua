@@ -12,7 +12,7 @@
 --   counter   the last token of the last grant, with the notes of the list below that apply
 --   expires   when the key expires, ms; 0 if it has no time to live
 -- and while somebody holds the lock (an expired lease stays until the next grant):
---   acquisition   of the holder
+--   acquisition   of the holder, with its word
 --   fence         first token of its block
 --   since         time of the grant, µs
 --   end           when the lease expires, ms
@@ -45,9 +45,14 @@ local function after(life)
   return string.format('%d', now_ms + 1 + life)
 end
 
+-- From here on a counter is a time in microseconds, since September 2001: a process that counts
+-- plainly goes on by the clock, as the others do, or its blocks would run ahead of theirs.
+local TIMES = 1e15
+
 -- Computes the block of a grant: first and last token, and 1 if the counter was behind the
--- watermark; nil and the answer that says why, if there can be none.
-local function mint(counter, seen)
+-- watermark; nil and the answer that says why, if there can be none. A plain counter gives a single token,
+-- unless others wait (`waits`): then the turn may serve as many tasks as any other.
+local function mint(counter, seen, waits)
   if retention > 0 and counter and #counter == 16 and not string.find(counter, '%D') and counter < micros
     and (seen == '0' or #seen == 16 and seen < micros) then
     early = early or string.format('%d', now - 1023)
@@ -55,29 +60,39 @@ local function mint(counter, seen)
   end
   local counted, floor = tonumber(counter or 0), tonumber(seen)
   if not counted or counted % 1 ~= 0 or counted < 0 or counted >= 1e16 then
-    return nil, {'counter', counter}
+    return nil, {'counter', string.sub(counter, 1, 100)}
   end
   -- A watermark a day ahead of this clock is a mistake of some clock, not a memory of a grant.
   if floor > now + 86400000000 then floor = 0 end
   local behind = floor > counted and 1 or 0
   floor = math.max(floor, counted) + 1
   if floor > 9007199254740991 then return nil, {'exhausted', counter or ''} end
-  if retention == 0 or floor > now then
-    local token = string.format('%d', floor)
-    return token, token, behind
+  local token = string.format('%d', floor)
+  if retention == 0 and floor < TIMES then
+    return token, waits and counted > 0 and string.format('%d', floor + 1023) or token, behind
   end
+  if floor > now then return token, token, behind end
   -- Without a counter it is unknown which of the tokens before this one are taken.
   if counted == 0 then return micros, micros, behind end
   return string.format('%d', math.max(floor, now - 1023)), micros, behind
 end
 
--- Whether a number is above another; as texts, because some are too large for Lua.
+-- A field of a hash; nil if it is not there. One that is too long for ours is neither read nor replaced: to free it
+-- takes a server as long as to read it.
+local function field(key, name)
+  local size = redis.call('HSTRLEN', key, name)
+  if size > LONGEST then error('WRONGTYPE the field is not that of a lock', 0) end
+  return size > 0 and redis.call('HGET', key, name) or nil
+end
+
+-- Whether a number is above another; as texts, because some are too large for Lua. Behind the numbers of
+-- acquisitions are words of equal length.
 local function above(a, b)
   return #a > #b or #a == #b and a > b
 end
 
--- A place in `waiters`, see line.lua: number, heartbeat, time, claim window, watermark and label.
-local PLACE = '^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$'
+-- A place in `waiters`, see line.lua: number with word, heartbeat, time, claim window, watermark and label.
+local PLACE = '^(%S+) (%d+) (%d+) (%d+) (%d+) (.*)$'
 
 local function place_text(number, heartbeat, window, seen, label)
   return number .. ' ' .. heartbeat .. ' ' .. micros .. ' ' .. window .. ' ' .. seen .. ' ' .. label

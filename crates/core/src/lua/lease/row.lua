@@ -22,29 +22,41 @@ local function text_of_lock()
   return text
 end
 
--- Reads a lock with GET or with GETEX. GETEX is a write of nothing: a replica refuses it, so that its
--- answers do not count, and a full server refuses no write that follows it in the same script.
-local function read(reader, lease, queue, waiters, withdrawn)
+-- Reads a lock, no further than one of ours can be long. With `writes`, it also does a write of nothing: a replica
+-- refuses that, so that its answers do not count, and a full server refuses no write that follows it in the
+-- same script. That is GETEX, or, for a text too long to be read, ZREM: on a text it fails as WRONGTYPE on a master,
+-- as READONLY on a replica.
+local function read(writes, lease, queue, waiters, withdrawn)
   lock = {lease = lease, queue = queue, waiters = waiters, withdrawn = withdrawn, text = ''}
-  local ok, text = pcall(redis.call, reader, lease)
+  local ok, text = pcall(redis.call, 'GETRANGE', lease, '0', TO)
+  local is_long = ok and #text > LONGEST
+  if is_long and writes then
+    local _, failure = pcall(redis.call, 'ZREM', lease, '')
+    if not is_foreign(failure) then error(failure, 0) end
+  elseif writes then
+    ok, text = pcall(redis.call, 'GETEX', lease)
+  elseif text == '' and redis.call('EXISTS', lease) == 0 then
+    text = nil
+  end
   if not ok then
     if not is_foreign(text) then error(text, 0) end
     -- A hash may be of an older layout. With a key of any other type, this fails as well.
-    lock.layout = redis.call('HGET', lease, 'v') or ''
+    lock.layout = string.sub(field(lease, 'v') or '', 1, 20)
   elseif text then
-    lock.layout = string.match(text, '^v(%d+) ')
+    lock.layout = string.match(string.sub(text, 1, 20), '^v(%d+) ')
   end
   -- A lock of another layout has no token, and is left as it is.
   if lock.layout or not text then return end
-  local waiting, kept, counter, notes, expires, rest =
-    string.match(text, '^(w?)(k?)([^ ,]*)(%S*) (%d+)(.*)$')
+  -- Two runs that could share their characters stand in no pattern: it would try every way to share them.
+  local head, expires, rest = string.match(text, '^(%S*) (%d+)(.*)$')
+  local waiting, kept, counter, notes = string.match(head or '', '^(w?)(k?)([^,]*)(.*)$')
   lock.text, lock.counter, lock.expires = text, counter, expires
   lock.waiting, lock.kept = waiting == 'w', kept == 'k'
-  lock.holds, lock.change = string.match(notes or '', '^,h(%d+)/(%d+)')
-  lock.marks = string.match(notes or '', ',m(%d+)$')
+  lock.holds, lock.change = string.match(notes, '^,h(%d+)/(%d+)')
+  lock.marks = string.match(notes, ',m(%d+)$')
   lock.holder, lock.fence, lock.since, lock.ends, lock.label =
     string.match(rest or '', '^ (%S+) (%d+) (%d+) (%d+) (.*)$')
-  if not counter or text_of_lock() ~= text then error('WRONGTYPE the text is not that of a lock', 0) end
+  if is_long or not head or text_of_lock() ~= text then error('WRONGTYPE the text is not that of a lock', 0) end
 end
 
 -- Writes what a command has changed, without marks that are over. A counter that was lost is not made
@@ -67,6 +79,16 @@ end
 -- The milliseconds that this lease has left; nil if it is gone, or only kept.
 local function remaining_of(id, first)
   return lock.holder == id and lock.fence == first and not lock.kept and remaining() or nil
+end
+
+-- Whether the data of a lease was lost: the lock has counted no further than before this first token.
+local function is_lost(first)
+  return not lock.counter or above(first, lock.counter)
+end
+
+-- The answer about a lease that is not there.
+local function gone(first)
+  return is_lost(first) and {'gone', 'lost'} or {'gone'}
 end
 
 -- Lets the key live for the retention, and longer than a lease; as soon as the caller saves the lock.
@@ -115,7 +137,7 @@ end
 -- nor kept again. The caller saves the lock.
 local function keep(id, first, life)
   local left = lock.holder == id and lock.fence == first and remaining()
-  if not left then return {'gone'} end
+  if not left then return gone(first) end
   if lock.kept then return {'kept', left} end
   outlive(life)
   lock.ends, lock.kept = after(life), true
@@ -127,7 +149,7 @@ end
 -- one stands. The caller saves the lock.
 local function set_holds(id, first, holds, number, ttl)
   local left = remaining_of(id, first)
-  if not left then return {'gone'} end
+  if not left then return gone(first) end
   if tonumber(number) <= (tonumber(lock.change) or 0) then return {'held', left} end
   left = math.max(left, ttl)
   outlive(left)

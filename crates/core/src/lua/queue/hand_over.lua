@@ -24,10 +24,9 @@ local function hand_over(text, note, at, arg)
   local runtime = follows and string.sub(ARGV[arg + 3], 1, 36)
   local line = call('ZRANGE', queue, 0, 7, 'WITHSCORES')
   local head, others = line[1], #line / 2 - 1
-  if not head or head == runtime or others == 7 then return nil end
-  local texts = call('HMGET', waiters, head, runtime or head)
-  local number, heartbeat, heard, life, seen, its_label = string.match(texts[1] or '', PLACE)
-  if not number or follows and texts[2] or now > heard + life * 1000 or retention < tonumber(life) then
+  if not head or #head ~= 36 or head == runtime or others == 7 then return nil end
+  local number, heartbeat, heard, life, seen, its_label = string.match(field(waiters, head) or '', PLACE)
+  if not number or follows and call('HSTRLEN', waiters, runtime) > 0 or now > heard + life * 1000 or retention < tonumber(life) then
     return nil
   end
   if follows and call('PTTL', queue) < tonumber(window) then return nil end
@@ -62,9 +61,8 @@ local function line_up(text, _, at, arg)
   if not holder or holder == id or millis >= ends or least <= 0 then return nil end
   local line = call('ZRANGE', queue, 0, 7, 'WITHSCORES')
   local runtime = string.sub(id, 1, 36)
-  if #line == 0 or #line == 16 then return nil end
-  local texts = call('HMGET', waiters, runtime, line[1])
-  if texts[1] or not texts[2] or call('PTTL', queue) < least then return nil end
+  if #line == 0 or #line == 16 or #line[1] ~= 36 then return nil end
+  if call('HSTRLEN', waiters, runtime) > 0 or call('HSTRLEN', waiters, line[1]) == 0 or call('PTTL', queue) < least then return nil end
 
   call('ZADD', queue, math.max(line[#line] + 1, now), runtime)
   call('HSET', waiters, runtime, place_text(
@@ -112,7 +110,7 @@ local function turn_away(text, _, at, arg)
   local id = ARGV[arg + 1]
   local runtime = string.sub(id, 1, 36)
   if not holder or holder == id or millis >= ends or call('ZRANK', queue, runtime)
-    or call('HGET', waiters, runtime) then
+    or call('HSTRLEN', waiters, runtime) > 0 then
     return nil
   end
   -- A replica, whose text may be old, refuses this.
@@ -127,7 +125,7 @@ local function beat(text, _, at, arg)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
   if not holder or holder == id or millis >= ends or least <= 0 then return nil end
   local runtime = string.sub(id, 1, 36)
-  local number, heartbeat, _, _, seen = string.match(call('HGET', waiters, runtime) or '', PLACE)
+  local number, heartbeat, _, _, seen = string.match(field(waiters, runtime) or '', PLACE)
   local ahead = number == string.sub(id, 38) and call('ZRANK', queue, runtime)
   if not ahead or call('PTTL', queue) < least then return nil end
 
@@ -146,7 +144,7 @@ local OTHER_WAYS = {acquire = begin_line, try = turn_away}
 -- Runs one of them. A key of another type is found before anything is written, and left to the slow
 -- path; any other failure is the answer.
 local function quick(text, note, at, arg)
-  if type(text) ~= 'string' then return nil end
+  if not text then return nil end
   local way = (string.sub(text, 1, 1) == 'w' and CONTENDED_WAYS or OTHER_WAYS)[ARGV[arg]]
   if not way then return nil end
   local ok, answer = pcall(way, text, note, at, arg)

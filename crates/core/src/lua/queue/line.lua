@@ -8,11 +8,12 @@
 -- waiter in the same step, by the same rules. First `survey` and `choose` read and check, then
 -- `settle` writes. It adds before it removes, so that no key vanishes with its time to live.
 --
--- Formats. An acquisition is '<runtime uuid>:<number>': characters 1 to 36 are the runtime, those
--- from 38 on the number. `queue` is a sorted set with one member for each waiting runtime, its uuid;
--- the score says when it arrived, µs, and is above all others. `waiters` is a hash with the same uuid as a field. Its
+-- Formats. An acquisition is '<runtime uuid>:<number>-<word>': characters 1 to 36 are the runtime, those
+-- from 38 on the number with the word, which is a secret of its runtime: a message is believed only with
+-- it. `queue` is a sorted set with one member for each waiting runtime, its uuid; the score says when it
+-- arrived, µs, and is above all others. `waiters` is a hash with the same uuid as a field. Its
 -- value is a place: six parts between single spaces, the label last because it may have spaces:
---   <number of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <watermark> <label>
+--   <number and word of the acquisition> <heartbeat> <heard at, µs> <claim window, ms> <watermark> <label>
 -- A '~' before the label becomes part of the lease, see grant.lua.
 -- `withdrawn` is a sorted set of acquisitions that must not come back; the score says until when, ms.
 -- A grant is told to the runtime of its acquisition, see tell.lua, as nine parts between single spaces, the name
@@ -34,38 +35,49 @@ local function is_live(place)
   return place and now <= place.heard + place.window * 1000
 end
 
+-- Whether a member of a queue can be a runtime.
+local function is_runtime(member)
+  return #member == 36
+end
+
+-- What stands in a queue, unless somebody else wrote it.
+local function runtime_of(member)
+  if not is_runtime(member) then error('WRONGTYPE the queue is not that of a lock', 0) end
+  return member
+end
+
 -- Reads the beginning of the queue, and the place of a runtime ('' for none) with its rank.
 local function survey(runtime)
   local rows = redis.call('ZRANGE', lock.queue, 0, 7, 'WITHSCORES')
   local line = {card = #rows / 2, tail = rows[#rows] or 0, dead = {}, runtime = runtime}
   for i = 1, #rows, 2 do
-    line[#line + 1] = rows[i]
+    line[#line + 1] = runtime_of(rows[i])
     if rows[i] == runtime then line.rank = #line - 1 end
   end
-  local head = line[1] or ''
-  local texts = redis.call('HMGET', lock.waiters, runtime, head)
-  line.texts = {[head] = texts[2]}
+  -- With or without a place: a hash of another type is found here, before anything is written.
+  local own = field(lock.waiters, runtime)
   if line.card == 8 then
     line.card = redis.call('ZCARD', lock.queue)
     line.tail = redis.call('ZRANGE', lock.queue, -1, -1, 'WITHSCORES')[2]
-    line.rank = line.rank or texts[1] and redis.call('ZRANK', lock.queue, runtime) or nil
+    line.rank = line.rank or own and redis.call('ZRANK', lock.queue, runtime) or nil
   end
-  if line.rank then line.own = place_of(texts[1]) end
+  if line.rank then line.own = place_of(own) end
   return line
 end
 
--- Looks for the first live place; `line.skip` is the runtime whose place does not count.
+-- Looks for the first live place; `line.skip` is the runtime whose place does not count. It looks at
+-- 256 at most, so that it stays short, and removes the dead ones that it saw: the next walk goes on behind them.
 local function walk(line)
-  for at = 1, line.card do
+  for at = 1, math.min(line.card, 256) do
     if not line[at] then
       for _, more in ipairs(redis.call('ZRANGE', lock.queue, #line, #line + 127)) do
-        line[#line + 1] = more
+        line[#line + 1] = runtime_of(more)
       end
     end
     local runtime = line[at]
     if runtime ~= line.skip then
       local place = runtime == line.runtime and line.own
-        or place_of(line.texts[runtime] or redis.call('HGET', lock.waiters, runtime))
+        or place_of(field(lock.waiters, runtime))
       if is_live(place) then
         line.head, line.place = runtime, place
         return
@@ -106,7 +118,7 @@ local function choose(line, asker)
     others = others - 1
   end
   local first, newest, behind = mint(lock.counter,
-    line.wins and asker.seen or line.place.seen)
+    line.wins and asker.seen or line.place.seen, others > 0)
   if not first then
     line.trouble = newest
     return

@@ -4,7 +4,7 @@
 -- ARGV  those of the script that follows, which makes an asker of them: `following`, the next
 --       acquisition of the same runtime, which is to queue behind the others; nil for none
 -- Returns  nothing: it goes on to the script that follows; `pass_on` returns
---          {'released'}   {'kept', ms left}   {'gone'}   {'next-queued', ms left, places ahead}
+--          {'released'}   {'kept', ms left}   {'gone'}   {'gone', 'lost'}   {'next-queued', ms left, places ahead}
 --          {'next-granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
 --
 -- Why: the next acquisition queues in the same step, behind the others, so a turn costs one command.
@@ -12,14 +12,16 @@
 -- stays queued, and its next heartbeat is answered with the reason.
 
 -- Reports what the next acquisition has, when the lease to be ended is gone.
-local function report(following)
+local function report(following, first)
   local left = remaining()
   local line = unless_foreign(survey, following.runtime)
   if left and lock.holder == following.id and not lock.kept then
     local others = line and line.card - (line.rank and 1 or 0) or 0
     return {'next-granted', lock.fence, lock.counter, left, others > 0 and 1 or 0, 0}
   end
-  if not (line and line.own and line.own.number == following.number) then return {'gone'} end
+  if not (line and line.own and line.own.number == following.number) then
+    return gone(first)
+  end
   return {'next-queued', left or 0, line.rank}
 end
 
@@ -29,8 +31,8 @@ local function pass_on(id, first, following)
       string.sub(following.id, 38)
   end
   local left = lock.holder == id and lock.fence == first and remaining()
-  if not left and following then return report(following) end
-  if not left or lock.kept then return left and {'kept', left} or {'gone'} end
+  if not left and following then return report(following, first) end
+  if not left or lock.kept then return left and {'kept', left} or gone(first) end
   local line = unless_foreign(function()
     local line = survey(following and following.runtime or '')
     -- Ignored if it is withdrawn, or older than the one that its runtime has queued.

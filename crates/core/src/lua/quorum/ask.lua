@@ -4,31 +4,30 @@
 -- ARGV  as head.lua
 -- Returns  nothing: it goes on to rest.lua
 --
--- Why: an ask may come twice, late, or after a newer one of the same acquisition; each is a try of its own.
-local function ask(acq, attempt, ballot, since, heard)
+-- Why: an ask may come twice, late, or after a newer one of the same acquisition; each is a try of its own. Who waits
+-- for longer is before: how long is what nodes have seen, never what the clock of an asker says.
+local function ask(acq, attempt, ballot, waited, heard)
   if is_marked(acq) or is_marked(acq .. '/' .. attempt) then return {'withdrawn', 0} end
-  local F = tonumber(ballot)
+  local F, time = tonumber(ballot), format('%d', now)
   if lock.acq == acq and lock.attempt == attempt and not lock.kept then
     return {'granted', format('%d', lock.before), lock.fence == F and 1 or 0,
-      format('%d', math.max(lock.counter + 1, now)), left(), 0}
+      format('%d', math.max(lock.counter + 1, now)), left(), 0, time}
   end
   -- An older try of the same acquisition, which nobody believes: the newer one takes its place.
   local is_newer = lock.acq == acq and not lock.kept and tonumber(lock.attempt) < tonumber(attempt)
+  local all, turn = line()
+  -- Who does not wait stands behind all.
+  local since = heard > 0 and arrival(all, acq, waited) or math.huge
+  local seen = heard > 0 and format('%d', math.max(now - since, 0)) or 0
   if lock.acq and not is_newer then
-    local all = line()
-    local older = 0
-    for _, one in ipairs(all) do
-      if one.acq ~= acq and (since == '0' or one.since < tonumber(since)) then older = older + 1 end
-    end
     local keeps = not lock.kept and sub(lock.label, 1, 1) == '~'
     if lock.acq ~= acq then
       remember(acq, since, heard)
-      if keeps and since ~= '0' then tell('wanted', lock.acq, math.max(lock.fence, 2)) end
+      if keeps and heard > 0 then tell('wanted', lock.acq, math.max(lock.fence, 2)) end
     end
-    return {'busy', left(), keeps and 1 or 0, older, lock.acq}
+    return {'busy', left(), keeps and 1 or 0, older_than(since, all, acq), lock.acq, seen, time}
   end
-  local all, turn = line()
-  while not is_newer and all[1] and all[1].acq ~= acq and (since == '0' or all[1].since <= tonumber(since)) do
+  while not is_newer and all[1] and all[1].acq ~= acq and all[1].since <= since do
     local first = all[1].acq
     if turn and turn.acq == acq then break end
     if not turn then
@@ -36,14 +35,8 @@ local function ask(acq, attempt, ballot, since, heard)
       turn = {acq = first, ends = now_ms + WINDOW}
     end
     if turn.ends > now_ms then
-      local older = 0
-      for _, one in ipairs(all) do
-        if one.acq ~= acq and one.acq ~= turn.acq and (since == '0' or one.since < tonumber(since)) then
-          older = older + 1
-        end
-      end
       remember(acq, since, heard)
-      return {'busy', turn.ends - now_ms, 0, older, ''}
+      return {'busy', turn.ends - now_ms, 0, older_than(since, all, acq, turn.acq), '', seen, time}
     end
     -- It did not come in time.
     call('HDEL', lock.waiters, turn.acq, '!')
@@ -59,5 +52,5 @@ local function ask(acq, attempt, ballot, since, heard)
   lock.kept = nil
   if lock.waiting and #all > 0 then call('HDEL', lock.waiters, acq, '!') end
   save(ttl)
-  return {'granted', format('%d', counter), accepted and 1 or 0, format('%d', first), ttl, granted(all)}
+  return {'granted', format('%d', counter), accepted and 1 or 0, format('%d', first), ttl, granted(all), time}
 end

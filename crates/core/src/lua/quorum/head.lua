@@ -6,12 +6,11 @@
 -- ARGV  1 retention of the counters in ms, 13 digits; tolerance of clocks in µs, 10 digits; prefix of the channels of
 --         runtimes; between single spaces, as all parts of an argument
 --       then for each command its word and arguments, or one argument for a usual command:
---       ' <acquisition> <attempt> <ballot>'   an ask of one that does not wait (its place is remembered for 0 ms), or
---                  waits since its ballot; the ballot has 16 digits
+--       ' <acquisition> <attempt> <ballot>'   an ask of one that no node has seen wait; the ballot has 16 digits
 --       ' <acquisition> <attempt> '   an end that leaves no mark
 --       '<ttl> <heard> <label>'   no command, but what those behind it mean: ttl in ms, for how long a place is
---                  remembered in ms, both with 8 digits; label, with a '~' before it if the lock may be kept idle
---       ask        acquisition, attempt, ballot, since when it waits in µs (0: it does not wait)
+--                  remembered in ms (0: it does not wait), both with 8 digits; label, with a '~' before it if the lock may be kept idle
+--       ask        acquisition, attempt, ballot, for how long nodes have seen it wait in µs
 --       settle     acquisition, attempt, fence
 --       renew      acquisition, attempt, fence, ttl in ms
 --       spread     acquisition, attempt, fence, token before its block, holds, number of their change
@@ -25,8 +24,9 @@
 -- Returns  for each command, in order: a number, which is the last token before the block of a grant for the whole ttl
 --          whose ballot was accepted, or the ms left, or 1 for a lease that was ended, or 0 for a lease that is
 --          not there; if there are only numbers, one text with single spaces between them; or
---          {'granted', before, accepted (1 or 0), least acceptable number, ms left, others wait (1 or 0)}
---          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or ''}
+--          {'granted', before, accepted (1 or 0), least acceptable number, ms left, others wait (1 or 0), time in µs}
+--          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or '', µs for which the asker has
+--          waited here, time in µs}
 --          {'settled', ms left} for a lease that others wait for,
 --          {'withdrawn', ended a grant (1 or 0)}, {'kept', ms left}, {'ended', counter},
 --          {'free', counter}, {'held', ...}, {'out', ms until the node counts; -1: it has no boot mark},
@@ -41,18 +41,21 @@
 --   counter    the highest token that this node has accepted, 0 for none
 --   expires    when the key expires, ms
 -- and while somebody holds the lock (an expired lease stays until the next grant):
---   acquisition, attempt   of the holder
+--   acquisition, attempt   of the holder; '<runtime uuid>:<number>-<word>', see ../queue/line.lua
 --   fence      last token of its block; 0 until it is settled
 --   before     last token before its block, 0 if none was known
 --   since      time of the grant, µs
 --   ends       when the lease is over, ms
 --   holds      holds/number of their last change
 --   label      of the holder's runtime; it may have spaces
--- The hash `waiters` has '<since> <until ms> <life ms> <label>' for each acquisition that waits, where life is for
--- how long it was remembered when it was last heard; and '!' for the one whose turn it is:
+-- The hash `waiters` has '<since, µs> <until ms> <life ms> <label>' for each acquisition that waits, by the clock of the
+-- node, where life is for how long it was remembered when it was last heard; and '!' for the one whose turn it is:
 -- '<acquisition> <until ms>'. The sorted set `withdrawn` has acquisitions, and attempts '<acquisition>/<attempt>', by
 -- the time until which they are dead.
 local call, sub, byte = redis.pcall, string.sub, string.byte
+-- No text of a lock and no mark is longer, in bytes: what is longer is foreign. `GETRANGE 0 TO` reads one byte more,
+-- however much stands there.
+local LONGEST, TO = 512, '512'
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local now_ms = (now - now % 1000) / 1000

@@ -15,14 +15,17 @@ local CROWD = 64
 local function line()
   local all, turn = {}, nil
   if not lock.waiting then return all end
+  -- More than the crowd and its turn, somebody else wrote.
+  local size = call('HLEN', lock.waiters)
+  if type(size) ~= 'number' or size > CROWD + 1 then return all end
   local found = call('HGETALL', lock.waiters)
   if type(found) ~= 'table' or found.err then return all end
   for i = 1, #found, 2 do
-    local first, second = match(found[i + 1], '^(%S+) (%d+)')
+    local first, second = match(sub(found[i + 1], 1, LONGEST), '^(%S+) (%d+)')
     if found[i] == '!' then
       turn = {acq = first, ends = tonumber(second)}
     elseif second and tonumber(second) > now_ms then
-      local life, label = match(found[i + 1], '^%S+ %d+ (%d+) (.*)$')
+      local life, label = match(sub(found[i + 1], 1, LONGEST), '^%S+ %d+ (%d+) (.*)$')
       all[#all + 1] = {acq = found[i], since = tonumber(first), label = label or '',
         silent = now_ms - (tonumber(second) - tonumber(life or 0))}
     else
@@ -38,9 +41,27 @@ local function line()
   return all, turn
 end
 
+-- Since when one waits that asks, by the clock of this node: as it is remembered, or behind all others. One that
+-- other nodes have seen wait for longer waits for as long here.
+local function arrival(all, acq, waited)
+  local since
+  for _, one in ipairs(all) do if one.acq == acq then since = one.since end end
+  if not since then since = waited == 0 and all[1] and math.max(now, all[#all].since + 1) or now end
+  return waited > 0 and math.min(since, now - waited) or since
+end
+
+-- How many others wait for longer.
+local function older_than(since, all, acq, turn)
+  local older = 0
+  for _, one in ipairs(all) do
+    if one.acq ~= acq and one.acq ~= turn and one.since < since then older = older + 1 end
+  end
+  return older
+end
+
 local function remember(acq, since, life)
-  if since == '0' or call('HLEN', lock.waiters) >= CROWD and call('HEXISTS', lock.waiters, acq) == 0 then return end
-  must(call('HSET', lock.waiters, acq, since .. format(' %d %d ', now_ms + life, life)
+  if life == 0 or call('HLEN', lock.waiters) >= CROWD and call('HEXISTS', lock.waiters, acq) == 0 then return end
+  must(call('HSET', lock.waiters, acq, format('%d %d %d ', since, now_ms + life, life)
     .. (string.gsub(label, '^~', ''))))
   if call('PTTL', lock.waiters) < life then call('PEXPIRE', lock.waiters, life) end
   if lock.text and not lock.waiting then

@@ -24,9 +24,10 @@ end
 
 local SIZES = {ask = 5, settle = 4, renew = 5, spread = 7, hold = 6, ['end'] = 5, keep = 5,
   withdraw = 3, force = 3, pass = 3, inspect = 2}
-local VOTES = {ask = true, settle = true, renew = true, spread = true, hold = true}
+-- What a node does not do that has lost data: it does not know.
+local VOTES = {ask = true, settle = true, renew = true, spread = true, hold = true, inspect = true}
 local WORDS = {}
-function WORDS.ask(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], heard) end
+function WORDS.ask(a) return ask(ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4]), heard) end
 function WORDS.settle(a)
   if not is_its(ARGV[a + 1], ARGV[a + 2]) or lock.kept or not fix(tonumber(ARGV[a + 3])) then return 0 end
   if granted(line()) == 1 then
@@ -125,7 +126,9 @@ end
 function WORDS.inspect(a)
   if not lock.acq then return {'free', format('%d', lock.counter)} end
   local all, waiters = line(), {}
-  for i, one in ipairs(all) do waiters[i] = {one.acq, format('%d', one.since), one.silent, one.label} end
+  for i, one in ipairs(all) do
+    waiters[i] = {one.acq, format('%d', math.max(now - one.since, 0)), one.silent, one.label}
+  end
   return {'held', lock.acq, lock.attempt, format('%d', lock.fence), format('%d', lock.before),
     match(lock.holds, '^%d+'), left(), lock.label, format('%d', now - tonumber(lock.since)),
     lock.kept and 1 or 0, waiters}
@@ -135,7 +138,7 @@ end
 local function run_short(short)
   local acq, attempt, ballot = match(short, '^ (%S+) (%d+) (%d*)$')
   if ballot == '' then return finish(acq, attempt, 0, 0) end
-  return ask(acq, attempt, ballot, heard > 0 and ballot or '0', heard)
+  return ask(acq, attempt, ballot, 0, heard)
 end
 
 local function run_alone(word, at, arg, common, out)

@@ -22,22 +22,24 @@ local function read(at)
   local key = KEYS[at + 1]
   local prefix = sub(key, 1, -6)
   lock = {key = key, waiters = prefix .. 'waiters', withdrawn = prefix .. 'withdrawn', counter = 0}
-  local text = call('GET', lock.key)
+  local text = call('GETRANGE', lock.key, '0', TO)
   if type(text) == 'table' then
     if not string.find(text.err, 'WRONGTYPE', 1, true) then error(text.err, 0) end
-    lock.layout = call('HGET', lock.key, 'v')
-    if type(lock.layout) ~= 'string' then lock.layout = '' end
+    local size = call('HSTRLEN', lock.key, 'v')
+    local version = type(size) == 'number' and size <= LONGEST and call('HGET', lock.key, 'v')
+    lock.layout = type(version) == 'string' and sub(version, 1, 20) or ''
     return
   end
-  if not text then
+  if text == '' and call('EXISTS', lock.key) == 0 then
     lock.marks, lock.waiting = true, true
     return
   end
   local flags, counter, expires, rest = match(text, '^v4(%a*) (%d+) (%d+)(.*)$')
   if not flags then
-    lock.layout = match(text, '^v(%d+)') or '3'
+    lock.layout = match(sub(text, 1, 20), '^v(%d+)') or '3'
     return
   end
+  if #text > LONGEST then error('WRONGTYPE the text is not that of a lock', 0) end
   lock.text, lock.counter, lock.expires = text, tonumber(counter), tonumber(expires)
   lock.waiting = string.find(flags, 'w', 1, true)
   lock.marks = string.find(flags, 'm', 1, true)
@@ -73,7 +75,7 @@ end
 
 local function left() return lock.ends - now_ms - 1 end
 
-local function channel(acq) return channels .. (match(acq, '^(.*):%d+$') or acq) end
+local function channel(acq) return channels .. sub(acq, 1, 36) end
 
 -- Whom to tell what, after the last write.
 local messages = {}
@@ -84,7 +86,10 @@ end
 
 local function mark(member, life)
   must(call('ZADD', lock.withdrawn, format('%d', now_ms + life), member))
-  call('ZREMRANGEBYSCORE', lock.withdrawn, '-inf', format('(%d', now_ms))
+  local over = call('ZCOUNT', lock.withdrawn, '-inf', format('(%d', now_ms))
+  if type(over) == 'number' and over > 0 then
+    call('ZREMRANGEBYRANK', lock.withdrawn, 0, math.min(over, 500) - 1)
+  end
   if call('PTTL', lock.withdrawn) < life then call('PEXPIRE', lock.withdrawn, life) end
   if lock.text and not lock.marks then
     lock.marks = true

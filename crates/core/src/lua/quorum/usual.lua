@@ -28,7 +28,7 @@ for at = 1, count do
   if kind == 32 and byte(it, -1) == 32 then
     local key = KEYS[at + 1]
     millis = millis or string.format('%d', now_ms)
-    local text, from = call('GET', key), 33 + #it
+    local text, from = call('GETRANGE', key, '0', TO), 33 + #it
     -- Both tokens have 16 digits, and its time as well: so this is where its end is.
     if type(text) == 'string' and string.find(text, it, 34, true) == 34 and sub(text, 1, 3) == 'v4 '
       and byte(text, from + 34) == 32 and byte(text, from + 51) == 32
@@ -37,8 +37,8 @@ for at = 1, count do
     end
   else
     if not boot then
-      boot = call('GET', KEYS[1])
-      local counts = type(boot) == 'string' and tonumber(string.match(boot, '^%d+') or 0)
+      boot = call('GETRANGE', KEYS[1], '0', '20')
+      local counts = type(boot) == 'string' and boot ~= '' and tonumber(string.match(boot, '^%d+') or 0)
       if not counts then out = -1 elseif counts > now_ms then out = counts - now_ms end
     end
     if kind == 32 and not out then
@@ -49,7 +49,7 @@ for at = 1, count do
         tolerance = tonumber(sub(ARGV[1], 15, 24))
       end
       local key, ballot = KEYS[at + 1], sub(it, -16)
-      local text = call('GET', key)
+      local text = call('GETRANGE', key, '0', TO)
       if type(text) == 'string' and #text == 33 and sub(text, 1, 3) == 'v4 ' and byte(text, 20) == 32 then
         local counter, expires, off = sub(text, 4, 19), sub(text, 21), ballot - now
         if counter < ballot and off <= tolerance and -off <= tolerance and least <= expires then

@@ -20,14 +20,33 @@ impl Step<'_> {
     pub(crate) fn hold(&mut self, command: &Hold<'_>) -> HoldAnswer {
         let Hold { id, fence, ttl, update, .. } = *command;
         let extended = self.extend(id, fence, ttl, Some(update));
-        extended.map_or(HoldAnswer::Gone, |remaining| HoldAnswer::Held { remaining })
+        match extended {
+            Some(remaining) => HoldAnswer::Held { remaining },
+            None if self.is_lost(fence) => HoldAnswer::DataLost,
+            None => HoldAnswer::Gone,
+        }
     }
 
     /// Extends a lease; never re-creates one.
     pub(crate) fn renew(&mut self, renewal: &Renewal) -> RenewAnswer {
         let Renewal { id, fence, ttl, .. } = *renewal;
         let extended = self.extend(id, fence, ttl, None);
-        extended.map_or(RenewAnswer::Gone, |remaining| RenewAnswer::Renewed { remaining })
+        match extended {
+            Some(remaining) => RenewAnswer::Renewed { remaining },
+            None if self.is_lost(fence) => RenewAnswer::DataLost,
+            None => RenewAnswer::Gone,
+        }
+    }
+
+    /// Whether the data of a lease was lost: the lock has counted no further than before this first
+    /// token.
+    fn is_lost(&self, first: FenceToken) -> bool {
+        self.row.counted(self.now) < first.get()
+    }
+
+    /// The answer to the release of a lease that is not there.
+    fn gone(&self, first: FenceToken) -> ReleaseAnswer {
+        if self.is_lost(first) { ReleaseAnswer::DataLost } else { ReleaseAnswer::Gone }
     }
 
     /// Extends a lease that is not only kept closed, unless a later change of its holds was seen;
@@ -90,7 +109,7 @@ impl Step<'_> {
         let now = self.now;
         let next = command.next.filter(|_| command.keep.is_none());
         let Some(lease) = self.lease().filter(|lease| lease.is(command.id, command.fence)) else {
-            return self.report(next.as_ref());
+            return self.report(next.as_ref(), command.fence);
         };
         if lease.kept {
             let ends = lease.ends;
@@ -126,11 +145,11 @@ impl Step<'_> {
     }
 
     /// Reports what the next acquisition has when the lease is gone; changes nothing.
-    fn report(&mut self, next: Option<&Next<'_>>) -> ReleaseAnswer {
-        let Some(next) = next else { return ReleaseAnswer::Gone };
+    fn report(&mut self, next: Option<&Next<'_>>, first: FenceToken) -> ReleaseAnswer {
+        let Some(next) = next else { return self.gone(first) };
         match self.own_grant(next.id) {
             Some(granted) => ReleaseAnswer::NextGranted(granted),
-            None if self.queue().place(next.id).is_none() => ReleaseAnswer::Gone,
+            None if self.queue().place(next.id).is_none() => self.gone(first),
             None => ReleaseAnswer::NextQueued(self.place(next.id)),
         }
     }

@@ -9,6 +9,9 @@ use crate::{
 /// A watermark further ahead of the clock than this comes from a wrong clock.
 const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
 
+/// From here on a counter is a time in microseconds, since September 2001.
+const TIMES: u64 = 1_000_000_000_000_000;
+
 /// How many tokens a grant gets at most. A turn usually ends earlier, by its time or its waiters.
 const LONGEST: u64 = 1024;
 
@@ -69,7 +72,7 @@ impl Step<'_> {
     ) -> Result<Granted, StoreError> {
         let runtime = grantee.id.runtime();
         let contended = self.queue().has_others(runtime);
-        let Some((first, last, regressed)) = self.block(grantee.watermark) else {
+        let Some((first, last, regressed)) = self.block(grantee.watermark, contended) else {
             return Err(StoreError::exhausted().for_lock(self.name));
         };
         self.count(last, lifetime);
@@ -110,15 +113,26 @@ impl Step<'_> {
 
     /// First and last of the tokens above all known ones, not beyond the clock, and whether the
     /// counter had lost data; `None` when no token is left.
-    fn block(&self, watermark: Option<FenceToken>) -> Option<(FenceToken, FenceToken, bool)> {
+    ///
+    /// A plain counter gives a single token, unless others wait: then the turn may serve as many
+    /// tasks as any other.
+    fn block(
+        &self,
+        watermark: Option<FenceToken>,
+        contended: bool,
+    ) -> Option<(FenceToken, FenceToken, bool)> {
         let counted = self.row.counted(self.now);
         let seen = watermark.map_or(0, FenceToken::get);
         let seen = if seen > self.now.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
         let floor = counted.max(seen).saturating_add(1);
-        let last = self.raised(floor);
         // Without a counter it is unknown which of the tokens before this one are taken.
         let length = if counted == 0 { 1 } else { LONGEST };
-        let first = floor.max(last.saturating_sub(length - 1));
+        let (first, last) = if self.is_plain(floor) {
+            (floor, if contended { floor + length - 1 } else { floor })
+        } else {
+            let last = self.raised(floor);
+            (floor.max(last.saturating_sub(length - 1)), last)
+        };
         let (first, last) = (FenceToken::try_from(first).ok()?, FenceToken::try_from(last).ok()?);
         Some((first, last, seen > counted))
     }
@@ -150,11 +164,14 @@ impl Step<'_> {
         }
     }
 
-    /// A token, raised to the clock where the policy says so.
+    /// A token, raised to the clock unless it is counted plainly.
     fn raised(&self, token: u64) -> u64 {
-        match self.settings.policy {
-            FencePolicy::TimeFloor => token.max(self.now.micros()),
-            FencePolicy::Counter => token,
-        }
+        if self.is_plain(token) { token } else { token.max(self.now.micros()) }
+    }
+
+    /// Whether tokens from this one on are counted plainly. Where another process has raised the
+    /// counter to the time, this one goes on by the clock, too: or its blocks would run ahead.
+    fn is_plain(&self, token: u64) -> bool {
+        self.settings.policy == FencePolicy::Counter && token < TIMES
     }
 }

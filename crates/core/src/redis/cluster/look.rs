@@ -9,9 +9,15 @@ use std::{
 use redis::{AsyncConnectionConfig, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{sync::Mutex, task::JoinSet};
 
-use super::view::{Heard, View};
+use super::{
+    choice::{Choice, Look, choose, is_enough},
+    impostors::Impostors,
+    members::unknown_node,
+    view::View,
+};
 use crate::{
-    clock::{Clock, within},
+    clock::{Clock, Instant, within},
+    mutex,
     redis::{
         classify::{NOT_THERE, NotDialed, classify_dial},
         config::RedisConfig,
@@ -42,6 +48,17 @@ pub(super) struct Looker {
     kept: Mutex<Option<Asked>>,
     /// How many looks in a row found nothing that was to be believed.
     in_vain: AtomicU32,
+    /// Since when no node of the known Cluster has told anything.
+    silent_since: mutex::Mutex<Option<Instant>>,
+    impostors: mutex::Mutex<Impostors>,
+}
+
+/// What is known before a look.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) view: Option<&'a View>,
+    /// For how long nobody else is believed when the known nodes are silent.
+    pub(super) longest: Duration,
 }
 
 /// Whose view a look takes.
@@ -71,29 +88,33 @@ impl Looker {
             clock,
             kept: Mutex::default(),
             in_vain: AtomicU32::new(0),
+            silent_since: mutex::Mutex::default(),
+            impostors: mutex::Mutex::default(),
         }
     }
 
     /// The view of the node that answered last, if it is not behind a known one. Otherwise, and
-    /// where several are to be heard, the best of these.
+    /// where several are to be heard, the one that is [chosen](choose) of theirs.
     ///
-    /// It fails when that one is [not to be believed](View::replaces).
+    /// It fails when none is to be believed.
     pub(super) async fn look(
         self: &Arc<Self>,
         places: Vec<Place>,
-        known: Option<&View>,
+        known: Known<'_>,
         wanted: Wanted,
     ) -> Result<View, StoreError> {
-        let is_behind = |view: &View| known.is_some_and(|known| known.is_better_than(view));
+        let is_newest = |view: &View| {
+            known.view.is_none_or(|known| view.is_of(known) && !known.is_better_than(view))
+        };
         let asked = self.kept.lock().await.take();
         if let Some(Asked { place, mut connection }) = asked.filter(|_| wanted == Wanted::First) {
             let until = self.clock.now() + PATIENCE;
             let viewing = view_of(&mut connection, &place);
             if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
-                && !is_behind(&view)
+                && is_newest(&view)
             {
                 *self.kept.lock().await = Some(Asked { place, connection });
-                self.in_vain.store(0, Ordering::Relaxed);
+                self.found();
                 return Ok(view);
             }
         }
@@ -104,21 +125,29 @@ impl Looker {
 
     async fn ask_several(
         self: &Arc<Self>,
-        places: Vec<Place>,
-        known: Option<&View>,
+        mut places: Vec<Place>,
+        known: Known<'_>,
         wanted: Wanted,
     ) -> Result<(View, Asked), StoreError> {
         let clock = &*self.clock;
         let mut until = clock.now() + self.config.connect_timeout;
+        let seeds = self.config.address.cluster().unwrap_or_default();
+        let is_silent = known.view.is_some() && self.is_silent(known.longest);
+        let mut most = if wanted == Wanted::Few { FEW_ASKED } else { MOST_ASKED };
+        if is_silent {
+            // All of these have to agree.
+            places.sort_by_key(|place| !seeds.contains(place));
+            most += seeds.len();
+        }
         let mut asking = JoinSet::new();
-        let most = if wanted == Wanted::Few { FEW_ASKED } else { MOST_ASKED };
         for place in places.into_iter().take(most) {
             let looker = Arc::clone(self);
             asking.spawn(async move { looker.ask(place).await });
         }
         let in_vain = self.in_vain.load(Ordering::Relaxed);
-        let mut heard = Heard { asked: asking.len(), told: 0, in_vain };
-        let (mut best, mut failed) = (None::<(View, Asked)>, None::<StoreError>);
+        let look = Look { seeds, known: known.view, asked: asking.len(), in_vain, is_silent };
+        let (mut told, mut failed) = (Vec::new(), None::<StoreError>);
+        let mut connections = Vec::new();
         while let Some(Some(asked)) = within(clock, until, asking.join_next()).await {
             let (view, asked) = match asked {
                 Ok(Ok(answer)) => answer,
@@ -131,26 +160,69 @@ impl Looker {
                 }
                 Err(_) => continue,
             };
-            heard.told += 1;
-            let is_enough = view.is_ok && !known.is_some_and(|known| known.is_better_than(&view));
-            if best.as_ref().is_none_or(|(best, _)| view.is_better_than(best)) {
-                best = Some((view, asked));
-            }
-            if is_enough && wanted == Wanted::First {
+            self.tell_of_impostor(&asked.place, &view, known.view);
+            told.push((asked.place.clone(), view));
+            connections.push(asked);
+            if wanted == Wanted::First && is_enough(&told, look) {
                 break;
             }
-            until = until.min(clock.now() + GATHER);
+            // Who knows no Cluster hears all addresses, if they do not lead to one.
+            if known.view.is_some() || is_enough(&told, look) {
+                until = until.min(clock.now() + GATHER);
+            }
         }
-        match best {
-            Some((view, _)) if !view.replaces(known, heard) => {
-                self.in_vain.fetch_add(1, Ordering::Relaxed);
-                Err(outdated(heard))
+        let choice = choose(&told, look);
+        if let Choice::Take(at) | Choice::Anew(at) = choice {
+            let (view, asked) = (told.swap_remove(at).1, connections.swap_remove(at));
+            if let Choice::Anew(_) = choice {
+                tracing::warn!(
+                    epoch = view.epoch,
+                    nodes = view.nodes.len(),
+                    "the Cluster was made anew: none of its known nodes has answered for the longest ttl"
+                );
             }
-            Some(best) => {
-                self.in_vain.store(0, Ordering::Relaxed);
-                Ok(best)
+            self.found();
+            return Ok((view, asked));
+        }
+        if told.is_empty() {
+            return Err(failed.unwrap_or_else(|| NotDialed::in_time().error));
+        }
+        self.in_vain.fetch_add(1, Ordering::Relaxed);
+        let is_ours = |(_, view): &(Place, View)| known.view.is_some_and(|known| view.is_of(known));
+        match told.iter().filter(|one| is_ours(one)).count() {
+            _ if choice == Choice::Split => Err(split()),
+            0 => {
+                self.silent_since.lock().get_or_insert_with(|| clock.now());
+                Err(unknown_node())
             }
-            None => Err(failed.unwrap_or_else(|| NotDialed::in_time().error)),
+            ours => {
+                *self.silent_since.lock() = None;
+                Err(outdated(ours, look.asked))
+            }
+        }
+    }
+
+    /// A look found what is to be believed.
+    fn found(&self) {
+        self.in_vain.store(0, Ordering::Relaxed);
+        *self.silent_since.lock() = None;
+    }
+
+    /// Whether no node of the known Cluster has told anything for so long.
+    fn is_silent(&self, long: Duration) -> bool {
+        let since = *self.silent_since.lock();
+        since.is_some_and(|since| self.clock.now() >= since + long)
+    }
+
+    /// A node of another Cluster is left alone.
+    fn tell_of_impostor(&self, place: &Place, view: &View, known: Option<&View>) {
+        let is_other = known.is_some_and(|known| !view.is_of(known)) && !view.nodes.is_empty();
+        if is_other && self.impostors.lock().is_news(place, self.clock.now()) {
+            tracing::warn!(
+                node = %place,
+                epoch = view.epoch,
+                "a node of another Cluster has an address of this one, and is not asked for locks"
+            );
         }
     }
 
@@ -187,11 +259,18 @@ async fn view_of(connection: &mut MultiplexedConnection, place: &Place) -> Resul
 }
 
 /// Few nodes answered, and what these tell is older than what is known.
-fn outdated(Heard { told, asked, .. }: Heard) -> StoreError {
+fn outdated(told: usize, asked: usize) -> StoreError {
     let what = format!(
         "{told} of {asked} nodes of the Cluster answered, and they know less than this process"
     );
     StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+}
+
+/// Several Clusters answered, and most addresses lead to none of them.
+fn split() -> StoreError {
+    let what =
+        "the addresses lead to nodes of different Clusters, and most of them to none of these";
+    StoreError::new(StoreErrorKind::Definite, what, "write the addresses of nodes of one Cluster")
 }
 
 /// What the server said of the first command of a pipeline that it refused, in its own words.

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn view(epoch: u64) -> View {
-        View { is_ok: true, epoch, owners: Vec::new() }
+        View { is_ok: true, epoch, owners: Vec::new(), nodes: BTreeMap::new() }
     }
 
     #[test]

@@ -147,6 +147,7 @@ impl LockStore for ClusterStore {
     fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
         Box::pin(async move {
             let runtime = command.id.runtime();
+            self.nodes.may_last(command.ttl);
             on_its_way!(self, command.name, command.deadline, |node| async {
                 let answer = node.acquire(command).await;
                 self.hear_directly(&node, runtime, is_queued(&answer));
@@ -206,6 +207,7 @@ impl LockStore for ClusterStore {
         deadline: Instant,
     ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
         let renew = move |one: &'a Renewal| async move {
+            self.nodes.may_last(one.ttl);
             on_its_way!(self, &one.name, deadline, |node| {
                 let batch = slice::from_ref(one);
                 async { only(node.renew(batch, deadline).await) }

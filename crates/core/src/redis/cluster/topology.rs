@@ -12,7 +12,8 @@ use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
 use super::{
-    look::{Looker, Wanted},
+    look::{Known, Looker, Wanted},
+    members::Members,
     owners::Owners,
     slot::tag_in,
     view::View,
@@ -27,10 +28,11 @@ use crate::{
         channel::ChannelTag,
         classify::{classify_dial, no_runtime, not_in_time},
         config::{NodeSettings, RedisConfig},
+        epochs::Epochs,
         place::Place,
-        route::Membership,
     },
     store::{StoreError, StoreErrorKind},
+    types::Ttl,
 };
 
 /// How often a node is asked who owns the slots, without a hint.
@@ -57,6 +59,10 @@ pub(in crate::redis) struct Topology<N> {
     config: RedisConfig,
     open: Opening<N>,
     looker: Arc<Looker>,
+    /// The nodes that are known: new connections lead to no others.
+    members: Arc<Members>,
+    /// The longest ttl of a lease, in milliseconds; 0 where none was asked for.
+    longest: AtomicU64,
     clock: Arc<dyn Clock>,
     /// Where connections live; `None` for where the call is made.
     runtime: Option<Handle>,
@@ -86,7 +92,7 @@ pub(in crate::redis) struct Node<N> {
     /// For commands that a node on the way to another owner has redirected here.
     asking: OnceLock<Arc<N>>,
     config: RedisConfig,
-    membership: Arc<Membership>,
+    mastership: Arc<Epochs>,
     /// What stands behind the channels of runtimes there.
     tag: Arc<ChannelTag>,
     /// Whether a view has named it.
@@ -114,6 +120,8 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let state = State { owners: Owners::new(), nodes: BTreeMap::new(), next_number: 0 };
         Arc::new(Self {
             looker: Arc::new(Looker::new(config, Arc::clone(&clock))),
+            members: Arc::default(),
+            longest: AtomicU64::new(0),
             config: config.clone(),
             open,
             clock,
@@ -134,6 +142,22 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     pub(super) fn clock(&self) -> &dyn Clock {
         &*self.clock
+    }
+
+    /// A lease may last so long: while it does, no other Cluster is believed.
+    pub(super) fn may_last(&self, ttl: Ttl) {
+        let millis = u64::try_from(ttl.get().as_millis()).unwrap_or(u64::MAX);
+        if self.longest.load(Ordering::Relaxed) < millis {
+            self.longest.fetch_max(millis, Ordering::Relaxed);
+        }
+    }
+
+    /// How long a lease may last.
+    fn longest(&self) -> Duration {
+        match self.longest.load(Ordering::Relaxed) {
+            0 => Ttl::default().get(),
+            millis => Duration::from_millis(millis),
+        }
     }
 
     /// The master that owns a slot, as far as it is known.
@@ -297,7 +321,8 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let first = turn % places.len().max(1);
         places.rotate_left(first);
-        let view = self.looker.look(places, known.as_ref(), wanted).await?;
+        let known = Known { view: known.as_ref(), longest: self.longest() };
+        let view = self.looker.look(places, known, wanted).await?;
         self.settle(view)?;
         self.looks.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -312,6 +337,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         if !is_new {
             return Ok(());
         }
+        self.members.know(&view);
         let mut slots = BTreeMap::<&Place, Vec<RangeInclusive<u16>>>::new();
         for (range, place) in &view.owners {
             slots.entry(place).or_default().push(range.clone());
@@ -331,7 +357,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
             }
             stays
         });
-        if state.owners.view().is_some() {
+        if state.owners.view().is_some_and(|known| known.owners != view.owners) {
             tracing::info!(
                 masters = state.nodes.len(),
                 left = left.len(),
@@ -343,7 +369,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         drop(state);
         // Outside of the lock: it wakes who waits for the answers of a node.
         for node in &left {
-            node.membership.end();
+            node.mastership.advance();
         }
         Ok(())
     }
@@ -392,12 +418,13 @@ impl<N> State<N> {
         }
         let template: &ConnectionInfo = topology.config.address.info();
         let info = place.info(template).map_err(|error| classify_dial(&error))?;
-        let (membership, tag) = (Arc::<Membership>::default(), Arc::<ChannelTag>::default());
+        let (mastership, tag) = (Arc::<Epochs>::default(), Arc::<ChannelTag>::default());
         let mut config = topology.config.clone();
         config.address = RedisAddress::of_node(info);
         let of_node = NodeSettings {
-            membership: Arc::clone(&membership),
+            mastership: Arc::clone(&mastership),
             tag: Arc::clone(&tag),
+            members: Arc::clone(&topology.members),
             is_asking: false,
         };
         config.node = Some(of_node);
@@ -409,7 +436,7 @@ impl<N> State<N> {
             store: Arc::new((topology.open)(&config, slots)?),
             asking: OnceLock::new(),
             config,
-            membership,
+            mastership,
             tag,
             is_known: AtomicBool::new(false),
             opened_at: topology.clock.now(),

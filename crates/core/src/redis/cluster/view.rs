@@ -1,7 +1,8 @@
-use std::ops::RangeInclusive;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use redis::Value;
 
+use super::slot::SLOTS;
 use crate::redis::{decode::text, place::Place};
 
 /// Which master owns which slots, as one node sees it.
@@ -13,21 +14,9 @@ pub struct View {
     pub epoch: u64,
     /// In the order of the slots.
     pub owners: Vec<(RangeInclusive<u16>, Place)>,
+    /// The masters that own slots, and their replicas: the id of each, and where it is.
+    pub nodes: BTreeMap<String, Place>,
 }
-
-/// Who was heard in a look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Heard {
-    /// How many nodes were asked.
-    pub asked: usize,
-    /// How many have told of their view.
-    pub told: usize,
-    /// How many looks before this one, in a row, found nothing that was to be believed.
-    pub in_vain: u32,
-}
-
-/// After so many looks in vain, what is known is given up.
-const LONG: u32 = 4;
 
 impl View {
     /// Reads the answers to `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `teller`.
@@ -42,35 +31,66 @@ impl View {
             is_ok: field("cluster_state:")? == "ok",
             epoch: field("cluster_current_epoch:")?.parse().ok()?,
             owners,
+            nodes: nodes(slots, teller),
         })
     }
 
-    /// Whether this view, the best of those that were `heard`, takes the place of a known one.
+    /// Whether this view and a known one are of one Cluster: a node keeps its id, whatever its place
+    /// and its role are.
     ///
-    /// One that is behind may be that of a node that is new, is cut off or was stopped for long. It
-    /// counts only if most nodes know no better, or if it takes commands and nobody has known better
-    /// for a while: the Cluster may have been made anew, perhaps elsewhere.
-    pub fn replaces(&self, known: Option<&Self>, heard: Heard) -> bool {
-        let is_behind = known.is_some_and(|known| known.is_better_than(self));
-        let Heard { asked, told, in_vain } = heard;
-        !is_behind || told * 2 > asked || self.is_ok && in_vain >= LONG
+    /// A server that only imitates a Cluster may tell no ids. Then it cannot be told from another one.
+    pub fn is_of(&self, known: &Self) -> bool {
+        are_of(&self.nodes, &known.nodes)
     }
 
-    /// Whether this view is to be believed rather than another one.
+    /// Whether this view is to be believed rather than another one of the same Cluster.
     pub fn is_better_than(&self, other: &Self) -> bool {
         (self.is_ok, self.epoch) > (other.is_ok, other.epoch)
     }
 }
 
-/// The first and the last slot, and their master: host and port, and the id of the node.
+/// Whether some nodes and the known ones are of one Cluster: they have most nodes of the smaller of
+/// both in common. One is not enough: who leaves a Cluster keeps its id, and may join another one.
+pub(super) fn are_of(nodes: &BTreeMap<String, Place>, known: &BTreeMap<String, Place>) -> bool {
+    let common = nodes.keys().filter(|id| known.contains_key(*id)).count();
+    known.is_empty() || common * 2 > nodes.len().min(known.len())
+}
+
+/// The first and the last slot, and where their master is.
 fn owner(range: &Value, teller: &Place) -> Option<(RangeInclusive<u16>, Place)> {
     let Value::Array(range) = range else { return None };
-    let [first, last, Value::Array(master), ..] = range.as_slice() else { return None };
-    let [host, port, ..] = master.as_slice() else { return None };
+    let [first, last, master, ..] = range.as_slice() else { return None };
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last && last < SLOTS).then_some(())?;
+    Some((first..=last, place(master, teller)?))
+}
+
+/// The nodes in the answer to `CLUSTER SLOTS` of the node at `teller`, by their ids.
+pub(in crate::redis) fn nodes(slots: &[Value], teller: &Place) -> BTreeMap<String, Place> {
+    let of_range = |range: &Value| match range {
+        Value::Array(range) => {
+            range.iter().skip(2).filter_map(|node| named(node, teller)).collect()
+        }
+        _ => Vec::new(),
+    };
+    slots.iter().flat_map(of_range).collect()
+}
+
+/// The id of a node, and where it is.
+fn named(node: &Value, teller: &Place) -> Option<(String, Place)> {
+    let Value::Array(fields) = node else { return None };
+    let id = text(fields.get(2)?).filter(|id| !id.is_empty())?;
+    Some((id, place(node, teller)?))
+}
+
+/// Where a node is: its host, its port, and what follows them.
+fn place(node: &Value, teller: &Place) -> Option<Place> {
+    let Value::Array(node) = node else { return None };
+    let [host, port, ..] = node.as_slice() else { return None };
     // A node that does not know its own address leaves it to the asker.
     let host = text(host).filter(|host| !host.is_empty() && host != "?");
     let host = host.unwrap_or_else(|| teller.host.clone());
-    Some((number(first)?..=number(last)?, Place { host, port: number(port)? }))
+    Some(Place { host, port: number(port)? })
 }
 
 fn number(value: &Value) -> Option<u16> {
@@ -82,15 +102,24 @@ fn number(value: &Value) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::redis::{
+        cluster::Owners,
+        fuzz::{
+            config,
+            values::{slots, text},
+        },
+    };
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.into())
     }
 
     fn range(first: i64, last: i64, host: Value, port: i64) -> Value {
-        let master = vec![host, Value::Int(port), bulk("id")];
-        let replica = vec![bulk("r"), Value::Int(1), bulk("id")];
+        let master = vec![host, Value::Int(port), bulk(&format!("m{port}"))];
+        let replica = vec![bulk("r"), Value::Int(port), bulk(&format!("r{port}"))];
         let nodes = [Value::Array(master), Value::Array(replica)];
         Value::Array([Value::Int(first), Value::Int(last)].into_iter().chain(nodes).collect())
     }
@@ -104,10 +133,30 @@ mod tests {
 
     #[test]
     fn a_view_has_the_masters_in_the_order_of_their_slots() {
-        let View { is_ok, epoch, owners } = view("ok", 7);
+        let View { is_ok, epoch, owners, nodes } = view("ok", 7);
         assert!(is_ok && epoch == 7);
         let at = |host: &str, port| Place { host: host.into(), port };
         assert_eq!(owners, [(0..=8, at("a", 1)), (9..=16_383, at("t", 2))]);
+        let named =
+            [("m1", at("a", 1)), ("m2", at("t", 2)), ("r1", at("r", 1)), ("r2", at("r", 2))];
+        assert_eq!(nodes, named.map(|(id, place)| (id.to_owned(), place)).into());
+    }
+
+    /// A node that left keeps its id, and may bring it into another Cluster.
+    #[test]
+    fn a_cluster_is_known_by_most_of_its_nodes() {
+        let of = |ids: &str| View {
+            is_ok: true,
+            epoch: 1,
+            owners: Vec::new(),
+            nodes: ids.chars().map(|id| (id.into(), Place { host: "h".into(), port: 1 })).collect(),
+        };
+        for (told, known) in [("abd", "abc"), ("r", "ar"), ("abc", "a"), ("a", "abc"), ("x", "")] {
+            assert!(of(told).is_of(&of(known)), "{told} of {known}");
+        }
+        for (told, known) in [("xyc", "abc"), ("xyzr", "ar"), ("xr", "abr"), ("", "a")] {
+            assert!(!of(told).is_of(&of(known)), "{told} of {known}");
+        }
     }
 
     #[test]
@@ -118,37 +167,6 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_is_behind_counts_if_most_nodes_know_no_better() {
-        let known = view("ok", 7);
-        let heard = |told| Heard { asked: 4, told, in_vain: 0 };
-        for (state, epoch) in [("ok", 7), ("ok", 8)] {
-            assert!(view(state, epoch).replaces(Some(&known), heard(0)), "{state} {epoch}");
-        }
-        for (state, epoch) in [("ok", 6), ("fail", 7), ("fail", 9)] {
-            let told = view(state, epoch);
-            let replaces = |by| told.replaces(Some(&known), heard(by));
-            assert_eq!([1, 2, 3, 4].map(replaces), [false, false, true, true], "{state} {epoch}");
-            assert!(told.replaces(None, heard(1)), "nothing better is known");
-        }
-    }
-
-    #[test]
-    fn a_cluster_that_was_made_anew_elsewhere_is_believed_after_a_while() {
-        let known = view("ok", 7);
-        let after = |in_vain| Heard { asked: 4, told: 1, in_vain };
-        for (state, in_vain, is_believed) in
-            [("ok", 0, false), ("ok", LONG - 1, false), ("ok", LONG, true), ("fail", LONG, false)]
-        {
-            let told = view(state, 1);
-            assert_eq!(
-                told.replaces(Some(&known), after(in_vain)),
-                is_believed,
-                "{state} {in_vain}"
-            );
-        }
-    }
-
-    #[test]
     fn what_is_no_view_is_none() {
         let teller = Place { host: "t".into(), port: 9 };
         let none = Value::Array(Vec::new());
@@ -156,5 +174,29 @@ mod tests {
         let info = bulk("cluster_state:ok\r\ncluster_current_epoch:1\r\n");
         assert_eq!(View::read(&info, &Value::Nil, &teller), None);
         assert_eq!(View::read(&info, &Value::Array(vec![Value::Nil]), &teller), None);
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn every_view_is_read(info in text(), state in 0..3_u8, epoch in any::<u64>(), slots in slots()) {
+            let info = match state {
+                0 => info,
+                1 => format!("cluster_state:ok\r\ncluster_current_epoch:{epoch}\r\n{info}"),
+                _ => format!("{info}\r\ncluster_state:{info}\r\ncluster_current_epoch:{epoch}"),
+            };
+            let teller = Place { host: "t".into(), port: 9 };
+            if let Some(view) = View::read(&bulk(&info), &slots, &teller) {
+                for (range, _) in &view.owners {
+                    prop_assert!(range.start() <= range.end() && *range.end() < SLOTS, "{range:?}");
+                }
+                let (masters, mut owners) = (view.owners.clone(), Owners::new());
+                owners.replace(view, masters);
+                for slot in [0, 1, SLOTS - 1, u16::MAX] {
+                    owners.of(slot);
+                }
+            }
+        }
     }
 }

@@ -26,7 +26,8 @@ pub(super) async fn gather(examiner: &Examiner) -> Facts {
         }
     };
     let ranges = masters.iter().flat_map(|master| &master.slots);
-    let covered = ranges.map(|range| u32::from(range.end() - range.start()) + 1).sum();
+    let slots = ranges.map(|range| u32::try_from(range.len()).unwrap_or(u32::MAX));
+    let covered = slots.fold(0, u32::saturating_add);
     let topology = Topology::Cluster(Ok(covered));
     let servers = join_all(masters.iter().map(|master| visit(examiner, master))).await;
     Facts { topology, servers }
@@ -42,8 +43,7 @@ async fn visit(examiner: &Examiner, master: &Master) -> ServerFacts {
     };
     let mut config = examiner.config.clone();
     config.address = RedisAddress::of_node(info);
-    config.node =
-        Some(NodeSettings { membership: Arc::default(), tag: Arc::default(), is_asking: false });
+    config.node = Some(NodeSettings::default());
     let probe = probe_in(&master.slots, examiner.runtime_id).ok().flatten();
     Visit::new(examiner, config, probe).facts().await
 }

@@ -60,6 +60,15 @@ impl Examiner {
         )
     }
 
+    /// The diagnosis in a fork of the process that made the lock runtime.
+    pub fn in_fork(&self) -> Diagnosis {
+        Diagnosis::not_made(
+            self.config.address.to_string(),
+            "nothing was examined: this process is a fork of the one that made the lock runtime",
+            "make a lock runtime in each process, after the fork",
+        )
+    }
+
     async fn gather(&self) -> Facts {
         if let Some(group) = self.config.address.sentinels() {
             return sentinels::gather(self, group).await;

@@ -17,10 +17,11 @@ pub(super) async fn gather(examiner: &Examiner, nodes: &[Place]) -> Facts {
 
 /// What the boot mark of a node says, by the clock of the node.
 pub(super) async fn mark(asker: &Asker, key: String) -> Reading<Mark> {
-    let text: Option<String> = asker.ask_for(&cmd("GET").arg(key).take()).await?;
+    // As lua/quorum/boot.lua reads it: whatever stands there, no more than a mark has.
+    let text: String = asker.ask_for(&cmd("GETRANGE").arg(key).arg(0).arg(256).take()).await?;
     let (seconds, micros): (u64, u64) = asker.ask_for(&cmd("TIME")).await?;
-    let now = Duration::from_secs(seconds) + Duration::from_micros(micros);
-    let counts = text.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
+    let now = Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros));
+    let counts = text.split(' ').next().and_then(|first| first.parse().ok());
     let Some(counts) = counts.map(Duration::from_millis) else { return Ok(Mark::Missing) };
     let rest = counts.saturating_sub(now);
     Ok(if rest.is_zero() { Mark::Counts } else { Mark::Out(rest) })

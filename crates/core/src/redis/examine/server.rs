@@ -1,6 +1,6 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use futures_util::future::OptionFuture;
+use futures_util::future::{OptionFuture, join_all};
 use redis::PushInfo;
 
 use super::{
@@ -13,12 +13,16 @@ use crate::{
         command::Preamble,
         config::RedisConfig,
         decode::text,
-        login::Dialer,
+        login::{Dialed, Dialer},
+        one_master::Witness,
         preflight::hello,
     },
     store::{StoreError, StoreErrorKind},
     types::LockName,
 };
+
+/// On how many connections the master of an address is looked at: a balancer spreads them.
+const CONNECTIONS: usize = 4;
 
 /// A look at one master.
 pub(super) struct Visit<'a> {
@@ -45,7 +49,10 @@ impl<'a> Visit<'a> {
     }
 
     async fn told(&self) -> Result<Told, StoreError> {
-        let asker = self.connect().await?;
+        let Dialed { connection, witness, .. } = self.connect().await?;
+        let clock = Arc::clone(&self.examiner.clock);
+        let asker = Asker::new(connection, clock, self.config.command_timeout);
+        let runs = OptionFuture::from(witness.map(|first| self.runs(first))).await;
         let version = version(&asker).await?;
         let (info, settings) = (settings::info(&asker).await, settings::settings(&asker).await);
         let role = OptionFuture::from(info.is_err().then(|| replication::role(&asker))).await;
@@ -67,18 +74,38 @@ impl<'a> Visit<'a> {
         let is_of_quorum = self.examiner.config.address.quorum().is_some();
         let mark = is_of_quorum.then(|| quorum::mark(&asker, self.config.keys.boot()));
         let mark = OptionFuture::from(mark).await;
-        Ok(Told { version, info, settings, role, timing, scripts, subscribes, acks, node, mark })
+        let runs = runs.unwrap_or_default();
+        Ok(Told {
+            version,
+            runs,
+            info,
+            settings,
+            role,
+            timing,
+            scripts,
+            subscribes,
+            acks,
+            node,
+            mark,
+        })
     }
 
     /// Makes a connection as those of locks are made: to a master, logged in.
-    async fn connect(&self) -> Result<Asker, StoreError> {
+    async fn connect(&self) -> Result<Dialed, StoreError> {
         let clock = Arc::clone(&self.examiner.clock);
         // Nobody watches the Sentinels: this address is a server's.
         let dialer = Dialer::new(&self.config, Arc::clone(&clock), None)?;
         let deadline = clock.now() + self.config.connect_timeout;
         let connecting = dialer.dial(&*clock, deadline, |_: PushInfo| Ok::<(), ()>(()));
-        let connected = connecting.await.map_err(|not_dialed| not_dialed.error)?;
-        Ok(Asker::new(connected.connection, clock, self.config.command_timeout))
+        connecting.await.map_err(|not_dialed| not_dialed.error)
+    }
+
+    /// The runs of the masters to which several connections lead, all made at one time. One that cannot
+    /// be made is left out.
+    async fn runs(&self, first: Arc<Witness>) -> BTreeSet<String> {
+        let others = join_all((1..CONNECTIONS).map(|_| self.connect())).await;
+        let others = others.into_iter().flatten().filter_map(|other| other.witness);
+        std::iter::once(first).chain(others).map(|witness| witness.run.clone()).collect()
     }
 }
 

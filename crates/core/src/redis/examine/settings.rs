@@ -14,7 +14,7 @@ const SECTIONS: [&str; 3] = ["memory", "persistence", "replication"];
 
 /// The settings that the rules read: none of them is secret. Each is asked for by its full name,
 /// because a pattern may match a password.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "maxmemory",
     "maxmemory-policy",
     "appendonly",
@@ -22,6 +22,7 @@ const SETTINGS: [&str; 9] = [
     "save",
     "min-replicas-to-write",
     "min-replicas-max-lag",
+    "replica-read-only",
     "cluster-node-timeout",
     "cluster-require-full-coverage",
 ];

@@ -41,7 +41,7 @@ async fn sample(asker: &Asker) -> Reading<Sample> {
     Ok(Sample {
         trip,
         sent_at,
-        server: Duration::from_secs(seconds) + Duration::from_micros(micros),
+        server: Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)),
     })
 }
 

@@ -4,9 +4,9 @@ use redis::Value;
 
 use crate::{
     quorum::{Busy, Lease, NodeAnswer, NodeWaiter, Vote, Word},
-    redis::decode::{layout_trouble, not_understood, text},
+    redis::decode::{id, layout_trouble, not_understood, shown, text},
     store::StoreError,
-    types::AcquisitionId,
+    types::printable,
 };
 
 /// What a number means as the answer to a command.
@@ -46,7 +46,7 @@ pub(super) fn answer(kind: Kind, value: &Value) -> Result<NodeAnswer, StoreError
         Value::Array(parts) => return of_parts(parts, value),
         _ => None,
     };
-    understood.ok_or_else(|| not_understood(&format!("{value:?}")))
+    understood.ok_or_else(|| not_understood(&shown(value)))
 }
 
 /// The answers that are usual.
@@ -55,8 +55,8 @@ fn of_number(kind: Kind, number: Option<u64>) -> Option<NodeAnswer> {
     Some(match kind {
         // The last token before a grant that is as usual.
         Kind::Grant(remaining) if number > 0 => {
-            let (before, accepted, least, contended) = (number, true, 0, false);
-            NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended })
+            let (before, accepted, least, contended, now) = (number, true, 0, false, 0);
+            NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended, now })
         }
         Kind::End if number == 1 => NodeAnswer::Ended { counter: 0 },
         Kind::Left if number > 0 => {
@@ -92,7 +92,7 @@ fn of_parts(parts: &[Value], whole: &Value) -> Result<NodeAnswer, StoreError> {
         },
         _ => None,
     };
-    understood.ok_or_else(|| not_understood(&format!("{whole:?}")))
+    understood.ok_or_else(|| not_understood(&shown(whole)))
 }
 
 fn granted(parts: &[Value]) -> Option<NodeAnswer> {
@@ -102,6 +102,7 @@ fn granted(parts: &[Value]) -> Option<NodeAnswer> {
         least: number(parts, 3)?,
         remaining: millis(number(parts, 4)?),
         contended: number(parts, 5)? == 1,
+        now: number(parts, 6)?,
     }))
 }
 
@@ -111,6 +112,8 @@ fn busy(parts: &[Value]) -> Option<NodeAnswer> {
         keeps: number(parts, 2)? == 1,
         older: number(parts, 3)?,
         holder: id(parts.get(4)?),
+        waited: Duration::from_micros(number(parts, 5)?),
+        now: number(parts, 6)?,
     }))
 }
 
@@ -122,7 +125,7 @@ fn held(parts: &[Value]) -> Option<Lease> {
         before: number(parts, 4)?,
         holds: u32::try_from(number(parts, 5)?).ok()?,
         remaining: millis(number(parts, 6)?),
-        label: text(parts.get(7)?)?,
+        label: printable(&text(parts.get(7)?)?).into_owned(),
         held_for: Duration::from_micros(number(parts, 8)?),
         kept: number(parts, 9)? == 1,
         waiters: waiters(parts.get(10)?)?,
@@ -135,16 +138,12 @@ fn waiters(list: &Value) -> Option<Vec<NodeWaiter>> {
         let Value::Array(parts) = one else { return None };
         Some(NodeWaiter {
             id: id(parts.first()?)?,
-            since: number(parts, 1)?,
+            waiting_for: Duration::from_micros(number(parts, 1)?),
             silent_for: millis(number(parts, 2).unwrap_or(0)),
-            label: text(parts.get(3)?)?,
+            label: printable(&text(parts.get(3)?)?).into_owned(),
         })
     };
     list.iter().map(waiter).collect()
-}
-
-fn id(value: &Value) -> Option<AcquisitionId> {
-    text(value)?.parse().ok()
 }
 
 /// A number, as such or as text.
@@ -158,4 +157,29 @@ fn number(parts: &[Value], at: usize) -> Option<u64> {
 
 fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::redis::{
+        dialect::Dialect,
+        fuzz::{config, is_short, values::replies},
+        quorum::dialect::NodeDialect,
+    };
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn every_answer_is_read(reply in replies()) {
+            let life = Duration::from_secs(30);
+            for kind in [Kind::Grant(life), Kind::End, Kind::Left, Kind::Other] {
+                is_short(answer(kind, &reply));
+            }
+            NodeDialect::answers(reply);
+        }
+    }
 }

@@ -13,8 +13,9 @@ use crate::{
     quorum::QuorumSettings,
     redis::{
         classify::classify,
-        decode::{not_understood, text},
+        decode::{not_understood, shown, text},
         lane::{Call, Greeted, Greeting, evaluate, millis},
+        one_master::run_in,
         scripts,
     },
     store::{StoreError, StoreErrorKind},
@@ -57,8 +58,7 @@ impl Boot {
                 error.not_sent()
             })?;
         let told = text(&told).unwrap_or_default();
-        let line = told.lines().find_map(|line| line.strip_prefix("run_id:"));
-        line.map(|run| run.trim().to_owned()).ok_or_else(|| {
+        run_in(&told).map(str::to_owned).ok_or_else(|| {
             let what = "the server does not tell its run_id in answer to INFO";
             StoreError::new(StoreErrorKind::Config, what, "use a server that does").as_answer()
         })
@@ -79,9 +79,9 @@ impl Boot {
         let call = Call::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
         let told = told.map_err(|error| classify(&error).not_sent())?;
-        let Value::Array(parts) = &told else { return Err(not_understood(&format!("{told:?}"))) };
+        let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };
         let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
-            return Err(not_understood(&format!("{told:?}")));
+            return Err(not_understood(&shown(&told)));
         };
         self.longest.fetch_max(u64::try_from(most).unwrap_or(0), Ordering::Relaxed);
         if has_lost == 1 {

@@ -41,9 +41,8 @@ struct Common<'a> {
 impl<'a> Common<'a> {
     fn of(word: &'a Word) -> Option<Self> {
         match word {
-            Word::Ask { ttl, since, heard, label, keeps, .. } => {
-                let heard = if *since == 0 { Duration::ZERO } else { *heard };
-                Some(Self { ttl: *ttl, heard, label, keeps: *keeps })
+            Word::Ask { ttl, heard, label, keeps, .. } => {
+                Some(Self { ttl: *ttl, heard: *heard, label, keeps: *keeps })
             }
             Word::Spread { ttl, label, keeps, .. } => {
                 Some(Self { ttl: *ttl, heard: Duration::ZERO, label, keeps: *keeps })
@@ -126,9 +125,9 @@ impl Dialect for NodeDialect {
 fn short(word: &Word) -> Option<(u64, Option<u64>)> {
     match *word {
         // So long are times in microseconds, and so is what the script takes for one.
-        Word::Ask { attempt, ballot, since, heard, .. }
+        Word::Ask { attempt, ballot, waited, .. }
             if (1_000_000_000_000_000..10_000_000_000_000_000).contains(&ballot)
-                && (since == 0 || since == ballot && !heard.is_zero()) =>
+                && waited.is_zero() =>
         {
             Some((attempt, Some(ballot)))
         }
@@ -137,12 +136,16 @@ fn short(word: &Word) -> Option<(u64, Option<u64>)> {
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// Writes word and arguments; `text` is room for ids.
 fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
     text.clear();
     if let Some((attempt, ballot)) = short(word) {
         text.push(' ');
-        id.write_text(text);
+        id.write_stored(text);
         for number in [Some(attempt), ballot] {
             text.push(' ');
             let _ = number.map(|number| write!(text, "{number}"));
@@ -150,14 +153,14 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
         to.arg(&**text);
         return;
     }
-    id.write_text(text);
+    id.write_stored(text);
     let mut begin = |word: &str| {
         to.arg(word).arg(&**text);
     };
     match word {
-        Word::Ask { attempt, ballot, since, .. } => {
+        Word::Ask { attempt, ballot, waited, .. } => {
             begin("ask");
-            to.arg(*attempt).arg(*ballot).arg(*since);
+            to.arg(*attempt).arg(*ballot).arg(micros(*waited));
         }
         Word::Settle { attempt, fence } => {
             begin("settle");

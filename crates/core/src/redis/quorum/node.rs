@@ -127,8 +127,17 @@ impl QuorumNode for RedisNode {
         commands: Vec<NodeCommand>,
         deadline: Instant,
     ) -> Vec<Result<NodeAnswer, StoreError>> {
+        let own = self.renewals.lane();
+        let batcher = match self.commands.first() {
+            // Its own connection cannot be made, or is only being made.
+            Some(other) if own.present().is_none() => {
+                own.prepare();
+                other
+            }
+            _ => &self.renewals,
+        };
         let parts = commands.chunks(MAX_COMMANDS);
-        let answers = join_all(parts.map(|part| self.renewals.deliver(part, deadline))).await;
+        let answers = join_all(parts.map(|part| batcher.deliver(part, deadline))).await;
         let each = commands.iter().zip(answers.into_iter().flatten());
         each.map(|(command, answered)| self.decode(command, answered)).collect()
     }

@@ -24,8 +24,8 @@ use crate::{
         address::SentinelGroup,
         classify::{NOT_THERE, classify_dial, is_login},
         config::RedisConfig,
+        epochs::{Epoch, Epochs},
         place::{Place, open},
-        route::Epoch,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -51,14 +51,12 @@ pub(in crate::redis) struct Group {
     config: RedisConfig,
     clock: Arc<dyn Clock>,
     master: Mutex<Master>,
-    epoch: AtomicU64,
+    epochs: Epochs,
     /// How often the Sentinels were asked.
     looks: AtomicU64,
     /// When they were asked last.
     looked_at: Mutex<Option<Instant>>,
     hint: Arc<Notify>,
-    /// Notified when the master is another one.
-    switched: Notify,
 }
 
 /// The last known master.
@@ -90,20 +88,20 @@ impl Group {
             looks: AtomicU64::new(0),
             looked_at: Mutex::default(),
             master: Mutex::default(),
-            epoch: AtomicU64::new(0),
-            switched: Notify::new(),
+            epochs: Epochs::default(),
             hint,
         })
     }
 
-    pub(in crate::redis) fn epoch(&self) -> Epoch {
-        Epoch(self.epoch.load(Ordering::Acquire))
+    /// A new one begins with each master.
+    pub(in crate::redis) fn epochs(&self) -> &Epochs {
+        &self.epochs
     }
 
     /// Where the master of an epoch is, unless another one is known by now.
     pub(in crate::redis) fn master(&self, epoch: Epoch) -> Option<String> {
         let master = self.master.lock();
-        let found = master.found.as_ref().filter(|_| self.epoch() == epoch);
+        let found = master.found.as_ref().filter(|_| self.epochs.now() == epoch);
         found.map(|found| found.place.to_string())
     }
 
@@ -121,17 +119,6 @@ impl Group {
     ) -> Result<(Client, Epoch), StoreError> {
         let verdict = within(clock, deadline, self.look()).await;
         verdict.unwrap_or_else(|| Err(open_question(0, self.members.len())))
-    }
-
-    /// Returns when the master is another one than in an epoch.
-    pub(in crate::redis) async fn left(&self, epoch: Epoch) {
-        loop {
-            let switched = self.switched.notified();
-            if self.epoch() != epoch {
-                return;
-            }
-            switched.await;
-        }
     }
 
     /// Asks all Sentinels side by side, until enough have answered.
@@ -187,12 +174,12 @@ impl Group {
         let is_other = Found::note(&mut found, look, place);
         if let Some(client) = master.client.clone().filter(|_| !is_other) {
             master.found = found;
-            return Ok((client, self.epoch()));
+            return Ok((client, self.epochs.now()));
         }
         let client = place.info(&self.template).and_then(|info| open(&self.config, info));
         let client = client.map_err(|error| classify_dial(&error))?;
         *master = Master { found, client: Some(client.clone()) };
-        let epoch = Epoch(self.epoch.fetch_add(1, Ordering::AcqRel) + 1);
+        let epoch = self.epochs.advance();
         drop(master);
         let name = &self.name;
         match old {
@@ -201,7 +188,6 @@ impl Group {
                 tracing::warn!(master = %place, %old, name, "another server is the master now");
             }
         }
-        self.switched.notify_waiters();
         Ok((client, epoch))
     }
 
@@ -277,9 +263,9 @@ mod tests {
         let at = |port| Place { host: "h".into(), port };
         let (_, first) = group.settle(1, &at(1)).unwrap();
         let (_, second) = group.settle(3, &at(2)).unwrap();
-        assert!(first < second && group.epoch() == second);
+        assert!(first < second && group.epochs().now() == second);
         let (client, epoch) = group.settle(2, &at(1)).unwrap();
-        assert_eq!((epoch, group.epoch()), (second, second));
+        assert_eq!((epoch, group.epochs().now()), (second, second));
         assert_eq!(client.get_connection_info().addr().to_string(), "h:2");
         let (_, third) = group.settle(4, &at(1)).unwrap();
         assert!(second < third);

@@ -53,7 +53,7 @@ fn the_answer_to_a_first_command_is_not_confirmed_again() {
 fn a_grant_that_too_few_have_is_taken_back_and_asked_for_anew() {
     let mut scene = scene();
     let lead = scene.join();
-    let mut id = scene.numbers.known(lead);
+    let mut id = scene.numbers.known(&scene.name, lead);
     for round in 0..5 {
         let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
         let ((), effects) = scene.with(|cohort, env| match round {

@@ -170,7 +170,7 @@ fn a_recall_counts_that_comes_before_the_grant() {
     let mut scene = Scene::new();
     scene.keep = Some(Keep::new(Duration::from_secs(1), true));
     let lead = scene.join();
-    let turn = TurnId { id: scene.numbers.known(lead), first: fence(10) };
+    let turn = TurnId { id: scene.numbers.known(&scene.name, lead), first: fence(10) };
     assert!(wanted(&mut scene, turn).send.is_none());
     let _ = scene.granted(lead, 10, 20, false);
     assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
@@ -240,7 +240,7 @@ fn a_runtime_that_closes_or_keeps_too_much_ends_its_idle_turns() {
 fn an_idle_turn_that_an_operator_ended_is_gone() {
     let (mut scene, turn) = kept(1_000, 20);
     idles(&mut scene, 10);
-    let ((), effects) = scene.with(|cohort, env| cohort.on_gone(env, turn));
+    let ((), effects) = scene.with(|cohort, env| cohort.on_force_released(env, turn));
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine(_, Some(_)))));
 }

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Entropy, FenceToken, Instant, LockName, Replication, RuntimeId, StoreError,
+    Acks, Entropy, FenceToken, Instant, LockName, Replication, RuntimeId, Secret, StoreError,
     StoreErrorKind, Terms, Ttl,
     lease::LossReason,
     metric::KeptOutcome,
@@ -47,6 +47,10 @@ impl Entropy for NoJitter {
     fn runtime_id(&self) -> RuntimeId {
         RuntimeId::new(Uuid::nil())
     }
+
+    fn secret(&self) -> Secret {
+        Secret::new([1, 2])
+    }
 }
 
 impl Scene {
@@ -54,7 +58,7 @@ impl Scene {
         Self {
             cohort: Cohort::default(),
             name: LockName::new("orders/42").unwrap(),
-            numbers: Numbers::new(RuntimeId::new(Uuid::nil())),
+            numbers: Numbers::new(RuntimeId::new(Uuid::nil()), NoJitter.secret()),
             timing: Timing::default(),
             rules: Rules::default(),
             keep: None,
@@ -154,7 +158,7 @@ impl Scene {
 
     /// A push of a grant that names heartbeat `number`.
     fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
-        let id = self.numbers.known(id);
+        let id = self.numbers.known(&self.name, id);
         self.with(|cohort, env| cohort.on_grant(env, id, granted, number)).1
     }
 }

@@ -47,7 +47,7 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     let mut scene = Scene::new();
     let lead = scene.join();
     scene.granted(lead, 10, 20, false);
-    let id = scene.numbers.known(lead);
+    let id = scene.numbers.known(&scene.name, lead);
     let mut heard = |first| {
         let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
         let answer = Answer { sent_at: scene.now, result };
@@ -68,8 +68,9 @@ fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
             scene.rules.is_news = |_, _| true;
         }
         let lead = scene.join();
-        let id = scene.numbers.known(lead);
-        let _ = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
+        let id = scene.numbers.known(&scene.name, lead);
+        let _ = scene
+            .with(|cohort, env| cohort.on_force_released(env, TurnId { id, first: fence(10) }));
         match scene.answer(lead, AcquireAnswer::Granted(grant(10, 10, 30_000, false))) {
             Poll::Ready(Ok(_)) => assert!(believes_all, "it is gone"),
             Poll::Pending => assert!(!believes_all, "the control takes it"),
@@ -83,8 +84,9 @@ fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
 fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
     let mut scene = Scene::new();
     let (lead, _) = scene.join_as(true);
-    let id = scene.numbers.known(lead);
-    let ((), gone) = scene.with(|cohort, env| cohort.on_gone(env, TurnId { id, first: fence(10) }));
+    let id = scene.numbers.known(&scene.name, lead);
+    let ((), gone) =
+        scene.with(|cohort, env| cohort.on_force_released(env, TurnId { id, first: fence(10) }));
     assert!(gone.withdraw.is_empty());
     let result = Ok(AcquireAnswer::Granted(grant(10, 10, 30_000, false)));
     let answer = Answer { sent_at: scene.now, result };
@@ -139,4 +141,32 @@ fn a_place_after_a_turn_tells_the_fence_of_that_turn() {
     let _ = scene.with(|cohort, env| cohort.on_lost(env, turn, LossReason::Gone, None));
     let beat = scene.with(Cohort::on_timer).0.expect("it queues anew");
     assert_eq!(beat.waiter.watermark, Some(fence(10)));
+}
+
+/// A heartbeat whose answer cannot come in time costs the server as much as another: such a place is
+/// asked for seldom.
+#[test]
+fn a_ttl_that_is_too_short_for_the_server_is_asked_for_seldom() {
+    let mut scene = Scene::new();
+    let ttl = Ttl::new(Duration::from_millis(100)).unwrap();
+    scene.terms = Terms::without_acks(ttl);
+    let lead = scene.join();
+    let id = scene.numbers.known(&scene.name, lead);
+    let failure = || StoreError::ttl_too_short(ttl, Duration::from_millis(120));
+    let (start, mut asked) = (scene.now, 0);
+    let answer = Answer { sent_at: start, result: Err(failure()) };
+    let (first, _) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, false, answer));
+    assert!(first.is_pending());
+    while scene.now < start + Duration::from_secs(30) {
+        let due = scene.with(|cohort, env| cohort.look_at(env)).0.expect("a place is asked for");
+        scene.now = due;
+        let (beat, _) = scene.with(Cohort::on_timer);
+        let sent_at = scene.now;
+        beat.expect("a heartbeat is due");
+        asked += 1;
+        scene.pass(100);
+        let answer = Answer { sent_at, result: Err(failure()) };
+        let _ = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
+    }
+    assert!((3..=6).contains(&asked), "{asked} heartbeats in half a minute");
 }

@@ -60,7 +60,7 @@ pub(crate) async fn a_holder_ends_its_lease_after_a_loss(scene: &Scene) {
         let released = scene.release_and_queue(alice(1), fence, alice(2)).await;
         let stood = part != Part::Lock;
         assert_eq!(matches!(renewed, RenewAnswer::Renewed { .. }), stood, "{part:?} was lost");
-        assert_eq!(released != ReleaseAnswer::Gone, stood, "{part:?} was lost");
+        assert_eq!(released != ReleaseAnswer::DataLost, stood, "{part:?} was lost");
         assert_ends(scene, part).await;
         scene.subject().lose_all().await;
     }

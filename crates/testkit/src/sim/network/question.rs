@@ -45,8 +45,13 @@ pub(in crate::sim) enum Told {
     Master(Place),
     /// The server is a master, or is not.
     Role(bool),
-    /// Who owns the slots.
-    Slots(View),
+    /// Who owns the slots, as a node sees it.
+    Slots {
+        /// The node.
+        node: usize,
+        /// What it sees.
+        view: View,
+    },
     /// Nobody is there.
     Nobody,
 }

@@ -101,6 +101,7 @@ impl MemoryNode {
                 | Word::Renew { .. }
                 | Word::Spread { .. }
                 | Word::Hold { .. }
+                | Word::Inspect
         );
         if is_vote && self.counts_from > now {
             let rest = Some(duration(self.counts_from - now));
@@ -310,8 +311,10 @@ impl Row {
                 .into_iter()
                 .filter_map(|(since, id)| {
                     let waiter = self.waiters.get(&id)?;
+                    let waiting_for = duration(now.saturating_sub(since));
                     let silent_for = duration(now.saturating_sub(waiter.heard_at));
-                    Some(NodeWaiter { id, since, silent_for, label: waiter.label.to_string() })
+                    let label = waiter.label.to_string();
+                    Some(NodeWaiter { id, waiting_for, silent_for, label })
                 })
                 .collect(),
         }
@@ -325,7 +328,7 @@ impl Row {
         name: &LockName,
         tell: &mut impl FnMut(AcquisitionId, Push),
     ) -> NodeAnswer {
-        let Word::Ask { attempt, ballot, ttl, since, heard, label, keeps } = word else {
+        let Word::Ask { attempt, ballot, ttl, waited, heard, label, keeps } = word else {
             return NodeAnswer::Gone;
         };
         if self.is_dead(id, *attempt) {
@@ -339,22 +342,24 @@ impl Row {
                 least,
                 remaining: duration(lease.ends - now),
                 contended: false,
+                now,
             });
         }
-        let waits = (*since != 0).then(|| {
-            let (since, until) = (*since, now + micros(*heard));
-            Waiter { since, until, heard_at: now, label: label.clone() }
+        let (waited, heard) = (micros(*waited), micros(*heard));
+        let waits = (heard > 0).then(|| {
+            let since = self.arrival(id, now, waited);
+            Waiter { since, until: now + heard, heard_at: now, label: label.clone() }
         });
+        // Who does not wait stands behind all.
+        let since = waits.as_ref().map_or(u64::MAX, |waiter| waiter.since);
+        let waited = duration(if waits.is_some() { now.saturating_sub(since) } else { 0 });
         // An older try of the same acquisition, which nobody believes: the newer one takes its place.
         let takes_any = mistake == Some(NodeMistake::TakesAnyTry);
         let is_newer = self.lease.as_ref().is_some_and(|lease| {
             lease.id == id && !lease.kept && (lease.attempt < *attempt || takes_any)
         });
         if let Some(lease) = self.lease.clone().filter(|_| !is_newer) {
-            let is_older =
-                |(_, waiter): &(&AcquisitionId, &Waiter)| *since == 0 || waiter.since < *since;
-            let older = self.waiters.iter().filter(|(other, _)| **other != id).filter(is_older);
-            let older = older.count() as u64;
+            let older = self.older_than(since, id, None);
             if lease.id != id
                 && let Some(waiter) = waits
             {
@@ -371,12 +376,14 @@ impl Row {
                 keeps: lease.keeps && !lease.kept,
                 older,
                 holder: Some(lease.id),
+                waited,
+                now,
             });
         }
         while let Some(&(first_since, first)) = self.line().first()
             && !is_newer
             && first != id
-            && (*since == 0 || first_since <= *since)
+            && first_since <= since
         {
             if self.turn.is_some_and(|(turn, _)| turn == id) {
                 break;
@@ -386,16 +393,12 @@ impl Row {
                 None => self.give_turn(first, now, name, tell),
             };
             if until > now {
-                let line = self.line();
-                let before = line.iter().filter(|(since_of, other)| {
-                    *other != id && *other != turn && (*since == 0 || since_of < since)
-                });
-                let older = before.count() as u64;
+                let older = self.older_than(since, id, Some(turn));
                 if let Some(waiter) = waits {
                     self.waiters.insert(id, waiter);
                 }
-                let remaining = duration(until - now);
-                return NodeAnswer::Busy(Busy { remaining, keeps: false, older, holder: None });
+                let (remaining, keeps, holder) = (duration(until - now), false, None);
+                return NodeAnswer::Busy(Busy { remaining, keeps, older, holder, waited, now });
             }
             self.waiters.remove(&turn);
             self.turn = None;
@@ -420,7 +423,26 @@ impl Row {
         self.waiters.remove(&id);
         self.turn = None;
         let contended = !self.waiters.is_empty();
-        NodeAnswer::Granted(Vote { before, accepted, least, remaining: *ttl, contended })
+        // As a rule a grant is told in a word, without the time.
+        let told = if accepted && !contended { 0 } else { now };
+        NodeAnswer::Granted(Vote { before, accepted, least, remaining: *ttl, contended, now: told })
+    }
+
+    /// Since when one waits that asks, by the clock of this node.
+    fn arrival(&self, id: AcquisitionId, now: u64, waited: u64) -> u64 {
+        let known = self.waiters.get(&id).map(|waiter| waiter.since);
+        let since = known.unwrap_or_else(|| match self.line().last() {
+            Some((last, _)) if waited == 0 => now.max(last + 1),
+            _ => now,
+        });
+        if waited > 0 { since.min(now - waited) } else { since }
+    }
+
+    /// How many others wait for longer, but for the one whose turn it is.
+    fn older_than(&self, since: u64, id: AcquisitionId, turn: Option<AcquisitionId>) -> u64 {
+        let others =
+            self.waiters.iter().filter(|(other, _)| **other != id && Some(**other) != turn);
+        others.filter(|(_, waiter)| waiter.since < since).count() as u64
     }
 
     /// Those who wait, the oldest first.

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use leasehold_core::{
     Clock, Instant, LockName, StoreError,
-    seam::{Course, Heard, Learnt, View, slot_of_lock},
+    seam::{Choice, Course, Learnt, Look, slot_of_lock},
 };
 
 use super::router::{LONGEST_LOOK, Router, not_found};
@@ -65,25 +65,25 @@ impl Router {
         Ok(masters.into_iter().collect())
     }
 
-    /// Asks all nodes who owns the slots, and believes the best view.
+    /// Asks all nodes who owns the slots, and believes one of their views.
     pub(super) async fn look_for_owners(&self) -> Result<(), StoreError> {
-        let listed = self.layout.nodes();
-        let mut asked = self.ask((0..listed).map(|node| About::Slots { node }));
-        let (until, mut best, mut told) = (self.clock.now() + LONGEST_LOOK, None::<View>, 0);
-        for _ in 0..listed {
-            let Some(answer) = self.next(&mut asked, until).await else { break };
-            let Told::Slots(view) = answer else { continue };
-            told += 1;
-            if best.as_ref().is_none_or(|best| view.is_better_than(best)) {
-                best = Some(view);
+        let asked = self.layout.nodes();
+        let mut answers = self.ask((0..asked).map(|node| About::Slots { node }));
+        let (until, mut told) = (self.clock.now() + LONGEST_LOOK, Vec::new());
+        for _ in 0..asked {
+            let Some(answer) = self.next(&mut answers, until).await else { break };
+            if let Told::Slots { node, view } = answer {
+                told.push((place_of(node), view));
             }
         }
-        let view = best.ok_or_else(|| not_found("no node of the Cluster answers"))?;
+        let seeds: Vec<_> = (0..self.layout.seeds()).map(place_of).collect();
         let mut known = self.known();
-        let heard = Heard { asked: listed, told, in_vain: 0 };
-        if !(self.rules.replaces)(&view, known.owners.view(), heard) {
-            return Err(not_found("the nodes that answer know less than the process"));
-        }
+        let look =
+            Look { seeds: &seeds, known: known.owners.view(), asked, in_vain: 0, is_silent: false };
+        let (Choice::Take(at) | Choice::Anew(at)) = (self.rules.choose)(&told, look) else {
+            return Err(not_found("no node tells what is to be believed"));
+        };
+        let view = told.swap_remove(at).1;
         self.looks().ends(self.clock.now());
         if (self.rules.settle)(&mut known.owners, &view) {
             let masters = view.owners.iter().map(|(slots, place)| (slots.clone(), node_at(place)));

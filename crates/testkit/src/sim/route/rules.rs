@@ -1,6 +1,6 @@
 use leasehold_core::{
     Acks, StoreError,
-    seam::{Heard, Owners, Place, Redirect, Verdict, View, acknowledged, decide},
+    seam::{Choice, Look, Owners, Place, Redirect, Verdict, View, acknowledged, choose, decide},
 };
 use redis::Value;
 
@@ -19,8 +19,8 @@ pub struct Rules {
     pub redirect: fn(error: &StoreError, teller: &Place) -> Option<Redirect>,
     /// A node has named the owner of a slot.
     pub moved: fn(owners: &mut Owners<usize>, slot: u16, owner: usize),
-    /// Whether the best view of a look takes the place of a known one, by who was heard.
-    pub replaces: fn(view: &View, known: Option<&View>, heard: Heard) -> bool,
+    /// Which of the views is believed that were told in a look, each with the place of its teller.
+    pub choose: fn(told: &[(Place, View)], look: Look<'_>) -> Choice,
     /// Whether one of a crowd that knows no owner looks when it is its turn, by whether another has
     /// found the owner meanwhile.
     pub looks: fn(is_found: bool) -> bool,
@@ -37,7 +37,7 @@ impl Default for Rules {
             acknowledged,
             redirect: Redirect::of,
             moved: Owners::moved,
-            replaces: View::replaces,
+            choose,
             looks: |is_found| !is_found,
             settle: Owners::settle,
         }

@@ -98,10 +98,11 @@ impl Chart {
         }
     }
 
-    /// What the node answers to `CLUSTER SLOTS`.
+    /// What the node answers to `CLUSTER SLOTS`, without the ids of its Cluster.
     pub(super) fn view(&self) -> View {
         let owners = self.owners.iter().map(|(slot, (node, _))| (*slot..=*slot, place_of(*node)));
-        View { is_ok: !self.owners.is_empty(), epoch: self.epoch(), owners: owners.collect() }
+        let (is_ok, nodes) = (!self.owners.is_empty(), BTreeMap::new());
+        View { is_ok, epoch: self.epoch(), owners: owners.collect(), nodes }
     }
 }
 

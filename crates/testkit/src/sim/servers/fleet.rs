@@ -10,14 +10,18 @@ use leasehold_core::{
 };
 
 use super::{
-    layout::Layout,
+    layout::{Layout, Stranger},
     node::{Node, State},
+    place::place_of,
 };
 use crate::{
     ManualClock, Mistake,
     faulty::Command,
     sim::{network::Outcome, server::Server},
 };
+
+/// More changes than any Cluster of a world sees.
+const EPOCH_OF_ANOTHER: u64 = 1_000_000;
 
 /// All servers of a world, and what its Sentinels say.
 pub(in crate::sim) struct Fleet {
@@ -58,11 +62,14 @@ impl Fleet {
         };
         let mut nodes: Vec<Node> = (0..layout.nodes()).map(node).collect();
         let mut homes = BTreeMap::new();
-        if let Layout::Cluster { masters, names, .. } = &layout {
+        if let Layout::Cluster { masters, stranger, names } = &layout {
             for (slot, owner) in names.iter().map(slot_of_lock).zip((0..*masters).cycle()) {
                 let owner = *homes.entry(slot).or_insert(owner);
                 for node in &mut nodes[..*masters] {
                     node.chart.assign(slot, owner);
+                }
+                if *stranger == Some(Stranger::OfAnother) {
+                    nodes[*masters].chart.settle(slot, *masters, EPOCH_OF_ANOTHER);
                 }
             }
         }
@@ -151,7 +158,16 @@ impl Fleet {
 
     /// What a node of a Cluster tells of the slots.
     pub(in crate::sim) fn view(&self, node: usize) -> View {
-        self.nodes[node].chart.view()
+        let view = self.nodes[node].chart.view();
+        let Layout::Cluster { masters, stranger, .. } = &self.layout else { return view };
+        // Each master owns slots of which no lock is.
+        let of_its_cluster = match stranger {
+            _ if node < *masters => 0..*masters,
+            Some(Stranger::OfAnother) => node..node + 1,
+            _ => 0..0,
+        };
+        let named = |node: usize| (format!("id-{node}"), place_of(node));
+        View { nodes: of_its_cluster.map(named).collect(), ..view }
     }
 
     /// The replica that is furthest.

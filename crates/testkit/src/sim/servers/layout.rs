@@ -2,6 +2,15 @@ use std::time::Duration;
 
 use leasehold_core::LockName;
 
+/// A node that is not one of a Cluster's masters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stranger {
+    /// It was just set up, and knows of no owner.
+    New,
+    /// It owns all slots of a Cluster of its own, which has seen more changes.
+    OfAnother,
+}
+
 /// What servers a world has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
@@ -22,8 +31,8 @@ pub enum Layout {
     Cluster {
         /// How many.
         masters: usize,
-        /// A node beside them that was just set up, and knows of no owner.
-        has_stranger: bool,
+        /// A node beside them.
+        stranger: Option<Stranger>,
         /// The locks that there are.
         names: Vec<LockName>,
     },
@@ -38,7 +47,15 @@ impl Layout {
         match self {
             Self::One => 1,
             Self::Group { behind, .. } => behind.len(),
-            Self::Cluster { masters, has_stranger, .. } => masters + usize::from(*has_stranger),
+            Self::Cluster { masters, stranger, .. } => masters + usize::from(stranger.is_some()),
+        }
+    }
+
+    /// The nodes that the users of a Cluster have written.
+    pub(in crate::sim) fn seeds(&self) -> usize {
+        match self {
+            Self::Cluster { masters, stranger: Some(Stranger::OfAnother), .. } => *masters,
+            _ => self.nodes(),
         }
     }
 

@@ -12,7 +12,7 @@ mod stream;
 mod waiting;
 
 pub(super) use fleet::{Fleet, Promotion};
-pub use layout::Layout;
+pub use layout::{Layout, Stranger};
 pub(super) use news::{Copying, News};
 pub(super) use node::State;
 pub(super) use place::{node_at, place_of};

@@ -1,6 +1,6 @@
 use leasehold_core::{LockName, seam::slot_of_lock};
 
-use super::{fleet::Fleet, node::Node};
+use super::{fleet::Fleet, layout::Layout, node::Node};
 
 /// Slots of a Cluster, and where their keys are.
 impl Fleet {
@@ -36,7 +36,9 @@ impl Fleet {
     /// The target of a slot owns it; the owner and the epoch of that.
     pub(in crate::sim) fn end_move(&mut self, slot: u16) -> Option<(usize, u64)> {
         let (_, to) = self.way(slot)?;
-        let epoch = 1 + self.nodes.iter().map(|node| node.chart.epoch()).max().unwrap_or(0);
+        let Layout::Cluster { masters, .. } = self.layout else { return None };
+        let known = self.nodes[..masters].iter().map(|node| node.chart.epoch());
+        let epoch = 1 + known.max().unwrap_or(0);
         self.nodes[to].chart.settle(slot, to, epoch);
         Some((to, epoch))
     }

@@ -1,0 +1,131 @@
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime};
+use leasehold_testkit::{FaultProxy, RedisServer, proxy::Links};
+
+use crate::{
+    faults::{failover::overlap, server::scene},
+    support::{lease, matrix::Row, patient, raw, wait},
+};
+
+const ROW: Row = Row {
+    id: "balanced-masters",
+    fault: "one address leads to two independent masters, which take turns with new connections",
+    right: "connect() is refused, a running runtime refuses while both live; a restart or a failover is no such case",
+    control: "a user who may not run INFO, so that the servers are not told apart",
+};
+
+const TTL: Duration = Duration::from_secs(3);
+const SAYS: &str = "the address leads to two masters";
+/// How many processes the control has at most.
+const PROCESSES: usize = 8;
+
+#[test]
+fn balanced_masters() {
+    ROW.run(protected, control);
+}
+
+fn protected() -> String {
+    scene::run(async {
+        let (one, other) = (RedisServer::start(), RedisServer::start());
+        refused_at_connect(&one, &other).await;
+        refused_while_both_live(one, &other).await;
+        goes_on_after_a_failover(&other).await;
+        "refused at connect, and by a running runtime until one was gone; went on after a failover"
+            .into()
+    })
+}
+
+async fn refused_at_connect(one: &RedisServer, other: &RedisServer) {
+    let proxy = FaultProxy::between(&[one, other]);
+    let connecting = patient::builder().connect(&proxy.url()).await;
+    let refused = connecting.expect_err("two masters").to_string();
+    for words in [SAYS, "run_id", "give each master an address of its own", "127.0.0.1"] {
+        assert!(refused.contains(words), "{words:?} is not said: {refused}");
+    }
+}
+
+/// The address leads to the other one from now on, and the first one lives.
+async fn refused_while_both_live(one: RedisServer, other: &RedisServer) {
+    let proxy = FaultProxy::before(&one);
+    let locks = scene::connect(&proxy.url(), TTL).await;
+    let held = scene::take(&locks, "held").await;
+    let channels = || one.query::<Vec<String>>(&["PUBSUB", "CHANNELS"]).len();
+    wait::until("it has subscribed at the first one", || channels() > 0).await;
+    proxy.lead_to(&[other]);
+    // The next subscription is made at the other one.
+    wait::until("it subscribes", || proxy.reset_links(Links::Subscribed) > 0).await;
+    wait::soon("a refusal", refused(&locks)).await;
+    for _ in 0..3 {
+        let tried = locks.lock("other").expect("a name").try_acquire().await;
+        let refused = tried.expect_err("two masters").to_string();
+        assert!(refused.contains(SAYS), "{refused}");
+    }
+    wait::soon("the loss", held.lost()).await;
+    assert!(lease::held(other).is_empty(), "{:?}", lease::held(other));
+    drop(one);
+    let guard = wait::soon("a lease", granted(&locks)).await;
+    assert_eq!(lease::held(other), ["leasehold:{other}:lease"]);
+    guard.release().await.expect("held to the end");
+}
+
+/// Commands that were sent before it is seen are answered by the first server.
+async fn refused(locks: &LockRuntime) {
+    loop {
+        match locks.lock("other").expect("a name").try_acquire().await {
+            Ok(Some(guard)) => drop(guard.release().await),
+            Ok(None) => {}
+            Err(error) if error.to_string().contains(SAYS) => return,
+            Err(error) => println!("on the way: {error}"),
+        }
+        wait::a_moment().await;
+    }
+}
+
+async fn granted(locks: &LockRuntime) -> Guard {
+    loop {
+        if let Ok(Some(guard)) = locks.lock("other").expect("a name").try_acquire().await {
+            return guard;
+        }
+        wait::a_moment().await;
+    }
+}
+
+/// A server is gone, and another one is at its address.
+async fn goes_on_after_a_failover(other: &RedisServer) {
+    let first = RedisServer::start();
+    let proxy = FaultProxy::before(&first);
+    let locks = scene::connect(&proxy.url(), TTL).await;
+    scene::take(&locks, "held").await.release().await.expect("held to the end");
+    proxy.lead_to(&[other]);
+    drop(first);
+    scene::take(&locks, "held").await.release().await.expect("held to the end");
+    locks.inspect("held").await.expect("the pool goes along");
+}
+
+fn control() -> String {
+    scene::run(async {
+        let servers = [RedisServer::start(), RedisServer::start()];
+        for server in &servers {
+            let user = ["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-info"];
+            server.command(&user);
+        }
+        let proxy = FaultProxy::between(&[&servers[0], &servers[1]]);
+        let url = proxy.url_with("app", "secret", 0);
+        let (mut processes, mut raws, mut guards) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..PROCESSES {
+            let locks = scene::connect(&url, TTL).await;
+            let tried = locks.lock("a").expect("a name").try_acquire().await;
+            guards.extend(tried.expect("an answer"));
+            processes.push(locks);
+            // Each makes an even number of connections otherwise.
+            raws.push(raw::connect(&url).await);
+            if let [first, second] = &guards[..] {
+                let by = overlap::of(first, second).as_millis();
+                let count = processes.len();
+                return format!("{count} processes, two holders believed for {by} ms at least");
+            }
+        }
+        panic!("the control came to no harm")
+    })
+}
