@@ -24,7 +24,7 @@ use crate::{
     books::{Books, Entry, Shelf},
     door,
     form::{Fate, TTL, WORK},
-    tally::Tally,
+    tally::{Tally, Writing},
 };
 
 /// An instance of the service.
@@ -73,9 +73,6 @@ impl Service {
                 return Ok(0);
             }
         }
-        while desk.tally.writing.get() > 0 {
-            sleep(Duration::from_millis(1)).await;
-        }
         Ok(locks.drain(SHUTDOWN).await.held)
     }
 }
@@ -87,6 +84,7 @@ async fn submit(
     Extension(stamp): Extension<Stamp>,
 ) -> StatusCode {
     let is_first = desk.tally.run(form) == 1;
+    let writing = Writing::begin(&desk.tally);
     sleep(WORK).await;
     match Fate::of(form) {
         Fate::Fails if is_first => return StatusCode::INTERNAL_SERVER_ERROR,
@@ -94,7 +92,7 @@ async fn submit(
         _ => {}
     }
     // A write that was sent goes on when this handler is dropped.
-    let entry = tokio::spawn(Arc::clone(&desk).enter(form, stamp)).await;
+    let entry = tokio::spawn(Arc::clone(&desk).enter(form, stamp, writing)).await;
     if is_first && Fate::of(form) == Fate::Dies {
         desk.tally.died.store(true, Ordering::SeqCst);
         desk.dies.notify_one();
@@ -113,13 +111,16 @@ async fn submit(
 }
 
 impl Desk {
-    async fn enter(self: Arc<Self>, form: u64, stamp: Stamp) -> Result<Entry, Failure> {
-        self.tally.writing.up();
+    async fn enter(
+        self: Arc<Self>,
+        form: u64,
+        stamp: Stamp,
+        _writing: Writing,
+    ) -> Result<Entry, Failure> {
         let entry = self.books.enter(form, stamp).await;
         if let Ok(Entry::Refused) = entry {
             self.tally.refused.up();
         }
-        self.tally.writing.down();
         entry
     }
 }

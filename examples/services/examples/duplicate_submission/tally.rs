@@ -1,7 +1,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -14,7 +14,7 @@ pub(crate) struct Tally {
     runs: Mutex<BTreeMap<u64, u64>>,
     /// Writes that the books refused, for a stale fence.
     pub(crate) refused: Count,
-    /// Writes that are on their way.
+    /// Runs whose write is not over.
     pub(crate) writing: Count,
     /// Requests that users sent.
     pub(crate) requests: Count,
@@ -56,11 +56,24 @@ impl Count {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
 
-    pub(crate) fn down(&self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A run whose write is not over. Dropped with its instance, it is.
+#[derive(Debug)]
+pub(crate) struct Writing(Arc<Tally>);
+
+impl Writing {
+    pub(crate) fn begin(tally: &Arc<Tally>) -> Self {
+        tally.writing.up();
+        Self(Arc::clone(tally))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.writing.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

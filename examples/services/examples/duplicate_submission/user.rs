@@ -50,6 +50,10 @@ impl Users {
             while let Some(clicked) = clicks.join_next().await {
                 clicked??;
             }
+            // The stalled run writes before its instance may die with the next forms.
+            while self.tally.writing.get() > 0 {
+                sleep(PAUSE).await;
+            }
         }
         Ok(())
     }
