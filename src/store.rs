@@ -7,9 +7,10 @@ pub use leasehold_core::{
     Acks, MemoryStore, Terms,
     lease::{Grant, Holds, HoldsError},
     store::{
-        Acquire, AcquireAnswer, FencePolicy, FenceSettings, ForceRelease, ForceReleaseAnswer,
-        Granted, Heartbeat, Hold, HoldAnswer, Inspection, KeyScheme, LeaseRecord, Listener,
-        LockStore, Next, Place, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
-        ScanCursor, ScanPage, StoreFuture, Waiter, WaiterRecord, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, Ask, Command, FencePolicy, FenceSettings, ForceRelease,
+        ForceReleaseAnswer, Granted, Heartbeat, Heartbeats, Hold, HoldAnswer, Inspect, Inspection,
+        KeyScheme, LeaseRecord, Listener, LockStore, Next, Place, Push, Release, ReleaseAnswer,
+        RenewAnswer, Renewal, Renewals, Reply, Request, Scan, ScanCursor, ScanPage, StoreFuture,
+        Waiter, WaiterRecord, Withdraw, WithdrawAnswer,
     },
 };

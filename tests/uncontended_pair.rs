@@ -14,16 +14,13 @@ use std::{
 
 use allocation_counter::measure;
 use leasehold::{
-    FenceToken, LockName, LockRuntime, ReentrantLock, RuntimeId, RuntimeLabel,
-    error::StoreError,
+    FenceToken, LockRuntime, ReentrantLock, RuntimeId,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
-        ScanPage, Waiter, Withdraw, WithdrawAnswer,
+        AcquireAnswer, Command, Granted, Listener, LockStore, ReleaseAnswer, Reply, StoreFuture,
     },
     time::{Clock, Entropy, Instant, Secret},
 };
-use leasehold_core::{Sleep, store::StoreFuture};
+use leasehold_core::{Sleep, Ttl};
 use leasehold_testkit::ManualClock;
 use tokio::{runtime::Handle, task::yield_now};
 
@@ -46,75 +43,48 @@ struct Free {
 }
 
 impl Free {
-    fn answer<'a, T: Send + 'a>(&self, answer: T) -> StoreFuture<'a, T> {
-        if !self.answers_later {
-            return Box::pin(ready(Ok(answer)));
+    fn reply(&self, command: Command) -> Reply {
+        match command {
+            Command::Acquire(acquire) => self.granted(acquire.ttl).into(),
+            Command::Release(_) => ReleaseAnswer::Released.into(),
+            other => unreachable!("a pair needs no {}", other.word()),
         }
-        let mut answer = Some(answer);
+    }
+
+    fn granted(&self, ttl: Ttl) -> AcquireAnswer {
+        let first = self.last.fetch_add(1024, Ordering::Relaxed) + 1;
+        let token = |token: u64| FenceToken::try_from(token).expect("a token");
+        let (first, last, remaining) = (token(first), token(first + 1023), ttl.get());
+        AcquireAnswer::Granted(Granted {
+            first,
+            last,
+            remaining,
+            contended: false,
+            regressed: false,
+        })
+    }
+}
+
+impl LockStore for Free {
+    fn send(&self, command: Command, _: Instant) -> StoreFuture<'_, Reply> {
+        let reply = self.reply(command);
+        if !self.answers_later {
+            return Box::pin(ready(Ok(reply)));
+        }
+        let mut reply = Some(reply);
         let mut is_sent = false;
         Box::pin(poll_fn(move |cx| {
             if std::mem::replace(&mut is_sent, true)
-                && let Some(answer) = answer.take()
+                && let Some(reply) = reply.take()
             {
-                return Poll::Ready(Ok(answer));
+                return Poll::Ready(Ok(reply));
             }
             cx.waker().wake_by_ref();
             Poll::Pending
         }))
     }
-}
-
-impl LockStore for Free {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        let first = self.last.fetch_add(1024, Ordering::Relaxed) + 1;
-        let token = |token: u64| FenceToken::try_from(token).expect("a token");
-        let (first, last, remaining) = (token(first), token(first + 1023), command.ttl.get());
-        let granted = Granted { first, last, remaining, contended: false, regressed: false };
-        self.answer(AcquireAnswer::Granted(granted))
-    }
-
-    fn release<'a>(&'a self, _: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        self.answer(ReleaseAnswer::Released)
-    }
 
     fn listen(&self, _: RuntimeId, _: Weak<dyn Listener>) {}
-
-    fn heartbeat<'a>(
-        &'a self,
-        _: &'a [Waiter],
-        _: &'a RuntimeLabel,
-        _: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        unreachable!("nobody waits")
-    }
-
-    fn hold<'a>(&'a self, _: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        unreachable!("nobody re-enters")
-    }
-
-    fn renew<'a>(
-        &'a self,
-        _: &'a [Renewal],
-        _: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        unreachable!("no lease lasts")
-    }
-
-    fn withdraw<'a>(&'a self, _: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        unreachable!("nobody gives up")
-    }
-
-    fn inspect<'a>(&'a self, _: &'a LockName, _: Instant) -> StoreFuture<'a, Inspection> {
-        unreachable!("nobody looks")
-    }
-
-    fn scan<'a>(&'a self, _: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        unreachable!("nobody looks")
-    }
-
-    fn force_release<'a>(&'a self, _: ForceRelease<'a>) -> StoreFuture<'a, ForceReleaseAnswer> {
-        unreachable!("nobody forces")
-    }
 }
 
 /// A manual clock that counts the timers that are made.

@@ -150,12 +150,9 @@ mod panicking {
     };
 
     use leasehold::{
-        LockName, RuntimeId, RuntimeLabel, error::StoreError, store::LockStore, time::Instant,
-    };
-    use leasehold_core::store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage, StoreFuture,
-        Waiter, Withdraw, WithdrawAnswer,
+        LockName, RuntimeId,
+        store::{Command, Listener, LockStore, Reply, StoreFuture},
+        time::Instant,
     };
     use leasehold_testkit::FaultyStore;
 
@@ -172,63 +169,17 @@ mod panicking {
     }
 
     impl LockStore for Store {
-        fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-            self.inner.acquire(command)
-        }
-
-        fn heartbeat<'a>(
-            &'a self,
-            batch: &'a [Waiter],
-            label: &'a RuntimeLabel,
-            deadline: Instant,
-        ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-            self.inner.heartbeat(batch, label, deadline)
+        fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+            Box::pin(async move {
+                let panics = matches!(command, Command::Renew(_))
+                    && self.panics.swap(false, Ordering::Relaxed);
+                assert!(!panics, "the store panics, once");
+                self.inner.send(command, deadline).await
+            })
         }
 
         fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
             self.inner.listen(runtime, listener);
-        }
-
-        fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-            self.inner.hold(command)
-        }
-
-        fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-            self.inner.release(command)
-        }
-
-        fn renew<'a>(
-            &'a self,
-            batch: &'a [Renewal],
-            deadline: Instant,
-        ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-            Box::pin(async move {
-                assert!(!self.panics.swap(false, Ordering::Relaxed), "the store panics, once");
-                self.inner.renew(batch, deadline).await
-            })
-        }
-
-        fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-            self.inner.withdraw(command)
-        }
-
-        fn inspect<'a>(
-            &'a self,
-            name: &'a LockName,
-            deadline: Instant,
-        ) -> StoreFuture<'a, Inspection> {
-            self.inner.inspect(name, deadline)
-        }
-
-        fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-            self.inner.scan(command)
-        }
-
-        fn force_release<'a>(
-            &'a self,
-            command: ForceRelease<'a>,
-        ) -> StoreFuture<'a, ForceReleaseAnswer> {
-            self.inner.force_release(command)
         }
 
         fn shard(&self, name: &LockName) -> usize {

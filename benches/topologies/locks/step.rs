@@ -2,7 +2,10 @@ use std::fmt;
 
 use leasehold_core::{
     Acks, AcquisitionId, FenceToken,
-    store::{Acquire, AcquireAnswer, Next, Release, ReleaseAnswer, RenewAnswer, Renewal, Waiter},
+    store::{
+        Acquire, AcquireAnswer, Ask, Heartbeats, Next, Release, ReleaseAnswer, RenewAnswer,
+        Renewal, Renewals, Waiter,
+    },
 };
 
 use super::{
@@ -125,17 +128,16 @@ impl Actors {
     ) -> Result<AcquireAnswer, Failure> {
         let wait = waits.then(|| beat(lock.next()));
         let command = Acquire {
-            name: &lock.name,
+            name: lock.name.clone(),
             id,
             ttl: self.ttl,
             watermark: None,
-            label: &self.label,
+            label: self.label.clone(),
             keeps: false,
             acks: Acks::NONE,
             wait,
-            deadline: deadline(),
         };
-        Ok(self.store.acquire(command).await?)
+        Ok(self.store.ask(command, deadline()).await?)
     }
 
     async fn release(
@@ -149,13 +151,12 @@ impl Actors {
             id,
             ttl: self.ttl,
             watermark: Some(fence),
-            label: &self.label,
+            label: self.label.clone(),
             keeps: false,
             heartbeat: beat(number),
         });
-        let deadline = deadline();
-        let command = Release { name: &lock.name, id, fence, keep: None, next, deadline };
-        Ok(self.store.release(command).await?)
+        let command = Release { name: lock.name.clone(), id, fence, keep: None, next };
+        Ok(self.store.ask(command, deadline()).await?)
     }
 
     async fn heartbeat(&self, locks: &mut [Lock]) -> Result<(), Failure> {
@@ -165,7 +166,8 @@ impl Actors {
             Ok(Waiter { name, id, ttl: self.ttl, watermark: None, keeps: false, heartbeat })
         };
         let batch = locks.iter_mut().map(waiter).collect::<Result<Vec<_>, Failure>>()?;
-        for answer in self.store.heartbeat(&batch, &self.label, deadline()).await? {
+        let heartbeats = Heartbeats { batch, label: self.label.clone() };
+        for answer in self.store.ask(heartbeats, deadline()).await? {
             let answer = answer?;
             let AcquireAnswer::Queued(_) = answer else { return unexpected(answer) };
         }
@@ -178,7 +180,7 @@ impl Actors {
             Ok(Renewal { name: lock.name.clone(), id, fence, ttl: self.ttl, acks })
         };
         let batch = locks.iter().map(renewal).collect::<Result<Vec<_>, Failure>>()?;
-        for answer in self.store.renew(&batch, deadline()).await? {
+        for answer in self.store.ask(Renewals { batch }, deadline()).await? {
             let answer = answer?;
             let RenewAnswer::Renewed { .. } = answer else { return unexpected(answer) };
         }

@@ -1,15 +1,10 @@
 use std::sync::{Arc, Weak};
 
 use leasehold::{
-    LockName, RuntimeId, RuntimeLabel,
+    LockName, RuntimeId,
     error::{StoreError, StoreErrorKind},
-    store::{Inspection, LockStore},
+    store::{Command, Listener, LockStore, Reply, StoreFuture},
     time::{Entropy, Instant, SystemEntropy},
-};
-use leasehold_core::store::{
-    Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Listener, Release,
-    ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage, StoreFuture, Waiter, Withdraw,
-    WithdrawAnswer,
 };
 
 /// A store some of whose calls fail, at random: half of them before they are sent, half after they
@@ -26,21 +21,6 @@ impl Flaky {
     pub(super) fn new(inner: Arc<dyn LockStore>, fails: f64) -> Self {
         Self { inner, entropy: SystemEntropy, fails }
     }
-
-    fn strike<'a, T: Send + 'a>(&self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        let dice = self.entropy.fraction();
-        if dice >= self.fails {
-            return call;
-        }
-        let is_sent = dice < self.fails / 2.0;
-        Box::pin(async move {
-            if !is_sent {
-                return Err(failure(StoreErrorKind::Definite));
-            }
-            call.await?;
-            Err(failure(StoreErrorKind::Indeterminate))
-        })
-    }
 }
 
 fn failure(kind: StoreErrorKind) -> StoreError {
@@ -48,56 +28,23 @@ fn failure(kind: StoreErrorKind) -> StoreError {
 }
 
 impl LockStore for Flaky {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        self.strike(self.inner.acquire(command))
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        self.strike(self.inner.heartbeat(batch, label, deadline))
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        let dice = self.entropy.fraction();
+        if dice >= self.fails {
+            return self.inner.send(command, deadline);
+        }
+        let is_sent = dice < self.fails / 2.0;
+        Box::pin(async move {
+            if !is_sent {
+                return Err(failure(StoreErrorKind::Definite));
+            }
+            self.inner.send(command, deadline).await?;
+            Err(failure(StoreErrorKind::Indeterminate))
+        })
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.inner.listen(runtime, listener);
-    }
-
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        self.strike(self.inner.hold(command))
-    }
-
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        self.strike(self.inner.release(command))
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        self.strike(self.inner.renew(batch, deadline))
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        self.strike(self.inner.withdraw(command))
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        self.strike(self.inner.inspect(name, deadline))
-    }
-
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        self.strike(self.inner.scan(command))
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        self.strike(self.inner.force_release(command))
     }
 
     fn shard(&self, name: &LockName) -> usize {

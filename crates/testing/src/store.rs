@@ -1,12 +1,10 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use leasehold_core::{
-    Clock, FenceSettings, Instant, LockName, LockStore, MemoryStore, RuntimeId, RuntimeLabel,
-    StoreError, StoreErrorKind,
+    Clock, FenceSettings, Instant, LockName, LockStore, MemoryStore, RuntimeId, StoreError,
+    StoreErrorKind,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage, StoreFuture,
-        Waiter, Withdraw, WithdrawAnswer,
+        Ask, Command, ForceRelease, ForceReleaseAnswer, Inspection, Listener, Reply, StoreFuture,
     },
 };
 
@@ -73,8 +71,8 @@ impl TestStore {
         let Ok(Inspection::Held(lease)) = memory.inspect(name, deadline).await else {
             return false;
         };
-        let command = ForceRelease { name, id: lease.id, fence: lease.fence, deadline };
-        let ended = memory.force_release(command).await;
+        let command = ForceRelease { name: name.clone(), id: lease.id, fence: lease.fence };
+        let ended = memory.ask(command, deadline).await;
         matches!(ended, Ok(ForceReleaseAnswer::Ended { .. }))
     }
 
@@ -83,87 +81,37 @@ impl TestStore {
     }
 
     /// Runs a command, or lets it fail.
-    fn run<'a, T: Send + 'a>(
-        &'a self,
-        deadline: Instant,
-        command: StoreFuture<'a, T>,
-    ) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            let failure = *self.0.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            match failure {
-                None => return command.await,
-                Some(Failure::Refuses) => {
-                    let error = StoreError::new(
-                        StoreErrorKind::Definite,
-                        "the test store refuses every command",
-                        "call recover() on it",
-                    );
-                    return Err(error.as_answer());
-                }
-                Some(Failure::Unreachable) => {}
-                Some(Failure::AnswersLost) => drop(command.await),
+    async fn run(&self, command: Command, deadline: Instant) -> Result<Reply, StoreError> {
+        let failure = *self.0.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            None => return self.0.memory.send(command, deadline).await,
+            Some(Failure::Refuses) => {
+                let error = StoreError::new(
+                    StoreErrorKind::Definite,
+                    "the test store refuses every command",
+                    "call recover() on it",
+                );
+                return Err(error.as_answer());
             }
-            self.0.clock.sleep_until(deadline).await;
-            Err(StoreError::new(
-                StoreErrorKind::Indeterminate,
-                "the test store did not answer in time",
-                "call recover() on it",
-            ))
-        })
+            Some(Failure::Unreachable) => {}
+            Some(Failure::AnswersLost) => drop(self.0.memory.send(command, deadline).await),
+        }
+        self.0.clock.sleep_until(deadline).await;
+        Err(StoreError::new(
+            StoreErrorKind::Indeterminate,
+            "the test store did not answer in time",
+            "call recover() on it",
+        ))
     }
 }
 
 impl LockStore for TestStore {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        self.run(command.deadline, self.0.memory.acquire(command))
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        self.run(deadline, self.0.memory.heartbeat(batch, label, deadline))
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(self.run(command, deadline))
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.0.memory.listen(runtime, listener);
-    }
-
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        self.run(command.deadline, self.0.memory.hold(command))
-    }
-
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        self.run(command.deadline, self.0.memory.release(command))
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        self.run(deadline, self.0.memory.renew(batch, deadline))
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        self.run(command.deadline, self.0.memory.withdraw(command))
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        self.run(deadline, self.0.memory.inspect(name, deadline))
-    }
-
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        self.run(command.deadline, self.0.memory.scan(command))
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        self.run(command.deadline, self.0.memory.force_release(command))
     }
 
     fn shard(&self, name: &LockName) -> usize {

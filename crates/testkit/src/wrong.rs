@@ -8,11 +8,10 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, LockStore, RuntimeId, StoreError,
     StoreErrorKind,
     store::{
-        AcquireAnswer, Granted, Listener, Push, ReleaseAnswer, RenewAnswer, Waiter, WithdrawAnswer,
+        Acquire, AcquireAnswer, Command, Granted, Heartbeats, Listener, Push, Release,
+        ReleaseAnswer, RenewAnswer, Renewals, Reply, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
     },
 };
-
-use crate::faulty::{Answer, Command, by_commands::lock_store_by_commands};
 
 /// What a wrong runtime does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +78,23 @@ struct Relay {
     notes: Arc<Mutex<Notes>>,
 }
 
-lock_store_by_commands!(WrongStore, shards of store);
+impl LockStore for WrongStore {
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(self.send_wrong(command, deadline))
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        let (wrong, notes) = (self.wrong, Arc::clone(&self.notes));
+        let relay = Arc::new(Relay { runtime: listener, wrong, notes });
+        let listener: Arc<dyn Listener> = Arc::clone(&relay) as _;
+        self.store.listen(runtime, Arc::downgrade(&listener));
+        *lock(&self.relay) = Some(relay);
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.store.shard(name)
+    }
+}
 
 impl WrongStore {
     /// A store for a runtime with this clock that is to be wrong.
@@ -87,52 +102,56 @@ impl WrongStore {
         Self { store, clock, wrong, notes: Arc::default(), relay: Mutex::default() }
     }
 
-    async fn send(&self, mut command: Command, deadline: Instant) -> Result<Answer, StoreError> {
+    async fn send_wrong(
+        &self,
+        mut command: Command,
+        deadline: Instant,
+    ) -> Result<Reply, StoreError> {
         match (self.wrong, &mut command) {
-            (Wrong::ReleasesOrphansByFence, Command::Withdraw { name, id }) => {
+            (Wrong::ReleasesOrphansByFence, Command::Withdraw(Withdraw { name, id })) => {
                 let fence = lock(&self.notes).pushed.get(id).copied();
                 if let Some(fence) = fence {
                     return self.release_orphan(name.clone(), *id, fence, deadline).await;
                 }
             }
-            (Wrong::ForgetsUnanswered, Command::Withdraw { id, .. })
+            (Wrong::ForgetsUnanswered, Command::Withdraw(Withdraw { id, .. }))
                 if lock(&self.notes).released.contains(id) =>
             {
-                return Ok(Answer::Withdraw(WithdrawAnswer { ended_grant: false }));
+                return Ok(Reply::Withdraw(WithdrawAnswer { ended_grant: false }));
             }
-            (Wrong::ForgetsUnanswered, Command::Release { id, .. }) => {
+            (Wrong::ForgetsUnanswered, Command::Release(Release { id, .. })) => {
                 lock(&self.notes).released.insert(*id);
             }
-            (Wrong::KeepsNothingClosed, Command::Release { keep, .. }) => *keep = None,
-            (Wrong::HidesWithdrawals, Command::Withdraw { .. }) => {
+            (Wrong::KeepsNothingClosed, Command::Release(Release { keep, .. })) => *keep = None,
+            (Wrong::HidesWithdrawals, Command::Withdraw(Withdraw { .. })) => {
                 let store = Arc::clone(&self.store);
-                tokio::spawn(async move { command.run(&*store, deadline).await });
-                return Ok(Answer::Withdraw(WithdrawAnswer { ended_grant: false }));
+                tokio::spawn(async move { store.send(command, deadline).await });
+                return Ok(Reply::Withdraw(WithdrawAnswer { ended_grant: false }));
             }
             (Wrong::BeatsOneAtATime, command) => return self.beat(command, deadline).await,
             _ => {}
         }
         let _asking = Asking::of(&self.notes, &command);
         let sent_at = self.clock.now();
-        let mut answer = command.run(&*self.store, deadline).await?;
+        let mut answer = self.store.send(command.clone(), deadline).await?;
         match (self.wrong, &mut answer) {
             (Wrong::CountsAnswersFromArrival, answer) => {
                 let took = self.clock.now().saturating_since(sent_at);
                 grants(answer).for_each(|granted| granted.remaining += took);
             }
-            (Wrong::RepeatsWanted, Answer::Acquire(AcquireAnswer::Granted(granted))) => {
-                if let Command::Acquire { name, id, .. } = &command {
+            (Wrong::RepeatsWanted, Reply::Acquire(AcquireAnswer::Granted(granted))) => {
+                if let Command::Acquire(Acquire { name, id, .. }) = &command {
                     self.repeat_wanted(name, *id, granted.first);
                 }
             }
             (Wrong::CountsPushesFromNotYet, answer) => lock(&self.notes).note(&command, answer),
-            (Wrong::GivesUpPlaceOfGonePush, Answer::Renew(answers)) => {
+            (Wrong::GivesUpPlaceOfGonePush, Reply::Renew(answers)) => {
                 for (renewal, answer) in renewals(&command).iter().zip(&*answers) {
                     let pushed = lock(&self.notes).pushed.get(&renewal.id).copied();
                     if *answer == Ok(RenewAnswer::Gone) && pushed == Some(renewal.fence) {
                         let (name, id) = (renewal.name.clone(), renewal.id);
-                        let command = Command::Withdraw { name, id };
-                        let _ = command.run(&*self.store, deadline).await;
+                        let command = Command::Withdraw(Withdraw { name, id });
+                        let _ = self.store.send(command, deadline).await;
                     }
                 }
             }
@@ -159,36 +178,36 @@ impl WrongStore {
         id: AcquisitionId,
         fence: FenceToken,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
-        let release = Command::Release { name, id, fence, keep: None, next: None };
-        let answer = release.run(&*self.store, deadline).await?;
-        let ended_grant = answer != Answer::Release(ReleaseAnswer::Gone);
-        Ok(Answer::Withdraw(WithdrawAnswer { ended_grant }))
+    ) -> Result<Reply, StoreError> {
+        let release = Command::Release(Release { name, id, fence, keep: None, next: None });
+        let answer = self.store.send(release, deadline).await?;
+        let ended_grant = answer != Reply::Release(ReleaseAnswer::Gone);
+        Ok(Reply::Withdraw(WithdrawAnswer { ended_grant }))
     }
 
     /// Sends a command, but refuses a second command about one place while the first is in flight.
-    async fn beat(&self, command: &mut Command, deadline: Instant) -> Result<Answer, StoreError> {
+    async fn beat(&self, command: &mut Command, deadline: Instant) -> Result<Reply, StoreError> {
         let mut all = Vec::new();
-        if let Command::Heartbeat { batch, .. } = command {
+        if let Command::Heartbeat(Heartbeats { batch, .. }) = command {
             all = batch.clone();
             batch.retain(|waiter| !self.is_asking(waiter.id));
             if batch.is_empty() {
                 return Err(one_at_a_time());
             }
-        } else if let Command::Release { next: Some(next), .. } = command
+        } else if let Command::Release(Release { next: Some(next), .. }) = command
             && self.is_asking(next.id)
         {
             return Err(one_at_a_time());
         }
         let _asking = Asking::of(&self.notes, command);
-        match command.run(&*self.store, deadline).await? {
-            Answer::Heartbeat(answers) => {
+        match self.store.send(command.clone(), deadline).await? {
+            Reply::Heartbeat(answers) => {
                 let mut answers: BTreeMap<_, _> =
                     waiters(command).iter().map(|waiter| waiter.id).zip(answers).collect();
                 let answer = |waiter: &Waiter| {
                     answers.remove(&waiter.id).unwrap_or_else(|| Err(one_at_a_time()))
                 };
-                Ok(Answer::Heartbeat(all.iter().map(answer).collect()))
+                Ok(Reply::Heartbeat(all.iter().map(answer).collect()))
             }
             other => Ok(other),
         }
@@ -197,24 +216,19 @@ impl WrongStore {
     fn is_asking(&self, id: AcquisitionId) -> bool {
         lock(&self.notes).asks.contains_key(&id)
     }
-
-    fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        let (wrong, notes) = (self.wrong, Arc::clone(&self.notes));
-        let relay = Arc::new(Relay { runtime: listener, wrong, notes });
-        let listener: Arc<dyn Listener> = Arc::clone(&relay) as _;
-        self.store.listen(runtime, Arc::downgrade(&listener));
-        *lock(&self.relay) = Some(relay);
-    }
 }
 
 impl Notes {
     /// Remembers the heartbeats of a command that were answered "not yet".
-    fn note(&mut self, command: &Command, answer: &Answer) {
+    fn note(&mut self, command: &Command, answer: &Reply) {
         match (command, answer) {
-            (Command::Acquire { id, wait: Some(heartbeat), .. }, Answer::Acquire(answer)) => {
+            (
+                Command::Acquire(Acquire { id, wait: Some(heartbeat), .. }),
+                Reply::Acquire(answer),
+            ) => {
                 self.answered(*id, heartbeat.number, answer);
             }
-            (Command::Heartbeat { batch, .. }, Answer::Heartbeat(answers)) => {
+            (Command::Heartbeat(Heartbeats { batch, .. }), Reply::Heartbeat(answers)) => {
                 for (waiter, answer) in batch.iter().zip(answers) {
                     if let Ok(answer) = answer {
                         self.answered(waiter.id, waiter.heartbeat.number, answer);
@@ -267,9 +281,11 @@ struct Asking {
 impl Asking {
     fn of(notes: &Arc<Mutex<Notes>>, command: &Command) -> Self {
         let ids = match command {
-            Command::Acquire { id, .. } => vec![*id],
-            Command::Heartbeat { batch, .. } => batch.iter().map(|waiter| waiter.id).collect(),
-            Command::Release { next: Some(next), .. } => vec![next.id],
+            Command::Acquire(Acquire { id, .. }) => vec![*id],
+            Command::Heartbeat(Heartbeats { batch, .. }) => {
+                batch.iter().map(|waiter| waiter.id).collect()
+            }
+            Command::Release(Release { next: Some(next), .. }) => vec![next.id],
             _ => Vec::new(),
         };
         for id in &ids {
@@ -295,11 +311,11 @@ impl Drop for Asking {
 }
 
 /// The grants in an answer.
-fn grants(answer: &mut Answer) -> impl Iterator<Item = &mut Granted> {
+fn grants(answer: &mut Reply) -> impl Iterator<Item = &mut Granted> {
     let (one, many): (Option<&mut Granted>, &mut [_]) = match answer {
-        Answer::Acquire(AcquireAnswer::Granted(granted))
-        | Answer::Release(ReleaseAnswer::NextGranted(granted)) => (Some(granted), &mut []),
-        Answer::Heartbeat(answers) => (None, answers),
+        Reply::Acquire(AcquireAnswer::Granted(granted))
+        | Reply::Release(ReleaseAnswer::NextGranted(granted)) => (Some(granted), &mut []),
+        Reply::Heartbeat(answers) => (None, answers),
         _ => (None, &mut []),
     };
     let granted = |answer| match answer {
@@ -311,14 +327,14 @@ fn grants(answer: &mut Answer) -> impl Iterator<Item = &mut Granted> {
 
 fn waiters(command: &Command) -> &[Waiter] {
     match command {
-        Command::Heartbeat { batch, .. } => batch,
+        Command::Heartbeat(Heartbeats { batch, .. }) => batch,
         _ => &[],
     }
 }
 
 fn renewals(command: &Command) -> &[leasehold_core::store::Renewal] {
     match command {
-        Command::Renew { batch } => batch,
+        Command::Renew(Renewals { batch }) => batch,
         _ => &[],
     }
 }

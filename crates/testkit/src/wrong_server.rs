@@ -5,13 +5,11 @@ use std::{
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, LockStore, MemoryStore, RuntimeId, RuntimeLabel,
-    StoreError,
-    lease::HoldUpdate,
     seam::Part,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
-        Inspection, LeaseRecord, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal,
-        Scan, ScanPage, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, Ask, Command, Granted, Hold, Inspection, LeaseRecord, Listener,
+        Push, Release, ReleaseAnswer, Renewal, Renewals, Reply, StoreFuture, Withdraw,
+        WithdrawAnswer,
     },
 };
 
@@ -87,14 +85,96 @@ impl WrongServer {
         lease.map_or(named, |lease| lease.fence)
     }
 
-    fn told(&self, granted: Granted) -> Granted {
-        if self.makes(Mistake::ReservesTooLittle) { lengthened(granted) } else { granted }
+    /// The command that a right server would have to be sent to make the mistake; a reply if it runs
+    /// nothing.
+    async fn misread(&self, command: Command, deadline: Instant) -> Result<Command, Reply> {
+        Ok(match command {
+            Command::Hold(hold) => Command::Hold(self.misread_hold(hold, deadline).await),
+            Command::Release(mut release) if self.makes(Mistake::ReleasesAnyFence) => {
+                let Release { ref name, id, fence, .. } = release;
+                release.fence = self.fence(name, id, fence, deadline).await;
+                Command::Release(release)
+            }
+            Command::Renew(Renewals { mut batch }) => {
+                for one in &mut batch {
+                    self.misread_renewal(one, deadline).await;
+                }
+                Command::Renew(Renewals { batch })
+            }
+            Command::Withdraw(withdraw) => return self.misread_withdraw(withdraw, deadline).await,
+            other => other,
+        })
     }
 
-    fn told_to_asker(&self, answer: AcquireAnswer) -> AcquireAnswer {
-        match answer {
-            AcquireAnswer::Granted(granted) => AcquireAnswer::Granted(self.told(granted)),
-            answer => answer,
+    async fn misread_hold(&self, mut hold: Hold, deadline: Instant) -> Hold {
+        if self.makes(Mistake::ExtendsAnyFence) {
+            hold.fence = self.fence(&hold.name, hold.id, hold.fence, deadline).await;
+        }
+        if self.makes(Mistake::AddsHolds)
+            && let Some(lease) = self.lease(&hold.name, deadline).await
+        {
+            hold.update.count = NonZeroU32::MIN.saturating_add(lease.holds);
+        }
+        hold
+    }
+
+    async fn misread_renewal(&self, renewal: &mut Renewal, deadline: Instant) {
+        if self.makes(Mistake::ExtendsAnyFence) {
+            let Renewal { ref name, id, fence, .. } = *renewal;
+            renewal.fence = self.fence(name, id, fence, deadline).await;
+        }
+        if self.makes(Mistake::RecreatesLeases)
+            && let Some(fence) = self.recreate(renewal, deadline).await
+        {
+            renewal.fence = fence;
+        }
+    }
+
+    async fn misread_withdraw(
+        &self,
+        withdraw: Withdraw,
+        deadline: Instant,
+    ) -> Result<Command, Reply> {
+        let Withdraw { ref name, id } = withdraw;
+        let lease = self.lease(name, deadline).await;
+        let has_lease = lease.as_ref().is_some_and(|held| held.id == id);
+        if self.makes(Mistake::WithdrawsLeasesOnly) && !has_lease {
+            return Err(Reply::Withdraw(WithdrawAnswer { ended_grant: false }));
+        }
+        if self.makes(Mistake::WithdrawsAnyPlace) {
+            let waiters = lease.into_iter().flat_map(|lease| lease.waiters);
+            let same_runtime = |other: &AcquisitionId| other.runtime() == id.runtime();
+            for id in waiters.map(|waiter| waiter.id).filter(same_runtime) {
+                let other = Withdraw { name: name.clone(), id };
+                let _ = self.memory.ask(other, deadline).await;
+            }
+        }
+        if self.makes(Mistake::LeavesNoMark) {
+            let reply = self.memory.ask(withdraw.clone(), deadline).await;
+            self.memory.lose(name, Part::Marks);
+            return Err(reply.expect("memory does not fail").into());
+        }
+        Ok(withdraw.into())
+    }
+
+    /// The reply with longer blocks, if that is the mistake.
+    fn told(&self, reply: Reply) -> Reply {
+        if !self.makes(Mistake::ReservesTooLittle) {
+            return reply;
+        }
+        let acquired = |answer| match answer {
+            AcquireAnswer::Granted(granted) => AcquireAnswer::Granted(lengthened(granted)),
+            other => other,
+        };
+        match reply {
+            Reply::Acquire(answer) => Reply::Acquire(acquired(answer)),
+            Reply::Heartbeat(answers) => {
+                Reply::Heartbeat(answers.into_iter().map(|answer| answer.map(acquired)).collect())
+            }
+            Reply::Release(ReleaseAnswer::NextGranted(granted)) => {
+                Reply::Release(ReleaseAnswer::NextGranted(lengthened(granted)))
+            }
+            other => other,
         }
     }
 
@@ -104,12 +184,11 @@ impl WrongServer {
         if self.lease(&renewal.name, deadline).await.is_some() {
             return None;
         }
-        let Renewal { name, id, fence, ttl, acks } = renewal;
-        let (id, ttl, watermark, keeps, wait) = (*id, *ttl, Some(*fence), false, None);
-        let label = &RuntimeLabel::new("re-created");
-        let acquire =
-            Acquire { name, id, ttl, watermark, label, keeps, wait, acks: *acks, deadline };
-        match self.memory.acquire(acquire).await {
+        let Renewal { name, id, fence, ttl, acks } = renewal.clone();
+        let (watermark, keeps, wait) = (Some(fence), false, None);
+        let label = RuntimeLabel::new("re-created");
+        let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+        match self.memory.ask(acquire, deadline).await {
             Ok(AcquireAnswer::Granted(granted)) => Some(granted.first),
             _ => None,
         }
@@ -141,22 +220,12 @@ impl Listener for Lengthening {
 }
 
 impl LockStore for WrongServer {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        Box::pin(async move { Ok(self.told_to_asker(self.memory.acquire(command).await?)) })
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
         Box::pin(async move {
-            let answers = self.memory.heartbeat(batch, label, deadline).await?;
-            Ok(answers
-                .into_iter()
-                .map(|answer| answer.map(|told| self.told_to_asker(told)))
-                .collect())
+            match self.misread(command, deadline).await {
+                Ok(command) => Ok(self.told(self.memory.send(command, deadline).await?)),
+                Err(reply) => Ok(reply),
+            }
         })
     }
 
@@ -168,96 +237,6 @@ impl LockStore for WrongServer {
         let listener: Arc<dyn Listener> = Arc::clone(&lengthening) as _;
         self.memory.listen(runtime, Arc::downgrade(&listener));
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(lengthening);
-    }
-
-    fn hold<'a>(&'a self, mut command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        Box::pin(async move {
-            let Hold { name, id, fence, deadline, .. } = command;
-            if self.makes(Mistake::ExtendsAnyFence) {
-                command.fence = self.fence(name, id, fence, deadline).await;
-            }
-            if self.makes(Mistake::AddsHolds)
-                && let Some(lease) = self.lease(name, deadline).await
-            {
-                let count = NonZeroU32::MIN.saturating_add(lease.holds);
-                command.update = HoldUpdate { count, ..command.update };
-            }
-            self.memory.hold(command).await
-        })
-    }
-
-    fn release<'a>(&'a self, mut command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        Box::pin(async move {
-            let Release { name, id, fence, deadline, .. } = command;
-            if self.makes(Mistake::ReleasesAnyFence) {
-                command.fence = self.fence(name, id, fence, deadline).await;
-            }
-            Ok(match self.memory.release(command).await? {
-                ReleaseAnswer::NextGranted(granted) => {
-                    ReleaseAnswer::NextGranted(self.told(granted))
-                }
-                answer => answer,
-            })
-        })
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        Box::pin(async move {
-            let mut batch = batch.to_vec();
-            for one in &mut batch {
-                if self.makes(Mistake::ExtendsAnyFence) {
-                    one.fence = self.fence(&one.name, one.id, one.fence, deadline).await;
-                }
-                if self.makes(Mistake::RecreatesLeases)
-                    && let Some(fence) = self.recreate(one, deadline).await
-                {
-                    one.fence = fence;
-                }
-            }
-            self.memory.renew(&batch, deadline).await
-        })
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        Box::pin(async move {
-            let Withdraw { name, id, deadline } = command;
-            let lease = self.lease(name, deadline).await;
-            let has_lease = lease.as_ref().is_some_and(|held| held.id == id);
-            if self.makes(Mistake::WithdrawsLeasesOnly) && !has_lease {
-                return Ok(WithdrawAnswer { ended_grant: false });
-            }
-            if self.makes(Mistake::WithdrawsAnyPlace) {
-                let waiters = lease.into_iter().flat_map(|lease| lease.waiters);
-                let same_runtime = |other: &AcquisitionId| other.runtime() == id.runtime();
-                for id in waiters.map(|waiter| waiter.id).filter(same_runtime) {
-                    self.memory.withdraw(Withdraw { name, id, deadline }).await?;
-                }
-            }
-            let answer = self.memory.withdraw(command).await;
-            if self.makes(Mistake::LeavesNoMark) {
-                self.memory.lose(name, Part::Marks);
-            }
-            answer
-        })
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        self.memory.inspect(name, deadline)
-    }
-
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        self.memory.scan(command)
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        self.memory.force_release(command)
     }
 
     fn shard(&self, name: &LockName) -> usize {

@@ -5,7 +5,7 @@ use leasehold_core::{
     lease::{Grant, LossReason},
     metric::RenewalOutcome,
     outage::WatchedStore,
-    store::{RenewAnswer, Renewal},
+    store::{RenewAnswer, Renewal, Renewals},
 };
 
 use crate::{
@@ -17,11 +17,11 @@ use crate::{
 
 impl Batch {
     pub(crate) async fn renew(self, store: Arc<WatchedStore>, watches: Arc<Watches>) -> Renewed {
-        let renewals: Vec<Renewal> = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
+        let batch = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
         let sent_at = watches.clock().now();
         let mut unanswered = Unanswered { watches, turns: self.turns };
-        let answers = store.renew(sent_at, &renewals, sent_at + self.patience).await;
-        Renewed { turns: std::mem::take(&mut unanswered.turns), renewals, sent_at, answers }
+        let answers = store.ask(sent_at, Renewals { batch }, sent_at + self.patience).await;
+        Renewed { turns: std::mem::take(&mut unanswered.turns), sent_at, answers }
     }
 }
 
@@ -53,7 +53,6 @@ impl Drop for Unanswered {
 #[derive(Debug)]
 pub(crate) struct Renewed {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
-    pub(crate) renewals: Vec<Renewal>,
     pub(crate) sent_at: Instant,
     pub(crate) answers: Result<Vec<Result<RenewAnswer, StoreError>>, StoreError>,
 }
@@ -61,15 +60,13 @@ pub(crate) struct Renewed {
 impl Renewed {
     /// Applies the answers, and returns the turns that are lost, and why.
     pub(crate) fn settle(self, now: Instant, watches: &Watches) -> Vec<(Arc<Grant>, LossReason)> {
-        let Self { turns, renewals, sent_at, answers } = self;
+        let Self { turns, sent_at, answers } = self;
         let (mut answers, kind) = match answers {
             Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
             Err(error) => (Vec::new().into_iter(), error.kind()),
         };
         let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
         let holders = watches.holders(turns.iter().map(|(key, _)| *key));
-        // Dropped only now: the names that it shares with the turns have just been read.
-        drop(renewals);
         for ((key, _), lease) in turns.into_iter().zip(&holders) {
             let answer = answers.next().map_or(Err(kind), |one| one.map_err(|error| error.kind()));
             // The answer is about the turn, so it counts for the lease that is held by now.

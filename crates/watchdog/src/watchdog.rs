@@ -5,6 +5,7 @@ use leasehold_core::{
     lease::{Grant, LossReason},
     metric::Metrics,
     outage::{AtStake, Subject, WatchedStore},
+    store::Inspect,
 };
 use tokio::{runtime::Handle, select, task::JoinSet};
 
@@ -168,7 +169,7 @@ impl Driver {
         let store = Arc::clone(&self.store);
         self.probes.spawn(async move {
             // The store itself notes the answer.
-            let _ = store.inspect(now, &name, now + Self::PROBE).await;
+            let _ = store.ask(now, Inspect { names: vec![name] }, now + Self::PROBE).await;
         });
     }
 }

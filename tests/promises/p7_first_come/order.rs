@@ -2,7 +2,7 @@ use std::future::IntoFuture;
 
 use leasehold::LockRuntime;
 use leasehold_reentrant_lock::seam::Rules;
-use leasehold_testkit::CommandKind;
+use leasehold_testkit::{CommandKind, faulty::CommandFacts};
 
 use crate::support::{Waiting, World, lock, millis, poll_once, warm_up};
 

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold::{
     LockName, LockRuntime, LockRuntimeBuilder,
-    store::{FenceSettings, Inspection, LeaseRecord, LockStore, MemoryStore},
+    store::{Ask, FenceSettings, Inspection, LeaseRecord, LockStore, MemoryStore},
     time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{

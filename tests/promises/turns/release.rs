@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold::AcquisitionId;
-use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, Rule};
+use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, Rule, faulty::CommandFacts};
 
 use crate::support::{BrokenClock, Waiting, World, lock, millis, poll_once, secs, warm_up};
 

@@ -4,7 +4,7 @@ use leasehold::{
     AcquisitionId, LockName, LockRuntime, RuntimeLabel, Ttl,
     error::{AcquireError, StoreErrorKind},
     redis::{RedisConfig, RedisStore, Replication},
-    store::{Acks, Acquire, AcquireAnswer, LockStore},
+    store::{Acks, Acquire, AcquireAnswer, Ask},
     time::{Clock, Entropy, SystemClock, SystemEntropy},
 };
 use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};
@@ -128,26 +128,26 @@ async fn a_repeat_counts_only_when_the_replica_has_the_first_copy() {
     let store = store.await.expect("the server answers");
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("test"));
     let ask = |acks| Acquire {
-        name: &name,
+        name: name.clone(),
         id: AcquisitionId::new(id, 1),
         ttl: Ttl::default(),
         watermark: None,
-        label: &label,
+        label: label.clone(),
         keeps: false,
         wait: None,
         acks,
-        deadline: clock.now() + Duration::from_secs(10),
     };
+    let acquired = async |acks| store.ask(ask(acks), clock.now() + Duration::from_secs(10)).await;
     pair.replica.stop_signal();
-    let first = store.acquire(ask(Acks::NONE)).await;
+    let first = acquired(Acks::NONE).await;
     assert!(matches!(first, Ok(AcquireAnswer::Granted(_))), "{first:?}");
-    let error = store.acquire(ask(Acks::new(ONE).unwrap())).await.expect_err("no replica has it");
+    let error = acquired(Acks::new(ONE).unwrap()).await.expect_err("no replica has it");
     assert!(error.is_unacknowledged(), "{error}");
     assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
 
     pair.replica.cont_signal();
     let has_it = async || {
-        let again = store.acquire(ask(Acks::new(ONE).unwrap())).await;
+        let again = acquired(Acks::new(ONE).unwrap()).await;
         matches!(again, Ok(AcquireAnswer::Granted(_))).then_some(())
     };
     let found = Patience::of(wait::CEILING).until_async(has_it).await;

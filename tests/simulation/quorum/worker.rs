@@ -16,12 +16,12 @@ use leasehold::{
     time::{Clock, Instant},
 };
 use leasehold_core::{
-    Acks, AcquisitionId, LockStore, RuntimeId, RuntimeLabel, StoreError, Ttl,
+    Acks, AcquisitionId, RuntimeId, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     quorum::QuorumStore,
     store::{
-        Acquire, AcquireAnswer, Granted, Heartbeat, Hold, Listener, Push, Release, RenewAnswer,
-        Renewal, Waiter, Withdraw,
+        Acquire, AcquireAnswer, Ask, Granted, Heartbeat, Heartbeats, Hold, Listener, Push, Release,
+        RenewAnswer, Renewal, Renewals, Waiter, Withdraw,
     },
 };
 use leasehold_testkit::{
@@ -262,19 +262,16 @@ impl Worker {
         let wait = number.map(|number| Heartbeat { number, claim_window: self.ttl });
         let sent_at = self.local.now();
         let deadline = sent_at + PATIENCE * 3;
-        let (name, keeps, acks) = (&lock.name, false, Acks::NONE);
+        let (name, keeps, acks) = (lock.name.clone(), false, Acks::NONE);
         let answer: Result<AcquireAnswer, StoreError> = match wait {
             Some(heartbeat) if is_heartbeat => {
-                let name = name.clone();
-                let batch = [Waiter { name, id, ttl, watermark, keeps, heartbeat }];
-                let answers = self.store.heartbeat(&batch, &label, deadline).await;
+                let batch = vec![Waiter { name, id, ttl, watermark, keeps, heartbeat }];
+                let answers = self.store.ask(Heartbeats { batch, label }, deadline).await;
                 answers.and_then(|mut answers| answers.remove(0))
             }
             wait => {
-                let label = &label;
-                let acquire =
-                    Acquire { name, id, ttl, watermark, label, keeps, wait, acks, deadline };
-                self.store.acquire(acquire).await
+                let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+                self.store.ask(acquire, deadline).await
             }
         };
         match answer {
@@ -305,9 +302,10 @@ impl Worker {
                     holds += 1;
                     let count = std::num::NonZeroU32::new(holds).unwrap();
                     let update = HoldUpdate { count, number: change };
-                    let (name, acks, ttl) = (&lock.name, Acks::NONE, Ttl::new(self.ttl).unwrap());
-                    let hold = Hold { name, id, fence, update, ttl, acks, deadline };
-                    let _ = self.store.hold(hold).await;
+                    let (name, acks) = (lock.name.clone(), Acks::NONE);
+                    let ttl = Ttl::new(self.ttl).unwrap();
+                    let hold = Hold { name, id, fence, update, ttl, acks };
+                    let _ = self.store.ask(hold, deadline).await;
                 }
                 _ => match self.renew(lock, id, fence, deadline).await {
                     Some(RenewAnswer::Renewed { remaining }) => {
@@ -336,8 +334,8 @@ impl Worker {
         deadline: Instant,
     ) -> Option<RenewAnswer> {
         let (name, ttl, acks) = (lock.name.clone(), Ttl::new(self.ttl).unwrap(), Acks::NONE);
-        let batch = [Renewal { name, id, fence, ttl, acks }];
-        let answers = self.store.renew(&batch, deadline).await;
+        let batch = vec![Renewal { name, id, fence, ttl, acks }];
+        let answers = self.store.ask(Renewals { batch }, deadline).await;
         answers.ok()?.into_iter().next()?.ok()
     }
 
@@ -360,8 +358,9 @@ impl Worker {
         let mut is_late_over = false;
         for _ in 0..20 {
             let deadline = self.local.now() + PATIENCE * 2;
-            let (name, keep, next) = (&lock.name, None, None);
-            let mut release = self.store.release(Release { name, id, fence, keep, next, deadline });
+            let (name, keep, next) = (lock.name.clone(), None, None);
+            let release = Release { name, id, fence, keep, next };
+            let mut release = pin!(self.store.ask(release, deadline));
             let answer = std::future::poll_fn(|cx| {
                 if !is_late_over {
                     is_late_over = late.as_mut().poll(cx).is_ready();
@@ -382,7 +381,8 @@ impl Worker {
     async fn withdraw(&self, name: &LockName, id: AcquisitionId) {
         for _ in 0..20 {
             let deadline = self.local.now() + PATIENCE * 2;
-            if self.store.withdraw(Withdraw { name, id, deadline }).await.is_ok() {
+            let withdraw = Withdraw { name: name.clone(), id };
+            if self.store.ask(withdraw, deadline).await.is_ok() {
                 return;
             }
             self.sleep(millis(20)).await;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use leasehold_core::{
     FenceToken, LockStore,
-    store::{AcquireAnswer, Heartbeat, Next, ReleaseAnswer},
+    store::{AcquireAnswer, Ask, Heartbeat, Next, ReleaseAnswer},
 };
 use leasehold_testkit::{
     RedisServer,
@@ -172,15 +172,15 @@ impl Case<'_> {
             id: alice(2),
             ttl: ttl(60),
             watermark: Some(fence),
-            label: &label,
+            label,
             keeps: false,
             heartbeat: beat(9),
         };
-        let (name, keep) = (self.calls.name(), None);
+        let (name, keep) = (self.calls.name().clone(), None);
         let deadline = leasehold_core::Clock::now(&leasehold_core::SystemClock) + secs(20);
         let (id, next) = (alice(1), Some(next));
-        let release = leasehold_core::store::Release { name, id, fence, keep, next, deadline };
-        store.release(release).await.map(drop)
+        let release = leasehold_core::store::Release { name, id, fence, keep, next };
+        store.ask(release, deadline).await.map(drop)
     }
 
     /// A runtime that waits is served in the end, with a greater fence.

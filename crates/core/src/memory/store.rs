@@ -1,6 +1,5 @@
 use std::{
     collections::BTreeMap,
-    future::ready,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -15,11 +14,10 @@ use crate::{
     mutex::Mutex,
     seam::Part,
     store::{
-        Acquire, AcquireAnswer, FenceSettings, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
-        ScanPage, StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Command, FenceSettings, Heartbeats, Inspect, Listener, LockStore, Push, Renewal, Renewals,
+        Reply, Scan, ScanPage, StoreError, StoreFuture, Waiter,
     },
-    types::{Acks, LockName, RuntimeId, RuntimeLabel},
+    types::{Acks, LockName, RuntimeId},
 };
 
 /// Leases in the memory of this process, under the same rules as in Redis.
@@ -129,29 +127,9 @@ impl MemoryStore {
 }
 
 impl LockStore for MemoryStore {
-    fn ends_with_process(&self) -> bool {
-        true
-    }
-
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        Box::pin(async move {
-            without_replicas(command.acks)?;
-            self.apply(command.name, |step| step.acquire(&command))
-        })
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        _deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        Box::pin(async move {
-            let wait = |waiter: &Waiter| {
-                self.apply(&waiter.name, |step| step.wait(&Asker::of_waiter(waiter, label)))
-            };
-            Ok(batch.iter().map(wait).collect())
-        })
+    /// The deadline does not matter: each reply is there at once.
+    fn send(&self, command: Command, _deadline: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(async move { self.run(command) })
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
@@ -165,59 +143,57 @@ impl LockStore for MemoryStore {
         }
     }
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        Box::pin(async move {
-            without_replicas(command.acks)?;
-            Ok(self.apply(command.name, |step| step.hold(&command)))
+    fn ends_with_process(&self) -> bool {
+        true
+    }
+}
+
+impl MemoryStore {
+    fn run(&self, command: Command) -> Result<Reply, StoreError> {
+        Ok(match command {
+            Command::Acquire(acquire) => {
+                without_replicas(acquire.acks)?;
+                self.apply(&acquire.name, |step| step.acquire(&acquire))?.into()
+            }
+            Command::Heartbeat(Heartbeats { batch, label }) => {
+                let wait = |waiter: &Waiter| {
+                    self.apply(&waiter.name, |step| step.wait(&Asker::of_waiter(waiter, &label)))
+                };
+                batch.iter().map(wait).collect::<Vec<_>>().into()
+            }
+            Command::Hold(hold) => {
+                without_replicas(hold.acks)?;
+                self.apply(&hold.name, |step| step.hold(&hold)).into()
+            }
+            Command::Release(release) => {
+                self.apply(&release.name, |step| step.release(&release)).into()
+            }
+            Command::Renew(Renewals { batch }) => {
+                let renew = |one: &Renewal| {
+                    without_replicas(one.acks)?;
+                    Ok(self.apply(&one.name, |step| step.renew(one)))
+                };
+                batch.iter().map(renew).collect::<Vec<_>>().into()
+            }
+            Command::Withdraw(withdraw) => {
+                self.apply(&withdraw.name, |step| step.withdraw(&withdraw)).into()
+            }
+            Command::Inspect(Inspect { names }) => {
+                let look = |name: &LockName| Ok(self.apply(name, |step| step.inspect()));
+                names.iter().map(look).collect::<Vec<_>>().into()
+            }
+            Command::Scan(scan) => self.scan(&scan).into(),
+            Command::ForceRelease(force) => {
+                self.apply(&force.name, |step| step.force_release(&force)).into()
+            }
         })
-    }
-
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        Box::pin(async move { Ok(self.apply(command.name, |step| step.release(&command))) })
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        _deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        Box::pin(async move {
-            let renew = |one: &Renewal| {
-                without_replicas(one.acks)?;
-                Ok(self.apply(&one.name, |step| step.renew(one)))
-            };
-            Ok(batch.iter().map(renew).collect())
-        })
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        Box::pin(async move { Ok(self.apply(command.name, |step| step.withdraw(&command))) })
-    }
-
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the method by its path is one of a single lifetime"
-    )]
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-        _deadline: Instant,
-    ) -> StoreFuture<'a, Inspection> {
-        Box::pin(ready(Ok(self.apply(name, |step| step.inspect()))))
     }
 
     /// All names, in one step.
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
+    fn scan(&self, scan: &Scan) -> ScanPage {
         let mut names = self.keyspace.lock().names(self.server_time());
-        names.retain(|name| command.pattern.matches(name));
-        Box::pin(ready(Ok(ScanPage { names, failed: None, next: None })))
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        Box::pin(async move { Ok(self.apply(command.name, |step| step.force_release(&command))) })
+        names.retain(|name| scan.pattern.matches(name));
+        ScanPage { names, failed: None, next: None }
     }
 }
 

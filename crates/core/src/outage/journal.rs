@@ -51,7 +51,7 @@ impl Journal {
         &mut self,
         now: Instant,
         sent_at: Instant,
-        subject: Subject<'a>,
+        subject: &'a Subject,
         error: &'a StoreError,
     ) -> Option<Line<'a>> {
         let is_new = self.row.is_none();
@@ -184,25 +184,25 @@ impl Few {
 }
 
 /// What one command is about. A batch about several locks names none of them.
-#[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+#[derive(Debug, Clone)]
+pub struct Subject {
     /// The kind of the command, as the log shows it.
     pub command: &'static str,
     /// The lock.
-    pub lock: Option<&'a LockName>,
+    pub lock: Option<LockName>,
     /// The lease, where there is one already.
     pub lease: Option<AcquisitionId>,
     /// The fence of that lease.
     pub fence: Option<FenceToken>,
 }
 
-impl Subject<'_> {
+impl Subject {
     /// The name that is inspected to find out whether the server answers.
     pub const PROBE: &'static str = "leasehold:probe";
 
     /// Whether the command only asks whether the server answers.
     pub fn is_probe(&self) -> bool {
-        self.lock.is_some_and(|lock| lock.as_str() == Self::PROBE)
+        self.lock.as_ref().is_some_and(|lock| lock.as_str() == Self::PROBE)
     }
 }
 
@@ -225,7 +225,7 @@ pub struct LostLease<'a> {
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     /// The first failed command of a row.
-    FirstFailure(Subject<'a>, &'a StoreError),
+    FirstFailure(&'a Subject, &'a StoreError),
     /// What failed since the last line, by kind, and how many leases were lost since the first
     /// failure.
     Failing {
@@ -273,7 +273,7 @@ impl Line<'_> {
                 };
                 tracing::warn!(
                     command,
-                    lock = lock.map(tracing::field::display),
+                    lock = lock.as_ref().map(tracing::field::display),
                     lease = lease.map(tracing::field::display),
                     fence = fence.map(tracing::field::display),
                     %error,
@@ -361,9 +361,14 @@ mod tests {
         StoreError::new(StoreErrorKind::Definite, "refused", "look there")
     }
 
+    fn of_many(command: &'static str) -> Subject {
+        Subject { command, lock: None, lease: None, fence: None }
+    }
+
     fn fail(journal: &mut Journal, now: Instant, kind: &'static str, times: u64) -> usize {
         let error = error();
-        let logged = |_| journal.failed(now, now, Subject::many(kind), &error).is_some();
+        let subject = of_many(kind);
+        let logged = |_| journal.failed(now, now, &subject, &error).is_some();
         (0..times).map(logged).filter(|logged| *logged).count()
     }
 
@@ -458,7 +463,7 @@ mod tests {
     fn a_failure_of_a_row_that_is_over_begins_no_other() {
         let (mut journal, error) = (Journal::default(), error());
         assert_eq!(fail(&mut journal, at(1), "renew", 1), 1);
-        let renew = Subject::many("renew");
+        let renew = &of_many("renew");
         assert!(journal.reached(at(9), 8 * SECOND).is_some());
         assert!(journal.failed(at(10), at(8), renew, &error).is_none());
         assert!(journal.tick(at(15), None, Some(AtStake::default()), false).is_empty());

@@ -1,5 +1,6 @@
 use std::{
     future::{Future, ready},
+    marker::PhantomData,
     pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll, ready},
@@ -14,11 +15,10 @@ use crate::{
     mutex::Mutex,
     process::Origin,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage,
-        StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Command, Heartbeats, Inspect, Listener, LockStore, Renewals, Reply, Request, StoreError,
+        StoreFuture, of_its_kind,
     },
-    types::{AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel},
+    types::{FenceToken, LockName, RuntimeId},
 };
 
 /// What one runtime knows about outages of its server, fed with every command that it sends.
@@ -89,7 +89,7 @@ impl OutageWatch {
     }
 
     /// A command was answered, or failed.
-    fn ended(&self, subject: Subject<'_>, sent_at: Instant, error: Option<&StoreError>) {
+    fn ended(&self, subject: &Subject, sent_at: Instant, error: Option<&StoreError>) {
         let now = self.clock.now();
         let mut state = self.state.lock();
         if error.is_none() && !state.silence.is_outage() {
@@ -118,7 +118,7 @@ impl OutageWatch {
             let Subject { command, lock, lease, fence } = subject;
             tracing::debug!(
                 command,
-                lock = lock.map(tracing::field::display),
+                lock = lock.as_ref().map(tracing::field::display),
                 lease = lease.map(tracing::field::display),
                 fence = fence.map(tracing::field::display),
                 %error,
@@ -128,41 +128,41 @@ impl OutageWatch {
     }
 }
 
-/// A store whose commands, answers and failures are reported to an [`OutageWatch`].
+/// A store whose commands, replies and failures are reported to an [`OutageWatch`].
 ///
 /// In a fork of its process no command is sent, and each fails: two processes would have the same
 /// ids. All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
-/// when it is made. Errors and cancel safety are those of the [`LockStore`]. To be one, it would
-/// have to box each command once more.
+/// when it is made.
 #[derive(Debug)]
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
     watch: Arc<OutageWatch>,
 }
 
-/// A command on its way. Dropped before its answer, it counts as given up.
-#[must_use = "a command without an answer has an unknown outcome"]
+/// A command on its way, whose reply is a `T`. Dropped before its reply, it counts as given up.
+#[must_use = "a command without a reply has an unknown outcome"]
 pub struct Watched<'a, T> {
     watch: &'a OutageWatch,
-    subject: Subject<'a>,
+    subject: Subject,
     sent_at: Instant,
-    sending: StoreFuture<'a, T>,
-    failure: fn(&Result<T, StoreError>) -> Option<&StoreError>,
+    sending: StoreFuture<'a, Reply>,
     /// Whether it was sent at all.
     is_here: bool,
     is_answered: bool,
+    kind: PhantomData<fn() -> T>,
 }
 
-impl<T> Future for Watched<'_, T> {
+impl<T: TryFrom<Reply, Error = Reply>> Future for Watched<'_, T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(self.sending.as_mut().poll(cx));
+        let reply = ready!(self.sending.as_mut().poll(cx));
         self.is_answered = true;
         if self.is_here {
-            self.watch.ended(self.subject, self.sent_at, (self.failure)(&answer));
+            let failure = reply.as_ref().map_or_else(Some, failure_of);
+            self.watch.ended(&self.subject, self.sent_at, failure);
         }
-        Poll::Ready(answer)
+        Poll::Ready(reply.and_then(of_its_kind))
     }
 }
 
@@ -184,140 +184,30 @@ impl WatchedStore {
         Self { store, watch }
     }
 
-    fn pass<'a, T>(
-        &'a self,
+    /// Sends a command at `now`, as [`send`](LockStore::send) does.
+    pub fn ask<R: Request>(
+        &self,
         now: Instant,
-        subject: Subject<'a>,
-        send: impl FnOnce(&'a dyn LockStore) -> StoreFuture<'a, T>,
-    ) -> Watched<'a, T>
-    where
-        T: Send + 'a,
-    {
+        request: R,
+        deadline: Instant,
+    ) -> Watched<'_, R::Reply> {
         let Self { store, watch } = self;
+        let command = request.into();
+        let subject = Subject::of(&command);
         let is_here = watch.origin.is_here(now);
         let sending = if is_here {
             watch.state.lock().silence.sent(now);
-            send(&**store)
+            store.send(command, deadline)
         } else {
             Box::pin(ready(Err(watch.origin.error())))
         };
-        Watched {
-            watch,
-            subject,
-            sent_at: now,
-            sending,
-            failure: |answer| answer.as_ref().err(),
-            is_here,
-            is_answered: false,
-        }
-    }
-
-    /// Passes an [`acquire`](LockStore::acquire) on.
-    pub fn acquire<'a>(&'a self, now: Instant, command: Acquire<'a>) -> Watched<'a, AcquireAnswer> {
-        let subject = Subject::lock("acquire", command.name);
-        self.pass(now, subject, |store| store.acquire(command))
-    }
-
-    /// Passes a [`heartbeat`](LockStore::heartbeat) on.
-    pub fn heartbeat<'a>(
-        &'a self,
-        now: Instant,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> Watched<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        let subject = match batch {
-            [one] => Subject::lock("heartbeat", &one.name),
-            _ => Subject::many("heartbeat"),
-        };
-        let mut watched = self.pass(now, subject, |store| store.heartbeat(batch, label, deadline));
-        watched.failure = failure_of_batch;
-        watched
+        let (is_answered, kind) = (false, PhantomData);
+        Watched { watch, subject, sent_at: now, sending, is_here, is_answered, kind }
     }
 
     /// Passes all pushes for a runtime to a listener; see [`listen`](LockStore::listen).
     pub fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.store.listen(runtime, listener);
-    }
-
-    /// Passes a [`hold`](LockStore::hold) on.
-    pub fn hold<'a>(&'a self, now: Instant, command: Hold<'a>) -> Watched<'a, HoldAnswer> {
-        let Hold { name, id, fence, .. } = command;
-        let subject = Subject::lease("hold", name, id, fence);
-        self.pass(now, subject, |store| store.hold(command))
-    }
-
-    /// Passes a [`release`](LockStore::release) on.
-    pub fn release<'a>(&'a self, now: Instant, command: Release<'a>) -> Watched<'a, ReleaseAnswer> {
-        let Release { name, id, fence, .. } = command;
-        let subject = Subject::lease("release", name, id, fence);
-        self.pass(now, subject, |store| store.release(command))
-    }
-
-    /// Passes a [`renew`](LockStore::renew) on.
-    pub fn renew<'a>(
-        &'a self,
-        now: Instant,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> Watched<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        let subject = match batch {
-            [one] => Subject::lease("renew", &one.name, one.id, one.fence),
-            _ => Subject::many("renew"),
-        };
-        let mut watched = self.pass(now, subject, |store| store.renew(batch, deadline));
-        watched.failure = failure_of_batch;
-        watched
-    }
-
-    /// Passes a [`withdraw`](LockStore::withdraw) on.
-    pub fn withdraw<'a>(
-        &'a self,
-        now: Instant,
-        command: Withdraw<'a>,
-    ) -> Watched<'a, WithdrawAnswer> {
-        let subject = Subject::lock("withdraw", command.name);
-        self.pass(now, subject, |store| store.withdraw(command))
-    }
-
-    /// Passes an [`inspect`](LockStore::inspect) on.
-    pub fn inspect<'a>(
-        &'a self,
-        now: Instant,
-        name: &'a LockName,
-        deadline: Instant,
-    ) -> Watched<'a, Inspection> {
-        let subject = Subject::lock("inspect", name);
-        self.pass(now, subject, |store| store.inspect(name, deadline))
-    }
-
-    /// Passes an [`inspect_all`](LockStore::inspect_all) on.
-    pub fn inspect_all<'a>(
-        &'a self,
-        now: Instant,
-        names: &'a [LockName],
-        deadline: Instant,
-    ) -> Watched<'a, Vec<Result<Inspection, StoreError>>> {
-        let subject = Subject::many("inspect");
-        let mut watched = self.pass(now, subject, |store| store.inspect_all(names, deadline));
-        watched.failure = failure_of_batch;
-        watched
-    }
-
-    /// Passes a [`scan`](LockStore::scan) on.
-    pub fn scan<'a>(&'a self, now: Instant, command: Scan<'a>) -> Watched<'a, ScanPage> {
-        self.pass(now, Subject::many("scan"), |store| store.scan(command))
-    }
-
-    /// Passes a [`force_release`](LockStore::force_release) on.
-    pub fn force_release<'a>(
-        &'a self,
-        now: Instant,
-        command: ForceRelease<'a>,
-    ) -> Watched<'a, ForceReleaseAnswer> {
-        let ForceRelease { name, id, fence, .. } = command;
-        let subject = Subject::lease("force_release", name, id, fence);
-        self.pass(now, subject, |store| store.force_release(command))
     }
 
     /// Whether the store ends with this process; see
@@ -332,36 +222,57 @@ impl WatchedStore {
     }
 }
 
-/// The failure of a batch if none of its names succeeded: one that is a sign of life, if there is
-/// one.
-fn failure_of_batch<T>(
-    answers: &Result<Vec<Result<T, StoreError>>, StoreError>,
-) -> Option<&StoreError> {
-    let answers = match answers {
-        Ok(answers) if answers.iter().any(Result::is_ok) => return None,
-        Ok(answers) => answers,
-        Err(error) => return Some(error),
-    };
-    let failures = answers.iter().filter_map(|answer| answer.as_ref().err());
+/// The failure in a reply: that of a batch, if none of its names succeeded.
+fn failure_of(reply: &Reply) -> Option<&StoreError> {
+    match reply {
+        Reply::Heartbeat(replies) => failure_of_batch(replies),
+        Reply::Renew(replies) => failure_of_batch(replies),
+        Reply::Inspect(replies) => failure_of_batch(replies),
+        Reply::Acquire(_)
+        | Reply::Hold(_)
+        | Reply::Release(_)
+        | Reply::Withdraw(_)
+        | Reply::Scan(_)
+        | Reply::ForceRelease(_) => None,
+    }
+}
+
+/// One that is a sign of life, if there is one.
+fn failure_of_batch<T>(replies: &[Result<T, StoreError>]) -> Option<&StoreError> {
+    if replies.iter().any(Result::is_ok) {
+        return None;
+    }
+    let failures = replies.iter().filter_map(|reply| reply.as_ref().err());
     failures.min_by_key(|error| !error.is_sign_of_life())
 }
 
-impl<'a> Subject<'a> {
-    pub(super) fn many(command: &'static str) -> Self {
-        Self { command, lock: None, lease: None, fence: None }
-    }
-
-    fn lock(command: &'static str, lock: &'a LockName) -> Self {
-        Self { lock: Some(lock), ..Self::many(command) }
-    }
-
-    fn lease(
-        command: &'static str,
-        lock: &'a LockName,
-        lease: AcquisitionId,
-        fence: FenceToken,
-    ) -> Self {
-        Self { lease: Some(lease), fence: Some(fence), ..Self::lock(command, lock) }
+impl Subject {
+    /// What a command is about.
+    fn of(command: &Command) -> Self {
+        let lease = |name: &LockName, id, fence| (Some(name.clone()), Some((id, fence)));
+        let lock = |name: &LockName| (Some(name.clone()), None);
+        let (lock, lease) = match command {
+            Command::Acquire(one) => lock(&one.name),
+            Command::Hold(one) => lease(&one.name, one.id, one.fence),
+            Command::Release(one) => lease(&one.name, one.id, one.fence),
+            Command::Withdraw(one) => lock(&one.name),
+            Command::ForceRelease(one) => lease(&one.name, one.id, one.fence),
+            Command::Heartbeat(Heartbeats { batch, .. }) => match &batch[..] {
+                [one] => lock(&one.name),
+                _ => (None, None),
+            },
+            Command::Renew(Renewals { batch }) => match &batch[..] {
+                [one] => lease(&one.name, one.id, one.fence),
+                _ => (None, None),
+            },
+            Command::Inspect(Inspect { names }) => match &names[..] {
+                [name] => lock(name),
+                _ => (None, None),
+            },
+            Command::Scan(_) => (None, None),
+        };
+        let (id, fence) = lease.unzip();
+        Self { command: command.word(), lock, lease: id, fence }
     }
 }
 
@@ -375,12 +286,11 @@ mod tests {
         let failed = |what| StoreError::new(StoreErrorKind::Config, what, "look there");
         let (unheard, refused) = (failed("no answer"), failed("refused").as_answer());
         let [none, no] = [&unheard, &refused].map(|error| Err(error.clone()));
-        let failure = |answers: &[_]| failure_of_batch(&Ok(answers.to_vec())).cloned();
+        let failure = |replies: &[_]| failure_of_batch(replies).cloned();
         assert_eq!(failure(&[no.clone(), no.clone()]), Some(refused.clone()));
         assert_eq!(failure(&[none.clone(), no.clone()]), Some(refused), "it is reached");
-        assert_eq!(failure(&[none.clone(), none]), Some(unheard.clone()));
+        assert_eq!(failure(&[none.clone(), none]), Some(unheard));
         assert_eq!(failure(&[no, Ok(())]), None);
         assert_eq!(failure(&[]), None);
-        assert_eq!(failure_of_batch::<()>(&Err(unheard.clone())), Some(&unheard));
     }
 }

@@ -20,19 +20,24 @@ use crate::{
 impl<N: QuorumNode> Inner<N> {
     pub(crate) async fn release(
         self: &Arc<Self>,
-        command: Release<'_>,
+        command: Release,
+        deadline: Instant,
     ) -> Result<ReleaseAnswer, StoreError> {
         if let Some(rest) = command.keep_in_range() {
-            return self.keep(command, rest).await;
+            return self.keep(&command, rest, deadline).await;
         }
-        let ended = self.end(command).await?;
-        let Some(next) = command.next else { return Ok(ended) };
-        self.go_on(command.name, next, ended, command.deadline).await
+        let ended = self.end(&command, deadline).await?;
+        let Release { name, next: Some(next), .. } = command else { return Ok(ended) };
+        self.go_on(name, next, ended, deadline).await
     }
 
     /// Ends a lease: it is over when a majority is free of it.
-    async fn end(self: &Arc<Self>, command: Release<'_>) -> Result<ReleaseAnswer, StoreError> {
-        let Release { name, id, fence, deadline, .. } = command;
+    async fn end(
+        self: &Arc<Self>,
+        command: &Release,
+        deadline: Instant,
+    ) -> Result<ReleaseAnswer, StoreError> {
+        let Release { ref name, id, fence, .. } = *command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         self.waiting.lock().remove(id);
         self.call_off(id);
@@ -98,10 +103,11 @@ impl<N: QuorumNode> Inner<N> {
 
     async fn keep(
         self: &Arc<Self>,
-        command: Release<'_>,
+        command: &Release,
         rest: Duration,
+        deadline: Instant,
     ) -> Result<ReleaseAnswer, StoreError> {
-        let Release { name, id, fence, deadline, .. } = command;
+        let Release { ref name, id, fence, .. } = *command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         if rest > self.settings.most_ttl() {
             return Err(kept_for_too_long(rest, self.settings.most_ttl()));
@@ -152,22 +158,21 @@ impl<N: QuorumNode> Inner<N> {
     /// Asks for the next acquisition of a runtime whose turn is over.
     async fn go_on(
         self: &Arc<Self>,
-        name: &LockName,
-        next: Next<'_>,
+        name: LockName,
+        next: Next,
         ended: ReleaseAnswer,
         deadline: Instant,
     ) -> Result<ReleaseAnswer, StoreError> {
         let Next { id, ttl, watermark, label, keeps, heartbeat } = next;
         let turn = self.set_out(id, deadline).await;
         if turn.is_some()
-            && let Some(granted) = self.confirm(name, id, deadline).await?
+            && let Some(granted) = self.confirm(&name, id, deadline).await?
         {
             return Ok(ReleaseAnswer::NextGranted(granted));
         }
         let window = heartbeat.window(ttl);
-        let micros = self.micros(name);
+        let micros = self.micros(&name);
         let waited = self.waiting.lock().waited(id);
-        let (name, label) = (name.clone(), label.clone());
         let asking =
             Asking { name, id, life: window, watermark, label, keeps, waited, heard: window };
         let asked = match &turn {
@@ -187,9 +192,9 @@ impl<N: QuorumNode> Inner<N> {
 
     pub(crate) async fn withdraw(
         self: &Arc<Self>,
-        command: Withdraw<'_>,
+        Withdraw { name, id }: Withdraw,
+        deadline: Instant,
     ) -> Result<WithdrawAnswer, StoreError> {
-        let Withdraw { name, id, deadline } = command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         self.waiting.lock().remove(id);
         self.call_off(id);

@@ -52,13 +52,14 @@ impl<N: QuorumNode> Inner<N> {
 
     pub(crate) async fn hold(
         self: &Arc<Self>,
-        command: Hold<'_>,
+        Hold { name, id, fence, update, ttl, acks }: Hold,
+        deadline: Instant,
     ) -> Result<HoldAnswer, StoreError> {
-        let Hold { name, id, fence, update, ttl, deadline, .. } = command;
+        self.check(ttl, acks)?;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         let mut failed = None;
         for is_second in [false, true] {
-            let Some(known) = self.known(name, id, fence) else { return Ok(HoldAnswer::Gone) };
+            let Some(known) = self.known(&name, id, fence) else { return Ok(HoldAnswer::Gone) };
             if let Some(record) = self.records.lock().get_mut(id) {
                 record.hold(update);
             }
@@ -78,7 +79,7 @@ impl<N: QuorumNode> Inner<N> {
             }
             failed = Some(round);
             if !is_second {
-                match self.widen(name, id, fence, ttl, deadline).await? {
+                match self.widen(&name, id, fence, ttl, deadline).await? {
                     RenewAnswer::Renewed { .. } => {}
                     _ => return Ok(HoldAnswer::Gone),
                 }

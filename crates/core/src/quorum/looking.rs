@@ -127,13 +127,13 @@ impl<N: QuorumNode> Inner<N> {
 
     pub(crate) async fn force_release(
         self: &Arc<Self>,
-        command: ForceRelease<'_>,
+        ForceRelease { name, id, fence }: ForceRelease,
+        deadline: Instant,
     ) -> Result<ForceReleaseAnswer, StoreError> {
-        let ForceRelease { name, id, fence, deadline } = command;
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         let word = Word::Force { fence: fence.get() };
         let enough = |round: &Round| count(round.done | round.gone) == nodes;
-        let round = self.everywhere(name, id, &word, deadline, enough).await;
+        let round = self.everywhere(&name, id, &word, deadline, enough).await;
         if count(round.done | round.gone) < needed {
             let answered = count(round.done | round.gone);
             return Err(too_few(answered, nodes, &round.failures, true));

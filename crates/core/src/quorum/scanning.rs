@@ -1,12 +1,18 @@
 use super::{failure::too_few, node::QuorumNode, store::Inner, tally::majority};
-use crate::store::{Scan, ScanCursor, ScanPage, StoreError};
+use crate::{
+    clock::Instant,
+    store::{Scan, ScanCursor, ScanPage, StoreError},
+};
 
 impl<N: QuorumNode> Inner<N> {
     /// One step on one node; the nodes are read one after the other.
     ///
     /// A lease that is believed is on a majority, so it is named unless a majority is out of reach.
-    pub(crate) async fn scan(&self, command: Scan<'_>) -> Result<ScanPage, StoreError> {
-        let Scan { pattern, cursor, deadline } = command;
+    pub(crate) async fn scan(
+        &self,
+        Scan { pattern, cursor }: Scan,
+        deadline: Instant,
+    ) -> Result<ScanPage, StoreError> {
         let places: Vec<String> = self.nodes.iter().map(QuorumNode::place).collect();
         let parts = || places.iter().map(String::as_str);
         let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
@@ -14,7 +20,7 @@ impl<N: QuorumNode> Inner<N> {
             return Ok(ScanPage::end());
         };
         let deadline = deadline.min(self.clock.now() + self.settings.patience());
-        let (names, next, failed) = match node.scan(pattern, at, deadline).await {
+        let (names, next, failed) = match node.scan(&pattern, at, deadline).await {
             Ok((names, at)) => (names, cursor.after(part, at), None),
             Err(error) => {
                 let next = cursor.after(&missed(part), None).after(part, None);

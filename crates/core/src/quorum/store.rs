@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use tokio::runtime::Handle;
 
 use super::{
@@ -30,11 +30,10 @@ use crate::{
     mutex::Mutex,
     redis::slot_of_lock,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
-        Inspection, Listener, LockStore, Place, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
-        ScanPage, StoreError, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, Command, Heartbeat, Heartbeats, Inspect, Listener, LockStore,
+        Place, Reply, StoreError, StoreFuture, Waiter,
     },
-    types::{Acks, LockName, RuntimeId, RuntimeLabel, Ttl},
+    types::{Acks, LockName, RuntimeId, Ttl},
 };
 
 /// What a quorum is made of.
@@ -126,7 +125,7 @@ impl<N: QuorumNode> Inner<N> {
         usize::from(slot_of_lock(name)) % self.nodes.len()
     }
 
-    fn check(&self, ttl: Ttl, acks: Acks) -> Result<(), StoreError> {
+    pub(super) fn check(&self, ttl: Ttl, acks: Acks) -> Result<(), StoreError> {
         if acks.are_asked() {
             return Err(no_replicas());
         }
@@ -145,14 +144,15 @@ impl<N: QuorumNode> Inner<N> {
     /// Asks for a lock on behalf of a runtime that waits, or does not.
     async fn acquire(
         self: &Arc<Self>,
-        command: Acquire<'_>,
+        command: Acquire,
         is_heartbeat: bool,
+        deadline: Instant,
     ) -> Result<AcquireAnswer, StoreError> {
-        let Acquire { name, id, ttl, watermark, label, keeps, wait, acks, deadline } = command;
+        let Acquire { name, id, ttl, watermark, label, keeps, wait, acks } = command;
         self.check(ttl, acks)?;
         let turn = self.set_out(id, deadline).await;
         if turn.is_some()
-            && let Some(granted) = self.confirm(name, id, deadline).await?
+            && let Some(granted) = self.confirm(&name, id, deadline).await?
         {
             return Ok(AcquireAnswer::Granted(granted));
         }
@@ -161,9 +161,8 @@ impl<N: QuorumNode> Inner<N> {
             Some(heartbeat) => (ttl.get(), heartbeat.window(ttl)),
             None => (ttl.get(), Duration::ZERO),
         };
-        let micros = self.micros(name);
+        let micros = self.micros(&name);
         let waited = wait.map(|_| self.waiting.lock().waited(id)).unwrap_or_default();
-        let (name, label) = (name.clone(), label.clone());
         let asking = Asking { name, id, life, watermark, label, keeps, waited, heard };
         let asked = match (&turn, wait) {
             (Some(turn), _) => self.ask(turn, &asking, is_heartbeat, micros, deadline).await?,
@@ -171,6 +170,23 @@ impl<N: QuorumNode> Inner<N> {
             (None, None) => return Err(still_tried()),
         };
         Ok(self.answer(asked, asking, ttl, wait))
+    }
+
+    /// Each as an acquire of its own.
+    async fn heartbeat(
+        self: &Arc<Self>,
+        Heartbeats { batch, label }: Heartbeats,
+        deadline: Instant,
+    ) -> Vec<Result<AcquireAnswer, StoreError>> {
+        let beat = async |waiter: &Waiter| {
+            let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
+            let (wait, acks) = (Some(heartbeat), Acks::NONE);
+            let (name, label) = (name.clone(), label.clone());
+            let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+            let answer = self.acquire(command, true, deadline).await;
+            answer.map_err(|error| error.for_lock(&waiter.name))
+        };
+        join_all(batch.iter().map(beat)).await
     }
 
     /// What the runtime is told, and what is remembered of it.
@@ -202,27 +218,44 @@ impl<N: QuorumNode> Inner<N> {
 }
 
 impl<N: QuorumNode> LockStore for QuorumStore<N> {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        Box::pin(async move {
-            let answer = self.0.acquire(command, false).await;
-            answer.map_err(|error| error.for_lock(command.name))
-        })
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        let beat = move |waiter: &'a Waiter| async move {
-            let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
-            let (wait, acks) = (Some(heartbeat), Acks::NONE);
-            let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks, deadline };
-            let answer = self.0.acquire(command, true).await;
-            answer.map_err(|error| error.for_lock(name))
-        };
-        Box::pin(async move { Ok(join_all(batch.iter().map(beat)).await) })
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        let inner = &self.0;
+        // Each is boxed by itself: otherwise a release would take the room of the largest.
+        match command {
+            Command::Acquire(acquire) => {
+                about(acquire.name.clone(), inner.acquire(acquire, false, deadline))
+            }
+            Command::Heartbeat(heartbeats) => {
+                Box::pin(inner.heartbeat(heartbeats, deadline).map(|replies| Ok(replies.into())))
+            }
+            Command::Hold(hold) => about(hold.name.clone(), inner.hold(hold, deadline)),
+            Command::Release(release) => {
+                about(release.name.clone(), inner.release(release, deadline))
+            }
+            Command::Renew(renewals) => Box::pin(async move {
+                for one in &renewals.batch {
+                    inner.check(one.ttl, one.acks).map_err(|error| error.for_lock(&one.name))?;
+                }
+                Ok(inner.renew(&renewals.batch, deadline).await.into())
+            }),
+            Command::Withdraw(withdraw) => {
+                about(withdraw.name.clone(), inner.withdraw(withdraw, deadline))
+            }
+            Command::Inspect(Inspect { names }) => Box::pin(async move {
+                let mut seen = Vec::with_capacity(names.len());
+                for name in &names {
+                    let one = inner.inspect(name, deadline).await;
+                    seen.push(one.map_err(|error| error.for_lock(name)));
+                }
+                Ok(seen.into())
+            }),
+            Command::Scan(scan) => {
+                Box::pin(async move { Ok(inner.scan(scan, deadline).await?.into()) })
+            }
+            Command::ForceRelease(force) => {
+                about(force.name.clone(), inner.force_release(force, deadline))
+            }
+        }
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
@@ -233,65 +266,17 @@ impl<N: QuorumNode> LockStore for QuorumStore<N> {
         }
         self.0.ears.lock().insert(runtime, ear);
     }
+}
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        Box::pin(async move {
-            let checked = self.0.check(command.ttl, command.acks);
-            let held = async { self.0.hold(command).await };
-            let answer = match checked {
-                Ok(()) => held.await,
-                Err(error) => Err(error),
-            };
-            answer.map_err(|error| error.for_lock(command.name))
-        })
-    }
-
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        Box::pin(async move {
-            let answer = self.0.release(command).await;
-            answer.map_err(|error| error.for_lock(command.name))
-        })
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        Box::pin(async move {
-            for one in batch {
-                self.0.check(one.ttl, one.acks).map_err(|error| error.for_lock(&one.name))?;
-            }
-            Ok(self.0.renew(batch, deadline).await)
-        })
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        Box::pin(async move {
-            let answer = self.0.withdraw(command).await;
-            answer.map_err(|error| error.for_lock(command.name))
-        })
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        Box::pin(async move {
-            self.0.inspect(name, deadline).await.map_err(|error| error.for_lock(name))
-        })
-    }
-
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        Box::pin(self.0.scan(command))
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        Box::pin(async move {
-            let answer = self.0.force_release(command).await;
-            answer.map_err(|error| error.for_lock(command.name))
-        })
-    }
+/// The reply to a command about a lock, which its failure names.
+fn about<'a, T: Into<Reply>>(
+    name: LockName,
+    reply: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+) -> StoreFuture<'a, Reply> {
+    Box::pin(reply.map(move |reply| match reply {
+        Ok(reply) => Ok(reply.into()),
+        Err(error) => Err(error.for_lock(&name)),
+    }))
 }
 
 impl<N: QuorumNode> fmt::Debug for QuorumStore<N> {

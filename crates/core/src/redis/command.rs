@@ -21,7 +21,7 @@ use crate::{
 
 /// A command on one lock, as `lua/commands/usual.lua` takes it; owned, so that it can wait.
 #[derive(Debug)]
-pub(super) struct Command {
+pub(super) struct LockCommand {
     pub(super) name: LockName,
     /// Which acknowledgements a good answer needs.
     pub(super) acks: Acks,
@@ -50,17 +50,17 @@ struct Asker {
     keeps: bool,
 }
 
-impl Command {
+impl LockCommand {
     /// The keys of each command.
     pub(super) const KEYS: usize = 4;
 
-    fn new(name: &LockName, id: AcquisitionId, what: What) -> Self {
-        Self { name: name.clone(), acks: Acks::NONE, id, what }
+    fn new(name: LockName, id: AcquisitionId, what: What) -> Self {
+        Self { name, acks: Acks::NONE, id, what }
     }
 
-    pub(super) fn acquire(command: Acquire<'_>) -> Self {
-        let Acquire { name, id, ttl, watermark, label, keeps, wait, acks, .. } = command;
-        let asker = Asker { ttl, watermark, label: label.clone(), keeps };
+    pub(super) fn acquire(command: Acquire) -> Self {
+        let Acquire { name, id, ttl, watermark, label, keeps, wait, acks } = command;
+        let asker = Asker { ttl, watermark, label, keeps };
         let what = match wait {
             Some(heartbeat) => What::Acquire(asker, heartbeat),
             None => What::Try(asker),
@@ -71,21 +71,21 @@ impl Command {
     pub(super) fn heartbeat(waiter: &Waiter, label: &RuntimeLabel) -> Self {
         let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
         let asker = Asker { ttl, watermark, label: label.clone(), keeps };
-        Self::new(name, id, What::Heartbeat(asker, heartbeat))
+        Self::new(name.clone(), id, What::Heartbeat(asker, heartbeat))
     }
 
-    pub(super) fn hold(command: Hold<'_>) -> Self {
-        let Hold { name, id, fence, update, ttl, acks, .. } = command;
+    pub(super) fn hold(command: Hold) -> Self {
+        let Hold { name, id, fence, update, ttl, acks } = command;
         Self { acks, ..Self::new(name, id, What::Hold { fence, update, ttl }) }
     }
 
-    pub(super) fn release(command: Release<'_>) -> Self {
-        let Release { name, id, fence, .. } = command;
+    pub(super) fn release(command: Release) -> Self {
         let rest = command.keep_in_range().map_or(0, millis);
-        let what = match command.next {
+        let Release { name, id, fence, next, .. } = command;
+        let what = match next {
             _ if rest > 0 => What::Keep { fence, rest },
             Some(Next { id: next, ttl, watermark, label, keeps, heartbeat }) => {
-                let asker = Asker { ttl, watermark, label: label.clone(), keeps };
+                let asker = Asker { ttl, watermark, label, keeps };
                 What::Next { fence, next, asker, heartbeat }
             }
             None => What::Release { fence },
@@ -97,10 +97,11 @@ impl Command {
     pub(super) fn of_nobody(name: &LockName) -> Self {
         let (ttl, label) = (Ttl::default(), RuntimeLabel::new("nobody"));
         let asker = Asker { ttl, watermark: None, label, keeps: false };
-        Self::new(name, AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1), What::Try(asker))
+        let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
+        Self::new(name.clone(), id, What::Try(asker))
     }
 
-    pub(super) fn withdraw(command: Withdraw<'_>) -> Self {
+    pub(super) fn withdraw(command: Withdraw) -> Self {
         Self::new(command.name, command.id, What::Withdraw)
     }
 
@@ -245,25 +246,25 @@ impl Preamble {
 }
 
 impl Dialect for Preamble {
-    type Command = Command;
+    type Command = LockCommand;
 
     fn keys(count: usize) -> usize {
-        Command::KEYS * count
+        LockCommand::KEYS * count
     }
 
     fn script(acks: Acks) -> &'static Script {
         if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS }
     }
 
-    fn acks(command: &Command) -> Acks {
+    fn acks(command: &LockCommand) -> Acks {
         command.acks
     }
 
-    fn repeats(command: &Command) -> bool {
+    fn repeats(command: &LockCommand) -> bool {
         command.repeats()
     }
 
-    fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Command> + Clone) {
+    fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand> + Clone) {
         let mut text = String::with_capacity(128);
         for command in commands.clone() {
             self.keys.each(&command.name, &mut text, |key| {
@@ -275,14 +276,14 @@ impl Dialect for Preamble {
     }
 
     fn gathered() -> Option<Gathered<Self>> {
-        let (write, lock) = (Self::write_gathered, Command::quick_lock);
+        let (write, lock) = (Self::write_gathered, LockCommand::quick_lock);
         Some(Gathered { script: &scripts::GATHERED, write, lock })
     }
 }
 
 impl Preamble {
     /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
-    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[Command]) {
+    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
         let mut text = String::with_capacity(128);
         self.write_settings(to);
         to.arg(commands.len());
@@ -296,7 +297,7 @@ impl Preamble {
 
     fn write_words<'a>(
         to: &mut Cmd,
-        commands: impl Iterator<Item = &'a Command>,
+        commands: impl Iterator<Item = &'a LockCommand>,
         mut text: String,
     ) {
         let mut written = None;
@@ -326,13 +327,13 @@ mod tests {
             let label = RuntimeLabel::new("me");
             let asker = Asker { ttl, watermark: None, label, keeps };
             let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
-            Command::new(&name, id, What::Try(asker))
+            LockCommand::new(name.clone(), id, What::Try(asker))
         };
         let commands: Vec<_> = batch.iter().map(ask).collect();
         let mut cmd = Cmd::new();
         let preamble = Preamble::new(KeyScheme::default(), FenceSettings::default());
         preamble.write(&mut cmd, commands.iter());
-        let words = cmd.args_iter().skip(Command::KEYS * batch.len() + 2);
+        let words = cmd.args_iter().skip(LockCommand::KEYS * batch.len() + 2);
         let words = words.map(|word| match word {
             Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
             other => panic!("{other:?}"),

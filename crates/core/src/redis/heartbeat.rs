@@ -5,13 +5,13 @@ use futures_util::future::join_all;
 use super::{
     acknowledge::Answered,
     batcher::MAX_COMMANDS,
-    command::Command,
+    command::LockCommand,
     decode,
     store::{RedisStore, lane_number},
 };
 use crate::{
     clock::Instant,
-    store::{AcquireAnswer, StoreError, Waiter},
+    store::{AcquireAnswer, Heartbeats, StoreError, Waiter},
     types::RuntimeLabel,
 };
 
@@ -21,12 +21,11 @@ type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 /// lane fails, only its own names fail.
 pub(super) async fn heartbeat(
     store: &RedisStore,
-    batch: &[Waiter],
-    label: &RuntimeLabel,
+    Heartbeats { batch, label }: Heartbeats,
     deadline: Instant,
 ) -> Answers {
-    let parts = parts(batch, |waiter| lane_number(&waiter.name, store.commands.len()));
-    let by_part = join_all(parts.iter().map(|part| one_call(store, part, label, deadline))).await;
+    let parts = parts(&batch, |waiter| lane_number(&waiter.name, store.commands.len()));
+    let by_part = join_all(parts.iter().map(|part| one_call(store, part, &label, deadline))).await;
     let mut answers: Vec<_> =
         parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
     answers.sort_by_key(|((at, _), _)| *at);
@@ -52,7 +51,7 @@ async fn one_call(
 ) -> Answers {
     let Some((_, first)) = part.first() else { return Vec::new() };
     let commands: Vec<_> =
-        part.iter().map(|(_, waiter)| Command::heartbeat(waiter, label)).collect();
+        part.iter().map(|(_, waiter)| LockCommand::heartbeat(waiter, label)).collect();
     let answers = match store.ready(deadline).await {
         Ok(()) => store.batcher(&first.name).deliver(&commands, deadline).await,
         Err(error) => part.iter().map(|_| Err(error.clone())).collect(),

@@ -15,7 +15,7 @@ use super::{
     acknowledge::{Answered, refused},
     classify::{NOT_THERE, NotDialed, classify_dial, no_runtime, not_in_time},
     cluster::is_elsewhere,
-    command::{Command, Preamble},
+    command::{LockCommand, Preamble},
     decode::text,
     lane::{Call, Lane},
     login::Dialer,
@@ -253,7 +253,7 @@ impl Readiness {
             self.preamble.write_keys(to, probe);
             to.arg(&self.channel);
         };
-        let call = Call::new(&scripts::PREFLIGHT, Command::KEYS, &write);
+        let call = Call::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
             self.lane.call(call.with_body(), deadline).await?;
@@ -273,7 +273,7 @@ impl Readiness {
     /// sent none.
     async fn try_gathering(&self, probe: &LockName, deadline: Instant) -> Result<(), StoreError> {
         let Some(gathers) = &self.gathers else { return Ok(()) };
-        let attempt = [Command::of_nobody(probe)];
+        let attempt = [LockCommand::of_nobody(probe)];
         let write = |to: &mut Cmd| self.preamble.write_gathered(to, &attempt);
         match self.lane.call(Call::new(&scripts::GATHERED, 0, &write), deadline).await {
             Ok(answer) => {

@@ -13,12 +13,15 @@ use crate::{
 const COUNT: u32 = 250;
 
 /// One step on a server, or on the master of a group: another master has cursors of its own.
-pub(super) async fn scan(store: &RedisStore, command: Scan<'_>) -> Result<ScanPage, StoreError> {
-    let Scan { pattern, cursor, deadline } = command;
+pub(super) async fn scan(
+    store: &RedisStore,
+    Scan { pattern, cursor }: Scan,
+    deadline: Instant,
+) -> Result<ScanPage, StoreError> {
     let master = || store.pool.epoch().0.to_string();
     let part = master();
     let Some((_, at)) = cursor.next([&*part]) else { return Ok(ScanPage::end()) };
-    let (names, at) = step(store, pattern, at, deadline).await?;
+    let (names, at) = step(store, &pattern, at, deadline).await?;
     let next = cursor.after(&part, at);
     let is_over = next.next([&*master()]).is_none();
     Ok(ScanPage { names, failed: None, next: (!is_over).then_some(next) })

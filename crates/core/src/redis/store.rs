@@ -1,6 +1,5 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    slice,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +14,7 @@ use super::{
     acknowledge::{Answered, acknowledged},
     batcher::Batcher,
     channel::Channel,
-    command::{Command, Preamble},
+    command::{LockCommand, Preamble},
     config::RedisConfig,
     decode, heartbeat,
     lane::{Call, Lane, millis},
@@ -32,11 +31,12 @@ use crate::{
     clock::{Clock, Instant},
     mutex::Mutex,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
-        ScanPage, StoreError, StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
+        Inspect, Inspection, KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer,
+        Renewal, Renewals, Reply, StoreError, StoreErrorKind, StoreFuture, Withdraw,
+        WithdrawAnswer,
     },
-    types::{Acks, LockName, RuntimeId, RuntimeLabel},
+    types::{Acks, LockName, RuntimeId},
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
@@ -214,129 +214,139 @@ impl RedisStore {
     }
 }
 
-/// Each command writes its keys, then its arguments, in the order of the script's header.
 impl LockStore for RedisStore {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        let sent = (Command::acquire(command), command.deadline);
-        let decode = move |Answered { answer, counted }| {
-            let answer = decode::acquire(answer, command.ttl)?;
-            if matches!(answer, AcquireAnswer::Granted(_)) {
-                acknowledged(command.acks, counted.as_ref())?;
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        // Each is boxed by itself: otherwise a release would take the room of the largest.
+        match command {
+            Command::Acquire(acquire) => replied(self.acquire(acquire, deadline)),
+            Command::Heartbeat(heartbeats) => {
+                replied(heartbeat::heartbeat(self, heartbeats, deadline).map(Ok))
             }
-            Ok(answer)
-        };
-        Box::pin(self.run(command.name, sent, decode).map(move |answer| {
-            let answer = answer.map_err(|error| error.for_ttl(command.ttl))?;
-            if !matches!(answer, AcquireAnswer::Busy { .. }) {
-                self.prepare_renewals();
-            }
-            Ok(answer)
-        }))
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        Box::pin(async move { Ok(heartbeat::heartbeat(self, batch, label, deadline).await) })
+            Command::Hold(hold) => replied(self.hold(hold, deadline)),
+            Command::Release(release) => replied(self.release(release, deadline)),
+            Command::Renew(renewals) => replied(self.renew(renewals, deadline)),
+            Command::Withdraw(withdraw) => replied(self.withdraw(withdraw, deadline)),
+            Command::Inspect(inspect) => replied(self.look_at(inspect, deadline)),
+            Command::Scan(scan) => replied(scan::scan(self, scan, deadline)),
+            Command::ForceRelease(force) => replied(self.force_release(force, deadline)),
+        }
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.subscriptions.listen(runtime, self.preamble.keys.channel(runtime), listener);
     }
+}
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        let sent = (Command::hold(command), command.deadline);
-        let decode = move |Answered { answer, counted }| {
-            let answer = decode::hold(answer)?;
-            if matches!(answer, HoldAnswer::Held { .. }) {
-                acknowledged(command.acks, counted.as_ref())?;
+/// The reply of a command.
+pub(in crate::redis) fn replied<'a, T: Into<Reply>>(
+    reply: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+) -> StoreFuture<'a, Reply> {
+    Box::pin(reply.map(|reply| reply.map(Into::into)))
+}
+
+/// Each command writes its keys, then its arguments, in the order of the script's header.
+impl RedisStore {
+    async fn acquire(
+        &self,
+        command: Acquire,
+        deadline: Instant,
+    ) -> Result<AcquireAnswer, StoreError> {
+        let (ttl, acks) = (command.ttl, command.acks);
+        let decode = |Answered { answer, counted }| {
+            let answer = decode::acquire(answer, ttl)?;
+            if matches!(answer, AcquireAnswer::Granted(_)) {
+                acknowledged(acks, counted.as_ref())?;
             }
             Ok(answer)
         };
-        Box::pin(self.run(command.name, sent, decode))
+        let answer = self.run(LockCommand::acquire(command), deadline, decode).await;
+        let answer = answer.map_err(|error| error.for_ttl(ttl))?;
+        if !matches!(answer, AcquireAnswer::Busy { .. }) {
+            self.prepare_renewals();
+        }
+        Ok(answer)
     }
 
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        let sent = (Command::release(command), command.deadline);
-        Box::pin(self.run(command.name, sent, |answered| decode::release(answered.answer)))
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        Box::pin(async move {
-            let Some(first) = batch.first() else { return Ok(Vec::new()) };
-            // As a rule all need the same.
-            let mut parts = batch.chunk_by(|one, next| one.acks == next.acks);
-            let renew = async |part, acks| {
-                let answers = self.renew_alike(part, acks, deadline).await;
-                answers.map_err(|error| error.for_ttl(first.ttl))
-            };
-            if let (Some(_), None) = (parts.next(), parts.next()) {
-                return renew(batch, first.acks).await;
+    async fn hold(&self, command: Hold, deadline: Instant) -> Result<HoldAnswer, StoreError> {
+        let acks = command.acks;
+        let decode = |Answered { answer, counted }| {
+            let answer = decode::hold(answer)?;
+            if matches!(answer, HoldAnswer::Held { .. }) {
+                acknowledged(acks, counted.as_ref())?;
             }
-            let parts = batch.chunk_by(|one, next| one.acks == next.acks);
-            let renewing = parts.map(async |part| {
-                let answers = renew(part, part[0].acks).await;
-                answers.unwrap_or_else(|error| vec![Err(error); part.len()])
-            });
-            Ok(join_all(renewing).await.into_iter().flatten().collect())
-        })
+            Ok(answer)
+        };
+        self.run(LockCommand::hold(command), deadline, decode).await
     }
 
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        let sent = (Command::withdraw(command), command.deadline);
-        Box::pin(self.run(command.name, sent, |answered| decode::withdraw(answered.answer)))
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        Box::pin(async move {
-            let seen = self.look(slice::from_ref(name), deadline).await;
-            let seen = seen.and_then(|seen| seen.into_iter().next().unwrap_or_else(no_answer));
-            seen.map_err(|error| error.for_lock(name))
-        })
-    }
-
-    fn inspect_all<'a>(
-        &'a self,
-        names: &'a [LockName],
+    async fn release(
+        &self,
+        command: Release,
         deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<Inspection, StoreError>>> {
-        Box::pin(async move {
-            let mut seen = Vec::with_capacity(names.len());
-            for part in names.chunks(self.looks) {
-                seen.extend(self.look(part, deadline).await?);
-            }
-            let told = |(seen, name): (Result<_, StoreError>, _)| {
-                seen.map_err(|error| error.for_lock(name))
-            };
-            Ok(seen.into_iter().zip(names).map(told).collect())
-        })
+    ) -> Result<ReleaseAnswer, StoreError> {
+        let command = LockCommand::release(command);
+        self.run(command, deadline, |answered| decode::release(answered.answer)).await
     }
 
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        Box::pin(scan::scan(self, command))
+    async fn renew(
+        &self,
+        Renewals { batch }: Renewals,
+        deadline: Instant,
+    ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
+        let Some(first) = batch.first() else { return Ok(Vec::new()) };
+        // As a rule all need the same.
+        let mut parts = batch.chunk_by(|one, next| one.acks == next.acks);
+        let renew = async |part, acks| {
+            let answers = self.renew_alike(part, acks, deadline).await;
+            answers.map_err(|error| error.for_ttl(first.ttl))
+        };
+        if let (Some(_), None) = (parts.next(), parts.next()) {
+            return renew(&batch, first.acks).await;
+        }
+        let parts = batch.chunk_by(|one, next| one.acks == next.acks);
+        let renewing = parts.map(async |part| {
+            let answers = renew(part, part[0].acks).await;
+            answers.unwrap_or_else(|error| vec![Err(error); part.len()])
+        });
+        Ok(join_all(renewing).await.into_iter().flatten().collect())
     }
 
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        let ForceRelease { name, id, fence, deadline } = command;
-        Box::pin(async move {
-            let write = |to: &mut Cmd| {
-                self.preamble.write_keys(to, name);
-                self.preamble.write_settings(to);
-                to.arg(id.to_stored()).arg(fence.get());
-            };
-            let call = Call::new(&scripts::FORCE_RELEASE, Command::KEYS, &write);
-            self.run_apart(name, call, deadline, decode::force_release).await
-        })
+    async fn withdraw(
+        &self,
+        command: Withdraw,
+        deadline: Instant,
+    ) -> Result<WithdrawAnswer, StoreError> {
+        let command = LockCommand::withdraw(command);
+        self.run(command, deadline, |answered| decode::withdraw(answered.answer)).await
+    }
+
+    async fn look_at(
+        &self,
+        Inspect { names }: Inspect,
+        deadline: Instant,
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        let mut seen = Vec::with_capacity(names.len());
+        for part in names.chunks(self.looks) {
+            let looked = self.look(part, deadline).await;
+            seen.extend(looked.map_err(|error| for_only(&names, error))?);
+        }
+        let told =
+            |(seen, name): (Result<_, StoreError>, _)| seen.map_err(|error| error.for_lock(name));
+        Ok(seen.into_iter().zip(&names).map(told).collect())
+    }
+
+    async fn force_release(
+        &self,
+        ForceRelease { name, id, fence }: ForceRelease,
+        deadline: Instant,
+    ) -> Result<ForceReleaseAnswer, StoreError> {
+        let write = |to: &mut Cmd| {
+            self.preamble.write_keys(to, &name);
+            self.preamble.write_settings(to);
+            to.arg(id.to_stored()).arg(fence.get());
+        };
+        let call = Call::new(&scripts::FORCE_RELEASE, LockCommand::KEYS, &write);
+        self.run_apart(&name, call, deadline, decode::force_release).await
     }
 }
 
@@ -401,22 +411,23 @@ impl RedisStore {
     /// Sends a command on the connection of its name.
     async fn run<T>(
         &self,
-        name: &LockName,
-        (command, deadline): (Command, Instant),
+        command: LockCommand,
+        deadline: Instant,
         decode: impl FnOnce(Answered) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let name = command.name.clone();
         let answer = async {
             self.ready(deadline).await?;
             let acks = command.acks;
             if acks.are_asked() {
                 let lanes = self.waiting.lanes(acks);
-                let lane = lane_number(name, lanes.commands.len());
+                let lane = lane_number(&name, lanes.commands.len());
                 return lanes.commands[lane].send(command, deadline).await;
             }
-            self.batcher(name).send(command, deadline).await
+            self.batcher(&name).send(command, deadline).await
         };
         let answer = answer.await.and_then(decode);
-        answer.map_err(|error| self.named_if_unacknowledged(error).for_lock(name))
+        answer.map_err(|error| self.named_if_unacknowledged(error).for_lock(&name))
     }
 
     /// The same error; if replicas are missing, it names their master.
@@ -441,7 +452,7 @@ impl RedisStore {
             }
             self.preamble.write_settings(to);
         };
-        let call = Call::new(&scripts::INSPECT, Command::KEYS * names.len(), &write);
+        let call = Call::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
         let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
         decode::inspect(answer, names.len())
     }
@@ -462,8 +473,12 @@ impl RedisStore {
     }
 }
 
-fn no_answer<T>() -> Result<T, StoreError> {
-    Err(decode::not_understood("of no part"))
+/// An error about the only lock of a command names it.
+fn for_only(names: &[LockName], error: StoreError) -> StoreError {
+    match names {
+        [name] => error.for_lock(name),
+        _ => error,
+    }
 }
 
 /// A lock of which only the checks of a runtime know.

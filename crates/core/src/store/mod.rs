@@ -1,6 +1,7 @@
 //! The contract between a runtime and the store of its leases.
 
 mod answers;
+mod command;
 mod error;
 mod keys;
 mod lock_store;
@@ -11,12 +12,15 @@ pub use answers::{
     AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Listener,
     Place, Push, ReleaseAnswer, RenewAnswer, WaiterRecord, WithdrawAnswer,
 };
+pub use command::{
+    Acquire, Command, ForceRelease, Heartbeat, Heartbeats, Hold, Inspect, Next, Release, Renewal,
+    Renewals, Reply, Request, Waiter, Withdraw,
+};
+pub(crate) use command::{WITHDRAWAL_MARK, whole_millis};
 pub use error::{StoreError, StoreErrorKind};
 pub use keys::KeyScheme;
-pub use lock_store::{
-    Acquire, ForceRelease, Heartbeat, Hold, LockStore, Next, Release, Renewal, StoreFuture, Waiter,
-    Withdraw,
-};
-pub(crate) use lock_store::{WITHDRAWAL_MARK, whole_millis};
+pub(crate) use lock_store::of_its_kind;
+pub use lock_store::only;
+pub use lock_store::{Ask, LockStore, StoreFuture};
 pub use scan::{Scan, ScanCursor, ScanPage};
 pub use settings::{FencePolicy, FenceSettings};

@@ -1,20 +1,18 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::StoreError;
-use crate::{
-    clock::Instant,
-    types::{LockName, NamePattern},
-};
+use crate::types::{LockName, NamePattern};
 
 /// Asks for the names of some locks that a store knows: one short step of many.
-#[derive(Debug, Clone, Copy)]
-pub struct Scan<'a> {
+///
+/// A lock that is there from the first step to the last is named, held or not, unless the store moves it
+/// meanwhile from one part to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
     /// Which names are meant.
-    pub pattern: &'a NamePattern,
+    pub pattern: NamePattern,
     /// From where to go on; that of the page before.
-    pub cursor: &'a ScanCursor,
-    /// Until when the answer is of use.
-    pub deadline: Instant,
+    pub cursor: ScanCursor,
 }
 
 /// The answer to a [`Scan`].

@@ -124,9 +124,10 @@ impl Engine {
         }
         let Job { name, id, ttl, .. } = job;
         let deadline = now + self.timing.command_deadline(*ttl);
+        let withdraw = Withdraw { name: name.clone(), id: *id };
         let answer = select! {
             biased;
-            answer = self.store.withdraw(now, Withdraw { name, id: *id, deadline }) => answer,
+            answer = self.store.ask(now, withdraw, deadline) => answer,
             () = self.clock.sleep_until(deadline + Sending::GRACE) => Err(unheard()),
         };
         let outcome = match self.counted(answer) {

@@ -23,7 +23,7 @@ use super::{
     backlog::Backlog,
     dropped::Dropped,
     executor::Executor,
-    heartbeats::Heartbeats,
+    heartbeats::HeartbeatTask,
     kept::KeptTurns,
     listener::Keeper,
     pending::Pending,
@@ -147,7 +147,7 @@ impl Engine {
             listening: OnceLock::new(),
             executor,
         });
-        Heartbeats::start(&engine);
+        HeartbeatTask::start(&engine);
         engine
     }
 
@@ -217,9 +217,9 @@ impl Engine {
         self.check_process()?;
         let now = self.clock.now();
         let deadline = now + self.timing.command_timeout;
-        let command = ForceRelease { name, id, fence, deadline };
+        let command = ForceRelease { name: name.clone(), id, fence };
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
-        let answer = self.counted(self.store.force_release(now, command).await)?;
+        let answer = self.counted(self.store.ask(now, command, deadline).await)?;
         if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
             self.on_force_released(name, id, fence);
         }

@@ -6,7 +6,7 @@ use std::{
 
 use leasehold_core::{
     Clock, Instant, LockName, StoreError,
-    store::{AcquireAnswer, Waiter},
+    store::{AcquireAnswer, Heartbeats, Waiter},
 };
 use leasehold_watchdog::Key;
 use tokio::{select, task::JoinSet};
@@ -17,7 +17,7 @@ use super::{core::Engine, table::Agenda};
 
 /// The task that looks at a name when something is due for it.
 #[derive(Debug)]
-pub(super) struct Heartbeats {
+pub(super) struct HeartbeatTask {
     // The task does not keep the engine alive.
     engine: Weak<Engine>,
     agenda: Arc<Agenda>,
@@ -27,7 +27,7 @@ pub(super) struct Heartbeats {
     in_flight: JoinSet<()>,
 }
 
-impl Heartbeats {
+impl HeartbeatTask {
     const BATCH: usize = 2048;
     /// The shortest time from one round of heartbeats to the next, so that many names share one.
     const PAUSE: Duration = Duration::from_millis(20);
@@ -91,7 +91,7 @@ impl Heartbeats {
     }
 }
 
-impl Drop for Heartbeats {
+impl Drop for HeartbeatTask {
     fn drop(&mut self) {
         // Also when the task panics or its tokio runtime stops: no place is kept any more.
         if let Some(engine) = self.engine.upgrade() {
@@ -127,11 +127,12 @@ impl Engine {
         for Beat { waiter, sent_at } in &mut beats {
             waiter.watermark = waiter.watermark.max(self.watermarks.of(*sent_at, &waiter.name));
         }
-        let waiters: Vec<Waiter> = beats.iter().map(|beat| beat.waiter.clone()).collect();
+        let batch = beats.iter().map(|beat| beat.waiter.clone()).collect();
         let timeout = |beat: &Beat| self.place_deadline(beat.waiter.ttl);
         let Some(shortest) = beats.iter().map(timeout).min() else { return };
         let now = self.clock.now();
-        match self.store.heartbeat(now, &waiters, &self.label, now + shortest).await {
+        let heartbeats = Heartbeats { batch, label: self.label.clone() };
+        match self.store.ask(now, heartbeats, now + shortest).await {
             Ok(answers) => {
                 beats.iter().zip(answers).for_each(|(beat, answer)| self.on_reply(beat, answer));
             }

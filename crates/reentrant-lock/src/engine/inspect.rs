@@ -1,6 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
-use leasehold_core::{Instant, LockName, StoreError, store::Inspection};
+use leasehold_core::{
+    Instant, LockName, StoreError,
+    store::{Inspect, Inspection, only},
+};
 use tokio::select;
 
 use crate::{
@@ -31,12 +34,13 @@ impl Engine {
     /// As [`inspect`](Self::inspect), of many locks at once.
     pub(crate) async fn inspect_all(
         &self,
-        names: &[LockName],
+        names: Vec<LockName>,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         self.check_process()?;
         let now = self.clock.now();
         let deadline = now + self.timing.command_timeout;
-        let mut seen = self.counted(self.store.inspect_all(now, names, deadline).await)?;
+        let looks = Inspect { names: names.clone() };
+        let mut seen = self.counted(self.store.ask(now, looks, deadline).await)?;
         for (name, seen) in names.iter().zip(&mut seen) {
             if let Ok(seen) = seen {
                 self.note_idle(name, seen);
@@ -60,7 +64,9 @@ impl Engine {
         deadline: Instant,
     ) -> Result<Inspection, StoreError> {
         self.check_process()?;
-        self.counted(self.store.inspect(now, name, deadline).await)
+        let look = Inspect { names: vec![name.clone()] };
+        let seen = self.store.ask(now, look, deadline).await;
+        self.counted(seen.and_then(only))
     }
 
     /// Who holds a lock; `None` when the server does not answer within `patience`.

@@ -115,9 +115,8 @@ impl Engine {
                 }
                 let (store, now) = (Arc::clone(&store), clock.now());
                 releases.spawn(async move {
-                    let (name, deadline) = (&name, now + time);
-                    let release = Release { name, id, fence, keep: None, next: None, deadline };
-                    let answer = store.release(now, release).await;
+                    let release = Release { name, id, fence, keep: None, next: None };
+                    let answer = store.ask(now, release, now + time).await;
                     !answer.is_err_and(|error| error.kind().is_transient())
                 });
             }

@@ -6,7 +6,7 @@ use leasehold_core::{
     AcquisitionId, Instant, LockName, Terms, Ttl,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, ReleaseVia},
-    store::{RenewAnswer, Renewal},
+    store::{Renewal, Renewals, only},
 };
 use leasehold_watchdog::{HeldLease, ReleasedLease};
 
@@ -137,12 +137,10 @@ impl Engine {
         let sent_at = self.clock.now();
         let (name, Terms { ttl, acks }) = (grant.name().clone(), grant.terms());
         let (id, fence) = (grant.id(), grant.first());
-        let renewal = [Renewal { name: name.clone(), id, fence, ttl, acks }];
+        let batch = vec![Renewal { name: name.clone(), id, fence, ttl, acks }];
         let deadline = sent_at + self.place_deadline(ttl);
-        let answers = self.store.renew(sent_at, &renewal, deadline).await;
-        let result =
-            answers.and_then(|answers| answers.into_iter().next().unwrap_or(Ok(RenewAnswer::Gone)));
-        let answer = Answer { sent_at, result: self.counted(result) };
+        let answers = self.store.ask(sent_at, Renewals { batch }, deadline).await;
+        let answer = Answer { sent_at, result: self.counted(answers.and_then(only)) };
         self.with(&name, |member, env| member.cohort.on_confirmation(env, grant, answer));
     }
 }

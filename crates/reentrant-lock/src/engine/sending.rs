@@ -353,7 +353,7 @@ impl Sending {
 
     fn copy(&self, keep: Option<Duration>, next: Option<NextPlace>, now: Instant) -> Copy<'_> {
         let (engine, job) = (&*self.engine, &self.job);
-        let (store, name, id) = (&engine.store, &job.name, job.id);
+        let (store, name, id) = (&engine.store, job.name.clone(), job.id);
         let timeout = match next {
             Some(next) => engine.place_deadline(next.terms.ttl),
             None => engine.timing.command_deadline(job.ttl),
@@ -364,24 +364,24 @@ impl Sending {
                 let next = next.map(|next| Next {
                     id: next.id,
                     ttl: next.terms.ttl,
-                    watermark: engine.watermarks.of(now, name).max(Some(*fence)),
-                    label: &engine.label,
+                    watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
+                    label: engine.label.clone(),
                     keeps: next.keeps,
                     heartbeat: next.heartbeat,
                 });
-                let release = Release { name, id, fence: *fence, keep, next, deadline };
-                Reply::Release(store.release(now, release))
+                let release = Release { name, id, fence: *fence, keep, next };
+                Reply::Release(store.ask(now, release, deadline))
             }
             Command::Withdraw => Reply::Other(Box::pin(async move {
-                let answer = store.withdraw(now, Withdraw { name, id, deadline }).await?;
+                let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
                 Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
             })),
             Command::Hold { lease, update } => {
                 let (turn, update, ttl) = (lease.turn(), *update, job.ttl);
                 let (fence, acks) = (turn.first(), turn.terms().acks);
-                let hold = Hold { name, id, fence, update, ttl, acks, deadline };
+                let hold = Hold { name, id, fence, update, ttl, acks };
                 Reply::Other(Box::pin(async move {
-                    match store.hold(now, hold).await? {
+                    match store.ask(now, hold, deadline).await? {
                         HoldAnswer::Held { remaining } => {
                             let _ = lease.extended(now, remaining);
                             Ok(ReleaseAnswer::Released)

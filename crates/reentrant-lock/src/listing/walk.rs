@@ -68,8 +68,8 @@ impl Walk {
         }
         let now = engine.clock.now();
         let deadline = now + engine.timing.command_timeout;
-        let scan = Scan { pattern: &self.pattern, cursor: &cursor, deadline };
-        match engine.counted(engine.store.scan(now, scan).await) {
+        let scan = Scan { pattern: self.pattern.clone(), cursor };
+        match engine.counted(engine.store.ask(now, scan, deadline).await) {
             Ok(page) => {
                 let Self { seen, .. } = self;
                 self.names.extend(page.names.into_iter().filter(|name| seen.is_new(name)));
@@ -84,7 +84,7 @@ impl Walk {
     async fn look(&mut self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
         let names: Vec<_> = self.names.drain(..LOOKS.min(self.names.len())).collect();
-        match self.engine.inspect_all(&names).await {
+        match self.engine.inspect_all(names.clone()).await {
             Ok(seen) => {
                 let item = |(name, seen)| match seen {
                     Ok(Inspection::Held(lease)) => Some(Ok(ListedLock { name, lease })),

@@ -141,17 +141,16 @@ impl Wait {
         let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
         let deadline = sent_at + engine.timing.command_deadline(request.terms.ttl);
         let command = AcquireCommand {
-            name,
+            name: name.clone(),
             id,
             ttl: request.terms.ttl,
             acks: request.terms.acks,
             watermark: begun.max(engine.watermarks.of(sent_at, name)),
-            label: request.label.as_ref().unwrap_or(&engine.label),
+            label: request.label.as_ref().unwrap_or(&engine.label).clone(),
             keeps,
             wait: heartbeat,
-            deadline,
         };
-        let answer = engine.store.acquire(sent_at, command);
+        let answer = engine.store.ask(sent_at, command, deadline);
         Own { sent_at, deadline, answer, is_sent: false }
     }
 

@@ -5,9 +5,9 @@ use leasehold_core::{
     StoreError, Ttl,
     lease::HoldUpdate,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer,
-        Inspection, Next, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanCursor, ScanPage,
-        Waiter, Withdraw,
+        Acquire, AcquireAnswer, Ask, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
+        HoldAnswer, Inspect, Inspection, Next, Release, ReleaseAnswer, RenewAnswer, Renewal,
+        Renewals, Scan, ScanCursor, ScanPage, Waiter, Withdraw,
     },
 };
 
@@ -95,9 +95,9 @@ impl Calls {
         wait: Option<Heartbeat>,
     ) -> Result<AcquireAnswer, StoreError> {
         let Self { ref name, deadline, keeps, acks, .. } = *self;
-        let label = &RuntimeLabel::new(Self::LABEL);
-        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks, deadline };
-        self.store.acquire(command).await
+        let (name, label) = (name.clone(), RuntimeLabel::new(Self::LABEL));
+        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+        self.store.ask(command, deadline).await
     }
 
     /// One waiter for the name.
@@ -116,8 +116,8 @@ impl Calls {
         &self,
         batch: &[Waiter],
     ) -> Result<Vec<Result<AcquireAnswer, StoreError>>, StoreError> {
-        let label = &RuntimeLabel::new(Self::LABEL);
-        self.store.heartbeat(batch, label, self.deadline).await
+        let (batch, label) = (batch.to_vec(), RuntimeLabel::new(Self::LABEL));
+        self.store.ask(Heartbeats { batch, label }, self.deadline).await
     }
 
     /// Tells a number of holds with the number of the change, and extends.
@@ -133,9 +133,9 @@ impl Calls {
         ttl: Ttl,
     ) -> Result<HoldAnswer, StoreError> {
         let count = NonZeroU32::new(count).expect("a hold counts one or more");
-        let Self { ref name, deadline, acks, .. } = *self;
+        let (name, acks) = (self.name.clone(), self.acks);
         let update = HoldUpdate { count, number };
-        self.store.hold(Hold { name, id, fence, update, ttl, acks, deadline }).await
+        self.store.ask(Hold { name, id, fence, update, ttl, acks }, self.deadline).await
     }
 
     /// Releases, or keeps the lock closed for a while.
@@ -145,8 +145,8 @@ impl Calls {
         fence: FenceToken,
         keep: Option<Duration>,
     ) -> Result<ReleaseAnswer, StoreError> {
-        let (name, deadline) = (&self.name, self.deadline);
-        self.store.release(Release { name, id, fence, keep, next: None, deadline }).await
+        let name = self.name.clone();
+        self.store.ask(Release { name, id, fence, keep, next: None }, self.deadline).await
     }
 
     /// Releases, and queues the next acquisition of the waiter's runtime; its name is not looked
@@ -159,10 +159,9 @@ impl Calls {
         next: &Waiter,
     ) -> Result<ReleaseAnswer, StoreError> {
         let Waiter { id: next_id, ttl, watermark, keeps, heartbeat, .. } = *next;
-        let label = &RuntimeLabel::new(Self::LABEL);
+        let (name, label) = (self.name.clone(), RuntimeLabel::new(Self::LABEL));
         let next = Some(Next { id: next_id, ttl, watermark, label, keeps, heartbeat });
-        let (name, deadline) = (&self.name, self.deadline);
-        self.store.release(Release { name, id, fence, keep, next, deadline }).await
+        self.store.ask(Release { name, id, fence, keep, next }, self.deadline).await
     }
 
     /// One renewal of the name.
@@ -172,13 +171,14 @@ impl Calls {
 
     /// Renews a batch, of whatever names; a failure of one is a failure of all.
     pub async fn renew(&self, batch: &[Renewal]) -> Result<Vec<RenewAnswer>, StoreError> {
-        self.store.renew(batch, self.deadline).await?.into_iter().collect()
+        let renewals = Renewals { batch: batch.to_vec() };
+        self.store.ask(renewals, self.deadline).await?.into_iter().collect()
     }
 
     /// Withdraws; whether that ended a grant.
     pub async fn withdraw(&self, id: AcquisitionId) -> Result<bool, StoreError> {
-        let (name, deadline) = (&self.name, self.deadline);
-        Ok(self.store.withdraw(Withdraw { name, id, deadline }).await?.ended_grant)
+        let name = self.name.clone();
+        Ok(self.store.ask(Withdraw { name, id }, self.deadline).await?.ended_grant)
     }
 
     /// Looks at some locks at once.
@@ -186,7 +186,7 @@ impl Calls {
         &self,
         names: &[LockName],
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
-        self.store.inspect_all(names, self.deadline).await
+        self.store.ask(Inspect { names: names.to_vec() }, self.deadline).await
     }
 
     /// Goes one step through the locks whose names match.
@@ -195,8 +195,8 @@ impl Calls {
         pattern: &NamePattern,
         cursor: &ScanCursor,
     ) -> Result<ScanPage, StoreError> {
-        let deadline = self.deadline;
-        self.store.scan(Scan { pattern, cursor, deadline }).await
+        let scan = Scan { pattern: pattern.clone(), cursor: cursor.clone() };
+        self.store.ask(scan, self.deadline).await
     }
 
     /// Looks at the lock.
@@ -210,7 +210,7 @@ impl Calls {
         id: AcquisitionId,
         fence: FenceToken,
     ) -> Result<ForceReleaseAnswer, StoreError> {
-        let (name, deadline) = (&self.name, self.deadline);
-        self.store.force_release(ForceRelease { name, id, fence, deadline }).await
+        let name = self.name.clone();
+        self.store.ask(ForceRelease { name, id, fence }, self.deadline).await
     }
 }

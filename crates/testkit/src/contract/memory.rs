@@ -7,7 +7,7 @@ use leasehold_core::{
     Acks, Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
     RuntimeLabel, Ttl,
     seam::Part,
-    store::{Acquire, AcquireAnswer, Release},
+    store::{Acquire, AcquireAnswer, Ask, Release},
 };
 
 use super::{
@@ -124,28 +124,20 @@ impl StoreUnderTest for MemorySubject {
             self.clock.advance(last_day.saturating_sub(self.clock.unix_time()));
             let store = self.memory();
             store.clear();
-            let (id, label) = (alice(u64::MAX), RuntimeLabel::new("the last but one"));
+            let (name, id) = (name.clone(), alice(u64::MAX));
+            let label = RuntimeLabel::new("the last but one");
             let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
-            let (label, keeps, wait) = (&label, false, None);
-            let acquire = Acquire {
-                name,
-                id,
-                ttl,
-                watermark,
-                label,
-                keeps,
-                wait,
-                acks: Acks::NONE,
-                deadline,
-            };
-            let Ok(AcquireAnswer::Granted(granted)) = store.acquire(acquire).await else {
+            let (keeps, wait, acks) = (false, None, Acks::NONE);
+            let acquire =
+                Acquire { name: name.clone(), id, ttl, watermark, label, keeps, wait, acks };
+            let Ok(AcquireAnswer::Granted(granted)) = store.ask(acquire, deadline).await else {
                 panic!("{name} is not free");
             };
             assert_eq!(granted.last.get(), FenceToken::MAX - 1);
             let (fence, keep, next) = (granted.first, None, None);
-            let release = Release { name, id, fence, keep, next, deadline };
-            store.release(release).await.expect("memory does not fail");
+            let release = Release { name, id, fence, keep, next };
+            store.ask(release, deadline).await.expect("memory does not fail");
         })
     }
 

@@ -6,12 +6,12 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Instant, LockName, LockStore, RuntimeId, StoreError, StoreErrorKind, store::Listener,
+    Clock, Instant, LockName, LockStore, RuntimeId, StoreError, StoreErrorKind,
+    store::{Command, Inspect, Listener, Reply, StoreFuture},
 };
 
 use super::{
-    answer::Answer,
-    command::Command,
+    facts::CommandFacts,
     fault::Fault,
     gate::Gate,
     kind::CommandKind,
@@ -48,7 +48,22 @@ struct Book {
     shard: Option<fn(&LockName) -> usize>,
 }
 
-super::by_commands::lock_store_by_commands!(FaultyStore, shards of shared);
+impl LockStore for FaultyStore {
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        match command {
+            Command::Inspect(Inspect { names }) => Box::pin(self.look_at_each(names, deadline)),
+            command => Box::pin(self.send_through(command, deadline)),
+        }
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.shared.pushes.listen(&*self.shared.inner, runtime, listener);
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.shared.shard(name)
+    }
+}
 
 impl FaultyStore {
     /// How long a late delivery may take on the store behind.
@@ -103,11 +118,6 @@ impl FaultyStore {
         self.shared.pushes.reconnect();
     }
 
-    /// Listens to the store behind for a listener.
-    pub(super) fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        self.shared.pushes.listen(&*self.shared.inner, runtime, listener);
-    }
-
     /// How many commands of a kind were sent, executed or not.
     pub fn sent(&self, kind: CommandKind) -> usize {
         self.shared.book().sent.get(&kind).copied().unwrap_or_default()
@@ -152,12 +162,26 @@ impl FaultyStore {
         }
     }
 
-    /// Sends a command through the faults.
-    pub(super) async fn send(
+    /// Looks at one lock after the other, so that a fault strikes one look alone.
+    async fn look_at_each(
         &self,
-        command: Command,
+        names: Vec<LockName>,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
+        let mut seen = Vec::with_capacity(names.len());
+        for name in names {
+            let look = Command::Inspect(Inspect { names: vec![name] });
+            match self.send_through(look, deadline).await {
+                Ok(Reply::Inspect(one)) => seen.extend(one),
+                Ok(other) => return Ok(other),
+                Err(error) => seen.push(Err(error)),
+            }
+        }
+        Ok(Reply::Inspect(seen))
+    }
+
+    /// Sends a command through the faults.
+    async fn send_through(&self, command: Command, deadline: Instant) -> Result<Reply, StoreError> {
         let shared = &*self.shared;
         match shared.strike(&command) {
             None => shared.execute(&command, deadline, false).await,
@@ -233,9 +257,9 @@ impl Shared {
         command: &Command,
         deadline: Instant,
         late: bool,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
         self.book().executed.push(Executed { command: command.clone(), late });
-        command.run(&*self.inner, deadline).await
+        self.inner.send(command.clone(), deadline).await
     }
 
     /// Hears nothing until the deadline.

@@ -1,4 +1,6 @@
-use super::{command::Command, faulty_store::Shared};
+use leasehold_core::store::Command;
+
+use super::faulty_store::Shared;
 
 /// A command on its way, which its sender cannot call back: dropped before it has arrived, it waits
 /// for a late delivery.

@@ -1,6 +1,7 @@
-use leasehold_core::StoreError;
-
-use super::{answer::Answer, command::Command};
+use leasehold_core::{
+    StoreError,
+    store::{Command, Reply},
+};
 
 /// A command that reached the store behind the faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,5 +18,5 @@ pub struct Delivery {
     /// The command.
     pub command: Command,
     /// What the store answered.
-    pub outcome: Result<Answer, StoreError>,
+    pub outcome: Result<Reply, StoreError>,
 }

@@ -1,27 +1,22 @@
 //! A store between a test and a real one, which loses, delays, repeats and fails commands, and
 //! what the store tells unasked.
 
-mod answer;
-pub(crate) mod by_commands;
-mod command;
+mod facts;
 mod fault;
 mod faulty_store;
 mod gate;
 mod kind;
 mod letter;
 mod log;
-mod next;
 mod push_rule;
 mod pushes;
 mod rule;
 
-pub use answer::Answer;
-pub use command::Command;
+pub use facts::CommandFacts;
 pub use fault::Fault;
 pub use faulty_store::FaultyStore;
 pub use gate::Gate;
 pub use kind::CommandKind;
 pub use log::{Delivery, Executed};
-pub use next::OwnedNext;
 pub use push_rule::{PushFault, PushRule};
 pub use rule::Rule;

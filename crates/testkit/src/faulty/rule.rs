@@ -1,6 +1,6 @@
-use leasehold_core::LockName;
+use leasehold_core::{LockName, store::Command};
 
-use super::{command::Command, fault::Fault, kind::CommandKind};
+use super::{facts::CommandFacts, fault::Fault, kind::CommandKind};
 
 /// Which commands a fault strikes: by default the next command of any kind, once.
 #[derive(Debug, Clone)]

@@ -1,3 +1,5 @@
+use leasehold_core::store::Command;
+
 use super::{
     network::{About, Happening, Letter, Outcome, Question, Reply, Told},
     server::refusal,
@@ -5,7 +7,7 @@ use super::{
     trace::Step,
     world::{World, lock},
 };
-use crate::faulty::Command;
+use crate::faulty::CommandFacts;
 
 /// What arrives, and what the servers do with it.
 impl World {

@@ -5,9 +5,12 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    Clock, Instant, NamePattern, RuntimeId, RuntimeLabel, StoreError,
+    Clock, Instant, LockName, LockStore, NamePattern, RuntimeId, RuntimeLabel, StoreError,
     seam::{Course, slot_of_lock},
-    store::{AcquireAnswer, Listener, Renewal, ScanCursor, ScanPage, Waiter},
+    store::{
+        AcquireAnswer, Command, Heartbeats, Inspect, Listener, Renewal, Renewals, Reply, Scan,
+        ScanCursor, ScanPage, StoreFuture, Waiter,
+    },
 };
 
 use super::{
@@ -15,10 +18,7 @@ use super::{
     route::Router,
     servers::{Layout, node_at},
 };
-use crate::{
-    ManualClock,
-    faulty::{Answer, Command, by_commands::lock_store_by_commands},
-};
+use crate::{ManualClock, faulty::CommandFacts};
 
 /// A process's store: the servers at the other end of a network that the world rules.
 #[derive(Debug, Clone)]
@@ -31,7 +31,20 @@ pub struct Line {
     announce: Announce,
 }
 
-lock_store_by_commands!(Line, shards of router);
+impl LockStore for Line {
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(self.send_parts(command, deadline))
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        (self.announce.0)(runtime);
+        self.wire().listen(self.process, listener);
+    }
+
+    fn shard(&self, name: &LockName) -> usize {
+        self.router.shard(name)
+    }
+}
 
 /// Tells the world which runtime a process has.
 #[derive(Clone)]
@@ -58,12 +71,12 @@ impl Line {
 
     /// Sends a command when it is first polled, and waits for its outcome until its deadline. A
     /// batch is sent as one command for each connection, or for each name in a Cluster.
-    async fn send(&self, command: Command, deadline: Instant) -> Result<Answer, StoreError> {
+    async fn send_parts(&self, command: Command, deadline: Instant) -> Result<Reply, StoreError> {
         // Where a connection has to be made first, the command leaves later.
         self.wire().decided(&command);
         let is_cluster = matches!(self.layout, Layout::Cluster { .. });
         match command {
-            Command::Heartbeat { batch, label } => {
+            Command::Heartbeat(Heartbeats { batch, label }) => {
                 let part = |waiter: &Waiter| match self.layout {
                     // Whatever differs from name to name.
                     Layout::Cluster { .. } => usize::from(slot_of_lock(&waiter.name)),
@@ -71,15 +84,20 @@ impl Line {
                 };
                 self.send_heartbeats(&batch, &label, part, deadline).await
             }
-            Command::Renew { batch } if is_cluster => self.send_renewals(batch, deadline).await,
-            Command::Scan { pattern, cursor } if is_cluster => {
+            Command::Renew(Renewals { batch }) if is_cluster => {
+                self.send_renewals(batch, deadline).await
+            }
+            Command::Inspect(Inspect { names }) if is_cluster => {
+                self.send_looks(names, deadline).await
+            }
+            Command::Scan(Scan { pattern, cursor }) if is_cluster => {
                 self.scan_next(pattern, cursor, deadline).await
             }
             command => self.send_one(command, deadline).await,
         }
     }
 
-    async fn send_one(&self, command: Command, deadline: Instant) -> Result<Answer, StoreError> {
+    async fn send_one(&self, command: Command, deadline: Instant) -> Result<Reply, StoreError> {
         match self.layout {
             Layout::One => {
                 let ticket = self.send_now(0, command, false, deadline);
@@ -94,7 +112,7 @@ impl Line {
         &self,
         command: Command,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let number = Lane::of_command(&command);
         let _turn = if command.acks().are_asked() {
             Some(self.router.turn(number, deadline).await?)
@@ -120,7 +138,7 @@ impl Line {
         &self,
         command: Command,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let names = command.names();
         let name = names.first().expect("a command in a Cluster is about one lock");
         let mut course = Course::new(slot_of_lock(name));
@@ -158,7 +176,7 @@ impl Line {
         self.wire().send(self.process, node, command, is_asking, patience)
     }
 
-    async fn outcome(&self, ticket: &Ticket, deadline: Instant) -> Result<Answer, StoreError> {
+    async fn outcome(&self, ticket: &Ticket, deadline: Instant) -> Result<Reply, StoreError> {
         tokio::select! {
             biased;
             outcome = ticket.slot.taken() => outcome,
@@ -172,14 +190,14 @@ impl Line {
         label: &RuntimeLabel,
         part: impl Fn(&Waiter) -> usize,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let mut parts: Vec<usize> = batch.iter().map(&part).collect();
         parts.sort_unstable();
         parts.dedup();
         let beat = |number: &usize| {
             let here = |waiter: &&Waiter| part(waiter) == *number;
             let batch: Vec<_> = batch.iter().filter(here).cloned().collect();
-            self.send_one(Command::Heartbeat { batch, label: label.clone() }, deadline)
+            self.send_one(Command::Heartbeat(Heartbeats { batch, label: label.clone() }), deadline)
         };
         let answers = join_all(parts.iter().map(beat)).await;
         let mut answers: Vec<_> =
@@ -191,21 +209,38 @@ impl Line {
                 Err(error) => Err(error.clone()),
             }
         };
-        Ok(Answer::Heartbeat(batch.iter().map(answer_of).collect()))
+        Ok(Reply::Heartbeat(batch.iter().map(answer_of).collect()))
     }
 
     async fn send_renewals(
         &self,
         batch: Vec<Renewal>,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let renew = |one: Renewal| async move {
-            match self.send_one(Command::Renew { batch: vec![one] }, deadline).await? {
-                Answer::Renew(mut answers) => answers.remove(0),
+            match self.send_one(Command::Renew(Renewals { batch: vec![one] }), deadline).await? {
+                Reply::Renew(mut answers) => answers.remove(0),
                 other => unreachable!("{other:?} is of another kind than its command"),
             }
         };
-        Ok(Answer::Renew(join_all(batch.into_iter().map(renew)).await))
+        Ok(Reply::Renew(join_all(batch.into_iter().map(renew)).await))
+    }
+
+    async fn send_looks(
+        &self,
+        names: Vec<LockName>,
+        deadline: Instant,
+    ) -> Result<Reply, StoreError> {
+        let mut seen = Vec::with_capacity(names.len());
+        for name in names {
+            let look = Command::Inspect(Inspect { names: vec![name] });
+            seen.push(match self.send_one(look, deadline).await {
+                Ok(Reply::Inspect(mut seen)) => seen.remove(0),
+                Ok(other) => unreachable!("{other:?} is of another kind than its command"),
+                Err(error) => Err(error),
+            });
+        }
+        Ok(Reply::Inspect(seen))
     }
 
     /// Asks one master after the other, as a [`ClusterStore`](leasehold_core::ClusterStore) does.
@@ -214,28 +249,23 @@ impl Line {
         pattern: NamePattern,
         cursor: ScanCursor,
         deadline: Instant,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let masters = self.router.masters(deadline).await?;
         let names: Vec<String> = masters.iter().map(|node| format!("{node:03}")).collect();
         let parts = || names.iter().map(String::as_str);
         let Some((part, _)) = cursor.next(parts()) else {
-            return Ok(Answer::Scan(ScanPage { names: Vec::new(), failed: None, next: None }));
+            return Ok(Reply::Scan(ScanPage { names: Vec::new(), failed: None, next: None }));
         };
         let next = cursor.after(part, None);
         let next = next.next(parts()).is_some().then_some(next);
         let at = names.iter().position(|name| name == part).unwrap_or(0);
-        let scan = Command::Scan { pattern, cursor: ScanCursor::default() };
+        let scan = Command::Scan(Scan { pattern, cursor: ScanCursor::default() });
         let ticket = self.send_now(masters[at], scan, false, deadline);
-        Ok(Answer::Scan(match self.outcome(&ticket, deadline).await {
-            Ok(Answer::Scan(page)) => ScanPage { next, ..page },
+        Ok(Reply::Scan(match self.outcome(&ticket, deadline).await {
+            Ok(Reply::Scan(page)) => ScanPage { next, ..page },
             Ok(other) => unreachable!("{other:?} is of another kind than its command"),
             Err(error) => ScanPage { names: Vec::new(), failed: Some(error), next },
         }))
-    }
-
-    fn hear(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        (self.announce.0)(runtime);
-        self.wire().listen(self.process, listener);
     }
 
     fn wire(&self) -> MutexGuard<'_, Wire> {
@@ -244,9 +274,9 @@ impl Line {
 }
 
 /// The answers to a batch of waiters.
-fn answers_of(answer: Answer) -> vec::IntoIter<Result<AcquireAnswer, StoreError>> {
+fn answers_of(answer: Reply) -> vec::IntoIter<Result<AcquireAnswer, StoreError>> {
     match answer {
-        Answer::Heartbeat(answers) => answers.into_iter(),
+        Reply::Heartbeat(answers) => answers.into_iter(),
         other => unreachable!("{other:?} is of another kind than its command"),
     }
 }

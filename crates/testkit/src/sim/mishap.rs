@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use leasehold_core::Instant;
-
-use crate::faulty::Command;
+use leasehold_core::{
+    Instant,
+    store::{Acquire, Command, Heartbeats, Release},
+};
 
 /// One thing that goes wrong with one message, while nothing else does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +52,10 @@ impl Strikes {
     /// Whether a command is of this kind.
     fn is(self, command: &Command) -> bool {
         match (self, command) {
-            (Self::FirstAsk, Command::Acquire { wait, .. }) => wait.is_some(),
-            (Self::QueueingRelease, Command::Release { next, .. }) => next.is_some(),
-            (Self::LastRelease, Command::Release { next, .. }) => next.is_none(),
-            (Self::Heartbeat, Command::Heartbeat { .. }) => true,
+            (Self::FirstAsk, Command::Acquire(Acquire { wait, .. })) => wait.is_some(),
+            (Self::QueueingRelease, Command::Release(Release { next, .. })) => next.is_some(),
+            (Self::LastRelease, Command::Release(Release { next, .. })) => next.is_none(),
+            (Self::Heartbeat, Command::Heartbeat(Heartbeats { .. })) => true,
             _ => false,
         }
     }

@@ -1,13 +1,16 @@
 use std::time::Duration;
 
-use leasehold_core::{LockName, StoreError, StoreErrorKind, store::Push};
+use leasehold_core::{
+    LockName, StoreError, StoreErrorKind,
+    store::{Command, Push},
+};
 
 use super::{
     network::{Happening, Letter, Outcome},
     servers::{Copying, News, State},
     world::{World, lock},
 };
-use crate::faulty::Command;
+use crate::faulty::CommandFacts;
 
 /// The least that writes on their way to a replica are apart.
 const APART: Duration = Duration::from_nanos(1);

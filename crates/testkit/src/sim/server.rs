@@ -9,14 +9,14 @@ use std::{
 use leasehold_core::{
     Clock, FenceSettings, LockName, LockStore, MemoryStore, RuntimeId, StoreError, StoreErrorKind,
     seam::Part,
-    store::{HoldAnswer, Inspection, Listener, Push, ReleaseAnswer, RenewAnswer},
+    store::{
+        Ask, Command, HoldAnswer, Inspect, Inspection, Listener, Push, ReleaseAnswer, RenewAnswer,
+        Renewals, Reply,
+    },
 };
 
 use super::{behind::Behind, network::Outcome, servers::Fleet};
-use crate::{
-    ManualClock, Mistake, WrongServer,
-    faulty::{Answer, Command},
-};
+use crate::{ManualClock, Mistake, WrongServer};
 
 /// The server of a simulated world: it takes its time, and every push leaves through a mailbox.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Server {
     pub(super) fn execute(&self, command: &Command) -> (Outcome, Vec<(usize, Push)>) {
         self.clock.advance(Self::PACE);
         let deadline = self.clock.now() + Duration::from_secs(1);
-        let outcome = at_once(command.run(&self.store, deadline));
+        let outcome = at_once(self.store.send(command.clone(), deadline));
         (outcome, std::mem::take(&mut *lock(&self.outbox.0)))
     }
 
@@ -91,12 +91,15 @@ impl Server {
         }
         // It runs what writes nothing there.
         match command {
-            Command::Renew { batch } => {
-                Ok(Answer::Renew(batch.iter().map(|_| Ok(RenewAnswer::Gone)).collect()))
+            Command::Renew(Renewals { batch }) => {
+                Ok(Reply::Renew(batch.iter().map(|_| Ok(RenewAnswer::Gone)).collect()))
             }
-            Command::Hold { .. } => Ok(Answer::Hold(HoldAnswer::Gone)),
-            Command::Release { .. } => Ok(Answer::Release(ReleaseAnswer::Gone)),
-            Command::Inspect { .. } => Ok(Answer::Inspect(Inspection::Free { last_fence: None })),
+            Command::Hold(_) => Ok(Reply::Hold(HoldAnswer::Gone)),
+            Command::Release(_) => Ok(Reply::Release(ReleaseAnswer::Gone)),
+            Command::Inspect(Inspect { names }) => {
+                let free = |_| Ok(Inspection::Free { last_fence: None });
+                Ok(Reply::Inspect(names.iter().map(free).collect()))
+            }
             _ => Err(refusal("a replica takes no writes")),
         }
     }

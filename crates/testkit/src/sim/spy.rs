@@ -7,15 +7,13 @@ use std::{
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, RuntimeId, StoreError,
     store::{
-        AcquireAnswer, ForceReleaseAnswer, Granted, Heartbeat, HoldAnswer, Push, ReleaseAnswer,
-        RenewAnswer,
+        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, Granted, Heartbeat,
+        Heartbeats, Hold, HoldAnswer, Inspect, Next, Push, Release, ReleaseAnswer, RenewAnswer,
+        Renewals, Reply, Scan, Withdraw,
     },
 };
 
-use crate::{
-    faulty::{Answer, Command, OwnedNext},
-    history::{Deed, Event, History},
-};
+use crate::history::{Deed, Event, History};
 
 /// Reads what runtimes and the server tell each other, into one history per name.
 #[derive(Debug, Clone, Default)]
@@ -58,13 +56,15 @@ impl Spy {
     /// A runtime sends a command.
     pub(super) fn sent(&self, at: Instant, command: &Command) {
         match command {
-            Command::Acquire { name, id, .. } => self.tell(at, name, Deed::AskSent { id: *id }),
-            Command::Heartbeat { batch, .. } => {
+            Command::Acquire(Acquire { name, id, .. }) => {
+                self.tell(at, name, Deed::AskSent { id: *id })
+            }
+            Command::Heartbeat(Heartbeats { batch, .. }) => {
                 for waiter in batch {
                     self.tell(at, &waiter.name, Deed::AskSent { id: waiter.id });
                 }
             }
-            Command::Release { name, id, fence, next, .. } => {
+            Command::Release(Release { name, id, fence, next, .. }) => {
                 self.tell(at, name, Deed::ReleaseSent { id: *id, first: *fence });
                 let is_new = self.book().released.insert((name.clone(), *id, *fence));
                 // A repeat asks for nothing: where the turn has ended, it changes nothing.
@@ -72,19 +72,19 @@ impl Spy {
                     self.tell(at, name, Deed::AskSent { id: next.id });
                 }
             }
-            Command::Renew { batch } => {
+            Command::Renew(Renewals { batch }) => {
                 for one in batch {
                     let deed = Deed::RenewalSent { id: one.id, first: one.fence };
                     self.tell(at, &one.name, deed);
                 }
             }
-            Command::Withdraw { name, id } => {
+            Command::Withdraw(Withdraw { name, id }) => {
                 self.tell(at, name, Deed::WithdrawSent { id: *id });
             }
-            Command::Hold { .. }
-            | Command::Inspect { .. }
-            | Command::Scan { .. }
-            | Command::ForceRelease { .. } => {}
+            Command::Hold(Hold { .. })
+            | Command::Inspect(Inspect { .. })
+            | Command::Scan(Scan { .. })
+            | Command::ForceRelease(ForceRelease { .. }) => {}
         }
     }
 
@@ -93,7 +93,7 @@ impl Spy {
         &self,
         at: Instant,
         command: &Command,
-        answer: &Result<Answer, StoreError>,
+        answer: &Result<Reply, StoreError>,
         pushes: &[(usize, Push)],
     ) {
         if let Ok(answer) = answer {
@@ -120,7 +120,7 @@ impl Spy {
     pub(super) fn executed_aside(
         &self,
         at: Instant,
-        (command, answer): (&Command, &Result<Answer, StoreError>),
+        (command, answer): (&Command, &Result<Reply, StoreError>),
         pushes: &[(usize, Push)],
         counts: bool,
         knew: impl Fn(RuntimeId) -> bool,
@@ -128,10 +128,10 @@ impl Spy {
         let mut told: Vec<(&LockName, AcquisitionId, &Granted)> = Vec::new();
         match (command, answer) {
             (
-                Command::Acquire { name, id, .. },
-                Ok(Answer::Acquire(AcquireAnswer::Granted(granted))),
+                Command::Acquire(Acquire { name, id, .. }),
+                Ok(Reply::Acquire(AcquireAnswer::Granted(granted))),
             ) => told.push((name, *id, granted)),
-            (Command::Heartbeat { batch, .. }, Ok(Answer::Heartbeat(answers))) => {
+            (Command::Heartbeat(Heartbeats { batch, .. }), Ok(Reply::Heartbeat(answers))) => {
                 for (waiter, answer) in batch.iter().zip(answers) {
                     if let Ok(AcquireAnswer::Granted(granted)) = answer {
                         told.push((&waiter.name, waiter.id, granted));
@@ -139,8 +139,8 @@ impl Spy {
                 }
             }
             (
-                Command::Release { name, next: Some(next), .. },
-                Ok(Answer::Release(ReleaseAnswer::NextGranted(granted))),
+                Command::Release(Release { name, next: Some(next), .. }),
+                Ok(Reply::Release(ReleaseAnswer::NextGranted(granted))),
             ) => told.push((name, next.id, granted)),
             _ => {}
         }
@@ -158,12 +158,12 @@ impl Spy {
         }
     }
 
-    fn answered(&self, at: Instant, command: &Command, answer: &Answer, granted_others: bool) {
+    fn answered(&self, at: Instant, command: &Command, answer: &Reply, granted_others: bool) {
         match (command, answer) {
-            (Command::Acquire { name, id, ttl, wait, .. }, Answer::Acquire(answer)) => {
+            (Command::Acquire(Acquire { name, id, ttl, wait, .. }), Reply::Acquire(answer)) => {
                 self.asked(at, name, *id, ttl.get(), *wait, answer);
             }
-            (Command::Heartbeat { batch, .. }, Answer::Heartbeat(answers)) => {
+            (Command::Heartbeat(Heartbeats { batch, .. }), Reply::Heartbeat(answers)) => {
                 for (waiter, answer) in batch.iter().zip(answers) {
                     let (ttl, wait) = (waiter.ttl.get(), Some(waiter.heartbeat));
                     if let Ok(answer) = answer {
@@ -171,7 +171,7 @@ impl Spy {
                     }
                 }
             }
-            (Command::Release { name, id, fence, next, .. }, Answer::Release(answer)) => {
+            (Command::Release(Release { name, id, fence, next, .. }), Reply::Release(answer)) => {
                 // Only a release that ended something grants anything to others.
                 if granted_others || *answer == ReleaseAnswer::Released {
                     self.tell(at, name, Deed::Ended { id: *id, first: *fence });
@@ -189,7 +189,7 @@ impl Spy {
                     self.ended(at, name, next, answer);
                 }
             }
-            (Command::Renew { batch }, Answer::Renew(answers)) => {
+            (Command::Renew(Renewals { batch }), Reply::Renew(answers)) => {
                 for (one, answer) in batch.iter().zip(answers) {
                     if let Ok(RenewAnswer::Renewed { .. }) = answer {
                         let deed = Deed::Extended { id: one.id, first: one.fence };
@@ -197,19 +197,21 @@ impl Spy {
                     }
                 }
             }
-            (Command::Hold { name, id, fence, .. }, Answer::Hold(HoldAnswer::Held { .. })) => {
+            (Command::Hold(Hold { name, id, fence, .. }), Reply::Hold(HoldAnswer::Held { .. })) => {
                 self.tell(at, name, Deed::Extended { id: *id, first: *fence });
             }
-            (Command::Withdraw { name, id }, _) => self.tell(at, name, Deed::Withdrawn { id: *id }),
+            (Command::Withdraw(Withdraw { name, id }), _) => {
+                self.tell(at, name, Deed::Withdrawn { id: *id })
+            }
             (
-                Command::ForceRelease { name, fence, .. },
-                Answer::ForceRelease(ForceReleaseAnswer::Ended { .. }),
+                Command::ForceRelease(ForceRelease { name, fence, .. }),
+                Reply::ForceRelease(ForceReleaseAnswer::Ended { .. }),
             ) => self.tell(at, name, Deed::Forced { first: *fence }),
             _ => {}
         }
     }
 
-    fn ended(&self, at: Instant, name: &LockName, next: &OwnedNext, answer: &ReleaseAnswer) {
+    fn ended(&self, at: Instant, name: &LockName, next: &Next, answer: &ReleaseAnswer) {
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
                 self.minted(at, name, next.id, granted);

@@ -1,6 +1,7 @@
-use leasehold_core::{Instant, StoreError, store::Push};
-
-use crate::faulty::{Answer, Command};
+use leasehold_core::{
+    Instant, StoreError,
+    store::{Command, Push, Reply},
+};
 
 /// What happened at one point of a simulated run.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +19,7 @@ pub enum Step {
         node: usize,
         call: u64,
         command: Command,
-        answer: Result<Answer, StoreError>,
+        answer: Result<Reply, StoreError>,
     },
     Answered {
         process: usize,

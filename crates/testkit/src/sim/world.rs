@@ -8,7 +8,7 @@ use std::{
 use leasehold_core::{
     Clock, Entropy, Instant, LockName, RuntimeId,
     seam::Part,
-    store::{Inspection, LeaseRecord},
+    store::{Command, ForceRelease, Inspection, LeaseRecord},
 };
 use tokio::task::JoinHandle;
 
@@ -27,7 +27,7 @@ use super::{
     trace::{Step, Trace},
     weather::Weather,
 };
-use crate::{ManualClock, Mistake, SeededEntropy, faulty::Command, history::Deed};
+use crate::{ManualClock, Mistake, SeededEntropy, faulty::CommandFacts, history::Deed};
 
 /// A server, processes and the network between them, in virtual time, from one seed.
 ///
@@ -248,7 +248,8 @@ impl World {
     pub fn force_release(&mut self, name: &LockName) -> bool {
         let Some(record) = self.holder(name) else { return false };
         let name = name.clone();
-        let command = Command::ForceRelease { name, id: record.id, fence: record.fence };
+        let command =
+            Command::ForceRelease(ForceRelease { name, id: record.id, fence: record.fence });
         let home = lock(&self.fleet).home(command.names()[0]);
         self.execute(home, &command).0.is_ok()
     }

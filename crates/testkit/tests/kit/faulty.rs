@@ -5,14 +5,15 @@ use leasehold_core::{
     StoreError, StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
-        AcquireAnswer, ForceRelease, ForceReleaseAnswer, Heartbeat, Hold, HoldAnswer, Inspection,
-        Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanCursor, Waiter, Withdraw,
+        AcquireAnswer, Ask, Command, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
+        HoldAnswer, Inspection, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Renewals,
+        Reply, Scan, ScanCursor, Waiter, Withdraw,
     },
 };
 use leasehold_testkit::{
     CommandKind, Fault, FaultyStore, Gate, ManualClock, Rule,
     contract::PushLog,
-    faulty::{Answer, Command, PushFault, PushRule},
+    faulty::{CommandFacts, PushFault, PushRule},
 };
 use tokio::task::yield_now;
 use uuid::Uuid;
@@ -56,37 +57,38 @@ async fn without_rules_every_command_passes() {
     let (store, clock) = faulty();
     let deadline = clock.now() + LIMIT;
     let (name, id, fence, ttl) = (LockName::new("a").unwrap(), id(1), fence(1), Ttl::default());
-    let name = &name;
+    let named = || name.clone();
     assert!(matches!(acquire(&store, 1, deadline).await, Ok(AcquireAnswer::Granted(_))));
     let update = HoldUpdate { count: NonZeroU32::MIN, number: 1 };
-    let hold = Hold { name, id, fence, update, ttl, acks: Acks::NONE, deadline };
-    assert!(matches!(store.hold(hold).await, Ok(HoldAnswer::Held { .. })));
-    let batch = vec![Renewal { name: name.clone(), id, fence, ttl, acks: Acks::NONE }; 2];
-    let renewed = store.renew(&batch, deadline).await.unwrap();
+    let hold = Hold { name: named(), id, fence, update, ttl, acks: Acks::NONE };
+    assert!(matches!(store.ask(hold, deadline).await, Ok(HoldAnswer::Held { .. })));
+    let batch = vec![Renewal { name: named(), id, fence, ttl, acks: Acks::NONE }; 2];
+    let renewed = store.ask(Renewals { batch }, deadline).await.unwrap();
     let [Ok(one), Ok(other)] = &renewed[..] else { panic!("{renewed:?}") };
     assert!(matches!((one, other), (RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. })));
     let heartbeat = Heartbeat { number: 1, claim_window: LIMIT };
     let (watermark, keeps) = (None, true);
-    let waiter = Waiter { name: name.clone(), id, ttl, watermark, keeps, heartbeat };
-    let beaten = store.heartbeat(&[waiter], &RuntimeLabel::new("stub"), deadline).await.unwrap();
+    let batch = vec![Waiter { name: named(), id, ttl, watermark, keeps, heartbeat }];
+    let heartbeats = Heartbeats { batch, label: RuntimeLabel::new("stub") };
+    let beaten = store.ask(heartbeats, deadline).await.unwrap();
     assert!(matches!(beaten[..], [Ok(AcquireAnswer::Busy { .. })]));
-    let looked = store.inspect(name, deadline).await;
+    let looked = store.inspect(&name, deadline).await;
     assert_eq!(looked, Ok(Inspection::Free { last_fence: None }));
-    let forced = store.force_release(ForceRelease { name, id, fence, deadline }).await;
+    let forced = store.ask(ForceRelease { name: named(), id, fence }, deadline).await;
     assert_eq!(forced, Ok(ForceReleaseAnswer::Changed));
     let (keep, next) = (None, None);
-    let release = Release { name, id, fence, keep, next, deadline };
-    assert_eq!(store.release(release).await, Ok(ReleaseAnswer::Released));
-    assert!(!store.withdraw(Withdraw { name, id, deadline }).await.unwrap().ended_grant);
-    let (pattern, cursor) = (&NamePattern::default(), &ScanCursor::default());
-    let page = store.scan(Scan { pattern, cursor, deadline }).await.unwrap();
+    let release = Release { name: named(), id, fence, keep, next };
+    assert_eq!(store.ask(release, deadline).await, Ok(ReleaseAnswer::Released));
+    assert!(!store.ask(Withdraw { name: named(), id }, deadline).await.unwrap().ended_grant);
+    let (pattern, cursor) = (NamePattern::default(), ScanCursor::default());
+    let page = store.ask(Scan { pattern, cursor }, deadline).await.unwrap();
     assert!(page.names.is_empty() && page.next.is_none());
     for kind in CommandKind::ALL {
         assert_eq!((store.sent(kind), store.executed(kind)), (1, 1), "{kind:?}");
     }
     let log = store.log();
     let is_ours =
-        |command: &Command| command.kind() == CommandKind::Scan || command.names()[0] == name;
+        |command: &Command| command.kind() == CommandKind::Scan || *command.names()[0] == name;
     assert!(log.iter().all(|done| is_ours(&done.command) && !done.late));
     assert_eq!(log[2].command.ids(), [id, id]);
     store.clear_log();
@@ -121,7 +123,7 @@ async fn a_late_request_is_executed_when_the_test_says_so() {
     let store = silent(Fault::LateRequest).await;
     assert_eq!((store.executed(CommandKind::Acquire), store.late()), (0, 1));
     let deliveries = store.deliver_late().await;
-    assert!(matches!(deliveries[0].outcome, Ok(Answer::Acquire(AcquireAnswer::Granted(_)))));
+    assert!(matches!(deliveries[0].outcome, Ok(Reply::Acquire(AcquireAnswer::Granted(_)))));
     assert_eq!((store.executed(CommandKind::Acquire), store.late()), (1, 0));
     assert!(store.log()[0].late);
 }

@@ -11,9 +11,9 @@ use leasehold_core::{
     Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
     StoreError, Ttl,
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Granted, Hold, HoldAnswer,
-        Inspection, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan, ScanPage,
-        StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, Ask, Command, ForceReleaseAnswer, Granted, Heartbeats, HoldAnswer,
+        Inspect, Inspection, Listener, Push, Release, ReleaseAnswer, RenewAnswer, Renewals, Reply,
+        ScanPage, StoreFuture, Withdraw, WithdrawAnswer,
     },
 };
 use uuid::Uuid;
@@ -46,10 +46,9 @@ pub(crate) async fn acquire(
 ) -> Result<AcquireAnswer, StoreError> {
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
     let (id, ttl) = (id(number), Ttl::default());
-    let (name, label, watermark, keeps, wait) = (&name, &label, None, false, None);
-    let command =
-        Acquire { name, id, ttl, watermark, label, keeps, wait, acks: Acks::NONE, deadline };
-    store.acquire(command).await
+    let (watermark, keeps, wait, acks) = (None, false, None, Acks::NONE);
+    let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+    store.ask(command, deadline).await
 }
 
 impl StubStore {
@@ -76,81 +75,57 @@ impl StubStore {
     }
 }
 
-/// An answer that is there at once.
-fn now<'a, T: Send + 'a>(answer: T) -> StoreFuture<'a, T> {
-    Box::pin(std::future::ready(Ok(answer)))
-}
-
 impl LockStore for StubStore {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        Box::pin(async move {
-            let mut holders = self.holders.lock().unwrap();
-            let holder = *holders.entry(command.name.clone()).or_insert(command.id);
-            if holder != command.id {
-                return Ok(BUSY);
-            }
-            let token = fence(self.tokens.fetch_add(1, Ordering::Relaxed) + 1);
-            let (first, last) = (token, token);
-            let (contended, regressed) = (false, false);
-            let granted = Granted { first, last, remaining: REMAINING, contended, regressed };
-            Ok(AcquireAnswer::Granted(granted))
-        })
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        _: &'a RuntimeLabel,
-        _: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        now(batch.iter().map(|_| Ok(BUSY)).collect())
+    fn send(&self, command: Command, _: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(std::future::ready(Ok(self.reply(command))))
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         self.listeners.lock().unwrap().insert(runtime, listener);
         self.push(runtime, Push::Listening);
     }
+}
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        now(if self.holds(command.name, command.id) {
-            HoldAnswer::Held { remaining: REMAINING }
-        } else {
-            HoldAnswer::Gone
-        })
+impl StubStore {
+    fn reply(&self, command: Command) -> Reply {
+        match command {
+            Command::Acquire(acquire) => self.acquire(acquire).into(),
+            Command::Heartbeat(Heartbeats { batch, .. }) => {
+                Reply::Heartbeat(batch.iter().map(|_| Ok(BUSY)).collect())
+            }
+            Command::Hold(hold) if self.holds(&hold.name, hold.id) => {
+                HoldAnswer::Held { remaining: REMAINING }.into()
+            }
+            Command::Hold(_) => HoldAnswer::Gone.into(),
+            Command::Release(Release { name, id, .. }) => {
+                let ended = self.end(&name, id);
+                if ended { ReleaseAnswer::Released } else { ReleaseAnswer::Gone }.into()
+            }
+            Command::Renew(Renewals { batch }) => {
+                let renewed = |_| Ok(RenewAnswer::Renewed { remaining: REMAINING });
+                Reply::Renew(batch.iter().map(renewed).collect())
+            }
+            Command::Withdraw(Withdraw { name, id }) => {
+                WithdrawAnswer { ended_grant: self.end(&name, id) }.into()
+            }
+            Command::Inspect(Inspect { names }) => {
+                let free = |_| Ok(Inspection::Free { last_fence: None });
+                Reply::Inspect(names.iter().map(free).collect())
+            }
+            Command::Scan(_) => ScanPage { names: Vec::new(), failed: None, next: None }.into(),
+            Command::ForceRelease(_) => ForceReleaseAnswer::Changed.into(),
+        }
     }
 
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        Box::pin(async move {
-            let ended = self.end(command.name, command.id);
-            Ok(if ended { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
-        })
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        _deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        let renewed = RenewAnswer::Renewed { remaining: REMAINING };
-        now(batch.iter().map(|_| Ok(renewed.clone())).collect())
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        Box::pin(async move {
-            let ended_grant = self.end(command.name, command.id);
-            Ok(WithdrawAnswer { ended_grant })
-        })
-    }
-
-    fn inspect<'a>(&'a self, _name: &'a LockName, _: Instant) -> StoreFuture<'a, Inspection> {
-        now(Inspection::Free { last_fence: None })
-    }
-
-    fn scan<'a>(&'a self, _: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        now(ScanPage { names: Vec::new(), failed: None, next: None })
-    }
-
-    fn force_release<'a>(&'a self, _: ForceRelease<'a>) -> StoreFuture<'a, ForceReleaseAnswer> {
-        now(ForceReleaseAnswer::Changed)
+    fn acquire(&self, acquire: Acquire) -> AcquireAnswer {
+        let mut holders = self.holders.lock().unwrap();
+        let holder = *holders.entry(acquire.name).or_insert(acquire.id);
+        if holder != acquire.id {
+            return BUSY;
+        }
+        let token = fence(self.tokens.fetch_add(1, Ordering::Relaxed) + 1);
+        let (first, last) = (token, token);
+        let (contended, regressed) = (false, false);
+        AcquireAnswer::Granted(Granted { first, last, remaining: REMAINING, contended, regressed })
     }
 }

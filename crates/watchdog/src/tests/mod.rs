@@ -138,7 +138,7 @@ impl Scene {
             Some(kind) => Err(StoreError::new(kind, "a storm", "wait")),
         };
         self.sent.push((now, batch.turns.len()));
-        let renewed = Renewed { turns: batch.turns, renewals: Vec::new(), sent_at: now, answers };
+        let renewed = Renewed { turns: batch.turns, sent_at: now, answers };
         self.on_its_way.insert((now + time, self.sent.len()), renewed);
     }
 

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold::{
     LockName, LockRuntime,
     redis::{RedisConfig, RedisStore},
-    store::{Inspection, LockStore},
+    store::{Ask, Inspection},
     time::{Clock, Entropy, SystemClock, SystemEntropy},
 };
 use leasehold_core::store::{LeaseRecord, Release, ReleaseAnswer};
@@ -53,7 +53,7 @@ fn protected() -> String {
         let store = store_at(&server).await;
         for (id, fence) in [(old.id, old.fence), (old.id, new.fence), (new.id, old.fence)] {
             assert_eq!(
-                release(&store, Release { id, fence, ..order(&name(), &new) }).await,
+                release(&store, Release { id, fence, ..order(name(), &new) }).await,
                 ReleaseAnswer::Gone
             );
         }
@@ -63,7 +63,7 @@ fn protected() -> String {
 
         // Twice.
         guard.release().await.expect("a lease that was held to the end");
-        assert_eq!(release(&store, order(&name(), &new)).await, ReleaseAnswer::Gone);
+        assert_eq!(release(&store, order(name(), &new)).await, ReleaseAnswer::Gone);
         let _ = locks.shutdown(wait::CEILING).await;
         scene::assert_clean(&server);
         "5 wrong releases answered; the holder kept its lease".into()
@@ -87,13 +87,13 @@ async fn store_at(server: &RedisServer) -> RedisStore {
 }
 
 /// The release of a lease.
-fn order<'a>(name: &'a LockName, record: &LeaseRecord) -> Release<'a> {
-    let deadline = SystemClock.now() + wait::CEILING;
-    Release { name, id: record.id, fence: record.fence, keep: None, next: None, deadline }
+fn order(name: LockName, record: &LeaseRecord) -> Release {
+    Release { name, id: record.id, fence: record.fence, keep: None, next: None }
 }
 
-async fn release(store: &RedisStore, release: Release<'_>) -> ReleaseAnswer {
-    store.release(release).await.expect("an answer")
+async fn release(store: &RedisStore, release: Release) -> ReleaseAnswer {
+    let deadline = SystemClock.now() + wait::CEILING;
+    store.ask(release, deadline).await.expect("an answer")
 }
 
 fn control() -> String {

@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 1024;
 
 impl Step<'_> {
     /// Sets the absolute number of holds and extends; never grants.
-    pub(crate) fn hold(&mut self, command: &Hold<'_>) -> HoldAnswer {
+    pub(crate) fn hold(&mut self, command: &Hold) -> HoldAnswer {
         let Hold { id, fence, ttl, update, .. } = *command;
         let extended = self.extend(id, fence, ttl, Some(update));
         match extended {
@@ -105,11 +105,11 @@ impl Step<'_> {
     }
 
     /// Ends a lease and grants the lock to the next waiter, or keeps it closed for a given time.
-    pub(crate) fn release(&mut self, command: &Release<'_>) -> ReleaseAnswer {
+    pub(crate) fn release(&mut self, command: &Release) -> ReleaseAnswer {
         let now = self.now;
-        let next = command.next.filter(|_| command.keep.is_none());
+        let next = command.next.as_ref().filter(|_| command.keep.is_none());
         let Some(lease) = self.lease().filter(|lease| lease.is(command.id, command.fence)) else {
-            return self.report(next.as_ref(), command.fence);
+            return self.report(next, command.fence);
         };
         if lease.kept {
             let ends = lease.ends;
@@ -124,7 +124,7 @@ impl Step<'_> {
         }
         match next {
             Some(next) if !self.row.is_withdrawn(self.now, next.id) && !self.is_outrun(next.id) => {
-                self.end_and_queue(&Asker::of_next(&next))
+                self.end_and_queue(&Asker::of_next(next))
             }
             _ => {
                 self.end_and_grant_next();
@@ -145,7 +145,7 @@ impl Step<'_> {
     }
 
     /// Reports what the next acquisition has when the lease is gone; changes nothing.
-    fn report(&mut self, next: Option<&Next<'_>>, first: FenceToken) -> ReleaseAnswer {
+    fn report(&mut self, next: Option<&Next>, first: FenceToken) -> ReleaseAnswer {
         let Some(next) = next else { return self.gone(first) };
         match self.own_grant(next.id) {
             Some(granted) => ReleaseAnswer::NextGranted(granted),
@@ -155,7 +155,7 @@ impl Step<'_> {
     }
 
     /// Takes an acquisition back: its place, or its grant, which the next waiter gets.
-    pub(crate) fn withdraw(&mut self, command: &Withdraw<'_>) -> WithdrawAnswer {
+    pub(crate) fn withdraw(&mut self, command: &Withdraw) -> WithdrawAnswer {
         let id = command.id;
         self.queue().remove(|place| place.id == id);
         let ended_grant = self.lease().is_some_and(|lease| lease.id == id && !lease.kept);
@@ -168,7 +168,7 @@ impl Step<'_> {
 
     /// Ends the lease that was inspected, moves the fence on, tells its runtime, and grants the
     /// lock.
-    pub(crate) fn force_release(&mut self, command: &ForceRelease<'_>) -> ForceReleaseAnswer {
+    pub(crate) fn force_release(&mut self, command: &ForceRelease) -> ForceReleaseAnswer {
         let ForceRelease { id, fence, .. } = *command;
         let Some(lease) = self.lease().filter(|lease| lease.is(id, fence)) else {
             return ForceReleaseAnswer::Changed;

@@ -24,8 +24,8 @@ pub(super) enum Contest {
 
 impl Asker {
     /// The asker of an acquire that waits.
-    pub(super) fn of_acquire(command: &Acquire<'_>, heartbeat: Heartbeat) -> Self {
-        let Acquire { id, ttl, watermark, label, keeps, .. } = *command;
+    pub(super) fn of_acquire(command: &Acquire, heartbeat: Heartbeat) -> Self {
+        let Acquire { id, ttl, watermark, ref label, keeps, .. } = *command;
         Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
     }
 
@@ -35,8 +35,8 @@ impl Asker {
     }
 
     /// The acquisition with which a runtime queues anew.
-    pub(super) fn of_next(next: &Next<'_>) -> Self {
-        let Next { id, ttl, watermark, label, keeps, heartbeat } = *next;
+    pub(super) fn of_next(next: &Next) -> Self {
+        let Next { id, ttl, watermark, ref label, keeps, heartbeat } = *next;
         Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
     }
 }
@@ -90,7 +90,7 @@ impl Step<'_> {
         granted.map(Contest::Won)
     }
 
-    pub(crate) fn acquire(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
+    pub(crate) fn acquire(&mut self, command: &Acquire) -> Result<AcquireAnswer, StoreError> {
         match command.wait {
             Some(heartbeat) => self.wait(&Asker::of_acquire(command, heartbeat)),
             None => self.try_once(command),
@@ -119,7 +119,7 @@ impl Step<'_> {
     }
 
     /// An acquire that does not wait: it passes no live waiter, not even of its own runtime.
-    fn try_once(&mut self, command: &Acquire<'_>) -> Result<AcquireAnswer, StoreError> {
+    fn try_once(&mut self, command: &Acquire) -> Result<AcquireAnswer, StoreError> {
         let (id, now) = (command.id, self.now);
         if let Some(answer) = self.settled(id) {
             return Ok(answer);
@@ -137,7 +137,7 @@ impl Step<'_> {
                 return Ok(AcquireAnswer::Busy { remaining, keeps });
             }
         };
-        let Acquire { ttl, watermark, label, keeps, .. } = *command;
+        let Acquire { ttl, watermark, ref label, keeps, .. } = *command;
         // A grant looks at neither heartbeat nor window.
         let heartbeat = Heartbeat { number: 0, claim_window: lifetime };
         let grantee = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);

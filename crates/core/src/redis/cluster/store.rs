@@ -2,11 +2,10 @@ use std::{
     collections::BTreeMap,
     fmt,
     ops::RangeInclusive,
-    slice,
     sync::{Arc, Weak},
 };
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
@@ -19,15 +18,16 @@ use crate::{
     redis::{
         config::RedisConfig,
         scan::step,
-        store::{RedisStore, probe_named},
+        store::{RedisStore, probe_named, replied},
         subscriber::{Dialers, Dialing, Subscriptions},
     },
     store::{
-        Acquire, AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection,
-        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Scan,
-        ScanPage, StoreError, StoreErrorKind, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
+        Acquire, AcquireAnswer, Command, ForceRelease, Heartbeats, Hold, Inspect, Inspection,
+        KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer, Renewal, Renewals,
+        Reply, Scan, ScanPage, StoreError, StoreErrorKind, StoreFuture, Waiter, Withdraw,
+        of_its_kind, only,
     },
-    types::{LockName, RuntimeId, RuntimeLabel},
+    types::{LockName, RuntimeId},
 };
 
 /// Leases on a Redis Cluster: each name on the master that owns its slot.
@@ -129,50 +129,39 @@ pub(in crate::redis) fn probe_in(
     tag.map(|tag| probe_named(&format!("{tag}}}{runtime}"))).transpose()
 }
 
-/// Sends a command on its way until a node has run it.
-macro_rules! on_its_way {
-    ($self:ident, $name:expr, $deadline:expr, |$node:ident| $sending:expr) => {{
-        let mut way = $self.nodes.way(slot_of_lock($name), $deadline);
-        loop {
-            let $node = way.next().await.map_err(|error| error.for_lock($name))?;
-            let answer = $sending.await;
-            if let Some(answer) = way.settle(answer) {
-                break answer;
+impl LockStore for ClusterStore {
+    fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
+        match command {
+            Command::Acquire(Acquire { ref name, ttl, .. }) => {
+                self.nodes.may_last(ttl);
+                Box::pin(self.on_its_way(name.clone(), command, deadline, Ok))
+            }
+            Command::Heartbeat(Heartbeats { batch, label }) => {
+                let beat = move |one: Waiter| {
+                    let (name, label) = (one.name.clone(), label.clone());
+                    let alone = Heartbeats { batch: vec![one], label };
+                    self.on_its_way(name, alone.into(), deadline, only_reply)
+                };
+                replied(join_all(batch.into_iter().map(beat)).map(Ok::<Acquired, _>))
+            }
+            Command::Renew(Renewals { batch }) => {
+                let renew = move |one: Renewal| {
+                    self.nodes.may_last(one.ttl);
+                    let name = one.name.clone();
+                    let alone = Renewals { batch: vec![one] };
+                    self.on_its_way(name, alone.into(), deadline, only_reply)
+                };
+                replied(join_all(batch.into_iter().map(renew)).map(Ok::<Renewed, _>))
+            }
+            Command::Inspect(inspect) => replied(self.look_at(inspect, deadline)),
+            Command::Scan(scan) => replied(self.scan(scan, deadline)),
+            Command::Hold(Hold { ref name, .. })
+            | Command::Release(Release { ref name, .. })
+            | Command::Withdraw(Withdraw { ref name, .. })
+            | Command::ForceRelease(ForceRelease { ref name, .. }) => {
+                Box::pin(self.on_its_way(name.clone(), command, deadline, Ok))
             }
         }
-    }};
-}
-
-impl LockStore for ClusterStore {
-    fn acquire<'a>(&'a self, command: Acquire<'a>) -> StoreFuture<'a, AcquireAnswer> {
-        Box::pin(async move {
-            let runtime = command.id.runtime();
-            self.nodes.may_last(command.ttl);
-            on_its_way!(self, command.name, command.deadline, |node| async {
-                let answer = node.acquire(command).await;
-                self.hear_directly(&node, runtime, is_queued(&answer));
-                answer
-            })
-        })
-    }
-
-    fn heartbeat<'a>(
-        &'a self,
-        batch: &'a [Waiter],
-        label: &'a RuntimeLabel,
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<AcquireAnswer, StoreError>>> {
-        let beat = move |one: &'a Waiter| async move {
-            on_its_way!(self, &one.name, deadline, |node| {
-                let batch = slice::from_ref(one);
-                async {
-                    let answer = only(node.heartbeat(batch, label, deadline).await);
-                    self.hear_directly(&node, one.id.runtime(), is_queued(&answer));
-                    answer
-                }
-            })
-        };
-        Box::pin(async move { Ok(join_all(batch.iter().map(beat)).await) })
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
@@ -183,119 +172,114 @@ impl LockStore for ClusterStore {
         self.subscriptions.listen(runtime, self.keys().channel(runtime), listener);
     }
 
-    fn hold<'a>(&'a self, command: Hold<'a>) -> StoreFuture<'a, HoldAnswer> {
-        Box::pin(async move {
-            on_its_way!(self, command.name, command.deadline, |node| node.hold(command))
-        })
-    }
-
-    fn release<'a>(&'a self, command: Release<'a>) -> StoreFuture<'a, ReleaseAnswer> {
-        Box::pin(async move {
-            let runtime = command.id.runtime();
-            on_its_way!(self, command.name, command.deadline, |node| async {
-                let answer = node.release(command).await;
-                let is_queued = matches!(answer, Ok(ReleaseAnswer::NextQueued(_)));
-                self.hear_directly(&node, runtime, is_queued);
-                answer
-            })
-        })
-    }
-
-    fn renew<'a>(
-        &'a self,
-        batch: &'a [Renewal],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<RenewAnswer, StoreError>>> {
-        let renew = move |one: &'a Renewal| async move {
-            self.nodes.may_last(one.ttl);
-            on_its_way!(self, &one.name, deadline, |node| {
-                let batch = slice::from_ref(one);
-                async { only(node.renew(batch, deadline).await) }
-            })
-        };
-        Box::pin(async move { Ok(join_all(batch.iter().map(renew)).await) })
-    }
-
-    fn withdraw<'a>(&'a self, command: Withdraw<'a>) -> StoreFuture<'a, WithdrawAnswer> {
-        Box::pin(async move {
-            on_its_way!(self, command.name, command.deadline, |node| node.withdraw(command))
-        })
-    }
-
-    fn inspect<'a>(&'a self, name: &'a LockName, deadline: Instant) -> StoreFuture<'a, Inspection> {
-        Box::pin(
-            async move { on_its_way!(self, name, deadline, |node| node.inspect(name, deadline)) },
-        )
-    }
-
-    /// A few at a time, because each needs a connection.
-    fn inspect_all<'a>(
-        &'a self,
-        names: &'a [LockName],
-        deadline: Instant,
-    ) -> StoreFuture<'a, Vec<Result<Inspection, StoreError>>> {
-        Box::pin(async move {
-            let mut seen = Vec::with_capacity(names.len());
-            for part in names.chunks(LOOKS) {
-                let look = |name: &'a LockName| self.inspect(name, deadline);
-                seen.extend(join_all(part.iter().map(look)).await);
-            }
-            Ok(seen)
-        })
-    }
-
-    /// One master after the other; one that fails is left out.
-    fn scan<'a>(&'a self, command: Scan<'a>) -> StoreFuture<'a, ScanPage> {
-        Box::pin(async move {
-            let Scan { pattern, cursor, deadline } = command;
-            self.nodes.any(deadline).await?;
-            let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_place();
-            let parts = || masters.keys().map(String::as_str);
-            let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
-            let (names, at, failed) = match step(&masters[part], pattern, at, deadline).await {
-                Ok((names, at)) => (names, at, None),
-                Err(error) => {
-                    self.nodes.missed();
-                    (Vec::new(), None, Some(error))
-                }
-            };
-            let next = cursor.after(part, at);
-            let is_over = next.next(parts()).is_none();
-            Ok(ScanPage { names, failed, next: (!is_over).then_some(next) })
-        })
-    }
-
-    fn force_release<'a>(
-        &'a self,
-        command: ForceRelease<'a>,
-    ) -> StoreFuture<'a, ForceReleaseAnswer> {
-        Box::pin(async move {
-            on_its_way!(self, command.name, command.deadline, |node| node.force_release(command))
-        })
-    }
-
     fn shard(&self, name: &LockName) -> usize {
         self.nodes.known_owner(slot_of_lock(name)).map_or(0, |node| node.number)
     }
 }
 
+type Acquired = Vec<Result<AcquireAnswer, StoreError>>;
+type Renewed = Vec<Result<RenewAnswer, StoreError>>;
+
 impl ClusterStore {
+    /// Sends a command about one lock until a node has run it; `take` makes the reply of what the node
+    /// says.
+    async fn on_its_way<T>(
+        &self,
+        name: LockName,
+        command: Command,
+        deadline: Instant,
+        take: fn(Reply) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let runtime = waiting_runtime(&command);
+        let mut way = self.nodes.way(slot_of_lock(&name), deadline);
+        loop {
+            let node = way.next().await.map_err(|error| error.for_lock(&name))?;
+            let reply = node.send(command.clone(), deadline).await;
+            if let (Some(runtime), Ok(reply)) = (runtime, &reply)
+                && is_queued(reply)
+            {
+                self.hear_directly(&node, runtime);
+            }
+            if let Some(reply) = way.settle(reply.and_then(take)) {
+                return reply;
+            }
+        }
+    }
+
+    /// A few at a time, because each needs a connection.
+    async fn look_at(
+        &self,
+        Inspect { names }: Inspect,
+        deadline: Instant,
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        let mut seen = Vec::with_capacity(names.len());
+        for part in names.chunks(LOOKS) {
+            let look = |name: &LockName| {
+                let alone = Inspect { names: vec![name.clone()] };
+                self.on_its_way(name.clone(), alone.into(), deadline, only_reply)
+            };
+            seen.extend(join_all(part.iter().map(look)).await);
+        }
+        Ok(seen)
+    }
+
+    /// One master after the other; one that fails is left out.
+    async fn scan(
+        &self,
+        Scan { pattern, cursor }: Scan,
+        deadline: Instant,
+    ) -> Result<ScanPage, StoreError> {
+        self.nodes.any(deadline).await?;
+        let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_place();
+        let parts = || masters.keys().map(String::as_str);
+        let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
+        let (names, at, failed) = match step(&masters[part], &pattern, at, deadline).await {
+            Ok((names, at)) => (names, at, None),
+            Err(error) => {
+                self.nodes.missed();
+                (Vec::new(), None, Some(error))
+            }
+        };
+        let next = cursor.after(part, at);
+        let is_over = next.next(parts()).is_none();
+        Ok(ScanPage { names, failed, next: (!is_over).then_some(next) })
+    }
+
     /// A runtime that waits at a master gets its messages from there.
-    fn hear_directly(&self, node: &RedisStore, runtime: RuntimeId, is_queued: bool) {
-        if is_queued && !node.dialer().is_asking {
+    fn hear_directly(&self, node: &RedisStore, runtime: RuntimeId) {
+        if !node.dialer().is_asking {
             node.is_waited_at(runtime, || self.listeners.lock().get(&runtime).cloned());
         }
     }
 }
 
-fn is_queued(answer: &Result<AcquireAnswer, StoreError>) -> bool {
-    matches!(answer, Ok(AcquireAnswer::Queued(_)))
+/// The runtime that waits if a command about one lock queues it.
+fn waiting_runtime(command: &Command) -> Option<RuntimeId> {
+    let id = match command {
+        Command::Acquire(acquire) => acquire.id,
+        Command::Heartbeat(Heartbeats { batch, .. }) => batch.first()?.id,
+        Command::Release(release) => release.id,
+        _ => return None,
+    };
+    Some(id.runtime())
 }
 
-/// The answer to a batch of one.
-fn only<T>(answers: Result<Vec<Result<T, StoreError>>, StoreError>) -> Result<T, StoreError> {
-    let missing = || Err(StoreError::new(StoreErrorKind::Corrupt, "no answer", "report this"));
-    answers?.into_iter().next().unwrap_or_else(missing)
+fn is_queued(reply: &Reply) -> bool {
+    match reply {
+        Reply::Acquire(AcquireAnswer::Queued(_)) | Reply::Release(ReleaseAnswer::NextQueued(_)) => {
+            true
+        }
+        Reply::Heartbeat(replies) => matches!(replies[..], [Ok(AcquireAnswer::Queued(_))]),
+        _ => false,
+    }
+}
+
+/// The reply of a batch of one.
+fn only_reply<T>(reply: Reply) -> Result<T, StoreError>
+where
+    Vec<Result<T, StoreError>>: TryFrom<Reply, Error = Reply>,
+{
+    of_its_kind(reply).and_then(only)
 }
 
 /// One master after the other.

@@ -5,7 +5,7 @@ use crate::{
     redis::{
         classify::{classify, classify_dial},
         cluster::is_elsewhere,
-        command::{Command, Preamble},
+        command::{LockCommand, Preamble},
         lane::{Call, evaluate},
         scripts,
     },
@@ -25,7 +25,7 @@ pub(super) async fn run(
         preamble.write_keys(to, probe);
         to.arg(channel);
     };
-    let call = Call::new(&scripts::PREFLIGHT, Command::KEYS, &write);
+    let call = Call::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
     let mut connection = asker.connection.clone();
     for call in [call.with_body(), call] {
         let answer = asker.in_time(evaluate(&mut connection, call, false, asker.patience)).await;

@@ -2,7 +2,7 @@
 
 use leasehold_core::{
     Acks, AcquisitionId, RuntimeLabel,
-    store::{Acquire, AcquireAnswer, Granted, Push, ReleaseAnswer},
+    store::{Acquire, AcquireAnswer, Ask, Granted, Push, ReleaseAnswer},
 };
 
 use crate::contract::{Calls, PushLog, Scene, alice, bob, carol, secs, ttl};
@@ -249,12 +249,12 @@ pub(crate) async fn a_look_says_who_keeps(scene: &Scene) {
 
 /// No label makes a lock kept that is not to be.
 pub(crate) async fn a_label_does_not_keep(scene: &Scene) {
-    let label = &RuntimeLabel::new("~host/1/tilde");
-    let (name, id, ttl, watermark, keeps) = (scene.name(), alice(1), ttl(60), None, false);
-    let (wait, deadline) = (None, scene.subject().deadline());
-    let command =
-        Acquire { name, id, ttl, watermark, label, keeps, wait, acks: Acks::NONE, deadline };
-    scene.subject().store().acquire(command).await.expect("acquire");
+    let label = RuntimeLabel::new("~host/1/tilde");
+    let (name, id, ttl, watermark) = (scene.name().clone(), alice(1), ttl(60), None);
+    let (keeps, wait, acks) = (false, None, Acks::NONE);
+    let command = Acquire { name, id, ttl, watermark, label: label.clone(), keeps, wait, acks };
+    let deadline = scene.subject().deadline();
+    scene.subject().store().ask(command, deadline).await.expect("acquire");
     let holder = scene.holder().await;
     assert!(!holder.keeps);
     assert_eq!(holder.label, label.as_str());

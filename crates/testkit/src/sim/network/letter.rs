@@ -1,12 +1,15 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, LockName, store::Push};
+use leasehold_core::{
+    Instant, LockName,
+    store::{Command, Push, Renewals},
+};
 
 use super::{
     question::{Question, Reply},
     slot::{Outcome, Slot},
 };
-use crate::{faulty::Command, sim::servers::News};
+use crate::{faulty::CommandFacts, sim::servers::News};
 
 /// One connection of a process, until it is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +40,7 @@ impl Lane {
     /// The connection that carries a command.
     pub(in crate::sim) fn of_command(command: &Command) -> usize {
         let number = match command {
-            Command::Renew { .. } => Self::RENEWALS,
+            Command::Renew(Renewals { .. }) => Self::RENEWALS,
             other => other.names().first().map_or(0, |name| Self::of_name(name)),
         };
         if command.acks().are_asked() { Self::ACKNOWLEDGED + number } else { number }

@@ -1,16 +1,13 @@
 use std::time::Duration;
 
-use leasehold_core::Instant;
+use leasehold_core::{Instant, store::Command};
 
 use super::{
     letter::{Happening, Lane, Letter},
     slot::{Outcome, Slot},
     wire::{APART, Wire},
 };
-use crate::{
-    faulty::Command,
-    sim::{mishap::Fate, trace::Step},
-};
+use crate::sim::{mishap::Fate, trace::Step};
 
 /// A command that was sent, in its sender's hands.
 #[derive(Debug)]

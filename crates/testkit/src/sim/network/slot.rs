@@ -4,12 +4,10 @@ use std::{
     task::{Poll, Waker},
 };
 
-use leasehold_core::StoreError;
-
-use crate::faulty::Answer;
+use leasehold_core::{StoreError, store::Reply};
 
 /// The outcome of a command.
-pub(in crate::sim) type Outcome = Result<Answer, StoreError>;
+pub(in crate::sim) type Outcome = Result<Reply, StoreError>;
 
 /// Where a sender waits for the outcome of its command; clones are the same.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use std::{
 use leasehold_core::{
     Clock, Instant, LockName, StoreError, StoreErrorKind,
     seam::{View, slot_of_lock},
-    store::Push,
+    store::{Command, Push},
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ManualClock, Mistake,
-    faulty::Command,
+    faulty::CommandFacts,
     sim::{network::Outcome, server::Server},
 };
 

@@ -1,12 +1,9 @@
 use leasehold_core::{
     Acks, StoreError,
-    store::{AcquireAnswer, HoldAnswer, RenewAnswer},
+    store::{AcquireAnswer, HoldAnswer, RenewAnswer, Reply},
 };
 
-use crate::{
-    faulty::Answer,
-    sim::network::{Letter, Outcome},
-};
+use crate::sim::network::{Letter, Outcome};
 
 /// A command that was run, and waits for acknowledgements.
 #[derive(Debug)]
@@ -25,9 +22,9 @@ impl Waiting {
         acknowledged: impl Fn() -> Result<(), StoreError>,
     ) -> Outcome {
         match outcome? {
-            answer @ (Answer::Acquire(AcquireAnswer::Granted(_))
-            | Answer::Hold(HoldAnswer::Held { .. })) => acknowledged().map(|()| answer),
-            Answer::Renew(mut answers) => {
+            answer @ (Reply::Acquire(AcquireAnswer::Granted(_))
+            | Reply::Hold(HoldAnswer::Held { .. })) => acknowledged().map(|()| answer),
+            Reply::Renew(mut answers) => {
                 for answer in &mut answers {
                     if matches!(answer, Ok(RenewAnswer::Renewed { .. }))
                         && let Err(error) = acknowledged()
@@ -35,7 +32,7 @@ impl Waiting {
                         *answer = Err(error);
                     }
                 }
-                Ok(Answer::Renew(answers))
+                Ok(Reply::Renew(answers))
             }
             answer => Ok(answer),
         }
