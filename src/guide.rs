@@ -7,7 +7,8 @@
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
 //! - Operation: [`command_line`], [`operations`], [`security`], [`metrics`], [`monitoring`].
 //! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
-//!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`architecture`].
+//!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`architecture`],
+//!   [`protocol`].
 
 /// Where the links of a page lead to in this documentation; the first definition of a link counts.
 macro_rules! pages {
@@ -60,4 +61,5 @@ pages! {
     reliability = "docs/reliability.md", "Results of the long test runs, and how to repeat them.";
     fault_matrix = "docs/fault-matrix.md", "Every fault that is tested, the result, and the damage without the protection.";
     architecture = "docs/architecture.md", "The crates, and how a lock is acquired and handed over.";
+    protocol = "docs/protocol.md", "The contract of the wire, for clients in other languages.";
 }
