@@ -179,6 +179,10 @@ impl MemoryStore {
                 self.apply(&withdraw.name, |step| step.withdraw(&withdraw)).into()
             }
             Command::Inspect(Inspect { names }) => {
+                #[expect(
+                    clippy::redundant_closure_for_method_calls,
+                    reason = "the method by its path is one of a single lifetime"
+                )]
                 let look = |name: &LockName| Ok(self.apply(name, |step| step.inspect()));
                 names.iter().map(look).collect::<Vec<_>>().into()
             }

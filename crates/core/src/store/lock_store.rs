@@ -110,6 +110,10 @@ pub(crate) fn of_its_kind<T: TryFrom<Reply, Error = Reply>>(reply: Reply) -> Res
 }
 
 /// The only reply of a batch of one.
+///
+/// # Errors
+///
+/// [`StoreError`] of that command, or because there is no reply.
 pub fn only<T>(replies: Vec<Result<T, StoreError>>) -> Result<T, StoreError> {
     let none = || {
         let what = "the store has not replied to the only command of a batch";

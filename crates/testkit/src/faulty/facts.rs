@@ -90,7 +90,9 @@ impl CommandFacts for Command {
             Self::Acquire(one) => one.acks = Acks::NONE,
             Self::Hold(one) => one.acks = Acks::NONE,
             Self::Renew(Renewals { batch }) => {
-                batch.iter_mut().for_each(|one| one.acks = Acks::NONE)
+                for one in batch {
+                    one.acks = Acks::NONE;
+                }
             }
             _ => {}
         }

@@ -57,7 +57,7 @@ impl Spy {
     pub(super) fn sent(&self, at: Instant, command: &Command) {
         match command {
             Command::Acquire(Acquire { name, id, .. }) => {
-                self.tell(at, name, Deed::AskSent { id: *id })
+                self.tell(at, name, Deed::AskSent { id: *id });
             }
             Command::Heartbeat(Heartbeats { batch, .. }) => {
                 for waiter in batch {
@@ -201,7 +201,7 @@ impl Spy {
                 self.tell(at, name, Deed::Extended { id: *id, first: *fence });
             }
             (Command::Withdraw(Withdraw { name, id }), _) => {
-                self.tell(at, name, Deed::Withdrawn { id: *id })
+                self.tell(at, name, Deed::Withdrawn { id: *id });
             }
             (
                 Command::ForceRelease(ForceRelease { name, fence, .. }),

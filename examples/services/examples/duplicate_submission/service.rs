@@ -2,7 +2,6 @@ use std::{
     future::pending,
     net,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use axum::{
