@@ -158,11 +158,13 @@ impl<T: TryFrom<Reply, Error = Reply>> Future for Watched<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let reply = ready!(self.sending.as_mut().poll(cx));
         self.is_answered = true;
+        let failed_batch = reply.as_ref().ok().and_then(failure_of).cloned();
+        let reply = reply.and_then(of_its_kind);
         if self.is_here {
-            let failure = reply.as_ref().map_or_else(Some, failure_of);
+            let failure = reply.as_ref().err().or(failed_batch.as_ref());
             self.watch.ended(&self.subject, self.sent_at, failure);
         }
-        Poll::Ready(reply.and_then(of_its_kind))
+        Poll::Ready(reply)
     }
 }
 
@@ -279,7 +281,7 @@ impl Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoreErrorKind;
+    use crate::store::{HoldAnswer, StoreErrorKind, WithdrawAnswer};
 
     #[test]
     fn a_batch_fails_if_none_of_its_names_succeeds() {
@@ -292,5 +294,27 @@ mod tests {
         assert_eq!(failure(&[none.clone(), none]), Some(unheard));
         assert_eq!(failure(&[no, Ok(())]), None);
         assert_eq!(failure(&[]), None);
+    }
+
+    #[test]
+    fn a_look_that_fails_is_no_answer_and_neither_is_another_batch() {
+        let failed = StoreError::new(StoreErrorKind::Config, "no answer", "look there");
+        let replies = [
+            Reply::Inspect(vec![Err(failed.clone())]),
+            Reply::Renew(vec![Err(failed.clone())]),
+            Reply::Heartbeat(vec![Err(failed.clone())]),
+        ];
+        for reply in replies {
+            assert_eq!(failure_of(&reply), Some(&failed), "{reply:?}");
+        }
+        assert_eq!(failure_of(&WithdrawAnswer { ended_grant: false }.into()), None);
+    }
+
+    #[test]
+    fn a_reply_of_another_kind_is_an_error() {
+        let reply = || Reply::from(WithdrawAnswer { ended_grant: true });
+        assert_eq!(of_its_kind(reply()), Ok(WithdrawAnswer { ended_grant: true }));
+        let error = of_its_kind::<HoldAnswer>(reply()).expect_err("a hold has another answer");
+        assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
     }
 }

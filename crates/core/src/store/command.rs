@@ -126,6 +126,9 @@ impl Command {
 }
 
 /// Asks for a lock, by acquisition id: a repeat is answered with the same grant.
+///
+/// Grants a lock that nobody holds or waits for. Otherwise it queues the asker, or returns how long the
+/// present lease has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acquire {
     /// The lock.
@@ -192,7 +195,7 @@ pub struct Waiter {
     pub heartbeat: Heartbeat,
 }
 
-/// Sets the absolute number of holds of a lease, and extends it.
+/// Sets the absolute number of holds of a lease, and extends it; never grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The lock.
@@ -281,7 +284,8 @@ pub struct Renewal {
 /// How long a store remembers a withdrawn acquisition.
 pub(crate) const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
 
-/// Takes back an acquisition that no task waits for any more.
+/// Takes back an acquisition that no task waits for any more: its place, or its grant, which the next
+/// waiter gets. A late copy of its acquire has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withdraw {
     /// The lock.

@@ -99,13 +99,10 @@ impl<S: LockStore + ?Sized> Ask for S {
 
 /// The reply as one to its command.
 pub(crate) fn of_its_kind<T: TryFrom<Reply, Error = Reply>>(reply: Reply) -> Result<T, StoreError> {
-    T::try_from(reply).map_err(|other| {
-        let what = format!("the store has replied to another command: {other:?}");
-        StoreError::new(
-            StoreErrorKind::Indeterminate,
-            what,
-            "report this to those who made the store",
-        )
+    T::try_from(reply).map_err(|_| {
+        let what = "the store has replied to a command of another kind";
+        let remedy = "report this to those who made the store";
+        StoreError::new(StoreErrorKind::Indeterminate, what, remedy)
     })
 }
 

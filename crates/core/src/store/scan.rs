@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::StoreError;
 use crate::types::{LockName, NamePattern};
 
-/// Asks for the names of some locks that a store knows: one short step of many.
+/// Asks for the names of some locks that a store knows, in one step that is short however many there are.
 ///
 /// A lock that is there from the first step to the last is named, held or not, unless the store moves it
 /// meanwhile from one part to another.

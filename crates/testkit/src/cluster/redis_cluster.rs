@@ -221,7 +221,10 @@ impl RedisCluster {
     ///
     /// Panics if there is no server of this number.
     pub fn kill(&self, number: usize) {
-        self.servers[number].kill();
+        let server = &self.servers[number];
+        // Redis 7.4 may not start with the file that it wrote before it knew the shard of each replica.
+        let _: Result<Value, _> = server.try_query(&["CLUSTER", "SAVECONFIG"]);
+        server.kill();
     }
 
     /// Starts a server again as the same node, without its data.

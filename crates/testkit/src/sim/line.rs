@@ -69,8 +69,9 @@ impl Line {
         Self { wire, process, clock, layout, router, announce }
     }
 
-    /// Sends a command when it is first polled, and waits for its outcome until its deadline. A
-    /// batch is sent as one command for each connection, or for each name in a Cluster.
+    /// Sends a command when it is first polled, and waits for its outcome until its deadline. In a
+    /// Cluster, a batch is sent as one command for each name. Elsewhere, heartbeats are sent as one for
+    /// each connection, and other batches as one.
     async fn send_parts(&self, command: Command, deadline: Instant) -> Result<Reply, StoreError> {
         // Where a connection has to be made first, the command leaves later.
         self.wire().decided(&command);
