@@ -15,7 +15,7 @@ readonly SERVERS_FOLDER="../shared/servers"
 # What scripts/test.sh runs on each of them: a test program, and what the names of its tests contain. All else that starts
 # a server is run by --servers only.
 readonly ON_EACH_SERVER=("stores redis::" "stores cluster::" "gates redis::" "servers connect::"
-    "servers documented_rights::" "servers faults::")
+    "servers documented_rights::" "servers faults::" "protocol the_examples")
 # Tests read from it which redis-server to start. A test program without these words starts none.
 readonly SERVER_VARIABLE="LEASEHOLD_REDIS_SERVER"
 

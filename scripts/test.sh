@@ -45,7 +45,6 @@ main() {
     fi
 
     mkdir -p target
-    rm -f "$TEST_LOG"
     trap summary EXIT
     step "rust" need_rust "$install"
     step "redis-server" need_redis "$install"
@@ -280,6 +279,7 @@ skip() {
 
 summary() {
     local status=$? row state seconds name
+    local failed="$current"
     if [[ -n "$current" ]]; then
         rows+=("FAILED|$((SECONDS - current_since))|$current")
         [[ $status -ne 0 ]] || status=1
@@ -291,7 +291,7 @@ summary() {
     done
     printf '%-8s %9s  %s\n' "" "$SECONDS" "in all"
     if [[ $status -ne 0 ]]; then
-        grep -A 3 "^thread '.* panicked at " "$TEST_LOG" 2>/dev/null | grep -v "^stack backtrace:" | head -n 80 || true
+        [[ "$failed" == "tests" ]] && grep -A 3 "^thread '.* panicked at " "$TEST_LOG" 2>/dev/null | grep -v "^stack backtrace:" | head -n 80 || true
         printf '\nscripts/test.sh FAILED\n' >&2
     else
         printf '\nscripts/test.sh passed\n'

@@ -18,7 +18,7 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::Preamble,
     decode,
-    delivery::{Answer, Delivered, Gather, Reply, all_failed, answer, given_back},
+    delivery::{Answer, Delivered, Gather, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
@@ -88,7 +88,7 @@ struct Waiting<C> {
     number: u64,
     command: C,
     deadline: Instant,
-    answer: Reply<C>,
+    answer: ReplyTo<C>,
 }
 
 /// The most commands of one call: a script must not block the server for long.
@@ -342,7 +342,7 @@ impl<D: Dialect> Batcher<D> {
         let (sender, answer) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        let answer_to = Reply::One(sender);
+        let answer_to = ReplyTo::One(sender);
         state.waiting.push_back(Waiting { number, command, deadline, answer: answer_to });
         if self.0.waits {
             self.go_on(state);
@@ -390,7 +390,7 @@ impl<D: Dialect> Batcher<D> {
         let mut state = self.0.state.lock();
         let number = state.next;
         state.next += 1;
-        let answer = Reply::Gathered(answer);
+        let answer = ReplyTo::Gathered(answer);
         state.waiting.push_back(Waiting { number, command, deadline, answer });
         let is_full = state.waiting.len().is_multiple_of(self.0.max_commands());
         if is_full || state.couriers < USUAL_COURIERS {
@@ -572,7 +572,7 @@ impl<D: Dialect> Drop for Courier<D> {
 /// Commands of one call, and who waits for their answers.
 struct Batch<C> {
     commands: Vec<C>,
-    senders: Vec<Reply<C>>,
+    senders: Vec<ReplyTo<C>>,
     deadline: Instant,
 }
 

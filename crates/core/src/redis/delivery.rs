@@ -9,7 +9,7 @@ pub(super) type Answer = Result<Answered, StoreError>;
 
 /// Where the answer to a command goes.
 #[derive(Debug)]
-pub(super) enum Reply<C> {
+pub(super) enum ReplyTo<C> {
     /// To the caller, who waits for it alone.
     One(oneshot::Sender<Delivered<C>>),
     /// To one who gathers several answers.
@@ -25,7 +25,7 @@ pub(super) trait Gather: std::fmt::Debug + Send + Sync {
     fn tell(self: Box<Self>, answer: Answer);
 }
 
-impl<C> Reply<C> {
+impl<C> ReplyTo<C> {
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::One(sender) => sender.is_closed(),
@@ -75,6 +75,6 @@ pub(super) fn all_failed<C>(count: usize, failed: &StoreError) -> Vec<Delivered<
     (0..count).map(|_| Delivered::Answered(Err(failed.clone()))).collect()
 }
 
-pub(super) fn answer<C>(answered: impl Iterator<Item = (Reply<C>, Delivered<C>)>) {
+pub(super) fn answer<C>(answered: impl Iterator<Item = (ReplyTo<C>, Delivered<C>)>) {
     answered.for_each(|(reply, answer)| reply.send(answer));
 }

@@ -95,17 +95,17 @@ pub(super) struct Sending {
 struct Copy<'a> {
     sent_at: Instant,
     deadline: Instant,
-    reply: Reply<'a>,
+    reply: Awaited<'a>,
 }
 
 /// The reply to come, as that to a release: one loop sends all jobs.
-enum Reply<'a> {
+enum Awaited<'a> {
     Release(Watched<'a, ReleaseAnswer>),
     /// That to a withdrawal or a hold.
     Other(StoreFuture<'a, ReleaseAnswer>),
 }
 
-impl Reply<'_> {
+impl Awaited<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReleaseAnswer, StoreError>> {
         match self {
             Self::Release(reply) => Pin::new(reply).poll(cx),
@@ -370,9 +370,9 @@ impl Sending {
                     heartbeat: next.heartbeat,
                 });
                 let release = Release { name, id, fence: *fence, keep, next };
-                Reply::Release(store.ask(now, release, deadline))
+                Awaited::Release(store.ask(now, release, deadline))
             }
-            Command::Withdraw => Reply::Other(Box::pin(async move {
+            Command::Withdraw => Awaited::Other(Box::pin(async move {
                 let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
                 Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
             })),
@@ -380,7 +380,7 @@ impl Sending {
                 let (turn, update, ttl) = (lease.turn(), *update, job.ttl);
                 let (fence, acks) = (turn.first(), turn.terms().acks);
                 let hold = Hold { name, id, fence, update, ttl, acks };
-                Reply::Other(Box::pin(async move {
+                Awaited::Other(Box::pin(async move {
                     match store.ask(now, hold, deadline).await? {
                         HoldAnswer::Held { remaining } => {
                             let _ = lease.extended(now, remaining);
