@@ -12,7 +12,10 @@ use leasehold_testkit::{
     contract::{Calls, PushLog, alice, bob, secs, ttl},
     proxy::{Action, Direction, Rule},
 };
-use tokio::{runtime::Handle, task::block_in_place};
+use tokio::{
+    runtime::Handle,
+    task::{JoinHandle, block_in_place},
+};
 
 /// Far more than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,6 +45,31 @@ async fn store(
 
 async fn calls(url: &str, node_timeout: Duration) -> Calls {
     store(url, node_timeout, Arc::new(SystemClock)).await.1
+}
+
+/// Lets a manual clock go as fast as the machine's, from now on.
+fn go(clock: &ManualClock) -> JoinHandle<()> {
+    let (hands, mut last) = (clock.clone(), SystemClock.now());
+    tokio::spawn(async move {
+        loop {
+            SystemClock.sleep_until(last + Duration::from_millis(1)).await;
+            let now = SystemClock.now();
+            hands.advance(now.saturating_since(last));
+            last = now;
+        }
+    })
+}
+
+/// A lease on no more servers than a majority. The holder's clock stands still while it acquires, so no
+/// server is asked because another one is late.
+async fn held_by_a_majority(url: &str) -> (Calls, FenceToken) {
+    let clock = ManualClock::new();
+    let goes = go(&clock);
+    let (_, holder) = store(url, PATIENCE, Arc::new(clock.clone())).await;
+    goes.abort();
+    let fence = granted(&holder, alice(1)).await;
+    go(&clock);
+    (holder, fence)
 }
 
 async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
@@ -93,9 +121,8 @@ async fn deaf() -> Deaf {
 async fn a_lease_that_was_ended_by_force_does_not_come_back() {
     let group = block_in_place(|| group(5));
     let network = group.network();
-    let holder = calls(&group.url(), PATIENCE).await;
+    let (holder, fence) = held_by_a_majority(&group.url()).await;
     let operator = calls(&network.url(), Duration::from_secs(1)).await;
-    let fence = granted(&holder, alice(1)).await;
     let (holding, _) = block_in_place(|| split(&group, alice(1)));
     assert_eq!(holding.len(), group.majority(), "a majority was asked");
     network.cut(&holding[2..]);
@@ -111,8 +138,7 @@ async fn a_lease_that_was_ended_by_force_does_not_come_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_gone_that_only_a_minority_keeps_closed() {
     let group = block_in_place(|| group(3));
-    let holder = calls(&group.url(), PATIENCE).await;
-    let fence = granted(&holder, alice(1)).await;
+    let (holder, fence) = held_by_a_majority(&group.url()).await;
     block_in_place(|| {
         let (holding, others) = split(&group, alice(1));
         group.server(holding[0]).command(&["DEL", KEY]);
@@ -216,8 +242,7 @@ fn scripts(server: &RedisServer) -> u64 {
 async fn a_process_that_steps_back_comes_when_the_next_server_calls() {
     let group = block_in_place(|| group(3));
     let (holders, waiters) = (group.network(), group.network());
-    let holder = calls(&holders.url(), PATIENCE).await;
-    let fence = granted(&holder, alice(1)).await;
+    let (holder, fence) = held_by_a_majority(&holders.url()).await;
     let (holding, others) = block_in_place(|| split(&group, alice(1)));
     block_in_place(|| {
         // It answers with an error.
@@ -231,14 +256,7 @@ async fn a_process_that_steps_back_comes_when_the_next_server_calls() {
         _ => panic!("a majority was asked, not {holding:?}"),
     };
     let clock = ManualClock::new();
-    let hands = clock.clone();
-    let goes = tokio::spawn(async move {
-        loop {
-            let tick = Duration::from_millis(1);
-            SystemClock.sleep_until(SystemClock.now() + tick).await;
-            hands.advance(tick);
-        }
-    });
+    let goes = go(&clock);
     let (store, waiter) = store(&waiters.url(), PATIENCE, Arc::new(clock)).await;
     let pushes = PushLog::listen(&*store, bob(1).runtime()).await;
     let beat = Heartbeat { number: 1, claim_window: secs(60) };

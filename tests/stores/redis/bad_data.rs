@@ -135,14 +135,24 @@ async fn a_key_of_another_type_spoils_no_other_renewal() {
     let calls = calls(&store_on(&server).await);
     let other = calls.about("orders/43");
     let fences = [granted(&calls, alice(1)).await, granted(&other, alice(2)).await];
-    server.command(&["SET", LEASE, "x"]);
     let batch =
         [calls.renewal(alice(1), fences[0], ttl(60)), other.renewal(alice(2), fences[1], ttl(60))];
-    let answers = calls.renew(&batch).await.expect("renew");
-    assert!(
-        matches!(answers[..], [RenewAnswer::Corrupt, RenewAnswer::Renewed { .. }]),
-        "{answers:?}"
-    );
+    let foreign: [&[&str]; 5] = [
+        &["SET", LEASE, "x"],
+        &["SET", LEASE, "v5 1763864400000000"],
+        &["HSET", LEASE, "colour", "red"],
+        &["HSET", LEASE, "v", "2"],
+        &["RPUSH", LEASE, "x"],
+    ];
+    for set_up in foreign {
+        server.command(&["DEL", LEASE]);
+        server.command(set_up);
+        let answers = calls.renew(&batch).await.expect("renew");
+        assert!(
+            matches!(answers[..], [RenewAnswer::Corrupt, RenewAnswer::Renewed { .. }]),
+            "{set_up:?}: {answers:?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -186,7 +196,7 @@ async fn a_queue_of_another_type_keeps_nobody_from_ending_a_lease() {
         let fence = spoiled(set_up).await;
         let next = calls.waiter(alice(2), ttl(60), None, beat(2));
         let answer = calls.release_and_queue(alice(1), fence, None, &next).await;
-        assert_eq!(answer.expect("release"), ReleaseAnswer::Gone);
+        assert_eq!(answer.expect("release"), ReleaseAnswer::Released);
         assert!(is_free(), "{set_up:?}");
 
         spoiled(set_up).await;

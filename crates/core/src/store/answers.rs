@@ -65,7 +65,8 @@ pub enum HoldAnswer {
 /// The answer to [`Release`](super::Release).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseAnswer {
-    /// The lease has ended. No next acquisition was queued: none was given, or it was withdrawn.
+    /// The lease has ended. No next acquisition was queued: none was given, it was withdrawn, or the queue is
+    /// of another type.
     Released,
     /// The lock stays closed for a while.
     Kept {

@@ -2,8 +2,8 @@
 --
 -- KEYS  1..n leases
 -- ARGV  1 and 2 as in head.lua; then acquisition, fence, ttl in ms: three for each lease
--- Returns  for each lease, in order: ms left, 0 if it is gone, -1 if its key is not a lease, -2 if the data of the
---          lock was lost
+-- Returns  for each lease, in order: ms left, 0 if it is gone, -1 if its key is not a lock of this layout, -2 if the
+--          data of the lock was lost
 --
 -- Why: one command renews many leases, and a key that another program overwrote spoils only its own
 -- answer. Extending sets the greater of the present end and the new one.
@@ -22,7 +22,7 @@ for i, key in ipairs(KEYS) do
       lock.ends = after(left)
       save()
     end
-    answers[i] = left or is_lost(ARGV[3 * i + 1]) and -2 or 0
+    answers[i] = left or lock.layout and -1 or is_lost(ARGV[3 * i + 1]) and -2 or 0
   end
 end
 return answers

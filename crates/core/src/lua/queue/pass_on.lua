@@ -8,8 +8,9 @@
 --          {'next-granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
 --
 -- Why: the next acquisition queues in the same step, behind the others, so a turn costs one command.
--- The lease ends in whatever state queue and counter are. A waiter that cannot be granted the lock
--- stays queued, and its next heartbeat is answered with the reason.
+-- The lease ends in whatever state queue and counter are. If the queue is foreign, nobody is granted the lock, and the
+-- next acquisition does not queue: its next command is answered with the reason. A waiter that cannot be granted the
+-- lock stays queued, and its next heartbeat is answered with the reason.
 
 -- Reports what the next acquisition has, when the lease to be ended is gone.
 local function report(following, first)
@@ -45,7 +46,7 @@ local function pass_on(id, first, following)
     return line
   end)
   if not (line and line.block) then clear() end
-  if not line then return {following and 'gone' or 'released'} end
+  if not line then return {'released'} end
   local block, window = line.block, following and tonumber(following.window)
   settle(line, following, window)
   if line.head and not line.wins and block then tell_grant(line) end
