@@ -24,6 +24,9 @@ readonly SERVER_VARIABLE="LEASEHOLD_REDIS_SERVER"
 # Every test that starts a server, on the server of each folder, or those of its folders.
 every_server() {
     trap summary EXIT
+    # Tests of gates and alerts start them.
+    step "postgresql" need_postgres false
+    step "prometheus" need_prometheus false
     local folder
     if [[ $# -eq 0 ]]; then
         if command -v redis-server >/dev/null; then
