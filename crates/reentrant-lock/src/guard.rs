@@ -1,11 +1,4 @@
-use std::{
-    fmt,
-    future::{Future, poll_fn},
-    num::NonZeroU32,
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
@@ -154,23 +147,14 @@ impl Guard {
     ///
     /// The hold is off in memory from the first poll on; dropping the future, polled or not,
     /// leaves the rest to the runtime.
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "it would keep itself twice, in every task that waits"
-    )]
-    pub fn release(
-        mut self,
-    ) -> impl Future<Output = Result<Released, ReleaseError>> + Send + use<> {
-        async move {
-            let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-            // Boxed: a task that waits for a lock keeps room for what it will do with it.
-            match held.leave() {
-                Some(update) => Box::pin(leave(held, update)).await,
-                None => match end(&held) {
-                    Ok(released) => released,
-                    Err(rest) => Box::pin(end_turn(held, rest)).await,
-                },
-            }
+    pub async fn release(mut self) -> Result<Released, ReleaseError> {
+        let Some(held) = self.held.take() else { return Ok(Released::Ended) };
+        match held.leave() {
+            Some(update) => leave(held, update).await,
+            None => match end(&held) {
+                Ok(released) => released,
+                Err(rest) => end_turn(held, rest).await,
+            },
         }
     }
 
@@ -239,22 +223,15 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
-// Not an `async fn`, which would keep its arguments twice, in every task that waits for a lock.
-fn end_turn(
-    held: Arc<Held>,
-    rest: Cleanup,
-) -> impl Future<Output = Result<Released, ReleaseError>> + Send {
+async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
     let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
-    let mut ended = rest.wait(until, true, false);
-    poll_fn(move |cx| {
-        Pin::new(&mut ended).poll(cx).map(|ended| match ended {
-            Ok(Outcome::Released) => Ok(Released::Ended),
-            Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
-            Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),
-            Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
-            Err(error) => Err(unconfirmed(&held, error)),
-        })
-    })
+    match rest.wait(until, true, false).await {
+        Ok(Outcome::Released) => Ok(Released::Ended),
+        Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
+        Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),
+        Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
+        Err(error) => Err(unconfirmed(&held, error)),
+    }
 }
 
 fn unconfirmed(held: &Held, error: StoreError) -> ReleaseError {

@@ -1,4 +1,4 @@
-use std::{sync::Arc, task::Context, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{LockName, Sleep};
 use leasehold_watchdog::HeldLease;
@@ -52,11 +52,13 @@ impl Suspicion {
         Self(is_known.then(|| Box::new(Known { suspect, waiting })))
     }
 
-    pub(crate) fn look(&mut self, engine: &Engine, cx: &mut Context<'_>) {
-        let Some(suspect) = self.0.as_mut().and_then(|known| known.suspect.as_mut()) else {
-            return;
-        };
-        if suspect.alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
+    /// Ends when it is time to warn; `None` if there is nothing to warn of, or it was done.
+    pub(crate) fn alarm(&mut self) -> Option<&mut Sleep> {
+        self.0.as_mut()?.suspect.as_mut()?.alarm.as_mut()
+    }
+
+    pub(crate) fn warn(&mut self, engine: &Engine) {
+        if let Some(suspect) = self.0.as_mut().and_then(|known| known.suspect.as_mut()) {
             suspect.alarm = None;
             suspect.warn(engine);
         }

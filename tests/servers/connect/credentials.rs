@@ -68,6 +68,8 @@ async fn leases_survive_a_password_that_changes() {
     let builder = LockRuntime::builder().ttl(Duration::from_secs(20)).credentials(vault.clone());
     let locks = builder.connect(&server.url()).await.expect("a password");
     let held = locks.lock("held").expect("a name").acquire().await.expect("a lease");
+    let channels = || server.query::<Vec<String>>(&["PUBSUB", "CHANNELS", "leasehold:*"]);
+    wait::until("a subscription", || channels().len() == 1).await;
     for password in ["s3cret-1", "s3cret-2"] {
         let asked = vault.asked();
         vault.put(Some(password));
@@ -81,7 +83,6 @@ async fn leases_survive_a_password_that_changes() {
         wait::until("a renewal with the new password", renewed).await;
         // Every kind of connection is made anew: commands, renewals, the pool, the subscription.
         use_lock(&locks).await;
-        let channels = || server.query::<Vec<String>>(&["PUBSUB", "CHANNELS", "leasehold:*"]);
         wait::until("a subscription", || channels().len() == 1).await;
         assert!(held.is_held());
         assert!(vault.asked() >= asked + 4, "asked {} times", vault.asked() - asked);

@@ -67,9 +67,9 @@ pub(crate) struct Taken {
 
 /// How a task comes in: with a place `P` in line, or with a lease `L`.
 #[derive(Debug)]
-pub(crate) enum Joined<P = Ticket, L = Taken> {
+pub(crate) enum Joined<P = (Ticket, Option<Lead>), L = Taken> {
     /// It stands in line; the first of all has a command to send.
-    InLine(P, Option<Lead>),
+    InLine(P),
     /// It goes on with an idle turn.
     Taken(L),
 }
@@ -83,7 +83,6 @@ impl Cohort {
         terms: Terms,
         tries: bool,
         keep: Option<Keep>,
-        waker: &Waker,
     ) -> Result<Joined, NoLease> {
         self.keep = keep;
         if self.is_idle()
@@ -100,8 +99,8 @@ impl Cohort {
             return Err(if soon { NoLease::Releasing } else { NoLease::Busy });
         }
         let ticket = env.numbers.next();
-        self.queue.join(ticket, terms, waker);
-        Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, terms, tries))))
+        self.queue.join(ticket, terms);
+        Ok(Joined::InLine((ticket, leads.then(|| self.lead(env, ticket, terms, tries)))))
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, terms: Terms, tries: bool) -> Lead {
@@ -285,7 +284,7 @@ impl Cohort {
         }
         if let Some(taken) = self.take(env, lead) {
             // It was woken for this, and nothing else was.
-            env.effects.discarded.extend(env.effects.wake.take());
+            env.effects.discarded.append(&mut env.effects.wake);
             return Poll::Ready(Ok(taken));
         }
         if tries {

@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use leasehold_core::{AcquisitionId, Instant, StoreError};
 
-use super::state::{Cohort, Env, Wakers, wake_tries};
+use super::state::{Cohort, Env, wake_tries};
 
 /// What may still have the lock on the server, and the tasks that try the lock once that is over.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Opening {
     }
 
     /// A call needs the lock: what is withdrawn is not to pause between two copies.
-    pub(super) fn hurry(&mut self, wake: &mut Wakers) {
+    pub(super) fn hurry(&mut self, wake: &mut Vec<Waker>) {
         self.refusal = None;
         for one in &mut self.withdrawals {
             one.is_wanted = true;
@@ -51,8 +51,8 @@ impl Opening {
     }
 
     /// The tasks that try the lock are to look again. Returns whether nothing else is remembered.
-    pub(super) fn wake(&mut self, wake: &mut Wakers) -> bool {
-        wake.extend(self.watchers.drain(..));
+    pub(super) fn wake(&mut self, wake: &mut Vec<Waker>) -> bool {
+        wake.append(&mut self.watchers);
         self.watched_until = None;
         self.withdrawals.is_empty()
     }

@@ -230,7 +230,7 @@ impl Cohort {
     }
 }
 
-pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Wakers) {
+pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Vec<Waker>) {
     if opening.as_mut().is_some_and(|opening| opening.wake(wake)) {
         *opening = None;
     }
@@ -315,9 +315,9 @@ impl Numbers {
 /// What is to be done once a rule has been applied, outside of every lock.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    pub(crate) wake: Wakers,
+    pub(crate) wake: Vec<Waker>,
     /// To drop a waker may drop a task, and whatever it has of this very name.
-    pub(crate) discarded: Wakers,
+    pub(crate) discarded: Vec<Waker>,
     pub(crate) send: Option<Outgoing>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
@@ -343,30 +343,6 @@ pub(crate) struct Ended {
     pub(crate) leases: u32,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(crate) was_wanted: bool,
-}
-
-/// The wakers of tasks. As a rule there is one: a list would cost an allocation for each task.
-#[derive(Debug, Default)]
-pub(crate) struct Wakers {
-    first: Option<Waker>,
-    others: Vec<Waker>,
-}
-
-impl Wakers {
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Waker> + use<> {
-        let Self { first, others } = std::mem::take(self);
-        first.into_iter().chain(others)
-    }
-}
-
-impl Extend<Waker> for Wakers {
-    fn extend<T: IntoIterator<Item = Waker>>(&mut self, wakers: T) {
-        let mut wakers = wakers.into_iter();
-        if self.first.is_none() {
-            self.first = wakers.next();
-        }
-        self.others.extend(wakers);
-    }
 }
 
 #[derive(Debug)]

@@ -1,9 +1,12 @@
 use std::{
-    fmt, mem,
+    fmt,
+    future::{Future, poll_fn},
+    mem,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -224,6 +227,22 @@ impl Engine {
             self.on_force_released(name, id, fence);
         }
         Ok(answer)
+    }
+
+    /// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `seldom` something else
+    /// is expected before, and a timer is set only when the task is woken without it.
+    pub(crate) async fn until(&self, at: Instant, mut seldom: bool) {
+        let mut timer = None;
+        poll_fn(|cx| {
+            if self.clock.now() >= at {
+                return Poll::Ready(());
+            }
+            if mem::take(&mut seldom) {
+                return Poll::Pending;
+            }
+            timer.get_or_insert_with(|| self.clock.sleep_until(at)).as_mut().poll(cx)
+        })
+        .await;
     }
 
     /// Subscribes to the messages of the store, from the first call on.

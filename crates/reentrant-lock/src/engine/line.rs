@@ -1,6 +1,8 @@
 use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
     sync::Arc,
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -8,12 +10,13 @@ use leasehold_core::{
     Instant, LockName, RuntimeLabel, StoreError, Terms, Ttl,
     lease::LossReason,
     metric::{ClassMetrics, WakeSource},
-    store::AcquireAnswer,
+    outage::Watched,
+    store::{Acquire, AcquireAnswer},
 };
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
-    cohort::{Answer, Cohort, Env, Joined, NoLease, Progress, Taken, Ticket},
+    cohort::{Answer, Cohort, Env, Joined, Lead, NoLease, Progress, Taken, Ticket},
     owner::Caller,
 };
 
@@ -36,13 +39,30 @@ pub(crate) struct Request {
 }
 
 /// The place of a task in its cohort; dropping it gives the place up.
-#[derive(Debug)]
 pub(crate) struct InLine<'a> {
     engine: &'a Engine,
     name: &'a LockName,
     ticket: Ticket,
+    /// The command of the first task.
+    own: Option<Own<'a>>,
+    /// Whether the task has heard that it has to wait.
+    waits: bool,
     /// Whether the place is given up already.
     left: bool,
+}
+
+struct Own<'a> {
+    sent_at: Instant,
+    deadline: Instant,
+    reply: Watched<'a, AcquireAnswer>,
+}
+
+/// What a task in line hears.
+pub(crate) enum News {
+    /// It has the lease, or gets none.
+    Over(Result<NewLease, NoLease>),
+    /// It has to wait: its command was no grant, or others ask for it. It hears this once.
+    Waits,
 }
 
 /// A lease that a task has taken under the shard's mutex, and that is not counted yet.
@@ -58,23 +78,45 @@ impl Engine {
         &'a self,
         name: &'a LockName,
         request: &Request,
-        waker: &Waker,
     ) -> Result<Joined<InLine<'a>, NewLease>, NoLease> {
         self.listen();
         let entry = self.with_new(name, &request.metrics, |member, env| {
             let keeps = !request.keep_idle.is_zero();
             let keep = keeps.then(|| self.keep(&member.cohort, env.now, name, request.keep_idle));
-            Ok(match member.cohort.join(env, request.terms, request.tries, keep, waker)? {
-                Joined::InLine(ticket, lead) => {
-                    Joined::InLine(InLine { engine: self, name, ticket, left: false }, lead)
-                }
+            Ok(match member.cohort.join(env, request.terms, request.tries, keep)? {
+                Joined::InLine(place) => Joined::InLine(place),
                 Joined::Taken(taken) => {
                     let ticket = taken.offer.ticket;
                     Joined::Taken(self.lease(member, env, ticket, taken, request))
                 }
             })
         });
-        entry.unwrap_or(Err(NoLease::Closed))
+        Ok(match entry.unwrap_or(Err(NoLease::Closed))? {
+            Joined::InLine((ticket, lead)) => {
+                let mut place =
+                    InLine { engine: self, name, ticket, own: None, waits: false, left: false };
+                place.own = lead.map(|lead| self.ask(name, request, lead));
+                Joined::InLine(place)
+            }
+            Joined::Taken(lease) => Joined::Taken(lease),
+        })
+    }
+
+    /// Sends the command of the first task, for all that come after it.
+    fn ask(&self, name: &LockName, request: &Request, lead: Lead) -> Own<'_> {
+        let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
+        let deadline = sent_at + self.timing.command_deadline(request.terms.ttl);
+        let command = Acquire {
+            name: name.clone(),
+            id,
+            ttl: request.terms.ttl,
+            acks: request.terms.acks,
+            watermark: begun.max(self.watermarks.of(sent_at, name)),
+            label: request.label.as_ref().unwrap_or(&self.label).clone(),
+            keeps,
+            wait: heartbeat,
+        };
+        Own { sent_at, deadline, reply: self.store.ask(sent_at, command, deadline) }
     }
 
     /// See [`Cohort::is_released`]; ready with `false` when it is `until`.
@@ -146,7 +188,37 @@ fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
 }
 
 impl InLine<'_> {
-    pub(crate) fn on_first_reply(
+    /// The deadline of its own command, until that is answered.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.own.as_ref().map(|own| own.deadline)
+    }
+
+    /// What the task hears next.
+    pub(crate) async fn news(&mut self, request: &Request) -> News {
+        // By hand: the cohort wakes the waker that it has of this task.
+        poll_fn(|cx| {
+            if let Poll::Ready(outcome) = self.poll_own(request, cx) {
+                return Poll::Ready(News::Over(outcome));
+            }
+            if let Poll::Ready(outcome) = self.poll(request, cx.waker()) {
+                return Poll::Ready(News::Over(outcome));
+            }
+            if self.own.is_none() && !std::mem::replace(&mut self.waits, true) {
+                return Poll::Ready(News::Waits);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn poll_own(&mut self, request: &Request, cx: &mut Context<'_>) -> Progress<NewLease> {
+        let Some(Own { sent_at, reply, .. }) = &mut self.own else { return Poll::Pending };
+        let (sent_at, reply) = (*sent_at, ready!(Pin::new(reply).poll(cx)));
+        self.own = None;
+        self.on_first_reply(request, sent_at, reply)
+    }
+
+    fn on_first_reply(
         &mut self,
         request: &Request,
         sent_at: Instant,
@@ -165,7 +237,7 @@ impl InLine<'_> {
         progress.unwrap_or(Poll::Pending)
     }
 
-    pub(crate) fn poll(&mut self, request: &Request, waker: &Waker) -> Progress<NewLease> {
+    fn poll(&mut self, request: &Request, waker: &Waker) -> Progress<NewLease> {
         let progress = self.engine.with(self.name, |member, env| {
             let progress = member.cohort.poll(env, self.ticket, waker);
             self.granted(member, env, request, progress)

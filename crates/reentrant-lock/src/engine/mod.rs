@@ -21,7 +21,7 @@ mod table;
 mod tests;
 mod watermarks;
 
-pub(crate) use line::{InLine, NewLease, Request};
+pub(crate) use line::{InLine, NewLease, News, Request};
 pub(crate) use pending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};

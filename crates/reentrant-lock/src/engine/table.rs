@@ -133,12 +133,12 @@ impl Engine {
             self.agenda.cancel(member.scheduled.take());
         }
         drop(shard);
-        let Effects { mut wake, discarded, send, forget, lost, .. } = env.effects;
+        let Effects { wake, discarded, send, forget, lost, .. } = env.effects;
         drop(discarded);
         if let Some(watch) = forget {
             self.forget(watch, lost);
         }
-        wake.take().for_each(Waker::wake);
+        wake.into_iter().for_each(Waker::wake);
         if let Some(metrics) = counted {
             if let Some(ended) = ended {
                 metrics.turn(ended.leases);

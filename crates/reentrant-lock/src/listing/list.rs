@@ -1,6 +1,5 @@
 use std::{
     fmt,
-    future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
@@ -9,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::stream::{Stream, unfold};
+use futures_util::stream::{Stream, StreamExt, unfold};
 use leasehold_core::{LockName, NamePattern, store::LeaseRecord};
 
 use super::{error::ListError, walk::Walk};
@@ -73,7 +72,7 @@ impl LockList {
     ///
     /// Dropping the future loses nothing: the next call goes on where it stopped.
     pub async fn next(&mut self) -> Option<Result<ListedLock, ListError>> {
-        poll_fn(|cx| self.items.as_mut().poll_next(cx)).await
+        self.items.next().await
     }
 }
 

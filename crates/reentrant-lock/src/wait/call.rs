@@ -1,8 +1,4 @@
-use std::{
-    future::{Future, poll_fn},
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, LockName, Mutex, StoreError, StoreErrorKind, Ttl,
@@ -13,6 +9,7 @@ use leasehold_watchdog::HeldLease;
 
 use crate::{
     cohort::{Cohort, NoLease},
+    endurance::Endurance,
     engine::{Engine, InLine, Request},
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
@@ -59,148 +56,132 @@ const RECALL: Duration = Duration::from_millis(50);
 
 impl Wait {
     /// Acquires, or gives up.
-    ///
-    /// Not an `async fn`, which would keep itself twice: many tasks may wait for long.
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "it would keep itself twice, in every task that waits"
-    )]
-    pub(crate) fn run(mut self) -> impl Future<Output = Result<Guard, AcquireError>> + Send {
-        async move {
-            let started = self.engine.clock.now();
-            if !self.engine.is_here(started) {
-                return Err(self.forked());
-            }
-            let mut owned = Owned::Given;
-            if self.owner.is_none() {
-                self.owner = Owner::of_scope(self.engine.runtime_id());
-                owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
-            }
-            self.request.caller = Some(Caller::here(owned));
-            let tries = matches!(self.patience, Patience::Try);
-            let mut tally = Tally::new(&self.request.metrics, tries, started);
-            // One await, so that the future has room for one wait.
-            let mut outcome = loop {
-                let outcome = self.wait(&mut tally, started).await;
-                let is_first = self.recall_ends.is_none() && tally.found == Found::Kept;
-                if is_first {
-                    self.recall_ends = recall_ends(&self.engine, self.request.terms.ttl, started);
-                }
-                if !is_first || self.recall_ends.is_none() {
-                    break outcome;
-                }
-                // The lock may be idle, and is given up when somebody waits for it.
-                self.request.tries = false;
-            };
-            if let Err(error) = &mut outcome {
-                let engine = &self.engine;
-                if engine.is_forked() {
-                    // The call is counted where it goes on.
-                    std::mem::forget(tally);
-                    return outcome;
-                }
-                tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
-            }
-            tally.finish(&outcome);
-            outcome
+    pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
+        let started = self.engine.clock.now();
+        if !self.engine.is_here(started) {
+            return Err(self.forked());
         }
+        let mut owned = Owned::Given;
+        if self.owner.is_none() {
+            self.owner = Owner::of_scope(self.engine.runtime_id());
+            owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
+        }
+        self.request.caller = Some(Caller::here(owned));
+        let tries = matches!(self.patience, Patience::Try);
+        let mut tally = Tally::new(&self.request.metrics, tries, started);
+        let mut outcome = loop {
+            let outcome = self.wait(&mut tally, started).await;
+            let is_first = self.recall_ends.is_none() && tally.found == Found::Kept;
+            if is_first {
+                self.recall_ends = recall_ends(&self.engine, self.request.terms.ttl, started);
+            }
+            if !is_first || self.recall_ends.is_none() {
+                break outcome;
+            }
+            // The lock may be idle, and is given up when somebody waits for it.
+            self.request.tries = false;
+        };
+        if let Err(error) = &mut outcome {
+            let engine = &self.engine;
+            if engine.is_forked() {
+                // The call is counted where it goes on.
+                std::mem::forget(tally);
+                return outcome;
+            }
+            tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
+        }
+        tally.finish(&outcome);
+        outcome
     }
 
-    #[expect(clippy::manual_async_fn, reason = "as above")]
-    fn wait<'a>(
-        &'a self,
-        tally: &'a mut Tally<'_>,
-        started: Instant,
-    ) -> impl Future<Output = Result<Guard, AcquireError>> + Send + 'a {
-        async move {
-            let ends = self.recall_ends.or_else(|| self.patience.ends(started));
-            let (mut ends, mut looks_from) = (ends, None);
-            let mut endurance = None;
-            loop {
-                // A task that is polled seldom may come here again and again, and always too late.
-                let now = looks_from.map_or(started, |_| self.engine.clock.now());
-                if looks_from.replace(now).is_some() && ends.is_some_and(|ends| ends <= now) {
-                    return Err(Box::pin(self.too_late(started)).await);
-                }
-                if !self.engine.is_here(now) {
-                    return Err(self.forked());
-                }
-                let closed = self.engine.has_stopped() || self.engine.refuses();
-                // Made before the look, so that a lease gained meanwhile is not missed.
-                let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
-                let mut held = self.held();
-                if closed {
-                    // A drain refuses new leases; one that is still held may be entered.
-                    held = held.filter(|held| held.lease.is_held());
-                    if held.is_none() {
-                        return Err(self.closed());
-                    }
-                }
-                if let Some(held) = held
-                    && let Some(guard) = Box::pin(reenter(held, ends)).await?
-                {
-                    if let Some(hold) = self.request.min_hold
-                        && let LeaseState::Lost(reason) =
-                            guard.lease.0.close_if_held(self.engine.clock.now() + hold)
-                    {
-                        let lost = LeaseLost::new(&guard.lease.0, reason);
-                        return Err(AcquireError::Lost(lost));
-                    }
-                    tally.reentered = true;
-                    return Ok(guard);
-                }
-                let (mut line, times) = (None, (started, now, ends));
-                match self.in_line(&mut line, holds, times, &mut endurance, tally).await {
-                    Ok(lease) => {
-                        if lease.was_held() {
-                            tally.finds_held();
-                        }
-                        return self.take_over(lease.count(&self.request.metrics), started);
-                    }
-                    Err(NoLease::Closed) => return Err(self.closed()),
-                    Err(NoLease::Dismissed | NoLease::HeldByOwner) => continue,
-                    Err(NoLease::Failed(error)) => {
-                        return Err(self.engine.failed(&self.name, started, error));
-                    }
-                    Err(NoLease::Releasing) => {
-                        // Its own command included, that takes no longer than one command may.
-                        let time = self.engine.timing.command_deadline(self.request.terms.ttl);
-                        let until = *ends.get_or_insert(started + time);
-                        let (engine, name) = (&self.engine, &self.name);
-                        let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
-                        match released.await {
-                            Ok(true) => continue,
-                            Ok(false) => return Err(self.unheard(started)),
-                            Err(error) => return Err(engine.failed(name, started, error)),
-                        }
-                    }
-                    Err(NoLease::Unavailable) => {
-                        // While the task stands in line: to leave it may count as a failure.
-                        let failing = self.failing(started).filter(|failing| failing.failed > 0);
-                        return Err(self.engine.unavailable(&self.name, started, failing));
-                    }
-                    Err(NoLease::TimedOut) if self.request.tries => {
-                        return Err(self.unheard(started));
-                    }
-                    Err(NoLease::TimedOut) => {
-                        if self.knows(Cohort::is_known_held) {
-                            tally.finds_held();
-                        }
-                    }
-                    Err(NoLease::Kept) => {
-                        tally.finds_held();
-                        tally.found = Found::Kept;
-                    }
-                    Err(NoLease::Busy) => {
-                        let is_unasked = line.is_none();
-                        if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
-                            return Err(error);
-                        }
-                        tally.finds_held();
-                    }
-                }
-                return Err(Box::pin(self.timeout(started, line.map(|line| line.place))).await);
+    async fn wait(&self, tally: &mut Tally<'_>, started: Instant) -> Result<Guard, AcquireError> {
+        let ends = self.recall_ends.or_else(|| self.patience.ends(started));
+        let (mut ends, mut looks_from) = (ends, None);
+        let mut endurance = Endurance::new(self.outage_patience, started);
+        loop {
+            // A task that is polled seldom may come here again and again, and always too late.
+            let now = looks_from.map_or(started, |_| self.engine.clock.now());
+            if looks_from.replace(now).is_some() && ends.is_some_and(|ends| ends <= now) {
+                return Err(Box::pin(self.too_late(started)).await);
             }
+            if !self.engine.is_here(now) {
+                return Err(self.forked());
+            }
+            let closed = self.engine.has_stopped() || self.engine.refuses();
+            // Made before the look, so that a lease gained meanwhile is not missed.
+            let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
+            let mut held = self.held();
+            if closed {
+                // A drain refuses new leases; one that is still held may be entered.
+                held = held.filter(|held| held.lease.is_held());
+                if held.is_none() {
+                    return Err(self.closed());
+                }
+            }
+            if let Some(held) = held
+                && let Some(guard) = Box::pin(reenter(held, ends)).await?
+            {
+                if let Some(hold) = self.request.min_hold
+                    && let LeaseState::Lost(reason) =
+                        guard.lease.0.close_if_held(self.engine.clock.now() + hold)
+                {
+                    let lost = LeaseLost::new(&guard.lease.0, reason);
+                    return Err(AcquireError::Lost(lost));
+                }
+                tally.reentered = true;
+                return Ok(guard);
+            }
+            let (mut line, times) = (None, (started, now, ends));
+            match self.in_line(&mut line, holds, times, &mut endurance, tally).await {
+                Ok(lease) => {
+                    if lease.was_held() {
+                        tally.finds_held();
+                    }
+                    return self.take_over(lease.count(&self.request.metrics), started);
+                }
+                Err(NoLease::Closed) => return Err(self.closed()),
+                Err(NoLease::Dismissed | NoLease::HeldByOwner) => continue,
+                Err(NoLease::Failed(error)) => {
+                    return Err(self.engine.failed(&self.name, started, error));
+                }
+                Err(NoLease::Releasing) => {
+                    // Its own command included, that takes no longer than one command may.
+                    let time = self.engine.timing.command_deadline(self.request.terms.ttl);
+                    let until = *ends.get_or_insert(started + time);
+                    let (engine, name) = (&self.engine, &self.name);
+                    let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
+                    match released.await {
+                        Ok(true) => continue,
+                        Ok(false) => return Err(self.unheard(started)),
+                        Err(error) => return Err(engine.failed(name, started, error)),
+                    }
+                }
+                Err(NoLease::Unavailable) => {
+                    // While the task stands in line: to leave it may count as a failure.
+                    let failing = self.failing(started).filter(|failing| failing.failed > 0);
+                    return Err(self.engine.unavailable(&self.name, started, failing));
+                }
+                Err(NoLease::TimedOut) if self.request.tries => {
+                    return Err(self.unheard(started));
+                }
+                Err(NoLease::TimedOut) => {
+                    if self.knows(Cohort::is_known_held) {
+                        tally.finds_held();
+                    }
+                }
+                Err(NoLease::Kept) => {
+                    tally.finds_held();
+                    tally.found = Found::Kept;
+                }
+                Err(NoLease::Busy) => {
+                    let is_unasked = line.is_none();
+                    if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
+                        return Err(error);
+                    }
+                    tally.finds_held();
+                }
+            }
+            return Err(Box::pin(self.timeout(started, line)).await);
         }
     }
 

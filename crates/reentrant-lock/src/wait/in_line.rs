@@ -1,21 +1,17 @@
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, pending},
     pin::Pin,
-    task::{Context, Poll},
     time::Duration,
 };
 
-use leasehold_core::{
-    Instant, Sleep,
-    outage::Watched,
-    store::{Acquire as AcquireCommand, AcquireAnswer},
-};
+use leasehold_core::Instant;
+use tokio::select;
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Cohort, Joined, Lead, NoLease, Progress},
+    cohort::{Cohort, Joined, NoLease},
     endurance::Endurance,
-    engine::{Engine, InLine, NewLease},
+    engine::{InLine, NewLease, News},
     error::HolderInfo,
     owner::Owner,
     self_wait::Suspicion,
@@ -23,105 +19,65 @@ use crate::{
 
 use super::call::{Tally, Wait};
 
-pub(super) struct Line<'a> {
-    pub(super) place: InLine<'a>,
-    /// The command of the first task. Boxed, as most who wait have none.
-    own: Option<Box<Own<'a>>>,
-}
-
-struct Own<'a> {
-    sent_at: Instant,
-    deadline: Instant,
-    answer: Watched<'a, AcquireAnswer>,
-    is_sent: bool,
-}
-
 impl Wait {
     /// Joins, and waits in line until it is this task's turn or something else comes first. The
     /// caller keeps `line`, and with it the command in flight: a command that is dropped counts as
     /// failed.
-    pub(super) fn in_line<'a, 'b>(
+    pub(super) async fn in_line<'a>(
         &'a self,
-        line: &'b mut Option<Line<'a>>,
-        mut holds: Option<Soon<'b>>,
-        (started, looks_from, ends): (Instant, Instant, Option<Instant>),
-        endurance: &'b mut Option<Endurance>,
-        tally: &'b mut Tally<'_>,
-    ) -> impl Future<Output = Result<NewLease, NoLease>> + Send + 'b
-    where
-        'a: 'b,
-    {
-        let (mut report_at, mut timer) = (None, Timer::default());
-        poll_fn(move |cx| -> Progress<NewLease> {
-            let engine = &*self.engine;
-            // Joined here and nowhere else: whatever an async function names it keeps, in every
-            // task that waits.
-            let comes = line.is_none();
-            if comes {
-                match engine.join(&self.name, &self.request, cx.waker())? {
-                    Joined::Taken(lease) => return Poll::Ready(Ok(lease)),
-                    Joined::InLine(place, lead) => {
-                        let own = lead.map(|lead| Box::new(self.ask(lead)));
-                        *line = Some(Line { place, own });
+        line: &mut Option<InLine<'a>>,
+        holds: Option<Soon<'_>>,
+        (started, looks_from, mut ends): (Instant, Instant, Option<Instant>),
+        endurance: &mut Endurance,
+        tally: &mut Tally<'_>,
+    ) -> Result<NewLease, NoLease> {
+        let engine = &*self.engine;
+        let in_line = match engine.join(&self.name, &self.request)? {
+            Joined::Taken(lease) => return Ok(lease),
+            Joined::InLine(place) => line.insert(place),
+        };
+        if self.request.tries {
+            // Only the first task of all tries: its command ends by then.
+            ends = ends.or_else(|| in_line.deadline());
+        }
+        let mut holds = holds.unwrap_or_else(|| Box::pin(pending()));
+        let mut report_at = self.next_report(started, looks_from);
+        // The answer to its command wakes the task, and so does the runtime when that takes long: a pair needs no timer.
+        let is_in_time = |deadline| earlier(ends, started + self.outage_patience) >= deadline;
+        let mut seldom = in_line.deadline().is_some_and(is_in_time);
+        loop {
+            let now = engine.clock.now();
+            if ends.is_some_and(|ends| ends <= now) {
+                let is_silent = self.is_silent_throughout(started);
+                return Err(if is_silent { NoLease::Unavailable } else { NoLease::TimedOut });
+            }
+            // A lease of this very process goes on without the server: no outage for those who
+            // wait for it.
+            let silent_since = || self.silent_since(started).filter(|_| !self.is_held_here());
+            if endurance.is_over(now, looks_from, silent_since) {
+                return Err(NoLease::Unavailable);
+            }
+            if report_at <= now {
+                self.report(in_line, now.saturating_since(started), now);
+                report_at = self.next_report(started, now);
+            }
+            let next = earlier(ends, endurance.look_at().min(report_at));
+            select! {
+                biased;
+                news = in_line.news(&self.request) => match news {
+                    News::Over(outcome) => return outcome,
+                    News::Waits => {
+                        tally.waits(in_line);
+                        tally.suspicion.get_or_insert_with(|| self.suspicion());
                     }
+                },
+                () = &mut holds => return Err(NoLease::HeldByOwner),
+                () = alarm(&mut tally.suspicion) => {
+                    tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
                 }
+                () = engine.until(next, std::mem::take(&mut seldom)) => {}
             }
-            let Some(Line { place: in_line, own }) = line.as_mut() else { return Poll::Pending };
-            if let Poll::Ready(outcome) = self.poll_own(in_line, own, cx) {
-                return Poll::Ready(outcome);
-            }
-            let mut ends = ends;
-            match own {
-                None => {
-                    tally.waits(in_line);
-                    let suspicion = tally.suspicion.get_or_insert_with(|| self.suspicion());
-                    suspicion.look(engine, cx);
-                }
-                // It has just been sent: nothing can have come yet, and as a rule the answer is
-                // next. A push wakes the task, and so does the runtime when that takes long.
-                Some(own) if !own.is_sent => {
-                    own.is_sent = true;
-                    if earlier(ends, started + self.outage_patience) >= own.deadline {
-                        return Poll::Pending;
-                    }
-                }
-                Some(own) if self.request.tries => ends = ends.or(Some(own.deadline)),
-                Some(_) => {}
-            }
-            // One that has just come is woken for an offer: `join` has left its waker.
-            if !comes && let Poll::Ready(outcome) = in_line.poll(&self.request, cx.waker()) {
-                return Poll::Ready(outcome);
-            }
-            if holds.as_mut().is_some_and(|soon| soon.as_mut().poll(cx).is_ready()) {
-                return Poll::Ready(Err(NoLease::HeldByOwner));
-            }
-            let endurance =
-                endurance.get_or_insert_with(|| Endurance::new(self.outage_patience, started));
-            loop {
-                // The clock as well: timers of an executor that is late are late, too.
-                let now = engine.clock.now();
-                let report_at = report_at.get_or_insert_with(|| self.next_report(started, now));
-                if ends.is_some_and(|ends| ends <= now) {
-                    let is_silent = self.is_silent_throughout(started);
-                    let over = if is_silent { NoLease::Unavailable } else { NoLease::TimedOut };
-                    return Poll::Ready(Err(over));
-                }
-                // A lease of this very process goes on without the server: no outage for those who
-                // wait for it.
-                let silent_since = || self.silent_since(started).filter(|_| !self.is_held_here());
-                if endurance.is_over(now, looks_from, silent_since) {
-                    return Poll::Ready(Err(NoLease::Unavailable));
-                }
-                if *report_at <= now {
-                    self.report(in_line, now.saturating_since(started), now);
-                    *report_at = self.next_report(started, now);
-                }
-                let next = earlier(ends, endurance.look_at().min(*report_at));
-                if !timer.is_over(engine, next, cx) {
-                    return Poll::Pending;
-                }
-            }
-        })
+        }
     }
 
     fn suspicion(&self) -> Suspicion {
@@ -133,39 +89,6 @@ impl Wait {
         let server = self.engine.outages().silence().silent_since();
         let part = self.failing(started).and_then(|failing| failing.silent_since);
         server.into_iter().chain(part).min()
-    }
-
-    /// Sends the command of the first task, for all that come after it.
-    fn ask(&self, lead: Lead) -> Own<'_> {
-        let Self { engine, name, request, .. } = self;
-        let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
-        let deadline = sent_at + engine.timing.command_deadline(request.terms.ttl);
-        let command = AcquireCommand {
-            name: name.clone(),
-            id,
-            ttl: request.terms.ttl,
-            acks: request.terms.acks,
-            watermark: begun.max(engine.watermarks.of(sent_at, name)),
-            label: request.label.as_ref().unwrap_or(&engine.label).clone(),
-            keeps,
-            wait: heartbeat,
-        };
-        let answer = engine.store.ask(sent_at, command, deadline);
-        Own { sent_at, deadline, answer, is_sent: false }
-    }
-
-    fn poll_own(
-        &self,
-        in_line: &mut InLine<'_>,
-        own: &mut Option<Box<Own<'_>>>,
-        cx: &mut Context<'_>,
-    ) -> Progress<NewLease> {
-        let Some(Own { sent_at, answer, .. }) = own.as_deref_mut() else { return Poll::Pending };
-        let (sent_at, Poll::Ready(answer)) = (*sent_at, Pin::new(answer).poll(cx)) else {
-            return Poll::Pending;
-        };
-        *own = None;
-        in_line.on_first_reply(&self.request, sent_at, answer)
     }
 
     fn next_report(&self, started: Instant, now: Instant) -> Instant {
@@ -210,18 +133,11 @@ impl Wait {
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// One timer for all that a wait is woken for, as many tasks may wait.
-#[derive(Default)]
-struct Timer(Option<(Instant, Sleep)>);
-
-impl Timer {
-    /// Whether it is `at`; the task is woken by then.
-    fn is_over(&mut self, engine: &Engine, at: Instant, cx: &mut Context<'_>) -> bool {
-        let (_, sleep) = match &mut self.0 {
-            Some(timer) if timer.0 == at => timer,
-            other => other.insert((at, engine.clock.sleep_until(at))),
-        };
-        sleep.as_mut().poll(cx).is_ready()
+/// Resolves when it is time to warn of what a wait looks like.
+async fn alarm(suspicion: &mut Option<Suspicion>) {
+    match suspicion.as_mut().and_then(Suspicion::alarm) {
+        Some(alarm) => alarm.await,
+        None => pending().await,
     }
 }
 

@@ -16,6 +16,8 @@ const ROW: Row = Row {
 };
 
 const TTL: Duration = Duration::from_secs(3);
+/// No lease of the control is renewed: a renewal may reach the other server, which has no such lease.
+const LONG: Duration = Duration::from_secs(3_600);
 const SAYS: &str = "the address leads to two masters";
 /// How many processes the control has at most.
 const PROCESSES: usize = 8;
@@ -114,7 +116,7 @@ fn control() -> String {
         let url = proxy.url_with("app", "secret", 0);
         let (mut processes, mut raws, mut guards) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..PROCESSES {
-            let locks = scene::connect(&url, TTL).await;
+            let locks = scene::connect(&url, LONG).await;
             let tried = locks.lock("a").expect("a name").try_acquire().await;
             guards.extend(tried.expect("an answer"));
             processes.push(locks);

@@ -84,7 +84,7 @@ impl Scene {
 
     fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
         match self.come(tries, self.terms).0 {
-            Ok(Joined::InLine(ticket, lead)) => (ticket, lead),
+            Ok(Joined::InLine(place)) => place,
             other => panic!("it stands in line, and yet {other:?}"),
         }
     }
@@ -92,7 +92,7 @@ impl Scene {
     /// A task comes for a lease on some terms.
     fn come(&mut self, tries: bool, terms: Terms) -> (Result<Joined, NoLease>, Effects) {
         let keep = self.keep;
-        self.with(|cohort, env| cohort.join(env, terms, tries, keep, Waker::noop()))
+        self.with(|cohort, env| cohort.join(env, terms, tries, keep))
     }
 
     fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {

@@ -21,8 +21,8 @@ fn a_turn_begins_once_however_often_its_grant_arrives() {
     let _ = scene.push(lead, &granted, 1);
     assert_eq!(scene.takes(lead), 10);
     let again = scene.join();
-    let mut effects = scene.push(lead, &granted, 1);
-    assert!(effects.withdraw.is_empty() && effects.wake.take().next().is_none());
+    let effects = scene.push(lead, &granted, 1);
+    assert!(effects.withdraw.is_empty() && effects.wake.is_empty());
     scene.waits(again);
 }
 
