@@ -150,10 +150,11 @@ impl Guard {
     pub async fn release(mut self) -> Result<Released, ReleaseError> {
         let Some(held) = self.held.take() else { return Ok(Released::Ended) };
         match held.leave() {
-            Some(update) => leave(held, update).await,
+            // Boxed: a task that waits for a lock keeps room for what it will do with it.
+            Some(update) => Box::pin(leave(held, update)).await,
             None => match end(&held) {
                 Ok(released) => released,
-                Err(rest) => end_turn(held, rest).await,
+                Err(rest) => Box::pin(end_turn(held, rest)).await,
             },
         }
     }
@@ -225,7 +226,7 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
 async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
     let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
-    match rest.wait(until, true, false).await {
+    match rest.wait(until, false).await {
         Ok(Outcome::Released) => Ok(Released::Ended),
         Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
         Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),

@@ -1,7 +1,8 @@
 use std::{
-    future::{Future, IntoFuture},
-    pin::Pin,
+    future::{Future, IntoFuture, poll_fn},
+    pin::{Pin, pin},
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -10,7 +11,6 @@ use leasehold_core::{
     lease::{LeaseEnd, LeaseState, LossReason},
     metric::ClassMetrics,
 };
-use tokio::select;
 
 use crate::{
     engine::{Engine, Request},
@@ -399,18 +399,17 @@ pub(crate) async fn run_while_held<T, E>(
     guard: &Guard,
     body: impl Future<Output = Result<T, E>>,
 ) -> Result<Result<T, E>, LeaseLost> {
-    let reason = select! {
-        biased;
-        end = guard.lost() => match end {
-            LeaseEnd::Lost(reason) => reason,
-            // Cannot be: the guard is here, so its hold still stands.
-            LeaseEnd::Released => LossReason::Gone,
-        },
-        ended = body => match guard.lease.state() {
+    let mut lost = pin!(guard.lost());
+    let mut body = pin!(body);
+    let ended = poll_fn(|cx| match lost.as_mut().poll(cx) {
+        Poll::Ready(LeaseEnd::Lost(reason)) => Poll::Ready(Err(reason)),
+        // Cannot be: the guard is here, so its hold still stands.
+        Poll::Ready(LeaseEnd::Released) => Poll::Ready(Err(LossReason::Gone)),
+        Poll::Pending => body.as_mut().poll(cx).map(|ended| match guard.lease.state() {
             // The last poll may have taken longer than the lease was believed.
-            LeaseState::Lost(reason) if ended.is_ok() => reason,
-            _ => return Ok(ended),
-        },
-    };
-    Err(LeaseLost::new(&guard.lease.0, reason))
+            LeaseState::Lost(reason) if ended.is_ok() => Err(reason),
+            _ => Ok(ended),
+        }),
+    });
+    ended.await.map_err(|reason| LeaseLost::new(&guard.lease.0, reason))
 }

@@ -1,9 +1,15 @@
 //! An executor that polls a task late, and seldom.
 
-use std::{future::IntoFuture, task::Poll, time::Duration};
+use std::{
+    future::{IntoFuture, poll_fn},
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
 
 use leasehold::{Guard, error::AcquireError, time::Clock};
 use leasehold_testkit::CommandKind;
+use tokio::task::consume_budget;
 
 use crate::support::{World, lock, millis, poll_once, secs, warm_up};
 
@@ -29,6 +35,27 @@ async fn polled_every(
         assert!(world.now().saturating_since(since) < secs(120), "it never ends");
         world.pass(step).await;
     }
+}
+
+/// A task that has used up its budget of tokio in this poll, and then polls a wait: it takes what it is offered. The
+/// control: a `select!` of tokio polls nothing then.
+#[tokio::test]
+async fn a_wait_is_polled_also_without_a_budget() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let spent = |mut work: Pin<Box<dyn Future<Output = bool> + Send>>| {
+        poll_fn(move |cx| {
+            while Box::pin(consume_budget()).as_mut().poll(cx).is_ready() {}
+            Poll::Ready(work.as_mut().poll(cx))
+        })
+    };
+    let acquire = lock(&locks).acquire().into_future();
+    let taken = spent(Box::pin(async { acquire.await.is_ok() })).await;
+    assert_eq!(taken, Poll::Ready(true), "it is free");
+    let control = spent(Box::pin(async {
+        tokio::select! { () = std::future::ready(()) => true }
+    }));
+    assert_eq!(control.await, Poll::Pending);
 }
 
 /// A lock that nobody holds: either it is got or the wait ends, at the first poll after its time.

@@ -1,11 +1,11 @@
 use std::{
-    future::{Future, IntoFuture},
-    pin::Pin,
+    future::{Future, IntoFuture, poll_fn},
+    pin::{Pin, pin},
+    task::Poll,
     time::Duration,
 };
 
 use leasehold_core::Replication;
-use tokio::select;
 
 use super::{guard::AllGuard, leases::AllLeases, locks::AllLocks, taking::Taking};
 use crate::{
@@ -188,13 +188,14 @@ async fn run_while_held<T, E>(
     leases: &AllLeases,
     body: impl Future<Output = Result<T, E>>,
 ) -> Result<Result<T, E>, LeaseLost> {
-    select! {
-        biased;
-        lost = leases.lost() => Err(lost),
-        ended = body => match leases.loss() {
+    let (mut ended, mut body) = (leases.lost(), pin!(body));
+    poll_fn(|cx| match Pin::new(&mut ended).poll(cx) {
+        Poll::Ready(lost) => Poll::Ready(Err(lost)),
+        Poll::Pending => body.as_mut().poll(cx).map(|ended| match leases.loss() {
             // The last poll may have taken longer than the leases were believed.
             Some(loss) if ended.is_ok() => Err(loss),
             _ => Ok(ended),
-        },
-    }
+        }),
+    })
+    .await
 }

@@ -1,7 +1,11 @@
-use std::{future::IntoFuture, time::Duration};
+use std::{
+    future::{Future, IntoFuture, poll_fn},
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
 
 use leasehold_core::{Instant, lease::LossReason};
-use tokio::select;
 
 use super::{
     guard::AllGuard,
@@ -58,12 +62,12 @@ impl Taking {
 
     /// Takes the next lock, unless one of those that were taken is lost meanwhile.
     async fn take(&self, acquire: Acquire, lost: &mut AllLost) -> Result<Guard, AcquireError> {
-        let taken = select! {
-            biased;
-            taken = acquire.into_future() => taken,
-            lost = lost => Err(self.lost(lost)),
-        };
-        taken.map_err(|error| self.of_the_whole(error))
+        let mut acquiring = acquire.into_future();
+        let taken = poll_fn(|cx| match acquiring.as_mut().poll(cx) {
+            Poll::Ready(taken) => Poll::Ready(taken),
+            Poll::Pending => Pin::new(&mut *lost).poll(cx).map(|lost| Err(self.lost(lost))),
+        });
+        taken.await.map_err(|error| self.of_the_whole(error))
     }
 
     /// How long the next lock may be waited for: one wait is for all.

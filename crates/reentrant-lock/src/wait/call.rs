@@ -6,6 +6,7 @@ use leasehold_core::{
     metric::{AcquireOutcome, ClassMetrics},
 };
 use leasehold_watchdog::HeldLease;
+use tokio::task::unconstrained;
 
 use crate::{
     cohort::{Cohort, NoLease},
@@ -132,7 +133,9 @@ impl Wait {
                 return Ok(guard);
             }
             let (mut line, times) = (None, (started, now, ends));
-            match self.in_line(&mut line, holds, times, &mut endurance, tally).await {
+            // A task that has used up its budget of tokio still takes what it was offered, and sees that its time is over.
+            let standing = self.in_line(&mut line, holds, times, &mut endurance, tally);
+            match unconstrained(standing).await {
                 Ok(lease) => {
                     if lease.was_held() {
                         tally.finds_held();

@@ -41,11 +41,28 @@ impl Wait {
             ends = ends.or_else(|| in_line.deadline());
         }
         let mut holds = holds.unwrap_or_else(|| Box::pin(pending()));
-        let mut report_at = self.next_report(started, looks_from);
+        if in_line.deadline().is_none() {
+            self.begins_to_wait(in_line, tally);
+        }
+        let mut report_at = self.next_report(started, engine.clock.now());
         // The answer to its command wakes the task, and so does the runtime when that takes long: a pair needs no timer.
         let is_in_time = |deadline| earlier(ends, started + self.outage_patience) >= deadline;
         let mut seldom = in_line.deadline().is_some_and(is_in_time);
         loop {
+            let next = earlier(ends, endurance.look_at().min(report_at));
+            select! {
+                biased;
+                news = in_line.news(&self.request) => match news {
+                    News::Over(outcome) => return outcome,
+                    News::Waits => self.begins_to_wait(in_line, tally),
+                },
+                () = &mut holds => return Err(NoLease::HeldByOwner),
+                () = alarm(&mut tally.suspicion) => {
+                    tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
+                }
+                () = engine.until(next, std::mem::take(&mut seldom)) => {}
+            }
+            // Not before: what was answered already counts, however late it is.
             let now = engine.clock.now();
             if ends.is_some_and(|ends| ends <= now) {
                 let is_silent = self.is_silent_throughout(started);
@@ -61,27 +78,15 @@ impl Wait {
                 self.report(in_line, now.saturating_since(started), now);
                 report_at = self.next_report(started, now);
             }
-            let next = earlier(ends, endurance.look_at().min(report_at));
-            select! {
-                biased;
-                news = in_line.news(&self.request) => match news {
-                    News::Over(outcome) => return outcome,
-                    News::Waits => {
-                        tally.waits(in_line);
-                        tally.suspicion.get_or_insert_with(|| self.suspicion());
-                    }
-                },
-                () = &mut holds => return Err(NoLease::HeldByOwner),
-                () = alarm(&mut tally.suspicion) => {
-                    tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
-                }
-                () = engine.until(next, std::mem::take(&mut seldom)) => {}
-            }
         }
     }
 
-    fn suspicion(&self) -> Suspicion {
-        Suspicion::of(&self.engine, &self.name, &self.request, self.owner.as_ref())
+    /// The lock is not free, or others ask for it.
+    fn begins_to_wait(&self, in_line: &InLine<'_>, tally: &mut Tally<'_>) {
+        let Self { engine, name, request, owner, .. } = self;
+        tally.waits(in_line);
+        let suspicion = || Suspicion::of(engine, name, request, owner.as_ref());
+        tally.suspicion.get_or_insert_with(suspicion);
     }
 
     /// Since when the server does not answer, or the part of it where the lock lives.
