@@ -5,6 +5,8 @@
 #   scripts/test.sh             needs redis-server 6.2 or newer, PostgreSQL, Prometheus and cargo-deny; says how to
 #                               install what is missing
 #   scripts/test.sh --install   installs what is missing, a compiler and Rust too; so does CI=true
+#   scripts/test.sh --quick     while you work: format, lints, unit tests, the promises, and the stores in memory and on one
+#                               server; minutes where the dependencies are built
 #   scripts/test.sh --servers [DIR ...]
 #                               instead of that, every test that starts a server, with the redis-server of each DIR or of the
 #                               folders in it; without DIR, with the system's and those of ../shared/servers
@@ -34,8 +36,9 @@ main() {
     case "${1:-}" in
         "") [[ "${CI:-}" == "true" ]] && install=true ;;
         --install) install=true ;;
+        --quick) quick; return ;;
         --servers) shift; every_server "$@"; return ;;
-        -h | --help) sed -n '3,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         *) die "unknown argument '$1'; see scripts/test.sh --help" ;;
     esac
     export PATH="$TOOLS/bin:$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
@@ -63,6 +66,16 @@ main() {
     other_servers
     step "packages" packages
     step "dependencies" cargo deny --log-level error check bans licenses sources
+}
+
+quick() {
+    trap summary EXIT
+    step "redis-server" need_redis false
+    step "format" cargo fmt --all --check
+    step "lints" cargo clippy --workspace --all-features -- -D warnings
+    step "unit tests, promises" cargo test --package leasehold-core --package leasehold-watchdog \
+        --package leasehold-reentrant-lock --package leasehold --all-features --lib --test promises --test docs_in_sync
+    step "stores" cargo test --package leasehold --all-features --test stores -- contract::memory contract::redis redis::
 }
 
 # Steps ----------------------------------------------------------------------------------------

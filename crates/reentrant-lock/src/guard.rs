@@ -226,7 +226,7 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
 async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
     let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
-    match rest.wait(until, false).await {
+    match rest.wait(until, true, false).await {
         Ok(Outcome::Released) => Ok(Released::Ended),
         Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
         Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),

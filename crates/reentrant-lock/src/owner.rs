@@ -245,7 +245,9 @@ impl Held {
         let sent = match engine.hold(lease, update) {
             Some(hold) => {
                 let by = engine.clock.now() + engine.timing.command_deadline(lease.ttl());
-                hold.wait(until.map_or(by, |until| until.min(by)), true).await.map(|_| ())
+                // Most wait for longer than a command takes, and need no timer for that.
+                let until = until.filter(|until| *until < by);
+                hold.wait(until.unwrap_or(by), until.is_none(), true).await.map(|_| ())
             }
             None => Ok(()),
         };

@@ -12,10 +12,9 @@ const NAME: &str = World::NAME;
 /// The command timeout unless another is chosen.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The server is away: no command comes through, or no answer comes back; or a store breaks its promise to
-/// reply by the deadline.
-fn outages() -> [Fault; 4] {
-    [Fault::LoseRequest, Fault::LoseReply, Fault::Fail(definite()), Fault::Hang { executed: true }]
+/// The server is away: no command comes through, or no answer comes back.
+fn outages() -> [Fault; 3] {
+    [Fault::LoseRequest, Fault::LoseReply, Fault::Fail(definite())]
 }
 
 fn scene(fault: &Fault) -> (World, LockRuntime) {

@@ -6,7 +6,7 @@ use std::{
     task::Poll,
 };
 
-use leasehold_core::{AtHome, Clock, Instant, LockName, Mutex, StoreError};
+use leasehold_core::{AtHome, Clock, Instant, LockName, Mutex, Sleep, StoreError};
 use leasehold_watchdog::{HeldLease, Key, Slots};
 use tokio::{select, sync::Notify};
 
@@ -201,29 +201,43 @@ impl Engine {
 
 impl Cleanup {
     /// Waits until the job is done, and until `until` at most; then the job goes on in the runtime.
-    /// `is_enough`: a failed first attempt also ends the wait.
-    pub(crate) async fn wait(
+    ///
+    /// `is_enough`: a failed first attempt also ends the wait. `is_its_deadline`: `until` is that
+    /// of the first attempt, which fails by itself then, so that no timer is set before.
+    pub(crate) fn wait(
         mut self,
         until: Instant,
+        mut is_its_deadline: bool,
         is_enough: bool,
-    ) -> Result<Outcome, StoreError> {
-        let mut timer = self.engine.clock.sleep_until(until);
-        // By hand: in a fork nothing wakes the task, and a failed attempt does not end the work.
-        poll_fn(|cx| {
-            self.engine.check_process()?;
+    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send + Unpin {
+        let (mut timer, mut is_first_poll) = (None::<Sleep>, true);
+        poll_fn(move |cx| {
+            // It is first polled where it was made.
+            if !std::mem::take(&mut is_first_poll)
+                && let Err(error) = self.engine.check_process()
+            {
+                return Poll::Ready(Err(error));
+            }
             let Some(work) = &mut self.work else { return Poll::Ready(Err(unheard())) };
             if let Poll::Ready(result) = work.as_mut().poll(cx) {
                 self.work = None;
                 return Poll::Ready(result);
             }
-            let is_over = self.engine.clock.now() >= until || timer.as_mut().poll(cx).is_ready();
-            match self.engine.pending.failure(self.key) {
-                Some(failure) if is_enough || is_over => Poll::Ready(Err(failure)),
-                None if is_over => Poll::Ready(Err(unheard())),
-                _ => Poll::Pending,
+            let pending = &self.engine.pending;
+            if is_enough && let Some(failure) = pending.failure(self.key) {
+                return Poll::Ready(Err(failure));
             }
+            // The first attempt has a deadline of its own: as a rule no timer is needed.
+            if std::mem::take(&mut is_its_deadline) {
+                return Poll::Pending;
+            }
+            let clock = &self.engine.clock;
+            let timer = timer.get_or_insert_with(|| clock.sleep_until(until));
+            if timer.as_mut().poll(cx).is_pending() && clock.now() < until {
+                return Poll::Pending;
+            }
+            Poll::Ready(Err(pending.failure(self.key).unwrap_or_else(unheard)))
         })
-        .await
     }
 }
 

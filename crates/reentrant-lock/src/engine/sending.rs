@@ -1,17 +1,17 @@
 use std::{
-    future::{Future, pending, poll_fn},
+    future::{Future, poll_fn},
     pin::Pin,
     sync::Arc,
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Clock, FenceToken, Instant, LockName, StoreError, StoreErrorKind, Ttl,
     lease::{HoldUpdate, LossReason},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
-    store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
+    outage::Watched,
+    store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
 };
 use leasehold_watchdog::{HeldLease, Key};
 use tokio::{select, sync::SemaphorePermit};
@@ -91,8 +91,72 @@ pub(super) struct Sending {
     until: Instant,
 }
 
-/// The answer to one copy of a command, or its failure when the store does not keep to the deadline.
-type Copy<'a> = Pin<Box<dyn Future<Output = Answer<ReleaseAnswer>> + Send + 'a>>;
+/// One copy of a command in flight.
+struct Copy<'a> {
+    sent_at: Instant,
+    deadline: Instant,
+    reply: Awaited<'a>,
+}
+
+/// The reply to come, as that to a release: one loop sends all jobs.
+enum Awaited<'a> {
+    Release(Watched<'a, ReleaseAnswer>),
+    /// That to a withdrawal or a hold.
+    Other(StoreFuture<'a, ReleaseAnswer>),
+}
+
+impl Awaited<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReleaseAnswer, StoreError>> {
+        match self {
+            Self::Release(reply) => Pin::new(reply).poll(cx),
+            Self::Other(reply) => reply.as_mut().poll(cx),
+        }
+    }
+}
+
+/// The copies in flight. As a rule there is one: a list would cost an allocation for each release.
+#[derive(Default)]
+struct Copies<'a> {
+    first: Option<Copy<'a>>,
+    more: Vec<Copy<'a>>,
+}
+
+impl<'a> Copies<'a> {
+    fn push(&mut self, copy: Copy<'a>) {
+        match &mut self.first {
+            None => self.first = Some(copy),
+            Some(_) => self.more.push(copy),
+        }
+    }
+
+    /// Yields the answer to a copy, or its failure. Without a clock no copy is given up.
+    fn poll(
+        &mut self,
+        clock: Option<&dyn Clock>,
+        cx: &mut Context<'_>,
+    ) -> Option<Answer<ReleaseAnswer>> {
+        let mut copies = self.first.iter_mut().chain(&mut self.more).enumerate();
+        let (at, answer) = copies.find_map(|(at, copy)| {
+            let is_over = |clock: &dyn Clock| clock.now() >= copy.deadline + Sending::GRACE;
+            let result = match copy.reply.poll(cx) {
+                Poll::Ready(result) => result,
+                Poll::Pending if clock.is_some_and(is_over) => Err(unheard()),
+                Poll::Pending => return None,
+            };
+            Some((at, Answer { sent_at: copy.sent_at, result }))
+        })?;
+        match at {
+            0 => self.first = self.more.pop(),
+            at => drop(self.more.swap_remove(at - 1)),
+        }
+        Some(answer)
+    }
+
+    fn given_up_at(&self) -> Option<Instant> {
+        let deadlines = self.first.iter().chain(&self.more).map(|copy| copy.deadline);
+        deadlines.min().map(|deadline| deadline + Sending::GRACE)
+    }
+}
 
 enum Event {
     Reply(Answer<ReleaseAnswer>),
@@ -151,14 +215,14 @@ impl Sending {
         };
         let mut now = clock.now();
         let mut rules = release::Release::new(now, self.job.expires, belief);
-        let mut copies = FuturesUnordered::new();
+        let mut copies = Copies::default();
         let (mut permit, mut next, mut failure) = (None, None, None);
         loop {
             match rules.next(now) {
                 Step::Done(outcome) => return (outcome, failure),
                 Step::Send => {
                     let is_first = rules.is_unsent();
-                    if copies.is_empty() && !self.is_awaited(is_first) {
+                    if copies.first.is_none() && !self.is_awaited(is_first) {
                         permit = self.permit(now).await;
                         now = clock.now();
                         if now >= self.job.expires {
@@ -188,7 +252,7 @@ impl Sending {
                         Event::Timer => {}
                         Event::CopyIsDue => rules.on_copy_due(now),
                         Event::Reply(answer) => {
-                            permit = permit.filter(|_| !copies.is_empty());
+                            permit = permit.filter(|_| copies.first.is_some());
                             failure = answer.result.as_ref().err().cloned().or(failure);
                             let jitter =
                                 answer.result.as_ref().map_or_else(|_| entropy.fraction(), |_| 0.0);
@@ -205,34 +269,37 @@ impl Sending {
 
     async fn wait(
         &self,
-        copies: &mut FuturesUnordered<Copy<'_>>,
+        copies: &mut Copies<'_>,
         has_place: bool,
         until: Option<Instant>,
     ) -> Event {
-        let may_be_wanted = match self.job.command {
-            Command::Release { .. } => has_place,
-            Command::Withdraw => copies.is_empty(),
-            Command::Hold { .. } => false,
-        };
-        let timer = async {
-            match until {
-                Some(at) => self.engine.clock.sleep_until(at).await,
-                None => pending().await,
+        let Engine { clock, .. } = &*self.engine;
+        let mut timer = until.map(|at| clock.sleep_until(at));
+        let mut is_first_poll = true;
+        poll_fn(|cx| {
+            let is_first_poll = std::mem::take(&mut is_first_poll);
+            if let Some(answer) = copies.poll((!is_first_poll).then_some(&**clock), cx) {
+                return Poll::Ready(Event::Reply(answer));
             }
-        };
-        select! {
-            biased;
-            Some(answer) = copies.next() => Event::Reply(answer),
-            () = self.copy_is_wanted(), if may_be_wanted => Event::CopyIsDue,
-            () = timer => Event::Timer,
-        }
-    }
-
-    /// Resolves when another copy is wanted at once.
-    async fn copy_is_wanted(&self) {
-        // By hand: whoever wants it wakes the waker that the cohort has.
-        poll_fn(|cx| if self.is_copy_wanted(cx.waker()) { Poll::Ready(()) } else { Poll::Pending })
-            .await;
+            let may_be_wanted = match self.job.command {
+                Command::Release { .. } => has_place,
+                Command::Withdraw => copies.first.is_none(),
+                Command::Hold { .. } => false,
+            };
+            if may_be_wanted && self.is_copy_wanted(cx.waker()) {
+                return Poll::Ready(Event::CopyIsDue);
+            }
+            // As a rule the store answers by its deadline, so a timer is set only if a poll came
+            // without an answer.
+            if !is_first_poll && timer.is_none() {
+                timer = copies.given_up_at().map(|at| clock.sleep_until(at));
+            }
+            match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Event::Timer),
+                _ => Poll::Pending,
+            }
+        })
+        .await
     }
 
     /// Whether a place that is queued, or a call that waits for the withdrawal, needs another copy
@@ -292,7 +359,7 @@ impl Sending {
             None => engine.timing.command_deadline(job.ttl),
         };
         let deadline = job.expires.min(now + timeout);
-        match &job.command {
+        let reply = match &job.command {
             Command::Release { fence, .. } => {
                 let next = next.map(|next| Next {
                     id: next.id,
@@ -303,21 +370,18 @@ impl Sending {
                     heartbeat: next.heartbeat,
                 });
                 let release = Release { name, id, fence: *fence, keep, next };
-                Box::pin(self.answer(now, deadline, store.ask(now, release, deadline)))
+                Awaited::Release(store.ask(now, release, deadline))
             }
-            Command::Withdraw => {
-                let reply = store.ask(now, Withdraw { name, id }, deadline);
-                Box::pin(self.answer(now, deadline, async move {
-                    let ended = reply.await?.ended_grant;
-                    Ok(if ended { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
-                }))
-            }
+            Command::Withdraw => Awaited::Other(Box::pin(async move {
+                let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
+                Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
+            })),
             Command::Hold { lease, update } => {
                 let (turn, update, ttl) = (lease.turn(), *update, job.ttl);
                 let (fence, acks) = (turn.first(), turn.terms().acks);
-                let reply = store.ask(now, Hold { name, id, fence, update, ttl, acks }, deadline);
-                Box::pin(self.answer(now, deadline, async move {
-                    match reply.await? {
+                let hold = Hold { name, id, fence, update, ttl, acks };
+                Awaited::Other(Box::pin(async move {
+                    match store.ask(now, hold, deadline).await? {
                         HoldAnswer::Held { remaining } => {
                             let _ = lease.extended(now, remaining);
                             Ok(ReleaseAnswer::Released)
@@ -327,21 +391,8 @@ impl Sending {
                     }
                 }))
             }
-        }
-    }
-
-    async fn answer(
-        &self,
-        sent_at: Instant,
-        deadline: Instant,
-        reply: impl Future<Output = Result<ReleaseAnswer, StoreError>>,
-    ) -> Answer<ReleaseAnswer> {
-        let result = select! {
-            biased;
-            result = reply => result,
-            () = self.engine.clock.sleep_until(deadline + Self::GRACE) => Err(unheard()),
         };
-        Answer { sent_at, result }
+        Copy { sent_at: now, deadline, reply }
     }
 
     /// Whether a task waits for the answer, or a lock is to stay closed and its ttl may end before.
@@ -369,10 +420,14 @@ impl Sending {
         let patience = timing.claim_window(*ttl).min(left);
         let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
         let is_withdrawal = matches!(command, Command::Withdraw);
+        let wanted = poll_fn(|cx| {
+            let is_wanted = is_withdrawal && self.is_copy_wanted(cx.waker());
+            if is_wanted { Poll::Ready(()) } else { Poll::Pending }
+        });
         select! {
             biased;
             permit = self.engine.background.acquire() => permit.ok(),
-            () = self.copy_is_wanted(), if is_withdrawal => None,
+            () = wanted => None,
             () = clock.sleep_until(now + patience) => None,
         }
     }
