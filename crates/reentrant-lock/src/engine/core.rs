@@ -229,15 +229,15 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `seldom` something else
+    /// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `lazily` something else
     /// is expected before, and a timer is set only when the task is woken without it.
-    pub(crate) async fn until(&self, at: Instant, mut seldom: bool) {
+    pub(crate) async fn until(&self, at: Instant, mut lazily: bool) {
         let mut timer = None;
         poll_fn(|cx| {
             if self.clock.now() >= at {
                 return Poll::Ready(());
             }
-            if mem::take(&mut seldom) {
+            if mem::take(&mut lazily) {
                 return Poll::Pending;
             }
             timer.get_or_insert_with(|| self.clock.sleep_until(at)).as_mut().poll(cx)

@@ -47,7 +47,7 @@ impl Wait {
         let mut report_at = self.next_report(started, engine.clock.now());
         // The answer to its command wakes the task, and so does the runtime when that takes long: a pair needs no timer.
         let is_in_time = |deadline| earlier(ends, started + self.outage_patience) >= deadline;
-        let mut seldom = in_line.deadline().is_some_and(is_in_time);
+        let mut lazily = in_line.deadline().is_some_and(is_in_time);
         loop {
             let next = earlier(ends, endurance.look_at().min(report_at));
             select! {
@@ -60,7 +60,7 @@ impl Wait {
                 () = alarm(&mut tally.suspicion) => {
                     tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
                 }
-                () = engine.until(next, std::mem::take(&mut seldom)) => {}
+                () = engine.until(next, std::mem::take(&mut lazily)) => {}
             }
             // Not before: what was answered already counts, however late it is.
             let now = engine.clock.now();
