@@ -1,11 +1,13 @@
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::select;
 
 use super::{
-    asks::{Asks, Event},
     ballot::{ballot, seen},
     command::{NodeCommand, Word},
     failure::too_few,
-    health::order,
+    health::{hedge, order},
     node::QuorumNode,
     store::Inner,
     taking_back::TakeBack,
@@ -157,44 +159,42 @@ impl<N: QuorumNode> Inner<N> {
                 keeps: asking.keeps,
             },
         };
-        let mut asks = Asks::new(self, &order, now, deadline);
-        if !one_first
-            && asks.first(needed).iter().all(|node| self.nodes[*node].is_busy(&asking.name))
-        {
-            for node in asks.take_first(needed) {
-                flying.tally.on_ask(node);
-                asks.posts.add(self, node, command(&flying.tally), (now, deadline));
-            }
-        }
+        let mut unasked = order[..nodes].iter();
+        let mut pending = FuturesUnordered::new();
+        let (mut hedges, mut is_late, mut failures) = (0, false, Vec::new());
+        let mut timer = self.clock.sleep_until(now);
         let verdict = loop {
-            let verdict = (self.rules.verdict)(&flying.tally);
-            if verdict != Verdict::Open {
-                break verdict;
+            match (self.rules.verdict)(&flying.tally) {
+                // All are asked, and another one would be by now: who hangs decides nothing.
+                Verdict::Open if is_late && flying.tally.majority_answered() => {
+                    break Verdict::Split;
+                }
+                Verdict::Open => {}
+                verdict => break verdict,
             }
             let is_first_heard = flying.tally.granted() != 0;
             let hopes = if one_first && !is_first_heard { 1 } else { needed };
-            while flying.tally.hopeful() < hopes + asks.hedges
-                && let Some(node) = asks.next_node()
+            while flying.tally.hopeful() < hopes + hedges
+                && let Some(node) = unasked.next()
             {
-                let node = (self.rules.whom)(node, order[0]);
+                let node = (self.rules.whom)(*node, order[0]);
                 flying.tally.on_ask(node);
-                asks.flights.launch(node, self.send(node, command(&flying.tally), deadline));
+                pending.push(self.send(node, command(&flying.tally), deadline));
+                timer = self.clock.sleep_until(self.clock.now() + hedge(&self.health));
             }
-            match poll_fn(|cx| asks.poll(self, cx)).await {
-                Event::Answer(node, answer) => {
-                    asks.failures.extend(self.failure(node, &answer));
-                    flying.tally.on_answer(node, answer.as_ref().ok());
+            select! {
+                biased;
+                reply = pending.next() => {
+                    let Some((node, reply)) = reply else { break Verdict::TooFew };
+                    failures.extend(self.failure(node, &reply));
+                    flying.tally.on_answer(node, reply.as_ref().ok());
                 }
-                Event::Over => break Verdict::TooFew,
-                Event::Slow => asks.posts.hurry(self, &asking.name),
-                Event::Hedge => asks.hedges += 1,
-                // Others have it at most nodes, or a split: who does not answer decides nothing any more.
-                Event::Last if flying.tally.majority_answered() => break Verdict::Split,
-                Event::Last => {}
-                Event::Late => asks.posts.close(),
+                () = &mut timer, if !is_late => {
+                    is_late = unasked.len() == 0;
+                    hedges += 1;
+                }
             }
         };
-        let failures = asks.end();
         let taken = |tally: &Tally| Taken {
             remaining: tally.wait(),
             keeps: tally.keeps(),

@@ -73,7 +73,7 @@ impl<N: QuorumNode> Inner<N> {
             // One that rests after failures would fail once more.
             if !inner.health[node].is_unwell(now) {
                 let deadline = now + inner.settings.patience();
-                if inner.send(node, command, deadline).await.is_ok() {
+                if inner.send(node, command, deadline).await.1.is_ok() {
                     return;
                 }
             }

@@ -3,15 +3,13 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 use super::{
     command::{Lease, NodeAnswer, NodeCommand, NodeWaiter, Word},
     failure::{minority, too_few},
-    flights::Flights,
-    health::hedge,
     node::QuorumNode,
     round::Round,
     store::Inner,
     tally::{count, kth_longest, majority},
 };
 use crate::{
-    clock::{Instant, within},
+    clock::Instant,
     store::{ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, StoreError, WaiterRecord},
     types::{AcquisitionId, FenceToken, LockName, RuntimeLabel},
 };
@@ -51,27 +49,21 @@ impl<N: QuorumNode> Inner<N> {
         let (nodes, needed) = (self.nodes.len(), majority(self.nodes.len()));
         let id = AcquisitionId::new(self.entropy.runtime_id(), 0);
         let command = NodeCommand { name: name.clone(), id, word: Word::Inspect };
-        let mut flights = Flights::none();
-        for node in 0..nodes {
-            flights.launch(node, self.send(node, command.clone(), deadline));
-        }
         let mut seen = Seen::default();
-        // A node that hangs holds nobody up for longer than another one would be asked in its place.
-        let mut late_at = deadline;
-        while let Some(Some((node, answer))) = within(&*self.clock, late_at, flights.next()).await {
-            let failure = self.failure(node, &answer);
+        let on_reply = |node, reply| {
+            let failure = self.failure(node, &reply);
             seen.answered += usize::from(failure.is_none());
             seen.failures.extend(failure);
-            match answer {
+            match reply {
                 Ok(NodeAnswer::Record(lease)) => seen.leases.push(*lease),
                 Ok(NodeAnswer::Free { counter }) => seen.counter = seen.counter.max(counter),
                 Ok(NodeAnswer::Out { .. }) | Err(_) => {}
                 Ok(_) => seen.failures.push(self.strange(node)),
             }
-            if seen.is_clear(nodes) {
-                late_at = deadline.min(self.clock.now() + hedge(&self.health));
-            }
-        }
+            seen.is_clear(nodes)
+        };
+        // A node that hangs holds nobody up for longer than another one would be asked in its place.
+        self.gather(self.all(), |_| command.clone(), deadline, on_reply).await;
         if seen.answered < needed {
             return Err(too_few(seen.answered, nodes, &seen.failures, false));
         }

@@ -3,21 +3,17 @@
 //! The rules are pure functions of what the nodes have told. [`QuorumStore`] drives them over any kind
 //! of [`QuorumNode`].
 
-mod asks;
 mod attempt;
 mod ballot;
 mod command;
 mod ear;
 mod ending;
 mod failure;
-mod flights;
-mod gathering;
 mod health;
 mod holding;
 mod insisting;
 mod looking;
 mod node;
-mod posts;
 mod record;
 mod renewing;
 mod round;
@@ -35,7 +31,6 @@ mod waiting;
 
 pub use ballot::{Block, Fence, ballot, block, fence};
 pub use command::{Busy, Lease, NodeAnswer, NodeCommand, NodeWaiter, Vote, Word};
-pub use gathering::Gathering;
 pub use health::order;
 pub use node::QuorumNode;
 pub use rules::QuorumRules;

@@ -1,12 +1,6 @@
-use std::{
-    fmt,
-    sync::{Arc, Weak},
-};
+use std::{fmt, sync::Weak};
 
-use super::{
-    command::{NodeAnswer, NodeCommand},
-    gathering::Gathering,
-};
+use super::command::{NodeAnswer, NodeCommand};
 use crate::{
     clock::Instant,
     store::{Listener, StoreError},
@@ -42,26 +36,6 @@ pub trait QuorumNode: fmt::Debug + Send + Sync + 'static {
     fn is_ready(&self) -> bool {
         true
     }
-
-    /// Whether so much is under way that a command is best posted.
-    fn is_busy(&self, _name: &LockName) -> bool {
-        false
-    }
-
-    /// Sends a command with others; the answer comes to `to`, as that of node `at`. Only where
-    /// [`is_busy`](Self::is_busy) says so. Returns a number for [`hurry`](Self::hurry).
-    fn post(
-        &self,
-        _command: NodeCommand,
-        _deadline: Instant,
-        _to: &Arc<Gathering>,
-        _at: usize,
-    ) -> u64 {
-        0
-    }
-
-    /// A command that was posted is waited for.
-    fn hurry(&self, _name: &LockName, _number: u64) {}
 
     /// The node has lost its boot mark: it is looked at anew.
     fn has_no_mark(&self) {}

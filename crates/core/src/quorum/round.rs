@@ -1,12 +1,12 @@
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::select;
 
 use super::{
-    asks::SLOW,
     command::{NodeAnswer, NodeCommand, Word},
-    flights::Flights,
     health::hedge,
     node::QuorumNode,
-    posts::Posts,
     store::Inner,
     tally::{Nodes, bit},
 };
@@ -63,8 +63,7 @@ impl<N: QuorumNode> Inner<N> {
         (0..self.nodes.len()).fold(0, |all, node| all | bit(node))
     }
 
-    /// Sends a command to some nodes. Returns when it is `enough`, and the others had a moment; what is
-    /// not answered by then goes on in the background.
+    /// Sends a command to some nodes. Returns when it is `enough`, and the others had a moment.
     pub(crate) async fn round(
         self: &Arc<Self>,
         to: Nodes,
@@ -72,70 +71,43 @@ impl<N: QuorumNode> Inner<N> {
         deadline: Instant,
         enough: impl Fn(&Round) -> bool,
     ) -> Round {
-        let mut flights = Flights::none();
-        let nodes: Vec<_> = (0..self.nodes.len()).filter(|node| to & bit(*node) != 0).collect();
-        let sent_at = self.clock.now();
-        let mut posts = Posts::none();
-        // Marks may differ from node to node; what is posted is the same for all.
-        if let Some(first) = nodes.first().map(|node| command(*node))
-            && nodes.iter().all(|node| self.nodes[*node].is_busy(&first.name))
-        {
-            for node in &nodes {
-                posts.add(self, *node, command(*node), (sent_at, deadline));
-            }
-        } else {
-            for node in nodes {
-                flights.launch(node, self.send(node, command(node), deadline));
-            }
-        }
         let mut round = Round::default();
-        let mut timer = None;
-        let mut is_enough = false;
-        loop {
-            if !is_enough && enough(&round) {
-                (is_enough, timer) = (true, None);
-            }
-            let event = poll_fn(|cx| {
-                if let Poll::Ready(Some(answer)) = flights.poll(cx) {
-                    return Poll::Ready(Some(Ok(answer)));
-                }
-                if let Poll::Ready(Some((node, answer))) = posts.poll(cx) {
-                    self.note(node, sent_at, answer.as_ref());
-                    return Poll::Ready(Some(Ok((node, answer))));
-                }
-                if flights.are_over() && posts.are_over() {
-                    return Poll::Ready(None);
-                }
-                let until = || {
-                    let now = self.clock.now();
-                    if posts.are_unhurried() {
-                        now + SLOW
-                    } else if is_enough {
-                        now + hedge(&self.health)
-                    } else {
-                        deadline.min(sent_at + self.settings.patience() + SLOW)
-                    }
-                };
-                let sleep = timer.get_or_insert_with(|| self.clock.sleep_until(until()));
-                sleep.as_mut().poll(cx).map(|()| Some(Err(())))
-            })
-            .await;
-            match event {
-                Some(Ok((node, answer))) => round.on_answer(node, answer),
-                Some(Err(())) if posts.are_unhurried() => {
-                    timer = None;
-                    if let Some(first) = (0..self.nodes.len()).find(|node| to & bit(*node) != 0) {
-                        posts.hurry(self, &command(first).name);
-                    }
-                }
-                Some(Err(())) | None => break,
-            }
-        }
-        posts.leave();
-        if !flights.are_over() {
-            drop(self.runtime.spawn(async move { while flights.next().await.is_some() {} }));
-        }
+        let on_reply = |node, reply| {
+            round.on_answer(node, reply);
+            enough(&round)
+        };
+        self.gather(to, command, deadline, on_reply).await;
         round
+    }
+
+    /// Sends a command to some nodes, and passes their replies on. Returns when one of them is enough, and
+    /// the others had a moment; what is not answered by then goes on in the background.
+    pub(crate) async fn gather(
+        self: &Arc<Self>,
+        to: Nodes,
+        command: impl Fn(usize) -> NodeCommand,
+        deadline: Instant,
+        mut on_reply: impl FnMut(usize, Result<NodeAnswer, StoreError>) -> bool,
+    ) {
+        let each = (0..self.nodes.len()).filter(|node| to & bit(*node) != 0);
+        let mut pending: FuturesUnordered<_> =
+            each.map(|node| self.send(node, command(node), deadline)).collect();
+        let mut is_enough = false;
+        let mut timer = self.clock.sleep_until(deadline);
+        loop {
+            select! {
+                biased;
+                reply = pending.next() => {
+                    let Some((node, reply)) = reply else { return };
+                    if on_reply(node, reply) && !is_enough {
+                        is_enough = true;
+                        timer = self.clock.sleep_until(self.clock.now() + hedge(&self.health));
+                    }
+                }
+                () = &mut timer => break,
+            }
+        }
+        drop(self.runtime.spawn(pending.for_each(|_| ready(()))));
     }
 
     /// Sends a command to all nodes, for those that look or act from outside.

@@ -11,20 +11,20 @@ use super::{
 use crate::{clock::Instant, store::StoreError};
 
 impl<N: QuorumNode> Inner<N> {
-    /// Sends a command to a node, within the time that one may take.
+    /// Sends a command to a node, within the time that one may take; its answer comes with its number.
     pub(crate) fn send(
         self: &Arc<Self>,
         node: usize,
         command: NodeCommand,
         deadline: Instant,
-    ) -> impl Future<Output = Result<NodeAnswer, StoreError>> + Send + use<N> {
+    ) -> impl Future<Output = (usize, Result<NodeAnswer, StoreError>)> + Send + use<N> {
         let inner = Arc::clone(self);
         async move {
             let sent_at = inner.clock.now();
             let deadline = deadline.min(sent_at + inner.settings.patience());
             let answer = inner.nodes[node].send(command, deadline).await;
             inner.note(node, sent_at, answer.as_ref());
-            answer
+            (node, answer)
         }
     }
 

@@ -1,15 +1,15 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
     attempt::{Asked, Asking, Taken, Tried},
     ballot::{self, Block, Fence},
-    command::{NodeAnswer, NodeCommand, Vote, Word},
-    flights::Flights,
+    command::{NodeCommand, Vote, Word},
     node::QuorumNode,
     record::Record,
+    round::Round,
     store::Inner,
     taking_back::TakeBack,
-    tally::{Nodes, bit, count, majority},
+    tally::{count, majority},
     under_way::SetOut,
 };
 use crate::{
@@ -39,11 +39,15 @@ impl<N: QuorumNode> Inner<N> {
                 return Err(StoreError::exhausted().for_lock(&asking.name));
             }
             Fence::ToSettle { fence } => {
-                let (by, left) = self.settled(&flying, fence, deadline).await;
-                if count(by) < needed {
+                let (name, id) = (&flying.name, flying.id);
+                let word = Word::Settle { attempt: flying.attempt, fence };
+                let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
+                let enough = |round: &Round| count(round.done) >= needed;
+                let round = self.round(tally.granted(), make, deadline, enough).await;
+                if !enough(&round) {
                     return Ok(Tried::Split(Taken::soon()));
                 }
-                (by, fence, left)
+                (round.done, fence, round.left)
             }
         };
         let votes = || flying.tally.votes(by).map(|(_, vote)| vote);
@@ -78,31 +82,5 @@ impl<N: QuorumNode> Inner<N> {
         drop(records);
         let Block { regressed, .. } = block;
         Ok(Tried::Over(Asked::Granted(Granted { first, last, remaining, contended, regressed })))
-    }
-
-    /// Writes a fence to the nodes that granted: those that have it, and how long it is left there.
-    async fn settled(
-        self: &Arc<Self>,
-        flying: &TakeBack<N>,
-        fence: u64,
-        deadline: Instant,
-    ) -> (Nodes, Vec<Duration>) {
-        let needed = majority(self.nodes.len());
-        let word = Word::Settle { attempt: flying.attempt, fence };
-        let command = NodeCommand { name: flying.name.clone(), id: flying.id, word };
-        let mut flights = Flights::none();
-        for (node, _) in flying.tally.votes(flying.tally.granted()) {
-            flights.launch(node, self.send(node, command.clone(), deadline));
-        }
-        let (mut by, mut left) = (0, Vec::new());
-        while count(by) < needed
-            && let Some((node, answer)) = flights.next().await
-        {
-            if let Ok(NodeAnswer::Held { remaining, .. }) = answer {
-                by |= bit(node);
-                left.push(remaining);
-            }
-        }
-        (by, left)
     }
 }

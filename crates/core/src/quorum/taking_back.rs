@@ -49,7 +49,7 @@ impl<N: QuorumNode> Inner<N> {
     async fn take_back(self: Arc<Self>, node: usize, command: NodeCommand) {
         for failures in 0..TAKE_BACKS {
             let deadline = self.clock.now() + self.settings.patience();
-            if self.send(node, command.clone(), deadline).await.is_ok() {
+            if self.send(node, command.clone(), deadline).await.1.is_ok() {
                 return;
             }
             let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));

@@ -18,7 +18,7 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     command::Preamble,
     decode,
-    delivery::{Answer, Delivered, Gather, ReplyTo, all_failed, answer, given_back},
+    delivery::{Answer, Delivered, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
@@ -335,15 +335,14 @@ impl<D: Dialect> Batcher<D> {
 
     fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
         let mut state = self.0.state.lock();
-        if self.is_idle_in(&state) || !self.shares(&state, &command) {
+        if self.is_idle(&state) || !self.shares(&state, &command) {
             state.alone += 1;
             return Sent::Alone(command);
         }
         let (sender, answer) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        let answer_to = ReplyTo::One(sender);
-        state.waiting.push_back(Waiting { number, command, deadline, answer: answer_to });
+        state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
         if self.0.waits {
             self.go_on(state);
         } else if state.waiting.len().is_multiple_of(self.0.max_commands())
@@ -370,33 +369,9 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Whether so little is under way that a caller sends its command itself.
-    pub(super) fn is_idle(&self) -> bool {
-        self.is_idle_in(&self.0.state.lock())
-    }
-
-    fn is_idle_in(&self, state: &State<D::Command>) -> bool {
+    fn is_idle(&self, state: &State<D::Command>) -> bool {
         let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         state.waiting.is_empty() && state.alone + state.couriers < usual
-    }
-
-    /// Sends a command with others, whatever else is under way; its number is for
-    /// [`hurry`](Self::hurry).
-    pub(super) fn post(
-        &self,
-        command: D::Command,
-        deadline: Instant,
-        answer: Box<dyn Gather>,
-    ) -> u64 {
-        let mut state = self.0.state.lock();
-        let number = state.next;
-        state.next += 1;
-        let answer = ReplyTo::Gathered(answer);
-        state.waiting.push_back(Waiting { number, command, deadline, answer });
-        let is_full = state.waiting.len().is_multiple_of(self.0.max_commands());
-        if is_full || state.couriers < USUAL_COURIERS {
-            self.send_courier(state);
-        }
-        number
     }
 
     /// Where one call at a time is sent, a courier goes when none is.
@@ -407,7 +382,7 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Sends a courier for a command that still waits.
-    pub(super) fn hurry(&self, number: u64) {
+    fn hurry(&self, number: u64) {
         let state = self.0.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
         if still_waits && state.waiting.len() > state.coming * self.0.max_commands() {

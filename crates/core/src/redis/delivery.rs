@@ -7,42 +7,8 @@ use crate::store::StoreError;
 
 pub(super) type Answer = Result<Answered, StoreError>;
 
-/// Where the answer to a command goes.
-#[derive(Debug)]
-pub(super) enum ReplyTo<C> {
-    /// To the caller, who waits for it alone.
-    One(oneshot::Sender<Delivered<C>>),
-    /// To one who gathers several answers.
-    Gathered(Box<dyn Gather>),
-}
-
-/// Takes the answer to a command that was posted.
-pub(super) trait Gather: std::fmt::Debug + Send + Sync {
-    /// Whether nobody needs the answer any more.
-    fn is_closed(&self) -> bool;
-
-    /// The answer is there; dropped without one, the command has none.
-    fn tell(self: Box<Self>, answer: Answer);
-}
-
-impl<C> ReplyTo<C> {
-    pub(super) fn is_closed(&self) -> bool {
-        match self {
-            Self::One(sender) => sender.is_closed(),
-            Self::Gathered(gather) => gather.is_closed(),
-        }
-    }
-
-    pub(super) fn send(self, delivered: Delivered<C>) {
-        match (self, delivered) {
-            // Nobody waits for the answer of a call that was dropped.
-            (Self::One(sender), delivered) => drop(sender.send(delivered)),
-            (Self::Gathered(gather), Delivered::Answered(answer)) => gather.tell(answer),
-            // Who gathers has no use for a command that comes back: it has no answer.
-            (Self::Gathered(_), Delivered::Alone { .. }) => {}
-        }
-    }
-}
+/// Where the answer to a command goes: to the caller, who waits for it.
+pub(super) type ReplyTo<C> = oneshot::Sender<Delivered<C>>;
 
 /// How a command ended that a courier took along.
 #[derive(Debug)]
@@ -76,5 +42,6 @@ pub(super) fn all_failed<C>(count: usize, failed: &StoreError) -> Vec<Delivered<
 }
 
 pub(super) fn answer<C>(answered: impl Iterator<Item = (ReplyTo<C>, Delivered<C>)>) {
-    answered.for_each(|(reply, answer)| reply.send(answer));
+    // Nobody waits for the answer of a call that was dropped.
+    answered.for_each(|(reply, answer)| drop(reply.send(answer)));
 }

@@ -14,13 +14,11 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant},
-    quorum::{Gathering, NodeAnswer, NodeCommand, QuorumNode, Word},
+    quorum::{NodeAnswer, NodeCommand, QuorumNode},
     redis::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS},
-        classify::RUNTIME_STOPPED,
         config::RedisConfig,
-        delivery::{Answer, Gather},
         lane::{Call, Greeting, Lane},
         login::Dialer,
         pool::RedisPool,
@@ -29,7 +27,7 @@ use crate::{
         store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },
-    store::{KeyScheme, Listener, StoreError, StoreErrorKind},
+    store::{KeyScheme, Listener, StoreError},
     types::{LockName, NamePattern, RuntimeId},
 };
 
@@ -108,7 +106,9 @@ impl RedisNode {
         command: &NodeCommand,
         answered: Result<Answered, StoreError>,
     ) -> Result<NodeAnswer, StoreError> {
-        decode(&command.word, answered, &self.dialer)
+        let decoded =
+            answered.and_then(|answered| answer(Kind::of(&command.word), &answered.answer));
+        decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
     }
 }
 
@@ -161,22 +161,6 @@ impl QuorumNode for RedisNode {
         is_ready
     }
 
-    fn is_busy(&self, name: &LockName) -> bool {
-        let batcher = self.batcher_of(name);
-        batcher.lane().is_ready() && !batcher.is_idle()
-    }
-
-    fn post(&self, command: NodeCommand, deadline: Instant, to: &Arc<Gathering>, at: usize) -> u64 {
-        let kind = Kind::of(&command.word);
-        let (dialer, to) = (Arc::clone(&self.dialer), Some(Arc::clone(to)));
-        let told = Box::new(Posted { to, at, kind, dialer });
-        self.batcher_of(&command.name).post(command, deadline, told)
-    }
-
-    fn hurry(&self, name: &LockName, number: u64) {
-        self.batcher_of(name).hurry(number);
-    }
-
     /// The next connections set the mark.
     fn has_no_mark(&self) {
         self.commands.iter().for_each(|batcher| batcher.lane().part());
@@ -195,45 +179,5 @@ impl QuorumNode for RedisNode {
 impl fmt::Debug for RedisNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisNode").field("place", &self.place()).finish_non_exhaustive()
-    }
-}
-
-fn decode(
-    word: &Word,
-    answered: Result<Answered, StoreError>,
-    dialer: &Dialer,
-) -> Result<NodeAnswer, StoreError> {
-    let decoded = answered.and_then(|answered| answer(Kind::of(word), &answered.answer));
-    decoded.map_err(|error| error.from_endpoint(&*dialer.endpoint))
-}
-
-/// Passes the answer to a posted command on.
-#[derive(Debug)]
-struct Posted {
-    to: Option<Arc<Gathering>>,
-    at: usize,
-    kind: Kind,
-    dialer: Arc<Dialer>,
-}
-
-impl Gather for Posted {
-    fn is_closed(&self) -> bool {
-        self.to.as_ref().is_none_or(|to| to.is_closed())
-    }
-
-    fn tell(mut self: Box<Self>, answered: Answer) {
-        let Some(to) = self.to.take() else { return };
-        let decoded = answered.and_then(|answered| answer(self.kind, &answered.answer));
-        to.tell(self.at, decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint)));
-    }
-}
-
-/// The tokio runtime has stopped, or nobody needed the answer when it was to be sent.
-impl Drop for Posted {
-    fn drop(&mut self) {
-        if let Some(to) = self.to.take() {
-            let (what, remedy) = RUNTIME_STOPPED;
-            to.tell(self.at, Err(StoreError::new(StoreErrorKind::Indeterminate, what, remedy)));
-        }
     }
 }
