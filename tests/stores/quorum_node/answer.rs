@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    quorum::{Busy, Lease, NodeAnswer, NodeCommand, Vote, Word},
+    quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word},
     store::Push,
 };
 use redis::Value;
@@ -73,7 +73,7 @@ pub(super) fn of_memory(command: &NodeCommand, answer: &NodeAnswer) -> String {
     }
 }
 
-fn of_lease(lease: &Lease) -> String {
+fn of_lease(lease: &NodeLease) -> String {
     let waiters = lease.waiters.iter().map(|one| {
         format!(
             "{},{},{},{}",

@@ -1,6 +1,6 @@
 use super::{
     command::Vote,
-    tally::{Nodes, Tally, bit, count, majority},
+    tally::{NodeSet, VoteCount, bit, count, majority},
 };
 use crate::types::FenceToken;
 
@@ -40,16 +40,16 @@ pub enum Fence {
 ///
 /// Every node that granted has accepted nothing above what it tells. So a fence above all of that is
 /// above each fence that a majority ever had.
-pub fn fence(tally: &Tally, nodes: usize, ballot: u64, least: u64) -> Fence {
-    let of_granted = |test: fn(&Vote) -> bool| -> Nodes {
-        let votes = tally.votes(tally.granted()).filter(|(_, vote)| test(vote));
-        votes.map(|(node, _)| bit(node)).fold(0, |all, one| all | one)
+pub fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> Fence {
+    let of_granted = |test: fn(&Vote) -> bool| -> NodeSet {
+        let alike = votes.votes(votes.granted()).filter(|(_, vote)| test(vote));
+        alike.fold(0, |all, (node, _)| all | bit(node))
     };
     let by = of_granted(|vote| vote.accepted);
     if count(by) >= majority(nodes) {
         return Fence::Accepted { by };
     }
-    let told = tally.votes(tally.granted());
+    let told = votes.votes(votes.granted());
     let told = told.map(|(_, vote)| if vote.accepted { ballot } else { vote.least });
     Fence::ToSettle { fence: told.max().unwrap_or(0).max(least) }
 }
@@ -101,12 +101,12 @@ mod tests {
         }
     }
 
-    fn tally(votes: &[Vote]) -> Tally {
-        let mut tally = Tally::new(3);
+    fn count(votes: &[Vote]) -> VoteCount {
+        let mut count = VoteCount::new(3);
         for (node, vote) in votes.iter().enumerate() {
-            tally.on_answer(node, Some(&NodeAnswer::Granted(*vote)));
+            count.on_answer(node, Some(&NodeAnswer::Granted(*vote)));
         }
-        tally
+        count
     }
 
     #[test]
@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn a_majority_of_acceptances_is_the_fence() {
-        let accepted = tally(&[vote(5, true, 9), vote(6, true, 9)]);
+        let accepted = count(&[vote(5, true, 9), vote(6, true, 9)]);
         assert_eq!(fence(&accepted, 3, 100, 1), Fence::Accepted { by: 0b11 });
-        let one = tally(&[vote(5, true, 9), vote(120, false, 121)]);
+        let one = count(&[vote(5, true, 9), vote(120, false, 121)]);
         assert_eq!(fence(&one, 3, 100, 1), Fence::ToSettle { fence: 121 });
-        let too_far = tally(&[vote(5, true, 9), vote(6, false, 50)]);
+        let too_far = count(&[vote(5, true, 9), vote(6, false, 50)]);
         assert_eq!(fence(&too_far, 3, 100, 1), Fence::ToSettle { fence: 100 });
-        let none = tally(&[vote(5, false, 40), vote(6, false, 50)]);
+        let none = count(&[vote(5, false, 40), vote(6, false, 50)]);
         assert_eq!(fence(&none, 3, 900, 1), Fence::ToSettle { fence: 50 });
         assert_eq!(fence(&none, 3, 900, 77), Fence::ToSettle { fence: 77 });
     }

@@ -168,7 +168,7 @@ pub enum NodeAnswer {
         counter: u64,
     },
     /// Somebody holds the lock.
-    Record(Box<Lease>),
+    Record(Box<NodeLease>),
     /// The node has lost data, and does not vote yet.
     Out {
         /// When it will; `None` if it has no boot mark.
@@ -212,7 +212,7 @@ pub struct Busy {
 
 /// A lease as one node has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
+pub struct NodeLease {
     /// Who holds it.
     pub id: AcquisitionId,
     /// The try that was granted.

@@ -3,46 +3,27 @@ use std::{
     time::Duration,
 };
 
-use super::tally::{MOST_NODES, Nodes, bit};
 use crate::clock::Instant;
 
 /// For how long a node is asked last after its first failure; it doubles with each one in a row.
 const SHORTEST_REST: Duration = Duration::from_millis(100);
 const LONGEST_REST: Duration = Duration::from_secs(3);
 
-/// How much longer than usual a node may take before another one is asked in its place.
-const HEDGE: u32 = 4;
-const SHORTEST_HEDGE: Duration = Duration::from_millis(4);
-const LONGEST_HEDGE: Duration = Duration::from_millis(100);
-
-/// Who is asked, in this order: those in good health first, each name from a node of its own on, so that
-/// all who ask for a name meet at the same nodes.
-pub fn order(start: usize, nodes: usize, unwell: u8) -> [usize; MOST_NODES] {
-    let mut order = [0; MOST_NODES];
-    let mut at = 0;
-    for wanted in [false, true] {
-        for node in (0..nodes).map(|step| (start + step) % nodes) {
-            if (unwell & bit(node) != 0) == wanted {
-                order[at] = node;
-                at += 1;
-            }
-        }
-    }
-    order
-}
-
-/// How well a node has answered of late.
+/// How well a node has answered of late, and what time it told.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(super) struct Health {
     failures: AtomicU32,
     /// Until when it is asked last, in nanoseconds since the clock's origin.
     rests_until: AtomicU64,
     /// How long it takes as a rule, in nanoseconds.
     usual: AtomicU64,
+    /// What time it was there when the clock of this process began, in microseconds since the Unix epoch; 0
+    /// if that is not known.
+    origin: AtomicU64,
 }
 
 impl Health {
-    pub(crate) fn on_answer(&self, took: Duration) {
+    pub(super) fn on_answer(&self, took: Duration) {
         if self.failures.load(Ordering::Relaxed) > 0 {
             self.failures.store(0, Ordering::Relaxed);
             self.rests_until.store(0, Ordering::Relaxed);
@@ -52,57 +33,66 @@ impl Health {
         self.usual.store(usual, Ordering::Relaxed);
     }
 
-    pub(crate) fn on_failure(&self, now: Instant) {
+    pub(super) fn on_failure(&self, now: Instant) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(8);
         let rest = (SHORTEST_REST * 2_u32.pow(failures)).min(LONGEST_REST);
         self.rest(now + rest);
     }
 
     /// It does not vote until then.
-    pub(crate) fn rest(&self, until: Instant) {
+    pub(super) fn rest(&self, until: Instant) {
         self.rests_until.store(nanos(until.since_origin()), Ordering::Relaxed);
     }
 
-    pub(crate) fn is_unwell(&self, now: Instant) -> bool {
+    pub(super) fn is_unwell(&self, now: Instant) -> bool {
         let until = self.rests_until.load(Ordering::Relaxed);
         until != 0 && until > nanos(now.since_origin())
     }
 
-    fn usual(&self) -> Duration {
+    /// How long it takes to answer as a rule.
+    pub(super) fn usual(&self) -> Duration {
         Duration::from_nanos(self.usual.load(Ordering::Relaxed))
     }
-}
 
-/// The nodes that are to be asked last.
-pub(crate) fn unwell(all: &[Health], now: Instant) -> Nodes {
-    let each = all.iter().enumerate();
-    each.filter(|(_, one)| one.is_unwell(now)).fold(0, |set, (node, _)| set | bit(node))
-}
+    /// What time it is there, in microseconds since the Unix epoch, if it has told.
+    pub(super) fn time(&self, now: Instant) -> Option<u64> {
+        let origin = Some(self.origin.load(Ordering::Relaxed)).filter(|origin| *origin != 0)?;
+        Some(origin.saturating_add(micros(now.since_origin())))
+    }
 
-/// After how long another node is asked in place of one that has not answered.
-pub(crate) fn hedge(all: &[Health]) -> Duration {
-    let usual = all.iter().map(Health::usual).max().unwrap_or_default();
-    (SHORTEST_HEDGE + usual * HEDGE).min(LONGEST_HEDGE)
+    /// It has told its time, in answer to what was `sent` and `heard` then; `here` is the time of day in this
+    /// process, which may be wrong. What is known moves no farther than it has to.
+    pub(super) fn learn_time(&self, told: u64, here: u64, sent: Instant, heard: Instant) {
+        let known = match self.origin.load(Ordering::Relaxed) {
+            0 => here.saturating_sub(micros(heard.since_origin())),
+            known => known,
+        };
+        let least = told.saturating_sub(micros(heard.since_origin()));
+        let most = told.saturating_sub(micros(sent.since_origin()));
+        let origin = known.clamp(least, most.max(least));
+        self.origin.store(origin.max(1), Ordering::Relaxed);
+    }
 }
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn those_who_are_unwell_are_asked_last() {
-        assert_eq!(order(1, 3, 0)[..3], [1, 2, 0]);
-        assert_eq!(order(1, 3, 0b010)[..3], [2, 0, 1]);
-        assert_eq!(order(4, 5, 0b10001)[..5], [1, 2, 3, 4, 0]);
+    const fn at(millis: u64) -> Instant {
+        Instant::at(Duration::from_millis(millis))
     }
 
     #[test]
     fn a_node_rests_for_longer_with_each_failure_and_recovers_with_an_answer() {
-        let (health, now) = (Health::default(), Instant::at(Duration::from_secs(9)));
+        let (health, now) = (Health::default(), at(9_000));
         assert!(!health.is_unwell(now));
         health.on_failure(now);
         assert!(health.is_unwell(now) && !health.is_unwell(now + SHORTEST_REST));
@@ -110,6 +100,29 @@ mod tests {
         assert!(health.is_unwell(now + SHORTEST_REST));
         health.on_answer(Duration::from_millis(2));
         assert!(!health.is_unwell(now));
-        assert_eq!(hedge(&[health]), SHORTEST_HEDGE + Duration::from_millis(8));
+        assert_eq!(health.usual(), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn a_time_that_can_be_right_is_kept_and_another_one_moved_no_farther_than_it_has_to() {
+        // It told 9 s between 1 s and 3 s here: when the clock began here, it was between 6 s and 8 s there.
+        let origin = |known: u64| {
+            let health = Health::default();
+            health.learn_time(9_000_000, known + 3_000_000, at(1_000), at(3_000));
+            health.time(at(0))
+        };
+        assert_eq!(origin(7_000_000), Some(7_000_000));
+        assert_eq!(origin(60_000_000), Some(8_000_000));
+        assert_eq!(origin(0), Some(6_000_000));
+    }
+
+    #[test]
+    fn a_node_is_believed_at_first_as_far_as_the_clock_here_may_be_wrong() {
+        let health = Health::default();
+        assert_eq!(health.time(at(0)), None);
+        health.learn_time(9_000_000, 69_000_000, at(1_000), at(3_000));
+        assert_eq!(health.time(at(0)), Some(8_000_000));
+        health.learn_time(9_500_000, 0, at(3_000), at(3_100));
+        assert_eq!(health.time(at(0)), Some(6_500_000), "it has stepped back");
     }
 }

@@ -3,37 +3,35 @@
 //! The rules are pure functions of what the nodes have told. [`QuorumStore`] drives them over any kind
 //! of [`QuorumNode`].
 
-mod attempt;
+mod acquire;
 mod ballot;
+mod claims;
 mod command;
-mod ear;
-mod ending;
 mod failure;
 mod health;
-mod holding;
-mod insisting;
-mod looking;
+mod hold;
+mod inspect;
+mod missed;
 mod node;
-mod record;
-mod renewing;
+mod nodes;
+mod pushes;
+mod records;
+mod release;
+mod renew;
 mod round;
 mod rules;
-mod scanning;
-mod sending;
+mod scan;
 mod settings;
-mod settling;
+mod settle;
+mod state;
 mod store;
-mod taking_back;
 mod tally;
-mod times;
-mod under_way;
-mod waiting;
+mod vote;
 
 pub use ballot::{Block, Fence, ballot, block, fence};
-pub use command::{Busy, Lease, NodeAnswer, NodeCommand, NodeWaiter, Vote, Word};
-pub use health::order;
+pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeWaiter, Vote, Word};
 pub use node::QuorumNode;
 pub use rules::QuorumRules;
 pub use settings::QuorumSettings;
 pub use store::{QuorumParts, QuorumStore};
-pub use tally::{Tally, Verdict, kth_longest, majority};
+pub use tally::{Decision, VoteCount, kth_longest, majority};

@@ -4,35 +4,31 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::select;
 
 use super::{
-    command::{NodeAnswer, NodeCommand, Word},
-    health::hedge,
+    command::{NodeAnswer, NodeCommand},
+    failure::{strange, too_few},
     node::QuorumNode,
-    store::Inner,
-    tally::{Nodes, bit},
+    nodes::{Answer, Nodes},
+    tally::{NodeSet, bit, count, members},
 };
-use crate::{
-    clock::Instant,
-    store::StoreError,
-    types::{AcquisitionId, LockName},
-};
+use crate::{clock::Instant, store::StoreError};
 
 /// What some nodes have answered to a command that all of them were sent.
 #[derive(Debug, Default)]
-pub(crate) struct Round {
+pub(super) struct Round {
     /// Those that had the lease, and did what was asked.
-    pub(crate) done: Nodes,
+    pub(super) done: NodeSet,
     /// Those that do not have it.
-    pub(crate) gone: Nodes,
+    pub(super) gone: NodeSet,
     /// Those where the lock is kept closed.
-    pub(crate) kept: Nodes,
-    pub(crate) left: Vec<Duration>,
-    pub(crate) contended: bool,
-    pub(crate) counter: u64,
-    pub(crate) failures: Vec<StoreError>,
+    pub(super) kept: NodeSet,
+    pub(super) left: Vec<Duration>,
+    pub(super) contended: bool,
+    pub(super) counter: u64,
+    failures: Vec<StoreError>,
 }
 
 impl Round {
-    fn on_answer(&mut self, node: usize, answer: Result<NodeAnswer, StoreError>) {
+    pub(super) fn on_answer(&mut self, node: usize, answer: Answer) {
         match answer {
             Ok(NodeAnswer::Held { remaining, contended }) => {
                 self.done |= bit(node);
@@ -52,74 +48,63 @@ impl Round {
             Ok(NodeAnswer::Gone | NodeAnswer::Out { .. } | NodeAnswer::Withdrawn { .. }) => {
                 self.gone |= bit(node);
             }
-            Ok(_) => self.failures.push(super::failure::strange()),
+            Ok(_) => self.failures.push(strange()),
             Err(error) => self.failures.push(error),
         }
     }
+
+    /// Those that have answered.
+    pub(super) fn heard(&self) -> NodeSet {
+        self.done | self.gone
+    }
+
+    /// The error of a round that too few of so many nodes have answered.
+    pub(super) fn too_few(&self, nodes: usize) -> StoreError {
+        too_few(count(self.heard()), nodes, &self.failures, true)
+    }
 }
 
-impl<N: QuorumNode> Inner<N> {
-    pub(crate) fn all(&self) -> Nodes {
-        (0..self.nodes.len()).fold(0, |all, node| all | bit(node))
-    }
+/// Sends a command to some nodes. Returns when it is `enough`, and the others had a moment.
+pub(super) async fn round<N: QuorumNode>(
+    nodes: &Arc<Nodes<N>>,
+    to: NodeSet,
+    command: impl Fn(usize) -> NodeCommand,
+    deadline: Instant,
+    enough: impl Fn(&Round) -> bool,
+) -> Round {
+    let mut round = Round::default();
+    let sent = members(to).map(|node| nodes.send(node, command(node), deadline)).collect();
+    gather(nodes, sent, deadline, nodes.hedge(), |node, answer| {
+        round.on_answer(node, answer);
+        enough(&round)
+    })
+    .await;
+    round
+}
 
-    /// Sends a command to some nodes. Returns when it is `enough`, and the others had a moment.
-    pub(crate) async fn round(
-        self: &Arc<Self>,
-        to: Nodes,
-        command: impl Fn(usize) -> NodeCommand,
-        deadline: Instant,
-        enough: impl Fn(&Round) -> bool,
-    ) -> Round {
-        let mut round = Round::default();
-        let on_reply = |node, reply| {
-            round.on_answer(node, reply);
-            enough(&round)
-        };
-        self.gather(to, command, deadline, on_reply).await;
-        round
-    }
-
-    /// Sends a command to some nodes, and passes their replies on. Returns when one of them is enough, and
-    /// the others had a moment; what is not answered by then goes on in the background.
-    pub(crate) async fn gather(
-        self: &Arc<Self>,
-        to: Nodes,
-        command: impl Fn(usize) -> NodeCommand,
-        deadline: Instant,
-        mut on_reply: impl FnMut(usize, Result<NodeAnswer, StoreError>) -> bool,
-    ) {
-        let each = (0..self.nodes.len()).filter(|node| to & bit(*node) != 0);
-        let mut pending: FuturesUnordered<_> =
-            each.map(|node| self.send(node, command(node), deadline)).collect();
-        let mut is_enough = false;
-        let mut timer = self.clock.sleep_until(deadline);
-        loop {
-            select! {
-                biased;
-                reply = pending.next() => {
-                    let Some((node, reply)) = reply else { return };
-                    if on_reply(node, reply) && !is_enough {
-                        is_enough = true;
-                        timer = self.clock.sleep_until(self.clock.now() + hedge(&self.health));
-                    }
+/// Takes the answers of nodes. Returns when `on_answer` says that they are enough, and the others had a
+/// moment; what is not answered by then goes on in the background.
+pub(super) async fn gather<N: QuorumNode, T: Send>(
+    nodes: &Nodes<N>,
+    mut sent: FuturesUnordered<impl Future<Output = (usize, T)> + Send + 'static>,
+    deadline: Instant,
+    moment: Duration,
+    mut on_answer: impl FnMut(usize, T) -> bool,
+) {
+    let mut is_enough = false;
+    let mut timer = nodes.clock.sleep_until(deadline);
+    loop {
+        select! {
+            biased;
+            answer = sent.next() => {
+                let Some((node, answer)) = answer else { return };
+                if on_answer(node, answer) && !is_enough {
+                    is_enough = true;
+                    timer = nodes.clock.sleep_until(nodes.clock.now() + moment);
                 }
-                () = &mut timer => break,
             }
+            () = &mut timer => break,
         }
-        drop(self.runtime.spawn(pending.for_each(|_| ready(()))));
     }
-
-    /// Sends a command to all nodes, for those that look or act from outside.
-    pub(crate) async fn everywhere(
-        self: &Arc<Self>,
-        name: &LockName,
-        id: AcquisitionId,
-        word: &Word,
-        deadline: Instant,
-        enough: impl Fn(&Round) -> bool,
-    ) -> Round {
-        let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
-        self.round(self.all(), make, deadline, enough).await
-    }
+    drop(nodes.runtime.spawn(sent.for_each(|_| ready(()))));
 }

@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use super::{
     ballot::{self, Fence},
-    tally::{self, Tally, Verdict},
+    tally::{self, Decision, VoteCount},
 };
 
 /// The decisions of a quorum; other ones show the damage.
 #[derive(Debug, Clone, Copy)]
 pub struct QuorumRules {
     /// What the answers mean.
-    pub verdict: fn(&Tally) -> Verdict,
-    /// What the fence of a lease is: of tally, number of nodes, ballot, least.
-    pub fence: fn(&Tally, usize, u64, u64) -> Fence,
+    pub decision: fn(&VoteCount) -> Decision,
+    /// What the fence of a lease is: of votes, number of nodes, ballot, least.
+    pub fence: fn(&VoteCount, usize, u64, u64) -> Fence,
     /// How long a lease has left, of what is left at its nodes in the order of their answers.
     pub left: fn(&mut [Duration], usize) -> Duration,
     /// Whether what was granted without a majority is taken back.
@@ -27,7 +27,7 @@ pub struct QuorumRules {
 impl Default for QuorumRules {
     fn default() -> Self {
         Self {
-            verdict: Tally::verdict,
+            decision: VoteCount::decision,
             fence: ballot::fence,
             left: tally::kth_longest,
             takes_back: true,

@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use crate::types::{SettingError, Ttl};
+use super::failure::{config, no_replicas};
+use crate::{
+    store::StoreError,
+    types::{Acks, SettingError, Ttl},
+};
 
 /// How the nodes of a quorum are used; the same in every process that shares its locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,23 @@ impl QuorumSettings {
     /// The longest ttl that a lock may have.
     pub fn most_ttl(&self) -> Duration {
         self.longest_ttl
+    }
+
+    /// Whether a lease may live for so long, with such acknowledgements.
+    pub(super) fn check(&self, ttl: Ttl, acks: Acks) -> Result<(), StoreError> {
+        if acks.are_asked() {
+            return Err(no_replicas());
+        }
+        let longest = self.longest_ttl;
+        if ttl.get() > longest {
+            let what =
+                format!("a ttl of {ttl} is above the longest one of the quorum, {longest:?}");
+            return Err(config(
+                what,
+                "choose a shorter ttl, or a longer longest_ttl in every process",
+            ));
+        }
+        Ok(())
     }
 
     /// The ttl of a lease whose own is not known: the default one, or the longest one below it.

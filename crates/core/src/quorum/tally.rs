@@ -11,41 +11,65 @@ pub fn majority(nodes: usize) -> usize {
 }
 
 /// Which of the nodes: a bit for each.
-pub(crate) type Nodes = u8;
+pub(crate) type NodeSet = u8;
 
 /// The bit of a node.
-pub(crate) fn bit(node: usize) -> Nodes {
+pub(crate) fn bit(node: usize) -> NodeSet {
     1 << node
 }
 
 /// How many nodes a set has.
-pub(crate) fn count(nodes: Nodes) -> usize {
+pub(crate) fn count(nodes: NodeSet) -> usize {
     nodes.count_ones() as usize
+}
+
+/// The nodes of a set.
+pub(crate) fn members(nodes: NodeSet) -> impl Iterator<Item = usize> {
+    (0..MOST_NODES).filter(move |node| nodes & bit(*node) != 0)
 }
 
 /// What the nodes have answered to one try.
 #[derive(Debug, Clone)]
-pub struct Tally {
+pub struct VoteCount {
     nodes: usize,
     votes: [Option<Vote>; MOST_NODES],
     /// Those that were asked.
-    asked: Nodes,
-    granted: Nodes,
-    busy: Nodes,
-    failed: Nodes,
+    asked: NodeSet,
+    granted: NodeSet,
+    busy: NodeSet,
+    failed: NodeSet,
     is_withdrawn: bool,
     /// How many answers were grants, one node counted as often as it answered.
     pub grants: usize,
     /// How long until nodes that are busy may be free.
     waits: Vec<Duration>,
-    keeps: bool,
-    older: u64,
-    waited: Duration,
+    /// What those nodes said together.
+    refusal: Refusal,
+}
+
+/// What nodes told that refused a lease.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// When a majority may be free.
+    pub(crate) remaining: Duration,
+    /// Whether a holder may keep the lock idle.
+    pub(crate) keeps: bool,
+    /// How many others wait for longer, as far as it is known.
+    pub(crate) older: u64,
+    /// For how long nodes have seen the one that asks wait.
+    pub(crate) waited: Duration,
+}
+
+impl Refusal {
+    /// It is unknown who has the lock; another try may have it soon.
+    pub(crate) fn soon() -> Self {
+        Self { remaining: Duration::from_millis(2), ..Self::default() }
+    }
 }
 
 /// What the answers so far mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// It depends on further answers.
     Open,
     /// A majority has granted the lease.
@@ -60,7 +84,7 @@ pub enum Verdict {
     Withdrawn,
 }
 
-impl Tally {
+impl VoteCount {
     /// No answers of so many nodes.
     pub fn new(nodes: usize) -> Self {
         Self {
@@ -73,9 +97,7 @@ impl Tally {
             is_withdrawn: false,
             grants: 0,
             waits: Vec::new(),
-            keeps: false,
-            older: 0,
-            waited: Duration::ZERO,
+            refusal: Refusal::default(),
         }
     }
 
@@ -95,9 +117,10 @@ impl Tally {
             Some(NodeAnswer::Busy(Busy { remaining, keeps, older, waited, .. })) => {
                 self.busy |= bit(node);
                 self.waits.push(*remaining);
-                self.keeps |= keeps;
-                self.older = self.older.max(*older);
-                self.waited = self.waited.max(*waited);
+                let known = &mut self.refusal;
+                known.keeps |= keeps;
+                known.older = known.older.max(*older);
+                known.waited = known.waited.max(*waited);
             }
             Some(NodeAnswer::Withdrawn { .. }) => self.is_withdrawn = true,
             _ => self.failed |= bit(node),
@@ -105,25 +128,25 @@ impl Tally {
     }
 
     /// What follows from the answers.
-    pub fn verdict(&self) -> Verdict {
-        self.verdict_of(count(self.granted))
+    pub fn decision(&self) -> Decision {
+        self.decision_of(count(self.granted))
     }
 
     /// What follows if so many grants count.
-    pub fn verdict_of(&self, granted: usize) -> Verdict {
+    pub fn decision_of(&self, granted: usize) -> Decision {
         let (needed, spare) = (majority(self.nodes), self.nodes - majority(self.nodes));
         if self.is_withdrawn {
-            Verdict::Withdrawn
+            Decision::Withdrawn
         } else if granted >= needed {
-            Verdict::Granted
+            Decision::Granted
         } else if count(self.failed) > spare {
-            Verdict::TooFew
+            Decision::TooFew
         } else if count(self.busy) >= needed {
-            Verdict::Taken
+            Decision::Taken
         } else if count(self.busy | self.failed) > spare && self.majority_answered() {
-            Verdict::Split
+            Decision::Split
         } else {
-            Verdict::Open
+            Decision::Open
         }
     }
 
@@ -138,17 +161,17 @@ impl Tally {
     }
 
     /// The nodes that granted.
-    pub(crate) fn granted(&self) -> Nodes {
+    pub(crate) fn granted(&self) -> NodeSet {
         self.granted
     }
 
     /// The nodes where others have the lock, or stand before.
-    pub(crate) fn busy(&self) -> Nodes {
+    pub(crate) fn busy(&self) -> NodeSet {
         self.busy
     }
 
     /// The nodes that may have granted without saying so.
-    pub(crate) fn unheard(&self) -> Nodes {
+    pub(crate) fn unheard(&self) -> NodeSet {
         self.asked & !(self.granted | self.busy)
     }
 
@@ -160,28 +183,15 @@ impl Tally {
             .filter(move |(node, _)| of & bit(*node) != 0)
     }
 
-    /// When a majority may be free: as many of those that are busy have to become free.
-    pub(crate) fn wait(&self) -> Duration {
+    /// What the nodes told that refused. A majority may be free when as many of those that are busy have become
+    /// free as it needs.
+    pub(crate) fn refusal(&self) -> Refusal {
         let mut waits = self.waits.clone();
         waits.sort_unstable();
         let free = self.nodes - count(self.busy);
         let missing = majority(self.nodes).saturating_sub(free).max(1);
-        waits.get(missing - 1).or_else(|| waits.last()).copied().unwrap_or_default()
-    }
-
-    /// Whether a holder may keep the lock idle.
-    pub(crate) fn keeps(&self) -> bool {
-        self.keeps
-    }
-
-    /// How many others wait for longer, as far as it is known.
-    pub(crate) fn older(&self) -> u64 {
-        self.older
-    }
-
-    /// For how long nodes have seen the one that asks wait.
-    pub(crate) fn waited(&self) -> Duration {
-        self.waited
+        let remaining = waits.get(missing - 1).or_else(|| waits.last()).copied();
+        Refusal { remaining: remaining.unwrap_or_default(), ..self.refusal }
     }
 }
 
@@ -212,50 +222,50 @@ mod tests {
         NodeAnswer::Busy(Busy { remaining, keeps: false, older: 0, holder, waited, now: 0 })
     }
 
-    /// The verdict when nodes have answered one after the other.
-    fn verdict(nodes: usize, answers: &[(usize, Option<NodeAnswer>)]) -> Verdict {
-        let mut tally = Tally::new(nodes);
+    /// The decision when nodes have answered one after the other.
+    fn decision(nodes: usize, answers: &[(usize, Option<NodeAnswer>)]) -> Decision {
+        let mut votes = VoteCount::new(nodes);
         for (node, answer) in answers {
-            tally.on_ask(*node);
-            tally.on_answer(*node, answer.as_ref());
+            votes.on_ask(*node);
+            votes.on_answer(*node, answer.as_ref());
         }
-        tally.verdict()
+        votes.decision()
     }
 
     #[test]
     fn a_majority_of_all_nodes_decides() {
         let yes = || Some(vote(7));
         let no = || Some(busy(5));
-        assert_eq!(verdict(3, &[(0, yes())]), Verdict::Open);
-        assert_eq!(verdict(3, &[(0, yes()), (2, yes())]), Verdict::Granted);
-        assert_eq!(verdict(3, &[(0, yes()), (0, yes())]), Verdict::Open);
-        assert_eq!(verdict(3, &[(0, yes()), (1, no())]), Verdict::Open);
-        assert_eq!(verdict(3, &[(0, no()), (1, no())]), Verdict::Taken);
-        assert_eq!(verdict(3, &[(0, yes()), (1, no()), (2, None)]), Verdict::Split);
-        assert_eq!(verdict(3, &[(1, None), (2, None)]), Verdict::TooFew);
-        assert_eq!(verdict(5, &[(0, yes()), (1, yes()), (2, no())]), Verdict::Open);
+        assert_eq!(decision(3, &[(0, yes())]), Decision::Open);
+        assert_eq!(decision(3, &[(0, yes()), (2, yes())]), Decision::Granted);
+        assert_eq!(decision(3, &[(0, yes()), (0, yes())]), Decision::Open);
+        assert_eq!(decision(3, &[(0, yes()), (1, no())]), Decision::Open);
+        assert_eq!(decision(3, &[(0, no()), (1, no())]), Decision::Taken);
+        assert_eq!(decision(3, &[(0, yes()), (1, no()), (2, None)]), Decision::Split);
+        assert_eq!(decision(3, &[(1, None), (2, None)]), Decision::TooFew);
+        assert_eq!(decision(5, &[(0, yes()), (1, yes()), (2, no())]), Decision::Open);
         assert_eq!(
-            verdict(5, &[(0, yes()), (1, yes()), (2, no()), (3, no()), (4, None)]),
-            Verdict::Split
+            decision(5, &[(0, yes()), (1, yes()), (2, no()), (3, no()), (4, None)]),
+            Decision::Split
         );
         // What is told of an outage is told by a majority, or not at all.
-        assert_eq!(verdict(3, &[(0, no()), (1, None)]), Verdict::Open);
-        assert_eq!(verdict(3, &[(0, no()), (1, None), (2, None)]), Verdict::TooFew);
-        assert_eq!(verdict(3, &[(0, no()), (1, None), (2, yes())]), Verdict::Split);
-        assert_eq!(verdict(5, &[(0, no()), (1, no()), (2, None)]), Verdict::Open);
+        assert_eq!(decision(3, &[(0, no()), (1, None)]), Decision::Open);
+        assert_eq!(decision(3, &[(0, no()), (1, None), (2, None)]), Decision::TooFew);
+        assert_eq!(decision(3, &[(0, no()), (1, None), (2, yes())]), Decision::Split);
+        assert_eq!(decision(5, &[(0, no()), (1, no()), (2, None)]), Decision::Open);
         let dead = Some(NodeAnswer::Withdrawn { ended: false });
-        assert_eq!(verdict(3, &[(0, yes()), (1, dead)]), Verdict::Withdrawn);
+        assert_eq!(decision(3, &[(0, yes()), (1, dead)]), Decision::Withdrawn);
     }
 
     #[test]
     fn a_taken_lock_is_free_when_enough_nodes_are() {
-        let mut tally = Tally::new(3);
+        let mut votes = VoteCount::new(3);
         for (node, millis) in [(0, 900), (1, 30)] {
-            tally.on_answer(node, Some(&busy(millis)));
+            votes.on_answer(node, Some(&busy(millis)));
         }
-        assert_eq!(tally.wait(), Duration::from_millis(30));
-        tally.on_answer(2, Some(&busy(400)));
-        assert_eq!(tally.wait(), Duration::from_millis(400));
+        assert_eq!(votes.refusal().remaining, Duration::from_millis(30));
+        votes.on_answer(2, Some(&busy(400)));
+        assert_eq!(votes.refusal().remaining, Duration::from_millis(400));
     }
 
     #[test]

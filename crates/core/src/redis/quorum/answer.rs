@@ -3,7 +3,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    quorum::{Busy, Lease, NodeAnswer, NodeWaiter, Vote, Word},
+    quorum::{Busy, NodeAnswer, NodeLease, NodeWaiter, Vote, Word},
     redis::decode::{id, layout_trouble, not_understood, shown, text},
     store::StoreError,
     types::printable,
@@ -117,8 +117,8 @@ fn busy(parts: &[Value]) -> Option<NodeAnswer> {
     }))
 }
 
-fn held(parts: &[Value]) -> Option<Lease> {
-    Some(Lease {
+fn held(parts: &[Value]) -> Option<NodeLease> {
+    Some(NodeLease {
         id: id(parts.get(1)?)?,
         attempt: number(parts, 2)?,
         fence: number(parts, 3)?,

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel,
-    quorum::{Busy, Lease, NodeAnswer, NodeCommand, NodeWaiter, Vote, Word},
+    quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeWaiter, Vote, Word},
     store::Push,
 };
 
@@ -294,9 +294,9 @@ impl Row {
         NodeAnswer::Withdrawn { ended }
     }
 
-    fn record(&self, lease: &Held, now: u64) -> Lease {
+    fn record(&self, lease: &Held, now: u64) -> NodeLease {
         let mark = if lease.keeps { "~" } else { "" };
-        Lease {
+        NodeLease {
             id: lease.id,
             attempt: lease.attempt,
             fence: lease.fence,

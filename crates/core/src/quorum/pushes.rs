@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use super::{node::QuorumNode, store::Inner};
+use super::{node::QuorumNode, state::Quorum};
 use crate::{
     store::{Listener, Push},
     types::{AcquisitionId, LockName, RuntimeId},
@@ -11,30 +11,47 @@ const TURN: u64 = 1;
 
 /// Hears the messages of all nodes for one runtime, and passes on what they mean together.
 #[derive(Debug)]
-pub(crate) struct Ear<N: QuorumNode> {
-    inner: Weak<Inner<N>>,
+struct NodePushes<N: QuorumNode> {
+    quorum: Weak<Quorum<N>>,
     listener: Weak<dyn Listener>,
 }
 
-impl<N: QuorumNode> Ear<N> {
-    pub(crate) fn new(inner: &Arc<Inner<N>>, listener: Weak<dyn Listener>) -> Self {
-        Self { inner: Arc::downgrade(inner), listener }
+/// Passes the messages of the nodes for a runtime on.
+pub(super) fn listen<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    runtime: RuntimeId,
+    listener: Weak<dyn Listener>,
+) {
+    let pushes = NodePushes { quorum: Arc::downgrade(quorum), listener: Weak::clone(&listener) };
+    let pushes: Arc<dyn Listener> = Arc::new(pushes);
+    for node in &quorum.nodes.each {
+        node.listen(runtime, Arc::downgrade(&pushes));
+    }
+    quorum.listeners.lock().insert(runtime, (listener, pushes));
+}
+
+/// Tells a runtime that listens.
+pub(super) fn publish<N: QuorumNode>(quorum: &Quorum<N>, runtime: RuntimeId, push: Push) {
+    let listener = quorum.listeners.lock().get(&runtime).and_then(|(to, _)| to.upgrade());
+    if let Some(listener) = listener {
+        listener.on_push(push);
     }
 }
 
-impl<N: QuorumNode> Listener for Ear<N> {
+impl<N: QuorumNode> Listener for NodePushes<N> {
     fn on_push(&self, push: Push) {
-        let (Some(inner), Some(listener)) = (self.inner.upgrade(), self.listener.upgrade()) else {
+        let (Some(quorum), Some(listener)) = (self.quorum.upgrade(), self.listener.upgrade())
+        else {
             return;
         };
         // Nodes know the last token of a block, and runtimes the first.
-        let first = |id| inner.records.lock().get(id).map(|record| record.first);
+        let first = |id| quorum.records.lock().get(id).map(|record| record.first);
         let push = match push {
             // A node alone grants nothing, so none says so.
             Push::Granted { .. } => Push::Unexpected,
             Push::Wanted { name, id, fence } if listener.proves(&name, id) => {
                 match (first(id), fence.get() == TURN) {
-                    (None, true) => return inner.call(id),
+                    (None, true) => return quorum.claims.call(id),
                     (Some(fence), false) => Push::Wanted { name, id, fence },
                     // It has its turn already, or has lost its lease.
                     _ => return,
@@ -50,15 +67,5 @@ impl<N: QuorumNode> Listener for Ear<N> {
 
     fn proves(&self, name: &LockName, id: AcquisitionId) -> bool {
         self.listener.upgrade().is_some_and(|listener| listener.proves(name, id))
-    }
-}
-
-impl<N: QuorumNode> Inner<N> {
-    /// Passes something on to a runtime that listens.
-    pub(crate) fn tell(&self, runtime: RuntimeId, push: Push) {
-        let listener = self.listeners.lock().get(&runtime).and_then(Weak::upgrade);
-        if let Some(listener) = listener {
-            listener.on_push(push);
-        }
     }
 }

@@ -1,0 +1,175 @@
+use std::{
+    collections::BTreeMap,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, Notify};
+
+use crate::{
+    clock::{Clock, Instant, within},
+    mutex::Mutex,
+    store::Acquire,
+    types::AcquisitionId,
+};
+
+/// An acquisition that asks the nodes for a lease.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) command: Acquire,
+    /// How long the lease is to live.
+    pub(super) life: Duration,
+    /// For how long nodes have seen it wait.
+    pub(super) waited: Duration,
+}
+
+impl Candidate {
+    /// For how long nodes remember that it waits; zero if it does not.
+    pub(super) fn heard(&self) -> Duration {
+        let Acquire { wait, ttl, .. } = self.command;
+        wait.map_or(Duration::ZERO, |heartbeat| heartbeat.window(ttl))
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.command.wait.is_some()
+    }
+
+    /// The number of its heartbeat. A grant is believed from when that was sent.
+    pub(super) fn heartbeat(&self) -> u64 {
+        self.command.wait.map_or(0, |heartbeat| heartbeat.number)
+    }
+}
+
+/// What the calls of this process for one acquisition share.
+#[derive(Debug, Default)]
+pub(super) struct Claim {
+    /// Whose try it is: two at once would stand in each other's way at the nodes.
+    turn: AsyncMutex<()>,
+    /// A node has said that it is the acquisition's turn.
+    called: Notify,
+    /// Whether the acquisition is released or withdrawn: no call may get it any more.
+    is_over: AtomicBool,
+    /// What it waits with, and until when, unless it is heard again.
+    waiting: Mutex<Option<(Candidate, Instant)>>,
+}
+
+impl Claim {
+    /// Waits until no other call tries; `None` if one still does so at the deadline.
+    pub(super) async fn turn(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Option<AsyncMutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(_) => within(clock, deadline, self.turn.lock()).await,
+        }
+    }
+
+    /// Waits for a message of a node, until an instant; whether one came. One that came before counts.
+    pub(super) async fn called(&self, clock: &dyn Clock, until: Instant) -> bool {
+        within(clock, until, self.called.notified()).await.is_some()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Remembers that it waits; whether that is new.
+    pub(super) fn wait(&self, candidate: Candidate, until: Instant) -> bool {
+        let mut waiting = self.waiting.lock();
+        let Some((known, known_until)) = waiting.as_mut() else {
+            *waiting = Some((candidate, until)).filter(|_| !self.is_over());
+            return waiting.is_some();
+        };
+        *known_until = until;
+        let waited = known.waited.max(candidate.waited);
+        // The answer to an earlier heartbeat may come late.
+        if known.heartbeat() <= candidate.heartbeat() {
+            *known = candidate;
+        }
+        known.waited = waited;
+        false
+    }
+
+    /// What it waits with, and until when.
+    pub(super) fn waiting(&self) -> Option<(Candidate, Instant)> {
+        self.waiting.lock().clone()
+    }
+
+    /// For how long nodes have seen it wait, as they told last.
+    pub(super) fn waited(&self) -> Duration {
+        self.waiting.lock().as_ref().map(|(one, _)| one.waited).unwrap_or_default()
+    }
+
+    /// It does not wait any more.
+    pub(super) fn stop_waiting(&self) {
+        if self.waiting.lock().take().is_some() {
+            self.called.notify_one();
+        }
+    }
+}
+
+/// The acquisitions that are asked for at present, or wait, each with the number of calls that use it.
+type Shared = Arc<Mutex<BTreeMap<AcquisitionId, (usize, Arc<Claim>)>>>;
+
+/// The claims of a process.
+#[derive(Debug, Default)]
+pub(super) struct Claims(Shared);
+
+impl Claims {
+    /// Counts one more call for an acquisition.
+    pub(super) fn enter(&self, id: AcquisitionId) -> ClaimGuard {
+        let mut all = self.0.lock();
+        let (calls, claim) = all.entry(id).or_default();
+        *calls += 1;
+        ClaimGuard { all: Arc::clone(&self.0), id, claim: Arc::clone(claim) }
+    }
+
+    /// A node has said that it is the acquisition's turn.
+    pub(super) fn call(&self, id: AcquisitionId) {
+        if let Some((_, claim)) = self.0.lock().get(&id) {
+            claim.called.notify_one();
+        }
+    }
+
+    /// The acquisition is released or withdrawn: no call that still asks for it may get it.
+    pub(super) fn end(&self, id: AcquisitionId) {
+        if let Some((_, claim)) = self.0.lock().get(&id) {
+            claim.is_over.store(true, Ordering::Release);
+            claim.stop_waiting();
+        }
+    }
+}
+
+/// A call for an acquisition that is counted.
+#[must_use = "dropped, the call is over"]
+pub(super) struct ClaimGuard {
+    all: Shared,
+    id: AcquisitionId,
+    claim: Arc<Claim>,
+}
+
+impl Deref for ClaimGuard {
+    type Target = Claim;
+
+    fn deref(&self) -> &Claim {
+        &self.claim
+    }
+}
+
+impl Drop for ClaimGuard {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if let Some((calls, _)) = all.get_mut(&self.id) {
+            *calls -= 1;
+            if *calls == 0 {
+                all.remove(&self.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+use std::{sync::Arc, time::Duration};
+
+use tokio::runtime::Handle;
+
+use super::{
+    command::{Busy, NodeAnswer, NodeCommand, Vote},
+    failure::out,
+    health::{Health, micros},
+    node::QuorumNode,
+    settings::QuorumSettings,
+    tally::{NodeSet, bit, majority, members},
+};
+use crate::{
+    clock::{Clock, Instant},
+    entropy::Entropy,
+    redis::slot_of_lock,
+    store::StoreError,
+    types::LockName,
+};
+
+/// How much longer than usual a node may take before another one is asked in its place.
+const HEDGE: u32 = 4;
+const SHORTEST_HEDGE: Duration = Duration::from_millis(4);
+const LONGEST_HEDGE: Duration = Duration::from_millis(100);
+
+/// The answer of a node to a command.
+pub(super) type Answer = Result<NodeAnswer, StoreError>;
+
+/// The nodes, what is known of them, and what it takes to ask them.
+pub(super) struct Nodes<N> {
+    pub(super) each: Vec<N>,
+    pub(super) health: Vec<Health>,
+    pub(super) settings: QuorumSettings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    /// Where what goes on in the background runs.
+    pub(super) runtime: Handle,
+}
+
+impl<N: QuorumNode> Nodes<N> {
+    pub(super) fn count(&self) -> usize {
+        self.each.len()
+    }
+
+    /// How many of them decide.
+    pub(super) fn majority(&self) -> usize {
+        majority(self.count())
+    }
+
+    pub(super) fn all(&self) -> NodeSet {
+        (0..self.count()).fold(0, |all, node| all | bit(node))
+    }
+
+    /// Sends a command to a node, within the time that one may take; the answer comes with its number.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        node: usize,
+        command: NodeCommand,
+        deadline: Instant,
+    ) -> impl Future<Output = (usize, Answer)> + Send + use<N> {
+        let nodes = Arc::clone(self);
+        async move {
+            let sent_at = nodes.clock.now();
+            let deadline = deadline.min(sent_at + nodes.settings.patience());
+            let answer = nodes.each[node].send(command, deadline).await;
+            nodes.note(node, sent_at, answer.as_ref());
+            (node, answer)
+        }
+    }
+
+    /// Sends a command to some nodes in the background. Nobody waits for answers.
+    pub(super) fn tell(
+        self: &Arc<Self>,
+        to: NodeSet,
+        command: impl Fn(usize) -> NodeCommand,
+        deadline: Instant,
+    ) {
+        for node in members(to) {
+            let sending = self.send(node, command(node), deadline);
+            drop(self.runtime.spawn(async move { drop(sending.await) }));
+        }
+    }
+
+    /// Remembers how well a node has answered, and the time that it told.
+    pub(super) fn note(
+        &self,
+        node: usize,
+        sent_at: Instant,
+        answer: Result<&NodeAnswer, &StoreError>,
+    ) {
+        let (now, health) = (self.clock.now(), &self.health[node]);
+        match answer {
+            Ok(NodeAnswer::Out { rest }) => {
+                if rest.is_none() {
+                    self.each[node].has_no_mark();
+                }
+                let rest = rest.unwrap_or(Duration::from_millis(50)).min(Duration::from_secs(1));
+                return health.rest(now + rest);
+            }
+            Ok(
+                NodeAnswer::Granted(Vote { now: told @ 1.., .. })
+                | NodeAnswer::Busy(Busy { now: told @ 1.., .. }),
+            ) => health.learn_time(*told, micros(self.clock.unix_time()), sent_at, now),
+            Ok(_) => {}
+            Err(_) => return health.on_failure(now),
+        }
+        health.on_answer(now.saturating_since(sent_at));
+    }
+
+    /// Why an answer counts as none.
+    pub(super) fn failure(&self, node: usize, answer: &Answer) -> Option<StoreError> {
+        match answer {
+            Err(error) => Some(error.clone()),
+            Ok(NodeAnswer::Out { rest }) => Some(out(&self.each[node].place(), *rest)),
+            Ok(_) => None,
+        }
+    }
+
+    /// Who is asked, in this order: those in good health first, each name from a node of its own on, so that
+    /// all who ask for a name meet at the same nodes.
+    pub(super) fn order(&self, name: &LockName) -> Vec<usize> {
+        let now = self.clock.now();
+        let is_unwell =
+            |node: usize| self.health[node].is_unwell(now) || !self.each[node].is_ready();
+        let unwell = (0..self.count()).map(is_unwell).collect::<Vec<_>>();
+        let mut order: Vec<_> = self.in_turn(name).collect();
+        order.sort_by_key(|node| unwell[*node]);
+        order
+    }
+
+    /// The nodes in turn, from the one at which all who ask for a name begin.
+    fn in_turn(&self, name: &LockName) -> impl Iterator<Item = usize> + use<N> {
+        let (start, count) = (usize::from(slot_of_lock(name)), self.count());
+        (start..start + count).map(move |node| node % count)
+    }
+
+    /// The time for ballots about a lock, in microseconds since the Unix epoch: that of the node at which all who
+    /// ask for the lock begin, so that they agree about it; if it has not told its time, that of the next one
+    /// that has; at first that of the process.
+    pub(super) fn micros(&self, name: &LockName) -> u64 {
+        let now = self.clock.now();
+        let told = self.in_turn(name).find_map(|node| self.health[node].time(now));
+        told.unwrap_or_else(|| micros(self.clock.unix_time()))
+    }
+
+    /// After how long another node is asked in place of one that has not answered.
+    pub(super) fn hedge(&self) -> Duration {
+        let usual = self.health.iter().map(Health::usual).max().unwrap_or_default();
+        (SHORTEST_HEDGE + usual * HEDGE).min(LONGEST_HEDGE)
+    }
+}

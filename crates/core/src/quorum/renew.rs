@@ -1,0 +1,140 @@
+use std::{slice, sync::Arc, time::Duration};
+
+use futures_util::stream::FuturesUnordered;
+
+use super::{
+    command::{NodeAnswer, NodeCommand, Word},
+    node::QuorumNode,
+    nodes::Answer,
+    records::Record,
+    round::{Round, gather},
+    state::Quorum,
+    tally::{bit, count},
+};
+use crate::{
+    clock::Instant,
+    store::{RenewAnswer, Renewal, StoreError},
+    types::{Acks, AcquisitionId, FenceToken, LockName, Ttl},
+};
+
+/// Extends leases on a majority, one call for each node. A node that was not asked for a lease so
+/// far is asked for its vote, so that a lease that lasts is on all nodes.
+pub(super) async fn renew<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    batch: &[Renewal],
+    deadline: Instant,
+) -> Vec<Result<RenewAnswer, StoreError>> {
+    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
+    let sent_at = nodes.clock.now();
+    let mut for_nodes = vec![Vec::new(); nodes.count()];
+    let is_known = |one: &Renewal| {
+        let mut records = quorum.records.lock();
+        let Some(record) = records.find(&one.name, one.id, one.fence) else { return false };
+        for (node, commands) in for_nodes.iter_mut().enumerate() {
+            commands.push(command(quorum, record, node, one.ttl.get(), sent_at));
+        }
+        true
+    };
+    let known: Vec<_> = batch.iter().map(is_known).collect();
+    let mut rounds: Vec<_> =
+        known.iter().filter(|known| **known).map(|_| Round::default()).collect();
+    let until = deadline.min(sent_at + nodes.settings.patience());
+    let sent: FuturesUnordered<_> = for_nodes
+        .into_iter()
+        .enumerate()
+        .filter(|(_, commands)| !commands.is_empty())
+        .map(|(node, commands)| renew_at(Arc::clone(quorum), node, commands, until))
+        .collect();
+    let is_decided =
+        |round: &Round| count(round.done) >= needed || count(round.gone) > nodes.count() - needed;
+    gather(nodes, sent, deadline, Duration::ZERO, |node, answers| {
+        for (round, answer) in rounds.iter_mut().zip(answers) {
+            round.on_answer(node, answer);
+        }
+        rounds.iter().all(is_decided)
+    })
+    .await;
+    let mut rounds = rounds.into_iter();
+    let answer = |(is_known, one): (bool, &Renewal)| {
+        let Some(mut round) = is_known.then(|| rounds.next()).flatten() else {
+            return Ok(RenewAnswer::Gone);
+        };
+        if count(round.done) >= needed {
+            let remaining = (quorum.rules.left)(&mut round.left, needed);
+            let mut records = quorum.records.lock();
+            let its = records.find(&one.name, one.id, one.fence);
+            let remaining = its.map_or(remaining, |record| record.lasts(sent_at, remaining));
+            return Ok(RenewAnswer::Renewed { remaining });
+        }
+        if is_decided(&round) {
+            return Ok(RenewAnswer::Gone);
+        }
+        Err(round.too_few(nodes.count()).for_lock(&one.name))
+    };
+    known.into_iter().zip(batch).map(answer).collect()
+}
+
+/// Brings a lease to nodes that were not asked for it, where those that have it do not answer.
+pub(super) async fn widen<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    name: &LockName,
+    id: AcquisitionId,
+    fence: FenceToken,
+    ttl: Ttl,
+    deadline: Instant,
+) {
+    let renewal = Renewal { name: name.clone(), id, fence, ttl, acks: Acks::NONE };
+    drop(renew(quorum, slice::from_ref(&renewal), deadline).await);
+}
+
+/// What to tell a node about a lease.
+fn command<N: QuorumNode>(
+    quorum: &Quorum<N>,
+    record: &mut Record,
+    node: usize,
+    ttl: Duration,
+    now: Instant,
+) -> NodeCommand {
+    let (attempt, fence) = (record.attempt, record.last.get());
+    let is_held = now < record.until && !record.is_ending;
+    let had_it = (record.holding | record.barred) & bit(node) != 0;
+    let word = if (quorum.rules.may_spread)(is_held, had_it) {
+        record.asked |= bit(node);
+        let Record { before, holds, keeps, .. } = *record;
+        let label = record.label.clone();
+        Word::Spread { attempt, fence, before, ttl, holds, label, keeps }
+    } else {
+        Word::Renew { attempt, fence, ttl }
+    };
+    NodeCommand { name: record.name.clone(), id: record.id, word }
+}
+
+async fn renew_at<N: QuorumNode>(
+    quorum: Arc<Quorum<N>>,
+    node: usize,
+    commands: Vec<NodeCommand>,
+    deadline: Instant,
+) -> (usize, Vec<Answer>) {
+    let nodes = &quorum.nodes;
+    let sent_at = nodes.clock.now();
+    let leases: Vec<_> = commands.iter().map(|one| (one.id, one.word.attempt())).collect();
+    let answers = nodes.each[node].send_apart(commands, deadline).await;
+    if let Some(first) = answers.first() {
+        nodes.note(node, sent_at, first.as_ref());
+    }
+    let mut records = quorum.records.lock();
+    for ((id, attempt), answer) in leases.into_iter().zip(&answers) {
+        if let Some(record) = records.get_mut(id).filter(|record| record.attempt == attempt) {
+            match answer {
+                Ok(NodeAnswer::Held { .. }) => record.holding |= bit(node),
+                Ok(NodeAnswer::Gone) if record.holding & bit(node) != 0 => {
+                    record.holding &= !bit(node);
+                    record.barred |= bit(node);
+                }
+                _ => {}
+            }
+        }
+    }
+    drop(records);
+    (node, answers)
+}
