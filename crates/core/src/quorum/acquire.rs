@@ -131,9 +131,10 @@ async fn ask<N: QuorumNode>(
     deadline: Instant,
 ) -> Result<VoteOutcome, StoreError> {
     let nodes = &quorum.nodes;
-    for step in 1.. {
+    let mut steps = 0;
+    loop {
         if claim.is_over() {
-            break;
+            return Ok(VoteOutcome::Withdrawn);
         }
         let outcome = vote(quorum, claim, candidate, one_first, deadline).await?;
         let VoteOutcome::Split(refusal) = outcome else { return Ok(outcome) };
@@ -141,15 +142,15 @@ async fn ask<N: QuorumNode>(
         // Who stands behind others leaves them the first step.
         let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
         let fraction = nodes.entropy.fraction();
-        let pause = backoff(SHORTEST_STEP, LONGEST_STEP, step - 1 + behind, fraction);
+        let pause = backoff(SHORTEST_STEP, LONGEST_STEP, steps + behind, fraction);
         let until = nodes.clock.now() + pause;
-        if step == TRIES || until >= deadline {
+        steps += 1;
+        if steps == TRIES || until >= deadline {
             return Ok(VoteOutcome::Refused(Refusal { waited: candidate.waited, ..refusal }));
         }
         claim.called(&*nodes.clock, until).await;
         one_first = true;
     }
-    Ok(VoteOutcome::Withdrawn)
 }
 
 /// Remembers that an acquisition waits, and asks for it when a node calls it.

@@ -115,11 +115,11 @@ impl Claim {
 }
 
 /// The acquisitions that are asked for at present, or wait, each with the number of calls that use it.
-type Shared = Arc<Mutex<BTreeMap<AcquisitionId, (usize, Arc<Claim>)>>>;
+type ClaimTable = Arc<Mutex<BTreeMap<AcquisitionId, (usize, Arc<Claim>)>>>;
 
 /// The claims of a process.
 #[derive(Debug, Default)]
-pub(super) struct Claims(Shared);
+pub(super) struct Claims(ClaimTable);
 
 impl Claims {
     /// Counts one more call for an acquisition.
@@ -149,7 +149,7 @@ impl Claims {
 /// A call for an acquisition that is counted.
 #[must_use = "dropped, the call is over"]
 pub(super) struct ClaimGuard {
-    all: Shared,
+    all: ClaimTable,
     id: AcquisitionId,
     claim: Arc<Claim>,
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use crate::{
     lease::HoldUpdate,
+    store::StoreError,
     types::{AcquisitionId, LockName, RuntimeLabel, Ttl},
 };
 
@@ -130,6 +131,9 @@ impl Word {
         }
     }
 }
+
+/// What comes of a command to a node.
+pub type NodeReply = Result<NodeAnswer, StoreError>;
 
 /// What a node answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

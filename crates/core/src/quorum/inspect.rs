@@ -52,11 +52,11 @@ pub(super) async fn inspect<N: QuorumNode>(
     let sent =
         members(nodes.all()).map(|node| nodes.send(node, command.clone(), deadline)).collect();
     // A node that hangs holds nobody up for longer than another one would be asked in its place.
-    gather(nodes, sent, deadline, nodes.hedge(), |node, answer| {
-        let failure = nodes.failure(node, &answer);
+    gather(nodes, sent, deadline, nodes.hedge(), |node, reply| {
+        let failure = nodes.failure(node, &reply);
         view.answered += usize::from(failure.is_none());
         view.failures.extend(failure);
-        match answer {
+        match reply {
             Ok(NodeAnswer::Record(lease)) => view.leases.push(*lease),
             Ok(NodeAnswer::Free { counter }) => view.counter = view.counter.max(counter),
             Ok(NodeAnswer::Out { .. }) | Err(_) => {}

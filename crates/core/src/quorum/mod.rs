@@ -22,14 +22,13 @@ mod round;
 mod rules;
 mod scan;
 mod settings;
-mod settle;
 mod state;
 mod store;
 mod tally;
 mod vote;
 
 pub use ballot::{Block, Fence, ballot, block, fence};
-pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeWaiter, Vote, Word};
+pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, NodeWaiter, Vote, Word};
 pub use node::QuorumNode;
 pub use rules::QuorumRules;
 pub use settings::QuorumSettings;

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Weak};
 
-use super::command::{NodeAnswer, NodeCommand};
+use super::command::{NodeCommand, NodeReply};
 use crate::{
     clock::Instant,
     store::{Listener, StoreError},
@@ -14,14 +14,14 @@ pub trait QuorumNode: fmt::Debug + Send + Sync + 'static {
         &self,
         command: NodeCommand,
         deadline: Instant,
-    ) -> impl Future<Output = Result<NodeAnswer, StoreError>> + Send;
+    ) -> impl Future<Output = NodeReply> + Send;
 
     /// Sends many commands out of the way of all others; one answer for each.
     fn send_apart(
         &self,
         commands: Vec<NodeCommand>,
         deadline: Instant,
-    ) -> impl Future<Output = Vec<Result<NodeAnswer, StoreError>>> + Send;
+    ) -> impl Future<Output = Vec<NodeReply>> + Send;
 
     /// Names some of the locks that the node knows, from a place of its table on, and says where to
     /// go on; nowhere at the end. One short step.

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 
 use super::{
-    command::{Busy, NodeAnswer, NodeCommand, Vote},
+    command::{Busy, NodeAnswer, NodeCommand, NodeReply, Vote},
     failure::out,
     health::{Health, micros},
     node::QuorumNode,
@@ -22,9 +22,6 @@ use crate::{
 const HEDGE: u32 = 4;
 const SHORTEST_HEDGE: Duration = Duration::from_millis(4);
 const LONGEST_HEDGE: Duration = Duration::from_millis(100);
-
-/// The answer of a node to a command.
-pub(super) type Answer = Result<NodeAnswer, StoreError>;
 
 /// The nodes, what is known of them, and what it takes to ask them.
 pub(super) struct Nodes<N> {
@@ -51,24 +48,24 @@ impl<N: QuorumNode> Nodes<N> {
         (0..self.count()).fold(0, |all, node| all | bit(node))
     }
 
-    /// Sends a command to a node, within the time that one may take; the answer comes with its number.
+    /// Sends a command to a node, within the time that one may take; the reply comes with its number.
     pub(super) fn send(
         self: &Arc<Self>,
         node: usize,
         command: NodeCommand,
         deadline: Instant,
-    ) -> impl Future<Output = (usize, Answer)> + Send + use<N> {
+    ) -> impl Future<Output = (usize, NodeReply)> + Send + use<N> {
         let nodes = Arc::clone(self);
         async move {
             let sent_at = nodes.clock.now();
             let deadline = deadline.min(sent_at + nodes.settings.patience());
-            let answer = nodes.each[node].send(command, deadline).await;
-            nodes.note(node, sent_at, answer.as_ref());
-            (node, answer)
+            let reply = nodes.each[node].send(command, deadline).await;
+            nodes.note(node, sent_at, &reply);
+            (node, reply)
         }
     }
 
-    /// Sends a command to some nodes in the background. Nobody waits for answers.
+    /// Sends a command to some nodes in the background. Nobody waits for replies.
     pub(super) fn tell(
         self: &Arc<Self>,
         to: NodeSet,
@@ -82,14 +79,9 @@ impl<N: QuorumNode> Nodes<N> {
     }
 
     /// Remembers how well a node has answered, and the time that it told.
-    pub(super) fn note(
-        &self,
-        node: usize,
-        sent_at: Instant,
-        answer: Result<&NodeAnswer, &StoreError>,
-    ) {
+    pub(super) fn note(&self, node: usize, sent_at: Instant, reply: &NodeReply) {
         let (now, health) = (self.clock.now(), &self.health[node]);
-        match answer {
+        match reply {
             Ok(NodeAnswer::Out { rest }) => {
                 if rest.is_none() {
                     self.each[node].has_no_mark();
@@ -107,9 +99,9 @@ impl<N: QuorumNode> Nodes<N> {
         health.on_answer(now.saturating_since(sent_at));
     }
 
-    /// Why an answer counts as none.
-    pub(super) fn failure(&self, node: usize, answer: &Answer) -> Option<StoreError> {
-        match answer {
+    /// Why a reply counts as none.
+    pub(super) fn failure(&self, node: usize, reply: &NodeReply) -> Option<StoreError> {
+        match reply {
             Err(error) => Some(error.clone()),
             Ok(NodeAnswer::Out { rest }) => Some(out(&self.each[node].place(), *rest)),
             Ok(_) => None,

@@ -3,9 +3,8 @@ use std::{slice, sync::Arc, time::Duration};
 use futures_util::stream::FuturesUnordered;
 
 use super::{
-    command::{NodeAnswer, NodeCommand, Word},
+    command::{NodeAnswer, NodeCommand, NodeReply, Word},
     node::QuorumNode,
-    nodes::Answer,
     records::Record,
     round::{Round, gather},
     state::Quorum,
@@ -27,17 +26,15 @@ pub(super) async fn renew<N: QuorumNode>(
     let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
     let sent_at = nodes.clock.now();
     let mut for_nodes = vec![Vec::new(); nodes.count()];
-    let is_known = |one: &Renewal| {
+    let set_out = |one: &Renewal| {
         let mut records = quorum.records.lock();
-        let Some(record) = records.find(&one.name, one.id, one.fence) else { return false };
+        let record = records.find(&one.name, one.id, one.fence)?;
         for (node, commands) in for_nodes.iter_mut().enumerate() {
             commands.push(command(quorum, record, node, one.ttl.get(), sent_at));
         }
-        true
+        Some(Round::default())
     };
-    let known: Vec<_> = batch.iter().map(is_known).collect();
-    let mut rounds: Vec<_> =
-        known.iter().filter(|known| **known).map(|_| Round::default()).collect();
+    let mut rounds: Vec<_> = batch.iter().map(set_out).collect();
     let until = deadline.min(sent_at + nodes.settings.patience());
     let sent: FuturesUnordered<_> = for_nodes
         .into_iter()
@@ -47,18 +44,16 @@ pub(super) async fn renew<N: QuorumNode>(
         .collect();
     let is_decided =
         |round: &Round| count(round.done) >= needed || count(round.gone) > nodes.count() - needed;
-    gather(nodes, sent, deadline, Duration::ZERO, |node, answers| {
-        for (round, answer) in rounds.iter_mut().zip(answers) {
-            round.on_answer(node, answer);
+    gather(nodes, sent, deadline, Duration::ZERO, |node, replies| {
+        for (round, reply) in rounds.iter_mut().flatten().zip(replies) {
+            round.on_reply(node, reply);
         }
-        rounds.iter().all(is_decided)
+        rounds.iter().flatten().all(is_decided)
     })
     .await;
-    let mut rounds = rounds.into_iter();
-    let answer = |(is_known, one): (bool, &Renewal)| {
-        let Some(mut round) = is_known.then(|| rounds.next()).flatten() else {
-            return Ok(RenewAnswer::Gone);
-        };
+    let answer = |(round, one): (Option<Round>, &Renewal)| {
+        // This process does not know the lease.
+        let Some(mut round) = round else { return Ok(RenewAnswer::Gone) };
         if count(round.done) >= needed {
             let remaining = (quorum.rules.left)(&mut round.left, needed);
             let mut records = quorum.records.lock();
@@ -71,7 +66,7 @@ pub(super) async fn renew<N: QuorumNode>(
         }
         Err(round.too_few(nodes.count()).for_lock(&one.name))
     };
-    known.into_iter().zip(batch).map(answer).collect()
+    rounds.into_iter().zip(batch).map(answer).collect()
 }
 
 /// Brings a lease to nodes that were not asked for it, where those that have it do not answer.
@@ -114,18 +109,18 @@ async fn renew_at<N: QuorumNode>(
     node: usize,
     commands: Vec<NodeCommand>,
     deadline: Instant,
-) -> (usize, Vec<Answer>) {
+) -> (usize, Vec<NodeReply>) {
     let nodes = &quorum.nodes;
     let sent_at = nodes.clock.now();
     let leases: Vec<_> = commands.iter().map(|one| (one.id, one.word.attempt())).collect();
-    let answers = nodes.each[node].send_apart(commands, deadline).await;
-    if let Some(first) = answers.first() {
-        nodes.note(node, sent_at, first.as_ref());
+    let replies = nodes.each[node].send_apart(commands, deadline).await;
+    if let Some(first) = replies.first() {
+        nodes.note(node, sent_at, first);
     }
     let mut records = quorum.records.lock();
-    for ((id, attempt), answer) in leases.into_iter().zip(&answers) {
+    for ((id, attempt), reply) in leases.into_iter().zip(&replies) {
         if let Some(record) = records.get_mut(id).filter(|record| record.attempt == attempt) {
-            match answer {
+            match reply {
                 Ok(NodeAnswer::Held { .. }) => record.holding |= bit(node),
                 Ok(NodeAnswer::Gone) if record.holding & bit(node) != 0 => {
                     record.holding &= !bit(node);
@@ -136,5 +131,5 @@ async fn renew_at<N: QuorumNode>(
         }
     }
     drop(records);
-    (node, answers)
+    (node, replies)
 }

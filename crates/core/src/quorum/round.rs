@@ -4,10 +4,10 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::select;
 
 use super::{
-    command::{NodeAnswer, NodeCommand},
+    command::{NodeAnswer, NodeCommand, NodeReply},
     failure::{strange, too_few},
     node::QuorumNode,
-    nodes::{Answer, Nodes},
+    nodes::Nodes,
     tally::{NodeSet, bit, count, members},
 };
 use crate::{clock::Instant, store::StoreError};
@@ -28,8 +28,8 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) fn on_answer(&mut self, node: usize, answer: Answer) {
-        match answer {
+    pub(super) fn on_reply(&mut self, node: usize, reply: NodeReply) {
+        match reply {
             Ok(NodeAnswer::Held { remaining, contended }) => {
                 self.done |= bit(node);
                 self.left.push(remaining);
@@ -74,31 +74,31 @@ pub(super) async fn round<N: QuorumNode>(
 ) -> Round {
     let mut round = Round::default();
     let sent = members(to).map(|node| nodes.send(node, command(node), deadline)).collect();
-    gather(nodes, sent, deadline, nodes.hedge(), |node, answer| {
-        round.on_answer(node, answer);
+    gather(nodes, sent, deadline, nodes.hedge(), |node, reply| {
+        round.on_reply(node, reply);
         enough(&round)
     })
     .await;
     round
 }
 
-/// Takes the answers of nodes. Returns when `on_answer` says that they are enough, and the others had a
+/// Takes the replies of nodes. Returns when `on_reply` says that they are enough, and the others had a
 /// moment; what is not answered by then goes on in the background.
 pub(super) async fn gather<N: QuorumNode, T: Send>(
     nodes: &Nodes<N>,
     mut sent: FuturesUnordered<impl Future<Output = (usize, T)> + Send + 'static>,
     deadline: Instant,
     moment: Duration,
-    mut on_answer: impl FnMut(usize, T) -> bool,
+    mut on_reply: impl FnMut(usize, T) -> bool,
 ) {
     let mut is_enough = false;
     let mut timer = nodes.clock.sleep_until(deadline);
     loop {
         select! {
             biased;
-            answer = sent.next() => {
-                let Some((node, answer)) = answer else { return };
-                if on_answer(node, answer) && !is_enough {
+            reply = sent.next() => {
+                let Some((node, reply)) = reply else { return };
+                if on_reply(node, reply) && !is_enough {
                     is_enough = true;
                     timer = nodes.clock.sleep_until(nodes.clock.now() + moment);
                 }

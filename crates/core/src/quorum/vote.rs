@@ -4,19 +4,21 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::select;
 
 use super::{
-    ballot::{ballot, seen},
+    ballot::{Fence, ballot, block, seen},
     claims::{Candidate, Claim},
-    command::{NodeCommand, Word},
+    command::{NodeCommand, Vote, Word},
     failure::too_few,
     missed::take_back,
     node::QuorumNode,
-    settle::settle,
+    records::Record,
+    round::{Round, round},
     state::Quorum,
-    tally::{Decision, Refusal, VoteCount, bit},
+    tally::{Decision, Refusal, VoteCount, bit, count},
 };
 use crate::{
     clock::Instant,
     store::{Acquire, Granted, StoreError},
+    types::FenceToken,
 };
 
 /// How one try to get a majority of the votes ended.
@@ -30,16 +32,16 @@ pub(super) enum VoteOutcome {
 }
 
 /// A try under way: dropped before it is granted, it is taken back wherever it may have come to.
-pub(super) struct VoteAttempt<'a, N: QuorumNode> {
-    pub(super) quorum: &'a Arc<Quorum<N>>,
-    pub(super) candidate: &'a Candidate,
-    pub(super) number: u64,
+struct VoteAttempt<'a, N: QuorumNode> {
+    quorum: &'a Arc<Quorum<N>>,
+    candidate: &'a Candidate,
+    number: u64,
     /// The fence that it proposes.
-    pub(super) ballot: u64,
+    ballot: u64,
     /// Whether one node is asked before all: so those who ask for a lock do not split the nodes between them.
-    pub(super) one_first: bool,
-    pub(super) votes: VoteCount,
-    pub(super) is_granted: bool,
+    one_first: bool,
+    votes: VoteCount,
+    is_granted: bool,
 }
 
 /// Asks the nodes once.
@@ -110,10 +112,10 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
             }
             select! {
                 biased;
-                answer = sent.next() => {
-                    let Some((node, answer)) = answer else { return Decision::TooFew };
-                    failures.extend(nodes.failure(node, &answer));
-                    self.votes.on_answer(node, answer.as_ref().ok());
+                reply = sent.next() => {
+                    let Some((node, reply)) = reply else { return Decision::TooFew };
+                    failures.extend(nodes.failure(node, &reply));
+                    self.votes.on_answer(node, reply.as_ref().ok());
                 }
                 () = &mut timer, if !is_late => {
                     hedges += 1;
@@ -138,6 +140,72 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
         };
         NodeCommand { name: name.clone(), id: *id, word }
     }
+}
+
+/// Gives a lease that a majority granted its fence; `seen` is the greatest token that its runtime has seen.
+async fn settle<N: QuorumNode>(
+    mut attempt: VoteAttempt<'_, N>,
+    claim: &Claim,
+    seen: u64,
+    (sent_at, deadline): (Instant, Instant),
+) -> Result<VoteOutcome, StoreError> {
+    let (quorum, votes) = (attempt.quorum, &attempt.votes);
+    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
+    let Acquire { ref name, id, ref label, keeps, .. } = attempt.candidate.command;
+    let (by, fence, mut left) =
+        match (quorum.rules.fence)(votes, nodes.count(), attempt.ballot, seen + 1) {
+            Fence::Accepted { by } => {
+                let left = votes.votes(by).map(|(_, vote)| vote.remaining).collect();
+                (by, attempt.ballot, left)
+            }
+            Fence::ToSettle { fence } if fence > FenceToken::MAX => {
+                return Err(StoreError::exhausted());
+            }
+            Fence::ToSettle { fence } => {
+                let word = Word::Settle { attempt: attempt.number, fence };
+                let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
+                let enough = |round: &Round| count(round.done) >= needed;
+                let round = round(nodes, votes.granted(), make, deadline, enough).await;
+                if !enough(&round) {
+                    return Ok(VoteOutcome::Split(Refusal::soon()));
+                }
+                (round.done, fence, round.left)
+            }
+        };
+    let its_votes = || votes.votes(by).map(|(_, vote)| vote);
+    let contended = its_votes().any(|vote: Vote| vote.contended);
+    let block = block(its_votes(), fence, seen);
+    let token = |number| FenceToken::try_from(number).map_err(|_| StoreError::exhausted());
+    let (first, last) = (token(block.first)?, token(block.last)?);
+    let remaining = (quorum.rules.left)(&mut left, needed);
+    let record = Record {
+        name: name.clone(),
+        id,
+        attempt: attempt.number,
+        first,
+        last,
+        before: block.first - 1,
+        asked: votes.granted() | votes.unheard(),
+        has_waited: attempt.candidate.waits() && (attempt.one_first || votes.busy() != 0),
+        holding: by,
+        barred: 0,
+        ended: 0,
+        is_ending: false,
+        label: label.clone(),
+        keeps,
+        holds: None,
+        until: sent_at + remaining,
+    };
+    let mut records = quorum.records.lock();
+    // Asked under the lock: a release that finds no record has said before that it is over.
+    if claim.is_over() {
+        return Ok(VoteOutcome::Withdrawn);
+    }
+    records.insert(record, sent_at);
+    drop(records);
+    attempt.is_granted = true;
+    let regressed = block.regressed;
+    Ok(VoteOutcome::Granted(Granted { first, last, remaining, contended, regressed }))
 }
 
 impl<N: QuorumNode> Drop for VoteAttempt<'_, N> {

@@ -3,45 +3,19 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    quorum::{Busy, NodeAnswer, NodeLease, NodeWaiter, Vote, Word},
+    quorum::{Busy, NodeAnswer, NodeLease, NodeReply, NodeWaiter, Vote, Word},
     redis::decode::{id, layout_trouble, not_understood, shown, text},
     store::StoreError,
     types::printable,
 };
 
-/// What a number means as the answer to a command.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
-    /// A grant for this life.
-    Grant(Duration),
-    /// That a lease was ended.
-    End,
-    /// How long a lease has left.
-    Left,
-    /// Nothing but that there is no lease.
-    Other,
-}
-
-impl Kind {
-    pub(super) fn of(word: &Word) -> Self {
-        match word {
-            Word::Ask { ttl, .. } => Self::Grant(*ttl),
-            Word::End { .. } => Self::End,
-            Word::Settle { .. } | Word::Renew { .. } | Word::Spread { .. } | Word::Hold { .. } => {
-                Self::Left
-            }
-            _ => Self::Other,
-        }
-    }
-}
-
 /// What a node's answer to a command means.
-pub(super) fn answer(kind: Kind, value: &Value) -> Result<NodeAnswer, StoreError> {
+pub(super) fn answer(word: &Word, value: &Value) -> NodeReply {
     let understood = match value {
-        Value::Int(number) => of_number(kind, u64::try_from(*number).ok()),
+        Value::Int(number) => of_number(word, u64::try_from(*number).ok()),
         // Beside answers that are lists.
         Value::BulkString(digits) => {
-            of_number(kind, str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()))
+            of_number(word, str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()))
         }
         Value::Array(parts) => return of_parts(parts, value),
         _ => None,
@@ -50,16 +24,19 @@ pub(super) fn answer(kind: Kind, value: &Value) -> Result<NodeAnswer, StoreError
 }
 
 /// The answers that are usual.
-fn of_number(kind: Kind, number: Option<u64>) -> Option<NodeAnswer> {
+fn of_number(word: &Word, number: Option<u64>) -> Option<NodeAnswer> {
     let number = number?;
-    Some(match kind {
+    Some(match word {
         // The last token before a grant that is as usual.
-        Kind::Grant(remaining) if number > 0 => {
+        Word::Ask { ttl, .. } if number > 0 => {
+            let remaining = *ttl;
             let (before, accepted, least, contended, now) = (number, true, 0, false, 0);
             NodeAnswer::Granted(Vote { before, accepted, least, remaining, contended, now })
         }
-        Kind::End if number == 1 => NodeAnswer::Ended { counter: 0 },
-        Kind::Left if number > 0 => {
+        Word::End { .. } if number == 1 => NodeAnswer::Ended { counter: 0 },
+        Word::Settle { .. } | Word::Renew { .. } | Word::Spread { .. } | Word::Hold { .. }
+            if number > 0 =>
+        {
             NodeAnswer::Held { remaining: millis(number), contended: false }
         }
         _ if number == 0 => NodeAnswer::Gone,
@@ -67,7 +44,7 @@ fn of_number(kind: Kind, number: Option<u64>) -> Option<NodeAnswer> {
     })
 }
 
-fn of_parts(parts: &[Value], whole: &Value) -> Result<NodeAnswer, StoreError> {
+fn of_parts(parts: &[Value], whole: &Value) -> NodeReply {
     let word = parts.first().and_then(text).unwrap_or_default();
     match &*word {
         "layout" => return Err(layout_trouble(&parts.get(1).and_then(text).unwrap_or_default())),
@@ -164,10 +141,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::redis::{
-        dialect::Dialect,
-        fuzz::{config, is_short, values::replies},
-        quorum::dialect::NodeDialect,
+    use crate::{
+        redis::{
+            dialect::Dialect,
+            fuzz::{config, is_short, values::replies},
+            quorum::dialect::NodeDialect,
+        },
+        types::RuntimeLabel,
     };
 
     proptest! {
@@ -175,9 +155,19 @@ mod tests {
 
         #[test]
         fn every_answer_is_read(reply in replies()) {
-            let life = Duration::from_secs(30);
-            for kind in [Kind::Grant(life), Kind::End, Kind::Left, Kind::Other] {
-                is_short(answer(kind, &reply));
+            let (attempt, fence, ttl) = (1, 0, Duration::from_secs(30));
+            let ask = Word::Ask {
+                attempt,
+                ballot: 1,
+                ttl,
+                waited: Duration::ZERO,
+                heard: Duration::ZERO,
+                label: RuntimeLabel::new("label"),
+                keeps: false,
+            };
+            let end = Word::End { attempt, fence, marks: false };
+            for word in [ask, end, Word::Renew { attempt, fence, ttl }, Word::Inspect] {
+                is_short(answer(&word, &reply));
             }
             NodeDialect::answers(reply);
         }

@@ -11,7 +11,8 @@ use crate::{
     clock::{Clock, Instant, within},
     entropy::SystemEntropy,
     quorum::{
-        NodeAnswer, NodeCommand, QuorumNode, QuorumParts, QuorumRules, QuorumStore, Word, majority,
+        NodeAnswer, NodeCommand, NodeReply, QuorumNode, QuorumParts, QuorumRules, QuorumStore,
+        Word, majority,
     },
     redis::{
         address::RedisAddress,
@@ -104,8 +105,6 @@ fn check(config: &RedisConfig) -> Result<(), StoreError> {
     Ok(())
 }
 
-type Look = Result<NodeAnswer, StoreError>;
-
 /// Checks every node, and asks it for a vote that changes nothing. When a majority has answered, the
 /// others have as long as a node may take: one that is late or away holds nobody up.
 async fn looks(
@@ -113,7 +112,7 @@ async fn looks(
     clock: &dyn Clock,
     (limit, patience): (Duration, Duration),
     runtime_id: RuntimeId,
-) -> Result<Vec<Look>, StoreError> {
+) -> Result<Vec<NodeReply>, StoreError> {
     let (name, id) = (probe(runtime_id)?, AcquisitionId::new(runtime_id, 0));
     let word = Word::Settle { attempt: 1, fence: 1 };
     let command = NodeCommand { name, id, word };
@@ -135,7 +134,7 @@ async fn looks(
 }
 
 /// How long until a majority counts, or `None` if it does.
-fn rest(looks: &[Look]) -> Result<Option<Duration>, StoreError> {
+fn rest(looks: &[NodeReply]) -> Result<Option<Duration>, StoreError> {
     let is_config = |error: &&StoreError| error.kind() == StoreErrorKind::Config;
     if let Some(error) = looks.iter().filter_map(|look| look.as_ref().err()).find(is_config) {
         return Err(error.clone());

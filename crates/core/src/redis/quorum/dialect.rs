@@ -27,41 +27,18 @@ impl NodeDialect {
     }
 }
 
-/// What commands have in common.
-#[derive(PartialEq)]
-struct Common<'a> {
-    /// How long a lease is to live.
-    ttl: Duration,
-    /// For how long a place is remembered; zero for those who do not wait.
-    heard: Duration,
-    label: &'a RuntimeLabel,
-    keeps: bool,
-}
-
-impl<'a> Common<'a> {
-    fn of(word: &'a Word) -> Option<Self> {
-        match word {
-            Word::Ask { ttl, heard, label, keeps, .. } => {
-                Some(Self { ttl: *ttl, heard: *heard, label, keeps: *keeps })
-            }
-            Word::Spread { ttl, label, keeps, .. } => {
-                Some(Self { ttl: *ttl, heard: Duration::ZERO, label, keeps: *keeps })
-            }
-            _ => None,
-        }
-    }
-
-    /// Writes it; `text` is room for it.
-    fn write(&self, to: &mut Cmd, text: &mut String) {
-        let mark = self.keeps.then_some(RuntimeLabel::KEEPS);
-        let (ttl, heard) = (millis(self.ttl), millis(self.heard));
-        text.clear();
-        // A text takes everything.
-        let _ = write!(text, "{ttl:08} {heard:08} ");
-        text.extend(mark);
-        text.push_str(self.label.as_str());
-        to.arg(&**text);
-    }
+/// Writes what several commands may have in common, into a text that is empty; whether there is anything.
+fn write_common(word: &Word, text: &mut String) -> bool {
+    let (ttl, heard, label, keeps) = match word {
+        Word::Ask { ttl, heard, label, keeps, .. } => (*ttl, *heard, label, *keeps),
+        Word::Spread { ttl, label, keeps, .. } => (*ttl, Duration::ZERO, label, *keeps),
+        _ => return false,
+    };
+    // A text takes everything.
+    let _ = write!(text, "{:08} {:08} ", millis(ttl), millis(heard));
+    text.extend(keeps.then_some(RuntimeLabel::KEEPS));
+    text.push_str(label.as_str());
+    true
 }
 
 impl Dialect for NodeDialect {
@@ -108,13 +85,12 @@ impl Dialect for NodeDialect {
             to.arg(&*text);
         }
         to.arg(&self.settings);
-        let mut written = None;
+        let mut written = String::new();
         for command in commands {
-            if let Some(common) = Common::of(&command.word)
-                && written.as_ref() != Some(&common)
-            {
-                common.write(to, &mut text);
-                written = Some(common);
+            text.clear();
+            if write_common(&command.word, &mut text) && text != written {
+                to.arg(&*text);
+                written.clone_from(&text);
             }
             write(to, command.id, &command.word, &mut text);
         }

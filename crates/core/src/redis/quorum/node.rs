@@ -8,13 +8,13 @@ use redis::Cmd;
 use tokio::runtime::Handle;
 
 use super::{
-    answer::{Kind, answer},
+    answer::answer,
     boot::{Boot, Longest},
     dialect::NodeDialect,
 };
 use crate::{
     clock::{Clock, Instant},
-    quorum::{NodeAnswer, NodeCommand, QuorumNode},
+    quorum::{NodeCommand, NodeReply, QuorumNode},
     redis::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS},
@@ -100,33 +100,19 @@ impl RedisNode {
         &self.commands[lane_number(name, self.commands.len())]
     }
 
-    /// What an answer means.
-    fn decode(
-        &self,
-        command: &NodeCommand,
-        answered: Result<Answered, StoreError>,
-    ) -> Result<NodeAnswer, StoreError> {
-        let decoded =
-            answered.and_then(|answered| answer(Kind::of(&command.word), &answered.answer));
+    fn decode(&self, command: &NodeCommand, answered: Result<Answered, StoreError>) -> NodeReply {
+        let decoded = answered.and_then(|answered| answer(&command.word, &answered.answer));
         decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
     }
 }
 
 impl QuorumNode for RedisNode {
-    async fn send(
-        &self,
-        command: NodeCommand,
-        deadline: Instant,
-    ) -> Result<NodeAnswer, StoreError> {
+    async fn send(&self, command: NodeCommand, deadline: Instant) -> NodeReply {
         let answered = self.batcher_of(&command.name).send(command.clone(), deadline).await;
         self.decode(&command, answered)
     }
 
-    async fn send_apart(
-        &self,
-        commands: Vec<NodeCommand>,
-        deadline: Instant,
-    ) -> Vec<Result<NodeAnswer, StoreError>> {
+    async fn send_apart(&self, commands: Vec<NodeCommand>, deadline: Instant) -> Vec<NodeReply> {
         let own = self.renewals.lane();
         let batcher = match self.commands.first() {
             // Its own connection cannot be made, or is only being made.
