@@ -164,12 +164,12 @@ fn wait<N: QuorumNode>(quorum: &Arc<Quorum<N>>, claim: &Claim, candidate: Candid
     let life = candidate.heard();
     if claim.wait(Candidate { life, ..candidate }, nodes.clock.now() + life * 2) {
         let (clock, claim) = (Arc::clone(&nodes.clock), quorum.claims.enter(id));
-        drop(nodes.runtime.spawn(come_when_called(Arc::downgrade(quorum), clock, claim)));
+        drop(nodes.runtime.spawn(ask_when_called(Arc::downgrade(quorum), clock, claim)));
     }
 }
 
 /// Asks for an acquisition that waits each time that a node calls it, until it waits no longer.
-async fn come_when_called<N: QuorumNode>(
+async fn ask_when_called<N: QuorumNode>(
     quorum: Weak<Quorum<N>>,
     clock: Arc<dyn Clock>,
     claim: ClaimGuard,
@@ -181,7 +181,7 @@ async fn come_when_called<N: QuorumNode>(
         };
         if is_called {
             // Boxed, so that a task that waits is small.
-            Box::pin(come(&quorum, &claim, candidate)).await;
+            Box::pin(ask_when_its_turn(&quorum, &claim, candidate)).await;
         } else if until <= clock.now() {
             claim.stop_waiting();
         }
@@ -189,7 +189,11 @@ async fn come_when_called<N: QuorumNode>(
 }
 
 /// Asks for an acquisition whose turn it may be, and tells its runtime of a grant.
-async fn come<N: QuorumNode>(quorum: &Arc<Quorum<N>>, claim: &Claim, mut candidate: Candidate) {
+async fn ask_when_its_turn<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    claim: &Claim,
+    mut candidate: Candidate,
+) {
     let clock = &*quorum.nodes.clock;
     let deadline = clock.now() + quorum.nodes.settings.patience() * 2;
     let Some(_turn) = claim.turn(clock, deadline).await else { return };

@@ -65,7 +65,7 @@ pub(crate) fn out(place: &str, rest: Option<Duration>) -> StoreError {
 }
 
 /// The error for a setting that a quorum does not serve.
-pub(crate) fn config(what: impl Into<Cow<'static, str>>, remedy: &'static str) -> StoreError {
+pub(crate) fn not_served(what: impl Into<Cow<'static, str>>, remedy: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Config, what, remedy)
 }
 
@@ -74,7 +74,10 @@ pub(crate) fn kept_for_too_long(rest: Duration, longest: Duration) -> StoreError
     let what = format!(
         "a lock is to stay closed for {rest:?}, above the longest ttl {longest:?} of the quorum"
     );
-    config(what, "choose a shorter min_hold or window, or a longer longest_ttl in every process")
+    not_served(
+        what,
+        "choose a shorter min_hold or window, or a longer longest_ttl in every process",
+    )
 }
 
 /// Another call asks for the same acquisition, and has not ended in time.
@@ -85,7 +88,7 @@ pub(crate) fn still_tried() -> StoreError {
 
 /// Acknowledgements of replicas.
 pub(crate) fn no_replicas() -> StoreError {
-    config(
+    not_served(
         "a quorum waits for a majority of its nodes, not for replicas",
         "leave replication() out; more nodes make the quorum safer",
     )

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// For how long a try is taken back at a node that does not answer.
-const TAKE_BACK: Duration = Duration::from_secs(3);
+const TAKE_BACK: Duration = Duration::from_secs(5);
 
 /// The end of a lease that a node may not have heard of.
 #[derive(Debug, Clone)]

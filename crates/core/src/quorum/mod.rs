@@ -29,6 +29,7 @@ mod vote;
 
 pub use ballot::{Block, Fence, ballot, block, fence};
 pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, NodeWaiter, Vote, Word};
+pub(crate) use failure::{no_replicas, not_served};
 pub use node::QuorumNode;
 pub use rules::QuorumRules;
 pub use settings::QuorumSettings;

@@ -108,22 +108,13 @@ impl<N: QuorumNode> Nodes<N> {
         }
     }
 
-    /// Who is asked, in this order: those in good health first, each name from a node of its own on, so that
-    /// all who ask for a name meet at the same nodes.
+    /// Who is asked about a lock, in this order.
     pub(super) fn order(&self, name: &LockName) -> Vec<usize> {
         let now = self.clock.now();
         let is_unwell =
-            |node: usize| self.health[node].is_unwell(now) || !self.each[node].is_ready();
-        let unwell = (0..self.count()).map(is_unwell).collect::<Vec<_>>();
-        let mut order: Vec<_> = self.in_turn(name).collect();
-        order.sort_by_key(|node| unwell[*node]);
-        order
-    }
-
-    /// The nodes in turn, from the one at which all who ask for a name begin.
-    fn in_turn(&self, name: &LockName) -> impl Iterator<Item = usize> + use<N> {
-        let (start, count) = (usize::from(slot_of_lock(name)), self.count());
-        (start..start + count).map(move |node| node % count)
+            |node: &usize| self.health[*node].is_unwell(now) || !self.each[*node].is_ready();
+        let unwell = (0..self.count()).filter(is_unwell).fold(0, |set, node| set | bit(node));
+        order(usize::from(slot_of_lock(name)), self.count(), unwell)
     }
 
     /// The time for ballots about a lock, in microseconds since the Unix epoch: that of the node at which all who
@@ -131,13 +122,44 @@ impl<N: QuorumNode> Nodes<N> {
     /// that has; at first that of the process.
     pub(super) fn micros(&self, name: &LockName) -> u64 {
         let now = self.clock.now();
-        let told = self.in_turn(name).find_map(|node| self.health[node].time(now));
+        let in_turn = order(usize::from(slot_of_lock(name)), self.count(), 0);
+        let told = in_turn.into_iter().find_map(|node| self.health[node].time(now));
         told.unwrap_or_else(|| micros(self.clock.unix_time()))
     }
 
     /// After how long another node is asked in place of one that has not answered.
     pub(super) fn hedge(&self) -> Duration {
-        let usual = self.health.iter().map(Health::usual).max().unwrap_or_default();
-        (SHORTEST_HEDGE + usual * HEDGE).min(LONGEST_HEDGE)
+        hedge(self.health.iter().map(Health::usual).max().unwrap_or_default())
+    }
+}
+
+/// Those in good health come first, each name from a node of its own on, so that all who ask for a name meet at
+/// the same nodes.
+fn order(start: usize, nodes: usize, unwell: NodeSet) -> Vec<usize> {
+    let mut order: Vec<_> = (0..nodes).map(|step| (start + step) % nodes).collect();
+    order.sort_by_key(|node| unwell & bit(*node) != 0);
+    order
+}
+
+fn hedge(usual: Duration) -> Duration {
+    (SHORTEST_HEDGE + usual * HEDGE).min(LONGEST_HEDGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_are_unwell_are_asked_last() {
+        assert_eq!(order(1, 3, 0), [1, 2, 0]);
+        assert_eq!(order(1, 3, 0b010), [2, 0, 1]);
+        assert_eq!(order(4, 5, 0b10001), [1, 2, 3, 4, 0]);
+    }
+
+    #[test]
+    fn another_node_is_asked_after_four_times_as_long_as_usual() {
+        let millis = Duration::from_millis;
+        assert_eq!(hedge(millis(2)), SHORTEST_HEDGE + millis(8));
+        assert_eq!(hedge(millis(90)), LONGEST_HEDGE);
     }
 }

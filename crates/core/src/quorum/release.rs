@@ -67,7 +67,7 @@ async fn end<N: QuorumNode>(
     let ended = ended_before | round.done;
     if !enough(&round) {
         if let Some(record) = quorum.records.lock().find(name, *id, *fence) {
-            record.ended = ended;
+            record.ended |= ended;
         }
         return Err(round.too_few(nodes.count()));
     }

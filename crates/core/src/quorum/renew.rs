@@ -8,7 +8,7 @@ use super::{
     records::Record,
     round::{Round, gather},
     state::Quorum,
-    tally::{bit, count},
+    tally::{bit, count, majority},
 };
 use crate::{
     clock::Instant,
@@ -23,7 +23,7 @@ pub(super) async fn renew<N: QuorumNode>(
     batch: &[Renewal],
     deadline: Instant,
 ) -> Vec<Result<RenewAnswer, StoreError>> {
-    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
+    let nodes = &quorum.nodes;
     let sent_at = nodes.clock.now();
     let mut for_nodes = vec![Vec::new(); nodes.count()];
     let set_out = |one: &Renewal| {
@@ -43,7 +43,7 @@ pub(super) async fn renew<N: QuorumNode>(
         .map(|(node, commands)| renew_at(Arc::clone(quorum), node, commands, until))
         .collect();
     let is_decided =
-        |round: &Round| count(round.done) >= needed || count(round.gone) > nodes.count() - needed;
+        |round: &Round| count(round.done) >= nodes.majority() || is_gone(round, nodes.count());
     gather(nodes, sent, deadline, Duration::ZERO, |node, replies| {
         for (round, reply) in rounds.iter_mut().flatten().zip(replies) {
             round.on_reply(node, reply);
@@ -51,22 +51,38 @@ pub(super) async fn renew<N: QuorumNode>(
         rounds.iter().flatten().all(is_decided)
     })
     .await;
-    let answer = |(round, one): (Option<Round>, &Renewal)| {
+    let answer = |(round, one): (Option<Round>, &Renewal)| match round {
+        Some(round) => renewed(quorum, one, round, sent_at),
         // This process does not know the lease.
-        let Some(mut round) = round else { return Ok(RenewAnswer::Gone) };
-        if count(round.done) >= needed {
-            let remaining = (quorum.rules.left)(&mut round.left, needed);
-            let mut records = quorum.records.lock();
-            let its = records.find(&one.name, one.id, one.fence);
-            let remaining = its.map_or(remaining, |record| record.lasts(sent_at, remaining));
-            return Ok(RenewAnswer::Renewed { remaining });
-        }
-        if is_decided(&round) {
-            return Ok(RenewAnswer::Gone);
-        }
-        Err(round.too_few(nodes.count()).for_lock(&one.name))
+        None => Ok(RenewAnswer::Gone),
     };
     rounds.into_iter().zip(batch).map(answer).collect()
+}
+
+/// What the replies about one lease mean.
+fn renewed<N: QuorumNode>(
+    quorum: &Quorum<N>,
+    one: &Renewal,
+    mut round: Round,
+    sent_at: Instant,
+) -> Result<RenewAnswer, StoreError> {
+    let (nodes, needed) = (quorum.nodes.count(), quorum.nodes.majority());
+    if count(round.done) >= needed {
+        let remaining = (quorum.rules.left)(&mut round.left, needed);
+        let mut records = quorum.records.lock();
+        let its = records.find(&one.name, one.id, one.fence);
+        let remaining = its.map_or(remaining, |record| record.lasts(sent_at, remaining));
+        return Ok(RenewAnswer::Renewed { remaining });
+    }
+    if is_gone(&round, nodes) {
+        return Ok(RenewAnswer::Gone);
+    }
+    Err(round.too_few(nodes).for_lock(&one.name))
+}
+
+/// Whether no majority can have the lease any more.
+fn is_gone(round: &Round, nodes: usize) -> bool {
+    count(round.gone) > nodes - majority(nodes)
 }
 
 /// Brings a lease to nodes that were not asked for it, where those that have it do not answer.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::failure::{config, no_replicas};
+use super::failure::{no_replicas, not_served};
 use crate::{
     store::StoreError,
     types::{Acks, SettingError, Ttl},
@@ -65,7 +65,7 @@ impl QuorumSettings {
         if ttl.get() > longest {
             let what =
                 format!("a ttl of {ttl} is above the longest one of the quorum, {longest:?}");
-            return Err(config(
+            return Err(not_served(
                 what,
                 "choose a shorter ttl, or a longer longest_ttl in every process",
             ));

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use super::{
     acquire::{acquire, heartbeat},
-    failure::config,
+    failure::not_served,
     health::Health,
     hold::hold,
     inspect::{force_release, inspect},
@@ -60,7 +60,7 @@ impl<N: QuorumNode> QuorumStore<N> {
         let QuorumParts { nodes, settings, rules, clock, entropy, runtime } = parts;
         if !matches!(nodes.len(), 3 | 5 | 7) {
             let what = format!("a quorum has 3, 5 or 7 nodes, and {} are named", nodes.len());
-            return Err(config(what, "name all nodes of the group, each once"));
+            return Err(not_served(what, "name all nodes of the group, each once"));
         }
         let health = nodes.iter().map(|_| Health::default()).collect();
         let nodes = Nodes { each: nodes, health, settings, clock, entropy, runtime };

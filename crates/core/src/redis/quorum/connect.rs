@@ -12,7 +12,7 @@ use crate::{
     entropy::SystemEntropy,
     quorum::{
         NodeAnswer, NodeCommand, NodeReply, QuorumNode, QuorumParts, QuorumRules, QuorumStore,
-        Word, majority,
+        Word, majority, no_replicas, not_served,
     },
     redis::{
         address::RedisAddress,
@@ -86,21 +86,13 @@ pub(in crate::redis) fn lazy_quorum(
 }
 
 fn check(config: &RedisConfig) -> Result<(), StoreError> {
-    let refused = |what: String, remedy| Err(StoreError::new(StoreErrorKind::Config, what, remedy));
-    if let Err(error) = config.check() {
-        return refused(error.to_string(), "correct the setting");
-    }
+    config.check().map_err(|error| not_served(error.to_string(), "correct the setting"))?;
     if config.acks.are_asked() {
-        return refused(
-            "a quorum waits for a majority of its nodes, not for replicas".into(),
-            "leave replication() out; more nodes make the quorum safer",
-        );
+        return Err(no_replicas());
     }
     if config.fencing.policy == FencePolicy::Counter {
-        return refused(
-            "the fences of a quorum come from clocks, and the policy asks for counters".into(),
-            "use FencePolicy::TimeFloor",
-        );
+        let what = "the fences of a quorum come from clocks, and the policy asks for counters";
+        return Err(not_served(what, "use FencePolicy::TimeFloor"));
     }
     Ok(())
 }
