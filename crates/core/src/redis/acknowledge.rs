@@ -8,10 +8,7 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 
-use super::{
-    classify::classify,
-    lane::{millis, refuse_error},
-};
+use super::{args::millis, classify::classify, lane::refuse_error};
 use crate::{
     store::{StoreError, StoreErrorKind},
     types::Acks,

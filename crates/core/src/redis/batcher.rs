@@ -16,12 +16,12 @@ use tokio::{
 use super::{
     acknowledge::Answered,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
-    command::Preamble,
     decode,
     delivery::{Answer, Delivered, Gather, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
     lane::{Call, Failed, Lane},
+    preamble::Preamble,
     sharing::Sharing,
 };
 use crate::{

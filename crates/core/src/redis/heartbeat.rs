@@ -50,8 +50,9 @@ async fn one_call(
     deadline: Instant,
 ) -> Answers {
     let Some((_, first)) = part.first() else { return Vec::new() };
-    let commands: Vec<_> =
-        part.iter().map(|(_, waiter)| LockCommand::heartbeat(waiter, label)).collect();
+    let command =
+        |(_, waiter): &(usize, &Waiter)| LockCommand::Heartbeat((*waiter).clone(), label.clone());
+    let commands: Vec<_> = part.iter().map(command).collect();
     let answers = match store.ready(deadline).await {
         Ok(()) => store.batcher(&first.name).deliver(&commands, deadline).await,
         Err(error) => part.iter().map(|_| Err(error.clone())).collect(),

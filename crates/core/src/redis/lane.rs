@@ -26,7 +26,6 @@ use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
-    types::FenceToken,
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
@@ -539,14 +538,4 @@ pub(super) fn refuse_error(answer: Value) -> Result<Value, RedisError> {
         Value::ServerError(error) => Err(error.into()),
         answer => Ok(answer),
     }
-}
-
-/// Milliseconds as scripts take them.
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A watermark as scripts take it: 0 for none.
-pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
-    seen.map_or(0, FenceToken::get)
 }

@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod address;
+mod args;
 mod batcher;
 mod call;
 mod channel;
@@ -24,6 +25,7 @@ mod login;
 mod one_master;
 mod place;
 mod pool;
+mod preamble;
 mod preflight;
 mod proof;
 mod pulse;

@@ -15,10 +15,11 @@ use super::{
     acknowledge::{Answered, refused},
     classify::{NOT_THERE, NotDialed, classify_dial, no_runtime, not_in_time},
     cluster::is_elsewhere,
-    command::{LockCommand, Preamble},
+    command::LockCommand,
     decode::text,
     lane::{Call, Lane},
     login::Dialer,
+    preamble::Preamble,
     scripts,
     subscriber::subscribe,
 };

@@ -12,14 +12,16 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
+    args::millis,
     batcher::Batcher,
     channel::Channel,
-    command::{LockCommand, Preamble},
+    command::LockCommand,
     config::RedisConfig,
     decode, heartbeat,
-    lane::{Call, Lane, millis},
+    lane::{Call, Lane},
     login::Dialer,
     pool::RedisPool,
+    preamble::Preamble,
     preflight::Readiness,
     renewing::lane_that_works,
     scan, scripts,
@@ -259,7 +261,7 @@ impl RedisStore {
             }
             Ok(answer)
         };
-        let answer = self.run(LockCommand::acquire(command), deadline, decode).await;
+        let answer = self.run(LockCommand::Acquire(command), deadline, decode).await;
         let answer = answer.map_err(|error| error.for_ttl(ttl))?;
         if !matches!(answer, AcquireAnswer::Busy { .. }) {
             self.prepare_renewals();
@@ -276,7 +278,7 @@ impl RedisStore {
             }
             Ok(answer)
         };
-        self.run(LockCommand::hold(command), deadline, decode).await
+        self.run(LockCommand::Hold(command), deadline, decode).await
     }
 
     async fn release(
@@ -284,7 +286,7 @@ impl RedisStore {
         command: Release,
         deadline: Instant,
     ) -> Result<ReleaseAnswer, StoreError> {
-        let command = LockCommand::release(command);
+        let command = LockCommand::Release(command);
         self.run(command, deadline, |answered| decode::release(answered.answer)).await
     }
 
@@ -316,7 +318,7 @@ impl RedisStore {
         command: Withdraw,
         deadline: Instant,
     ) -> Result<WithdrawAnswer, StoreError> {
-        let command = LockCommand::withdraw(command);
+        let command = LockCommand::Withdraw(command);
         self.run(command, deadline, |answered| decode::withdraw(answered.answer)).await
     }
 
@@ -415,10 +417,10 @@ impl RedisStore {
         deadline: Instant,
         decode: impl FnOnce(Answered) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let name = command.name.clone();
+        let name = command.name().clone();
         let answer = async {
             self.ready(deadline).await?;
-            let acks = command.acks;
+            let acks = command.acks();
             if acks.are_asked() {
                 let lanes = self.waiting.lanes(acks);
                 let lane = lane_number(&name, lanes.commands.len());

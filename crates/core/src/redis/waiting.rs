@@ -4,9 +4,9 @@ use tokio::{runtime::Handle, sync};
 
 use super::{
     batcher::{Batcher, not_sent},
-    command::Preamble,
     lane::{Call, Lane},
     login::Dialer,
+    preamble::Preamble,
     renewing::lane_that_works,
     sharing::Sharing,
 };

@@ -5,8 +5,9 @@ use crate::{
     redis::{
         classify::{classify, classify_dial},
         cluster::is_elsewhere,
-        command::{LockCommand, Preamble},
+        command::LockCommand,
         lane::{Call, evaluate},
+        preamble::Preamble,
         scripts,
     },
     store::StoreError,

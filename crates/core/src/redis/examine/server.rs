@@ -10,11 +10,11 @@ use crate::{
     diagnosis::facts::{ServerFacts, Told, Version},
     redis::{
         classify::{NOT_THERE, classify_dial},
-        command::Preamble,
         config::RedisConfig,
         decode::text,
         login::{Dialed, Dialer},
         one_master::Witness,
+        preamble::Preamble,
         preflight::hello,
     },
     store::{StoreError, StoreErrorKind},

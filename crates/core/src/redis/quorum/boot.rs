@@ -12,9 +12,10 @@ use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use crate::{
     quorum::QuorumSettings,
     redis::{
+        args::millis,
         classify::classify,
         decode::{not_understood, shown, text},
-        lane::{Call, Greeted, Greeting, evaluate, millis},
+        lane::{Call, Greeted, Greeting, evaluate},
         one_master::run_in,
         scripts,
     },
