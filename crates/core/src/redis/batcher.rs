@@ -15,12 +15,13 @@ use tokio::{
 
 use super::{
     acknowledge::Answered,
+    call::Call,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     decode,
     delivery::{Answer, Delivered, Gather, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
     gathering::{Gathering, is_served},
-    lane::{Call, Failed, Lane},
+    lane::{Failed, Lane},
     preamble::Preamble,
     sharing::Sharing,
 };
@@ -234,7 +235,7 @@ impl<D: Dialect> Batcher<D> {
         let write = |to: &mut redis::Cmd| (way.write)(&self.0.dialect, to, &commands);
         let call = Call::new(way.script, 0, &write).with_room(D::keys(count));
         let answers = match self.0.lane.exchange(call, deadline).await {
-            Ok(Value::Array(answers)) if answers.len() == count => answers,
+            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => answers,
             // The node has run none of them.
             Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
                 vec![Value::Nil; count]
@@ -243,7 +244,10 @@ impl<D: Dialect> Batcher<D> {
                 return given_back::<D>(commands, &failed.error);
             }
             Err(failed) => return all_failed(count, &failed.error),
-            Ok(other) => return all_failed(count, &decode::not_understood(&decode::shown(&other))),
+            Ok(other) => {
+                let error = decode::not_understood(&decode::shown(&other.answer));
+                return all_failed(count, &error);
+            }
         };
         let served = answers.iter().filter(|answer| is_served(answer)).count();
         let now = self.0.clock.now();
@@ -319,8 +323,7 @@ impl<D: Dialect> Batcher<D> {
         let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
         let acks = commands.clone().next().map_or(Acks::NONE, D::acks);
         let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
-        let value = self.0.lane.exchange(call, deadline).await?;
-        let Answered { answer, counted } = Answered::of(value, acks.are_asked());
+        let Answered { answer, counted } = self.0.lane.exchange(call, deadline).await?;
         match D::answers(answer) {
             Value::Array(answers) if answers.len() == count => {
                 let each = |answer| {

@@ -22,7 +22,7 @@ pub(super) struct Call<'a> {
     pub(super) has_body: bool,
     /// Whether the script first looks whether its server is a master.
     pub(super) proves: bool,
-    /// What the call waits for behind its script. It is then answered with both answers, see
+    /// What the call waits for behind its script. See
     /// [`Answered`](super::acknowledge::Answered).
     pub(super) acks: Acks,
 }

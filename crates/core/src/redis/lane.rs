@@ -8,19 +8,20 @@ use std::{
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select};
 
-pub(super) use super::call::Call;
 use super::{
-    acknowledge::send_and_wait,
+    acknowledge::Answered,
+    call::Call,
     classify::{
         NOT_THERE, NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
         spoils_connection, unanswered,
     },
     decode::refusal,
+    dialer::{Dialed, Dialer},
     epochs::Epoch,
-    login::{Dialed, Dialer},
     one_master::Witness,
     proof::Proof,
     pulse::Pulse,
+    sending::send,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -83,7 +84,7 @@ pub(super) struct Present {
 }
 
 /// A command that was sent and is not answered yet.
-type Late = Pin<Box<dyn Future<Output = Result<Value, RedisError>> + Send>>;
+type Late = Pin<Box<dyn Future<Output = Result<Answered, RedisError>> + Send>>;
 
 /// An exchange that brought no answer, or an error.
 pub(super) struct Failed {
@@ -157,7 +158,7 @@ impl Lane {
         &self,
         call: Call<'_>,
         deadline: Instant,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         let mut answer = self.exchange(call, deadline).await;
         if answer.as_ref().is_err_and(|failed| failed.connection_ended) {
             // Boxed, as other rare paths are: otherwise the future of every call would be large.
@@ -174,7 +175,7 @@ impl Lane {
         &self,
         call: Call<'_>,
         deadline: Instant,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Answered, Failed> {
         let exchanged = self.exchange_on_present(call, deadline).await;
         exchanged.map_err(|failed| Failed { error: self.named(failed.error), ..failed })
     }
@@ -188,7 +189,7 @@ impl Lane {
         &self,
         call: Call<'_>,
         deadline: Instant,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Answered, Failed> {
         let present = if let Some(present) = self.present() {
             present
         } else if self.0.greeting.is_some() && !self.is_ready() {
@@ -203,19 +204,15 @@ impl Lane {
         let sent_at = self.0.clock.now();
         let call = if present.proof.is_due(sent_at) { call.proving() } else { call };
         match self.send(&present, call, deadline).await {
-            Ok(Ok(value)) => {
+            Ok(Ok(answered)) => {
                 if call.proves {
                     present.proof.given(sent_at);
                 }
                 present.pulse.answered(sent_at, self.0.clock.now());
-                let of_script = match &value {
-                    Value::Array(both) if call.acks.are_asked() => both.first(),
-                    _ => Some(&value),
-                };
-                if of_script.is_some_and(refused_by_a_replica) {
+                if refused_by_a_replica(&answered.answer) {
                     self.give_up(present.generation);
                 }
-                Ok(value)
+                Ok(answered)
             }
             Ok(Err(error)) => {
                 if spoils_connection(&error) {
@@ -280,7 +277,7 @@ impl Lane {
         present: &Present,
         call: Call<'_>,
         deadline: Instant,
-    ) -> Result<Result<Value, RedisError>, Late> {
+    ) -> Result<Result<Answered, RedisError>, Late> {
         if !call.has_body {
             match self.send_one(present, call.by_digest(), call, deadline).await? {
                 Err(error) if error.code() == Some("NOSCRIPT") => {
@@ -298,18 +295,13 @@ impl Lane {
         command: Cmd,
         call: Call<'_>,
         deadline: Instant,
-    ) -> Result<Result<Value, RedisError>, Late> {
+    ) -> Result<Result<Answered, RedisError>, Late> {
         let mut connection = present.connection.clone();
         // Owned, so that a late answer can be waited for by a task.
         let is_asking = self.0.dialer.is_asking;
         let (acks, limit) = (call.acks, deadline.saturating_since(self.0.clock.now()));
-        let mut sending: Late = if acks.are_asked() {
-            Box::pin(async move {
-                send_and_wait(&mut connection, command, is_asking, acks, limit).await
-            })
-        } else {
-            Box::pin(async move { send(&mut connection, command, is_asking).await })
-        };
+        let mut sending: Late =
+            Box::pin(async move { send(&mut connection, command, is_asking, acks, limit).await });
         let answer = select! {
             biased;
             answer = within(&*self.0.clock, deadline, sending.as_mut()) => answer,
@@ -318,7 +310,7 @@ impl Lane {
                 Some(Err(io::Error::other("the server is not the master any more").into()))
             }
         };
-        answer.map(|answer| answer.and_then(refuse_error)).ok_or(sending)
+        answer.ok_or(sending)
     }
 
     /// Waits a while for an answer that nobody needs any more: it shows that the connection works.
@@ -326,7 +318,8 @@ impl Lane {
         let (clock, pulse) = (Arc::clone(&self.0.clock), Arc::clone(pulse));
         drop(self.0.runtime.spawn(async move {
             let until = clock.now() + pulse.patience() * 2;
-            if let Some(Ok(_)) = within(&*clock, until, late).await {
+            let answer = within(&*clock, until, late).await;
+            if answer.is_some_and(|answer| !answer.as_ref().is_err_and(spoils_connection)) {
                 pulse.heard(clock.now());
             }
         }));
@@ -483,59 +476,8 @@ impl Lane {
     }
 }
 
-/// Sends a command, right behind `ASKING` where its slot is on the way to the node.
-async fn send(
-    connection: &mut MultiplexedConnection,
-    command: Cmd,
-    is_asking: bool,
-) -> Result<Value, RedisError> {
-    if !is_asking {
-        return connection.send_packed_command(&command).await;
-    }
-    let mut both = redis::pipe();
-    both.cmd("ASKING").add_command(command);
-    let answers = connection.send_packed_commands(&both, 1, 1).await;
-    answers.map(|mut answers| answers.pop().unwrap_or(Value::Nil))
-}
-
-/// Sends a call like a lane does, on a borrowed connection. The caller keeps the deadline; a wait
-/// for acknowledgements ends within `limit`.
-pub(super) async fn evaluate(
-    connection: &mut MultiplexedConnection,
-    call: Call<'_>,
-    is_asking: bool,
-    limit: Duration,
-) -> Result<Value, RedisError> {
-    let mut send = async |command| {
-        if call.acks.are_asked() {
-            send_and_wait(connection, command, is_asking, call.acks, limit).await
-        } else {
-            send(connection, command, is_asking).await
-        }
-    };
-    if !call.has_body {
-        let answer = send(call.by_digest()).await;
-        match answer.and_then(refuse_error) {
-            Err(error) if error.code() == Some("NOSCRIPT") => {}
-            answer => return answer,
-        }
-    }
-    let answer = Box::pin(async { send(call.by_body()).await }).await;
-    answer.and_then(refuse_error)
-}
-
 /// Whether an answer says that a replica refused a command: another server is the master now.
 fn refused_by_a_replica(answer: &Value) -> bool {
     let Value::Array(answers) = answer else { return false };
     answers.iter().filter_map(refusal).any(|words| is_readonly(&words))
-}
-
-/// Makes an `Err` of an answer that is an error.
-///
-/// An error inside of an answer is a part of it: the script has run to its end.
-pub(super) fn refuse_error(answer: Value) -> Result<Value, RedisError> {
-    match answer {
-        Value::ServerError(error) => Err(error.into()),
-        answer => Ok(answer),
-    }
 }

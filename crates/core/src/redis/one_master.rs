@@ -10,7 +10,7 @@ use redis::{Value, aio::MultiplexedConnection};
 use super::{
     decode::text,
     epochs::{Epoch, Epochs},
-    preflight::hello,
+    role::hello,
 };
 use crate::{
     clock::{Clock, Instant, within},

@@ -1,8 +1,7 @@
 use std::fmt;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
-use super::config::RedisConfig;
 use crate::types::printable;
 
 /// Where a server listens, as a Sentinel or another server tells it.
@@ -63,17 +62,6 @@ impl fmt::Display for Host<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = printable(self.0);
         if host.contains(':') { write!(f, "[{host}]") } else { f.write_str(&host) }
-    }
-}
-
-/// A client with the TLS settings of a configuration.
-pub(super) fn open(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
-    #[cfg(feature = "tls")]
-    return config.tls.client(info);
-    #[cfg(not(feature = "tls"))]
-    {
-        let _ = config;
-        Client::open(info)
     }
 }
 

@@ -12,15 +12,17 @@ use tokio::{runtime::Handle, select};
 
 use super::{
     acknowledge::{Answered, acknowledged},
+    call::Call,
     classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
     cluster::{Topology, slot_of},
     config::{RedisConfig, TIMEOUTS},
+    dialer::Dialer,
     epochs::{Epoch, Epochs},
-    lane::{Call, evaluate, refuse_error},
-    login::{ASKED_AGAIN, Dialer},
+    login::ASKED_AGAIN,
     one_master::run_of,
     route::Route,
     script::Script,
+    sending::{evaluate, refuse_error},
 };
 use crate::{
     clock::{Clock, Instant, SystemClock, within},
@@ -245,7 +247,7 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
         let args: Vec<Vec<u8>> = args.into_iter().collect();
-        self.evaluate(script, &keys, &args, Acks::NONE).await
+        Ok(self.evaluate(script, &keys, &args, Acks::NONE).await?.answer)
     }
 
     /// Calls a script, as [`call`](Self::call) does, and waits in the same round trip until its
@@ -272,8 +274,7 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
         let args: Vec<Vec<u8>> = args.into_iter().collect();
-        let called = self.evaluate(script, &keys, &args, asked).await?;
-        let Answered { answer, counted } = Answered::of(called, asked.are_asked());
+        let Answered { answer, counted } = self.evaluate(script, &keys, &args, asked).await?;
         if is_needed(&answer) {
             // Whatever refused the wait, the script has run.
             let named = |error| self.named_in(self.epoch(), error);
@@ -292,7 +293,7 @@ impl RedisPool {
         keys: &[String],
         args: &[Vec<u8>],
         acks: Acks,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         let write = |command: &mut Cmd| {
             command.arg(keys).arg(args);
         };
@@ -316,7 +317,7 @@ impl RedisPool {
         call: Call<'_>,
         clock: &dyn Clock,
         deadline: Instant,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         // A pooled connection does not know when it last proved that its server is a master.
         self.run(Errand::Script(call.proving()), clock, deadline).await
     }
@@ -328,7 +329,7 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        self.run(Errand::Plain(command), clock, deadline).await
+        Ok(self.run(Errand::Plain(command), clock, deadline).await?.answer)
     }
 
     /// Which master the pool leads to at present.
@@ -341,7 +342,7 @@ impl RedisPool {
         errand: Errand<'_>,
         clock: &dyn Clock,
         deadline: Instant,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         let here = Handle::try_current().map(|here| here.id()).ok();
         let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
         let answer = pin!(async {
@@ -455,7 +456,7 @@ async fn routed(
     slot: u16,
     call: Call<'_>,
     deadline: Instant,
-) -> Result<Value, StoreError> {
+) -> Result<Answered, StoreError> {
     let mut way = nodes.way(slot, deadline);
     loop {
         let pool = way.next().await?;
@@ -483,13 +484,14 @@ impl Borrowed {
         errand: Errand<'_>,
         is_asking: bool,
         limit: Duration,
-    ) -> Result<Value, RedisError> {
+    ) -> Result<Answered, RedisError> {
         match (&mut self.0, errand) {
             (Some(connection), Errand::Script(call)) => {
                 evaluate(connection, call, is_asking, limit).await
             }
             (Some(connection), Errand::Plain(command)) => {
-                connection.send_packed_command(command).await.and_then(refuse_error)
+                let answer = connection.send_packed_command(command).await;
+                Ok(Answered { answer: refuse_error(answer?)?, counted: None })
             }
             (None, _) => Err((redis::ErrorKind::Client, "the connection was given back").into()),
         }

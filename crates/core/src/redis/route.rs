@@ -8,7 +8,6 @@ use super::{
     config::RedisConfig,
     epochs::{Epoch, Epochs},
     one_master::OneMaster,
-    place::open,
     sentinel::Group,
 };
 use crate::{
@@ -37,7 +36,7 @@ impl Route {
             return Group::new(config, group, info, clock)
                 .map(|group| Self::Group(Arc::new(group)));
         }
-        let client = Box::new(open(config, info)?);
+        let client = Box::new(config.client(info)?);
         Ok(match &config.node {
             None => Self::Server(client, Arc::default()),
             Some(node) => Self::Node(client, Arc::clone(&node.mastership)),

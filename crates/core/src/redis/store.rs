@@ -14,17 +14,18 @@ use super::{
     acknowledge::{Answered, acknowledged},
     args::millis,
     batcher::Batcher,
+    call::Call,
     channel::Channel,
     command::LockCommand,
     config::RedisConfig,
-    decode, heartbeat,
-    lane::{Call, Lane},
-    login::Dialer,
+    decode,
+    dialer::Dialer,
+    lane::Lane,
     pool::RedisPool,
     preamble::Preamble,
-    preflight::Readiness,
+    readiness::Readiness,
     renewing::lane_that_works,
-    scan, scripts,
+    scripts,
     sharing::Sharing,
     subscriber::{Dialers, Subscriptions},
     waiting::Waiting,
@@ -33,10 +34,9 @@ use crate::{
     clock::{Clock, Instant},
     mutex::Mutex,
     store::{
-        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-        Inspect, Inspection, KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer,
-        Renewal, Renewals, Reply, StoreError, StoreErrorKind, StoreFuture, Withdraw,
-        WithdrawAnswer,
+        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, HoldAnswer, Inspect,
+        Inspection, KeyScheme, Listener, LockStore, RenewAnswer, Renewal, Renewals, Reply,
+        StoreError, StoreErrorKind, StoreFuture,
     },
     types::{Acks, LockName, RuntimeId},
 };
@@ -221,15 +221,25 @@ impl LockStore for RedisStore {
         // Each is boxed by itself: otherwise a release would take the room of the largest.
         match command {
             Command::Acquire(acquire) => replied(self.acquire(acquire, deadline)),
-            Command::Heartbeat(heartbeats) => {
-                replied(heartbeat::heartbeat(self, heartbeats, deadline).map(Ok))
+            Command::Heartbeat(heartbeats) => replied(self.heartbeat(heartbeats, deadline).map(Ok)),
+            Command::Hold(hold) => {
+                let is_held = |answer: &HoldAnswer| matches!(answer, HoldAnswer::Held { .. });
+                replied(self.run(LockCommand::Hold(hold), deadline, decode::hold, is_held))
             }
-            Command::Hold(hold) => replied(self.hold(hold, deadline)),
-            Command::Release(release) => replied(self.release(release, deadline)),
+            Command::Release(release) => {
+                replied(
+                    self.run(LockCommand::Release(release), deadline, decode::release, |_| false),
+                )
+            }
             Command::Renew(renewals) => replied(self.renew(renewals, deadline)),
-            Command::Withdraw(withdraw) => replied(self.withdraw(withdraw, deadline)),
+            Command::Withdraw(withdraw) => replied(self.run(
+                LockCommand::Withdraw(withdraw),
+                deadline,
+                decode::withdraw,
+                |_| false,
+            )),
             Command::Inspect(inspect) => replied(self.look_at(inspect, deadline)),
-            Command::Scan(scan) => replied(scan::scan(self, scan, deadline)),
+            Command::Scan(scan) => replied(self.scan(scan, deadline)),
             Command::ForceRelease(force) => replied(self.force_release(force, deadline)),
         }
     }
@@ -253,41 +263,15 @@ impl RedisStore {
         command: Acquire,
         deadline: Instant,
     ) -> Result<AcquireAnswer, StoreError> {
-        let (ttl, acks) = (command.ttl, command.acks);
-        let decode = |Answered { answer, counted }| {
-            let answer = decode::acquire(answer, ttl)?;
-            if matches!(answer, AcquireAnswer::Granted(_)) {
-                acknowledged(acks, counted.as_ref())?;
-            }
-            Ok(answer)
-        };
-        let answer = self.run(LockCommand::Acquire(command), deadline, decode).await;
+        let ttl = command.ttl;
+        let is_granted = |answer: &AcquireAnswer| matches!(answer, AcquireAnswer::Granted(_));
+        let decode = |answer| decode::acquire(answer, ttl);
+        let answer = self.run(LockCommand::Acquire(command), deadline, decode, is_granted).await;
         let answer = answer.map_err(|error| error.for_ttl(ttl))?;
         if !matches!(answer, AcquireAnswer::Busy { .. }) {
             self.prepare_renewals();
         }
         Ok(answer)
-    }
-
-    async fn hold(&self, command: Hold, deadline: Instant) -> Result<HoldAnswer, StoreError> {
-        let acks = command.acks;
-        let decode = |Answered { answer, counted }| {
-            let answer = decode::hold(answer)?;
-            if matches!(answer, HoldAnswer::Held { .. }) {
-                acknowledged(acks, counted.as_ref())?;
-            }
-            Ok(answer)
-        };
-        self.run(LockCommand::Hold(command), deadline, decode).await
-    }
-
-    async fn release(
-        &self,
-        command: Release,
-        deadline: Instant,
-    ) -> Result<ReleaseAnswer, StoreError> {
-        let command = LockCommand::Release(command);
-        self.run(command, deadline, |answered| decode::release(answered.answer)).await
     }
 
     async fn renew(
@@ -311,15 +295,6 @@ impl RedisStore {
             answers.unwrap_or_else(|error| vec![Err(error); part.len()])
         });
         Ok(join_all(renewing).await.into_iter().flatten().collect())
-    }
-
-    async fn withdraw(
-        &self,
-        command: Withdraw,
-        deadline: Instant,
-    ) -> Result<WithdrawAnswer, StoreError> {
-        let command = LockCommand::Withdraw(command);
-        self.run(command, deadline, |answered| decode::withdraw(answered.answer)).await
     }
 
     async fn look_at(
@@ -395,11 +370,11 @@ impl RedisStore {
             let call = Call::new(&scripts::RENEW, batch.len(), &write);
             let other = self.commands[other].lane();
             let lane = lane_that_works(&self.renewals, other, &*self.clock, deadline).await;
-            return decode::renew(lane.call(call, deadline).await?, batch.len());
+            return decode::renew(lane.call(call, deadline).await?.answer, batch.len());
         }
         let call = Call::new(&scripts::RENEW_AND_TOUCH, batch.len(), &write).waiting_for(acks);
-        let called = self.waiting.lanes(acks).renew(call, other, &*self.clock, deadline).await?;
-        let Answered { answer, counted } = Answered::of(called, true);
+        let lanes = self.waiting.lanes(acks);
+        let Answered { answer, counted } = lanes.renew(call, other, &*self.clock, deadline).await?;
         let mut answers = decode::renew(answer, batch.len())?;
         if let Err(error) = acknowledged(acks, counted.as_ref()) {
             // A lease that is gone needs no copies.
@@ -410,26 +385,32 @@ impl RedisStore {
         Ok(answers)
     }
 
-    /// Sends a command on the connection of its name.
+    /// Sends a command on the connection of its name. An answer that `needs` acknowledgements fails
+    /// without them.
     async fn run<T>(
         &self,
         command: LockCommand,
         deadline: Instant,
-        decode: impl FnOnce(Answered) -> Result<T, StoreError>,
+        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+        needs: impl FnOnce(&T) -> bool,
     ) -> Result<T, StoreError> {
-        let name = command.name().clone();
+        let (name, acks) = (command.name().clone(), command.acks());
         let answer = async {
             self.ready(deadline).await?;
-            let acks = command.acks();
-            if acks.are_asked() {
+            let Answered { answer, counted } = if acks.are_asked() {
                 let lanes = self.waiting.lanes(acks);
                 let lane = lane_number(&name, lanes.commands.len());
-                return lanes.commands[lane].send(command, deadline).await;
+                lanes.commands[lane].send(command, deadline).await?
+            } else {
+                self.batcher(&name).send(command, deadline).await?
+            };
+            let answer = decode(answer)?;
+            if needs(&answer) {
+                acknowledged(acks, counted.as_ref())?;
             }
-            self.batcher(&name).send(command, deadline).await
+            Ok(answer)
         };
-        let answer = answer.await.and_then(decode);
-        answer.map_err(|error| self.named_if_unacknowledged(error).for_lock(&name))
+        answer.await.map_err(|error| self.named_if_unacknowledged(error).for_lock(&name))
     }
 
     /// The same error; if replicas are missing, it names their master.
@@ -456,7 +437,7 @@ impl RedisStore {
         };
         let call = Call::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
         let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
-        decode::inspect(answer, names.len())
+        decode::inspect(answer.answer, names.len())
     }
 
     /// Runs a script on a pooled connection, out of the way of leases.
@@ -471,7 +452,7 @@ impl RedisStore {
             self.ready(deadline).await?;
             self.pool.exchange(call, &*self.clock, deadline).await
         };
-        answer.await.and_then(decode).map_err(|error| error.for_lock(name))
+        answer.await.and_then(|answer| decode(answer.answer)).map_err(|error| error.for_lock(name))
     }
 }
 

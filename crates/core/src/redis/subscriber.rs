@@ -15,7 +15,7 @@ use super::{
     classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
     cluster::is_elsewhere,
     decode,
-    login::{Dialed, Dialer},
+    dialer::{Dialed, Dialer},
 };
 use crate::{
     backoff::backoff,

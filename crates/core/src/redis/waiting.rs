@@ -3,9 +3,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::{runtime::Handle, sync};
 
 use super::{
+    acknowledge::Answered,
     batcher::{Batcher, not_sent},
-    lane::{Call, Lane},
-    login::Dialer,
+    call::Call,
+    dialer::Dialer,
+    lane::Lane,
     preamble::Preamble,
     renewing::lane_that_works,
     sharing::Sharing,
@@ -73,7 +75,7 @@ impl Lanes {
         other: usize,
         clock: &dyn Clock,
         deadline: Instant,
-    ) -> Result<redis::Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         let Some(_turn) = within(clock, deadline, self.renewing.lock()).await else {
             return Err(not_sent());
         };

@@ -1,7 +1,7 @@
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use super::{
-    redis_address::{AddressError, AddressPart},
+    error::{AddressError, AddressPart},
     spelling,
 };
 

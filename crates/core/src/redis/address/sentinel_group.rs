@@ -3,8 +3,8 @@ use std::fmt;
 use redis::{ConnectionAddr, ConnectionInfo};
 
 use super::{
+    error::{AddressError, AddressPart},
     host_list::{HostList, Kind, scheme_of},
-    redis_address::{AddressError, AddressPart},
     spelling,
 };
 use crate::redis::place::Place;

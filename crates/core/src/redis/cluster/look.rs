@@ -22,8 +22,8 @@ use crate::{
         classify::{NOT_THERE, NotDialed, classify_dial},
         config::RedisConfig,
         login::Login,
-        place::{Place, open},
-        preflight::not_greeted,
+        place::Place,
+        role::not_greeted,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -228,7 +228,7 @@ impl Looker {
 
     async fn ask(&self, place: Place) -> Result<(View, Asked), NotDialed> {
         let deadline = self.clock.now() + self.config.connect_timeout;
-        let client = place.info(&self.template).and_then(|info| open(&self.config, info));
+        let client = place.info(&self.template).and_then(|info| self.config.client(info));
         let client = client.map_err(|error| classify_dial(&error))?;
         let client = self.login.client(&client, &*self.clock, deadline).await?;
         let config = AsyncConnectionConfig::new()

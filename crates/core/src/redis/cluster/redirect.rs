@@ -1,5 +1,5 @@
 use crate::{
-    redis::{place::Place, preflight::REPLICA},
+    redis::{place::Place, role::REPLICA},
     store::StoreError,
 };
 

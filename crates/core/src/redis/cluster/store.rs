@@ -17,7 +17,6 @@ use crate::{
     mutex::Mutex,
     redis::{
         config::RedisConfig,
-        scan::step,
         store::{RedisStore, probe_named, replied},
         subscriber::{Dialers, Dialing, Subscriptions},
     },
@@ -233,7 +232,7 @@ impl ClusterStore {
         let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_place();
         let parts = || masters.keys().map(String::as_str);
         let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
-        let (names, at, failed) = match step(&masters[part], &pattern, at, deadline).await {
+        let (names, at, failed) = match masters[part].scan_step(&pattern, at, deadline).await {
             Ok((names, at)) => (names, at, None),
             Err(error) => {
                 self.nodes.missed();

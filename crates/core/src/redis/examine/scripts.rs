@@ -3,12 +3,13 @@ use redis::Cmd;
 use super::{asker::Asker, server::unanswered};
 use crate::{
     redis::{
+        call::Call,
         classify::{classify, classify_dial},
         cluster::is_elsewhere,
         command::LockCommand,
-        lane::{Call, evaluate},
         preamble::Preamble,
         scripts,
+        sending::evaluate,
     },
     store::StoreError,
     types::LockName,

@@ -13,11 +13,13 @@ use crate::{
     quorum::QuorumSettings,
     redis::{
         args::millis,
+        call::Call,
         classify::classify,
         decode::{not_understood, shown, text},
-        lane::{Call, Greeted, Greeting, evaluate},
+        lane::{Greeted, Greeting},
         one_master::run_in,
         scripts,
+        sending::evaluate,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -79,7 +81,7 @@ impl Boot {
         };
         let call = Call::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
-        let told = told.map_err(|error| classify(&error).not_sent())?;
+        let told = told.map_err(|error| classify(&error).not_sent())?.answer;
         let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };
         let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
             return Err(not_understood(&shown(&told)));

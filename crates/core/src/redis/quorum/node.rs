@@ -18,11 +18,12 @@ use crate::{
     redis::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS},
+        call::Call,
         classify::RUNTIME_STOPPED,
         config::RedisConfig,
         delivery::{Answer, Gather},
-        lane::{Call, Greeting, Lane},
-        login::Dialer,
+        dialer::Dialer,
+        lane::{Greeting, Lane},
         pool::RedisPool,
         scan, scripts,
         sharing::Sharing,
@@ -148,7 +149,7 @@ impl QuorumNode for RedisNode {
         at: u64,
         deadline: Instant,
     ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
-        scan::look(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
+        scan::step(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
     }
 
     fn is_ready(&self) -> bool {

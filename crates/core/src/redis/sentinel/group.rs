@@ -25,7 +25,7 @@ use crate::{
         classify::{NOT_THERE, classify_dial, is_login},
         config::RedisConfig,
         epochs::{Epoch, Epochs},
-        place::{Place, open},
+        place::Place,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -176,7 +176,7 @@ impl Group {
             master.found = found;
             return Ok((client, self.epochs.now()));
         }
-        let client = place.info(&self.template).and_then(|info| open(&self.config, info));
+        let client = place.info(&self.template).and_then(|info| self.config.client(info));
         let client = client.map_err(|error| classify_dial(&error))?;
         *master = Master { found, client: Some(client.clone()) };
         let epoch = self.epochs.advance();

@@ -6,10 +6,7 @@ use redis::{
 };
 use tokio::sync::{Mutex, Notify};
 
-use crate::redis::{
-    config::RedisConfig,
-    place::{Place, open},
-};
+use crate::redis::{config::RedisConfig, place::Place};
 
 /// The channel on which a Sentinel tells that another server is the master.
 const SWITCHES: &str = "+switch-master";
@@ -22,7 +19,7 @@ pub(in crate::redis) fn client_of(
 ) -> Result<Client, RedisError> {
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
-    open(config, info.set_tcp_settings(template.tcp_settings().clone()))
+    config.client(info.set_tcp_settings(template.tcp_settings().clone()))
 }
 
 /// One Sentinel, and the connection to it, which is kept.
