@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, pin::Pin};
 
-use redis::{Cmd, ConnectionInfo};
+use redis::ConnectionInfo;
 
 /// A user and a password for one connection.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,13 +18,6 @@ impl Credentials {
     /// The password of the default user.
     pub fn password(password: impl Into<String>) -> Self {
         Self { user: None, password: password.into() }
-    }
-
-    /// The command that logs in, as `HELLO` does it: with the name of the default user. Without a
-    /// name, a server on which that user has no password refuses any.
-    pub(super) fn auth(&self) -> Cmd {
-        let user = self.user.as_deref().unwrap_or("default");
-        redis::cmd("AUTH").arg(user).arg(&self.password).take()
     }
 
     /// How to connect, with these credentials.

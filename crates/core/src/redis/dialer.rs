@@ -155,7 +155,7 @@ impl Dialer {
     }
 
     /// What looks whether the address leads to one master. Others look after that in a group or a Cluster.
-    pub(super) fn one_master(&self) -> Option<&Arc<OneMaster>> {
+    fn one_master(&self) -> Option<&Arc<OneMaster>> {
         match &self.route {
             Route::Server(_, one) => Some(one),
             Route::Node(..) | Route::Group(_) => None,

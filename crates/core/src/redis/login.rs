@@ -8,15 +8,14 @@ use std::{
 
 use redis::{
     Client, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisError, Value,
-    aio::MultiplexedConnection, make_extension_error,
+    aio::MultiplexedConnection,
 };
 
 use super::{
     classify::{classify_dial, is_login},
-    cluster::{Members, UNKNOWN_NODE},
+    cluster::Members,
     config::RedisConfig,
     credentials::{Credentials, CredentialsProvider},
-    role::{REPLICA, replica_of},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -67,39 +66,6 @@ impl Login {
         }
     }
 
-    /// How a pool connects, which has one client for all connections: without the credentials of a
-    /// provider, and in RESP2, which needs no login to begin. That is enough: pooled connections
-    /// get no pushes, the pool's `PING` finds one that has ended, and answers mean the same.
-    pub(super) fn of_pool(&self, info: &ConnectionInfo) -> ConnectionInfo {
-        if self.provider.is_none() {
-            return info.clone();
-        }
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
-        info.clone().set_redis_settings(settings)
-    }
-
-    /// Sets up a pooled connection: logs in with the provider's credentials, and checks that the
-    /// server is a master of its Cluster, because a replica answers reads, too. Errors stay as they are, for
-    /// [`refused`](Self::refused).
-    pub(super) async fn set_up_pooled(
-        &self,
-        connection: &mut MultiplexedConnection,
-        credentials: Option<Credentials>,
-    ) -> Result<(), RedisError> {
-        if let Some(credentials) = credentials {
-            credentials.auth().query_async::<Value>(connection).await?;
-        }
-        self.set_up(connection).await?;
-        match replica_of(connection).await? {
-            None if self.is_member(connection).await? => Ok(()),
-            None => Err(make_extension_error("CLUSTERDOWN".into(), Some(UNKNOWN_NODE.into()))),
-            Some(master) => {
-                let what = format!("{REPLICA} {master}");
-                Err(make_extension_error("READONLY".into(), Some(what)))
-            }
-        }
-    }
-
     /// Whether a connection leads to a node of the Cluster that is known, if it has to.
     pub(super) async fn is_member(
         &self,
@@ -141,7 +107,7 @@ impl Login {
 
     /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the
     /// deadline.
-    pub(super) async fn ask(
+    async fn ask(
         &self,
         clock: &dyn Clock,
         deadline: Instant,
@@ -173,5 +139,5 @@ fn broken_provider(how: &str) -> StoreError {
 }
 
 /// What to do after a failure of a provider.
-pub(super) const ASKED_AGAIN: &str =
+const ASKED_AGAIN: &str =
     "the provider is asked again for the next connection; see what it says if it stays";

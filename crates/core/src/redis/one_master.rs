@@ -41,8 +41,6 @@ pub(super) struct OneMaster {
 struct State {
     /// The connections that are in use, and some that were.
     known: Vec<Weak<Witness>>,
-    /// The newest connection of a pool, which cannot keep a witness itself.
-    pooled: Option<Arc<Witness>>,
     apart: Option<Apart>,
 }
 
@@ -103,11 +101,6 @@ impl OneMaster {
             }
         }
         Ok(self.epochs.now())
-    }
-
-    /// The error as long as the address leads to two masters.
-    pub(super) fn refusal(&self) -> Option<StoreError> {
-        self.state.lock().apart.as_ref().map(|apart| apart.error.clone())
     }
 
     /// Takes a new connection in, by the run that its server told. It returns what the user of the
@@ -171,25 +164,9 @@ impl OneMaster {
         Ok(Ok((Arc::clone(new), self.epochs.now())))
     }
 
-    /// As [`admit`](Self::admit), for a connection of a pool.
-    pub(super) async fn admit_pooled(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-        run: String,
-        connection: MultiplexedConnection,
-    ) -> Result<(), StoreError> {
-        let (witness, _) = self.admit(clock, deadline, run, connection).await?;
-        let replaced = self.state.lock().pooled.replace(witness);
-        // Outside of the lock: it may be the last handle of its connection.
-        drop(replaced);
-        Ok(())
-    }
-
     /// Gives all connections up that were taken in so far.
     fn give_up(&self, state: &mut State) {
         state.known.clear();
-        state.pooled = None;
         self.epochs.advance();
     }
 }

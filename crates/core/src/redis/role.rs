@@ -61,16 +61,6 @@ pub(super) async fn check_server(
     Err(refused.into())
 }
 
-/// The address of the master, as far as it is known, if a server is a replica.
-pub(super) async fn replica_of(
-    connection: &mut MultiplexedConnection,
-) -> Result<Option<String>, RedisError> {
-    if hello(connection).await?.get("role").and_then(text).as_deref() == Some("master") {
-        return Ok(None);
-    }
-    Ok(Some(master_of(connection).await))
-}
-
 /// What a server is. `INFO` has the same facts, but may be denied. `HELLO` is always allowed.
 pub(super) async fn hello(
     connection: &mut MultiplexedConnection,

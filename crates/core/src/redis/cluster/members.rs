@@ -39,7 +39,7 @@ impl Members {
 }
 
 /// What is wrong with a node of another Cluster, or of none.
-pub(in crate::redis) const UNKNOWN_NODE: &str =
+const UNKNOWN_NODE: &str =
     "the server does not name the nodes of the Cluster that this process knows";
 
 /// The error of a connection to such a node.

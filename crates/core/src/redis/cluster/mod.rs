@@ -17,7 +17,7 @@ mod way;
 pub use choice::{Choice, Look, choose};
 pub use course::{Course, Learnt};
 pub(super) use masters::{Master, masters};
-pub(super) use members::{Members, UNKNOWN_NODE, unknown_node};
+pub(super) use members::{Members, unknown_node};
 pub use owners::Owners;
 pub use redirect::Redirect;
 pub(super) use redirect::is_elsewhere;
