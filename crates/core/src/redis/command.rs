@@ -74,7 +74,7 @@ impl LockCommand {
     }
 
     /// What the command has in common with others.
-    fn common(&self) -> Option<Common<'_>> {
+    fn common(&self) -> Option<SharedTerms<'_>> {
         let (ttl, window, label, keeps) = match self {
             Self::Acquire(Acquire { ttl, label, keeps, wait, .. }) => {
                 let window = wait.map_or(ttl.get(), |heartbeat| heartbeat.window(*ttl));
@@ -88,7 +88,7 @@ impl LockCommand {
             }) => (*ttl, heartbeat.window(*ttl), label, *keeps),
             Self::Hold(_) | Self::Release(_) | Self::Withdraw(_) => return None,
         };
-        Some(Common { ttl, window, label, keeps })
+        Some(SharedTerms { ttl, window, label, keeps })
     }
 
     /// Writes the word, the id and the arguments; `text` is room for ids.
@@ -146,14 +146,14 @@ fn write_id(to: &mut Cmd, id: AcquisitionId, text: &mut String) {
 
 /// Written once for all commands that it is the same for.
 #[derive(PartialEq)]
-struct Common<'a> {
+struct SharedTerms<'a> {
     ttl: Ttl,
     window: Duration,
     label: &'a RuntimeLabel,
     keeps: bool,
 }
 
-impl Common<'_> {
+impl SharedTerms<'_> {
     /// Writes it; `text` is room for the label, which has a mark before it if the lock may be kept.
     fn write(&self, to: &mut Cmd, text: &mut String) {
         to.arg("as").arg(millis(self.ttl.get())).arg(millis(self.window));

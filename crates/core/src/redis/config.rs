@@ -5,7 +5,7 @@ use redis::{Client, ConnectionInfo, RedisError};
 use super::{
     address::{AddressError, RedisAddress},
     channel::ChannelTag,
-    cluster::Members,
+    cluster::KnownNodes,
     credentials::CredentialsProvider,
     epochs::Epochs,
 };
@@ -44,7 +44,7 @@ pub struct RedisConfig {
 pub(super) struct NodeSettings {
     pub(super) mastership: Arc<Epochs>,
     pub(super) tag: Arc<ChannelTag>,
-    pub(super) members: Arc<Members>,
+    pub(super) members: Arc<KnownNodes>,
     /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
     pub(super) is_asking: bool,
 }

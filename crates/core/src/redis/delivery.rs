@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::{acknowledge::Answered, dialect::Dialect};
 use crate::store::StoreError;
 
-pub(super) type Answer = Result<Answered, StoreError>;
+pub(super) type CommandAnswer = Result<Answered, StoreError>;
 
 /// Where the answer to a command goes.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) trait Gather: std::fmt::Debug + Send + Sync {
     fn is_closed(&self) -> bool;
 
     /// The answer is there; dropped without one, the command has none.
-    fn tell(self: Box<Self>, answer: Answer);
+    fn tell(self: Box<Self>, answer: CommandAnswer);
 }
 
 impl<C> ReplyTo<C> {
@@ -47,7 +47,7 @@ impl<C> ReplyTo<C> {
 /// How a command ended that a courier took along.
 #[derive(Debug)]
 pub(super) enum Delivered<C> {
-    Answered(Answer),
+    Answered(CommandAnswer),
     /// It is to be sent as a call of its own. An earlier copy has done nothing, unless it may have
     /// run.
     Alone {

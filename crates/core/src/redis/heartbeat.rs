@@ -3,11 +3,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use super::{
-    acknowledge::Answered,
-    batcher::MAX_COMMANDS,
-    command::LockCommand,
-    decode,
-    store::{RedisStore, lane_number},
+    acknowledge::Answered, batcher::MAX_COMMANDS, command::LockCommand, decode, store::RedisStore,
 };
 use crate::{
     clock::Instant,
@@ -18,14 +14,14 @@ use crate::{
 type Answers = Vec<Result<AcquireAnswer, StoreError>>;
 
 impl RedisStore {
-    /// Repeats the acquires of many waiters: a call for every 64 names of a lane, all at once. When a
-    /// lane fails, only its own names fail.
+    /// Repeats the acquires of many waiters: a call for every 64 names of a connection, all at once. When a
+    /// connection fails, only its own names fail.
     pub(super) async fn heartbeat(
         &self,
         Heartbeats { batch, label }: Heartbeats,
         deadline: Instant,
     ) -> Answers {
-        let parts = parts(&batch, |waiter| lane_number(&waiter.name, self.commands.len()));
+        let parts = parts(&batch, |waiter| self.connections.plain().number(&waiter.name));
         let calls = parts.iter().map(|part| self.heartbeat_call(part, &label, deadline));
         let by_part = join_all(calls).await;
         let mut answers: Vec<_> =
@@ -45,7 +41,9 @@ impl RedisStore {
             |(_, waiter): &Numbered<'_>| LockCommand::Heartbeat((*waiter).clone(), label.clone());
         let commands: Vec<_> = part.iter().map(command).collect();
         let answers = match self.ready(deadline).await {
-            Ok(()) => self.batcher(&first.name).deliver(&commands, deadline).await,
+            Ok(()) => {
+                self.connections.plain().of_name(&first.name).deliver(&commands, deadline).await
+            }
             Err(error) => part.iter().map(|_| Err(error.clone())).collect(),
         };
         let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
@@ -59,13 +57,16 @@ impl RedisStore {
 
 type Numbered<'a> = (usize, &'a Waiter);
 
-/// Splits a batch by lanes, and into parts that one call may carry.
-fn parts(batch: &[Waiter], lane: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
-    let mut lanes = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
+/// Splits a batch by connections, and into parts that one call may carry.
+fn parts(batch: &[Waiter], number: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
+    let mut by_connection = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
     for (at, waiter) in batch.iter().enumerate() {
-        lanes.entry(lane(waiter)).or_default().push((at, waiter));
+        by_connection.entry(number(waiter)).or_default().push((at, waiter));
     }
-    lanes.values().flat_map(|of_lane| of_lane.chunks(MAX_COMMANDS).map(<[_]>::to_vec)).collect()
+    by_connection
+        .values()
+        .flat_map(|of_one| of_one.chunks(MAX_COMMANDS).map(<[_]>::to_vec))
+        .collect()
 }
 
 #[cfg(test)]
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_split_by_lanes_and_size() {
+    fn a_batch_is_split_by_connections_and_size() {
         let batch: Vec<_> = (0..300).map(waiter).collect();
         let parts = parts(&batch, |waiter| usize::from(waiter.id.number() < 10));
         let sizes: Vec<_> = parts.iter().map(Vec::len).collect();

@@ -13,7 +13,7 @@ use redis::{
 
 use super::{
     classify::{classify_dial, is_login},
-    cluster::Members,
+    cluster::KnownNodes,
     config::RedisConfig,
     credentials::{Credentials, CredentialsProvider},
 };
@@ -30,7 +30,7 @@ pub(super) struct Login {
     db: i64,
     client_name: String,
     /// The nodes to one of which a connection has to lead.
-    members: Option<Arc<Members>>,
+    members: Option<Arc<KnownNodes>>,
 }
 
 impl Login {

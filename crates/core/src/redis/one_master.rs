@@ -32,13 +32,13 @@ use crate::{
 /// Where `INFO` is denied, nothing is known, and nothing is refused.
 #[derive(Debug, Default)]
 pub(super) struct OneMaster {
-    state: Mutex<State>,
+    state: Mutex<OneMasterState>,
     /// A new one begins when all connections are given up.
     epochs: Epochs,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OneMasterState {
     /// The connections that are in use, and some that were.
     known: Vec<Weak<Witness>>,
     apart: Option<Apart>,
@@ -60,7 +60,7 @@ pub(super) struct Witness {
 }
 
 /// A connection that was taken in, and the epoch that it belongs to; or why none is.
-type Admitted = Result<(Arc<Witness>, Epoch), StoreError>;
+type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
 
 /// How long an older connection may take to answer, if the new one has as much time left.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -134,7 +134,7 @@ impl OneMaster {
         clock: &dyn Clock,
         new: &Arc<Witness>,
         asked: &[(Arc<Witness>, bool)],
-    ) -> Result<Admitted, Vec<Arc<Witness>>> {
+    ) -> Result<Admission, Vec<Arc<Witness>>> {
         let mut state = self.state.lock();
         if let Some(apart) = &state.apart {
             return Ok(Err(apart.error.clone()));
@@ -165,7 +165,7 @@ impl OneMaster {
     }
 
     /// Gives all connections up that were taken in so far.
-    fn give_up(&self, state: &mut State) {
+    fn give_up(&self, state: &mut OneMasterState) {
         state.known.clear();
         self.epochs.advance();
     }

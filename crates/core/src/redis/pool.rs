@@ -11,9 +11,9 @@ use tokio::{runtime::Handle, select};
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    call::Call,
+    call::ScriptCall,
     classify::{NOT_THERE, classify, no_runtime, spoils_connection, unanswered},
-    cluster::{Topology, slot_of},
+    cluster::{ClusterTopology, slot_of},
     config::{RedisConfig, TIMEOUTS},
     dialer::{Dialed, Dialer},
     epochs::{Epoch, Epochs},
@@ -46,7 +46,7 @@ pub struct RedisPool {
 enum Source {
     Own(Pool<Dials>),
     /// A pool for each master of a Cluster.
-    Cluster(Arc<Topology<RedisPool>>),
+    Cluster(Arc<ClusterTopology<RedisPool>>),
     /// A pool of the service, which logs in as it was set up to.
     #[cfg(feature = "deadpool")]
     Theirs(deadpool_redis::Pool),
@@ -111,7 +111,12 @@ impl RedisPool {
         let home = runtime.clone();
         let open = Box::new(move |config: &RedisConfig, _: &[_]| open(config, home.clone()));
         Ok(Self {
-            source: Source::Cluster(Topology::new(config, Arc::new(SystemClock), None, open)),
+            source: Source::Cluster(ClusterTopology::new(
+                config,
+                Arc::new(SystemClock),
+                None,
+                open,
+            )),
             runtime,
             endpoint: config.address.to_string().into(),
             timeout: config.command_timeout,
@@ -161,9 +166,7 @@ impl RedisPool {
         keys: impl IntoIterator<Item = String>,
         args: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<Value, StoreError> {
-        let keys: Vec<String> = keys.into_iter().collect();
-        let args: Vec<Vec<u8>> = args.into_iter().collect();
-        Ok(self.evaluate(script, &keys, &args, Acks::NONE).await?.answer)
+        self.call_acknowledged(script, keys, args, Acks::NONE, |_| false).await
     }
 
     /// Calls a script, as [`call`](Self::call) does, and waits in the same round trip until its
@@ -213,7 +216,7 @@ impl RedisPool {
         let write = |command: &mut Cmd| {
             command.arg(keys).arg(args);
         };
-        let call = Call::new(script, keys.len(), &write).waiting_for(acks);
+        let call = ScriptCall::new(script, keys.len(), &write).waiting_for(acks);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
         match &self.source {
@@ -230,7 +233,7 @@ impl RedisPool {
     /// run.
     pub(super) async fn exchange(
         &self,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Answered, StoreError> {
@@ -359,16 +362,16 @@ impl RedisPool {
 
 /// Calls a script on the master that owns a slot.
 async fn routed(
-    nodes: &Arc<Topology<RedisPool>>,
+    nodes: &Arc<ClusterTopology<RedisPool>>,
     slot: u16,
-    call: Call<'_>,
+    call: ScriptCall<'_>,
     deadline: Instant,
 ) -> Result<Answered, StoreError> {
-    let mut way = nodes.way(slot, deadline);
+    let mut attempts = nodes.attempts(slot, deadline);
     loop {
-        let pool = way.next().await?;
+        let pool = attempts.next().await?;
         let answer = pool.exchange(call, &SystemClock, deadline).await;
-        if let Some(answer) = way.settle(answer) {
+        if let Some(answer) = attempts.settle(answer) {
             return answer;
         }
     }
@@ -377,7 +380,7 @@ async fn routed(
 /// What a connection is borrowed for.
 #[derive(Clone, Copy)]
 enum Errand<'a> {
-    Script(Call<'a>),
+    Script(ScriptCall<'a>),
     Plain(&'a Cmd),
 }
 

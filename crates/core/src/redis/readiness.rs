@@ -11,12 +11,12 @@ use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
 use super::{
     acknowledge::refused,
-    call::Call,
+    call::ScriptCall,
     classify::{classify_dial, no_runtime, not_in_time},
     cluster::is_elsewhere,
     command::LockCommand,
+    connection::Connection,
     dialer::Dialer,
-    lane::Lane,
     preamble::Preamble,
     scripts,
     subscriber::subscribe,
@@ -34,10 +34,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Readiness {
     pub(super) dialer: Arc<Dialer>,
-    pub(super) lane: Lane,
     pub(super) preamble: Arc<Preamble>,
-    /// The lock whose keys are used; `None` if there is no check.
-    pub(super) probe: Option<LockName>,
+    /// `None` if there is no check.
+    pub(super) trial: Option<Trial>,
     pub(super) channel: String,
     /// Whether the server takes calls that declare no keys; `None` where none are made.
     pub(super) gathers: Option<Arc<AtomicBool>>,
@@ -48,11 +47,18 @@ pub(super) struct Readiness {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) runtime: Handle,
     pub(super) passed: AtomicBool,
-    pub(super) failed: Failed,
+    pub(super) failed: LastFailure,
+}
+
+/// The lock whose keys are used, and the connection of its commands.
+#[derive(Debug)]
+pub(super) struct Trial {
+    pub(super) name: LockName,
+    pub(super) connection: Connection,
 }
 
 /// When the last attempt failed, and why. It is locked during an attempt.
-type Failed = Arc<Mutex<Option<(Instant, StoreError)>>>;
+type LastFailure = Arc<Mutex<Option<(Instant, StoreError)>>>;
 
 /// For how long the error of a failed attempt is returned to all callers.
 fn stands(failed: &StoreError) -> Duration {
@@ -103,7 +109,7 @@ impl Readiness {
     /// Runs the scripts, and subscribes, both at once. An error of the scripts is told first, as it
     /// concerns every command.
     async fn send(&self) -> Result<(), StoreError> {
-        let Some(probe) = &self.probe else { return Ok(()) };
+        let Some(trial) = &self.trial else { return Ok(()) };
         // A task of its own, which ends with this future: to connect panics where there is no IO.
         let mut hearing = JoinSet::new();
         let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
@@ -130,25 +136,25 @@ impl Readiness {
             }
         };
         hearing.spawn_on(hear, &self.runtime);
-        self.run_scripts(probe).await?;
+        self.run_scripts(trial).await?;
         match hearing.join_next().await {
             Some(heard) => heard.unwrap_or_else(|died| Err(no_runtime(&died))).map(drop),
             None => Ok(()),
         }
     }
 
-    async fn run_scripts(&self, probe: &LockName) -> Result<(), StoreError> {
+    async fn run_scripts(&self, trial: &Trial) -> Result<(), StoreError> {
         let deadline = self.clock.now() + self.limit;
         let write = |to: &mut Cmd| {
-            self.preamble.write_keys(to, probe);
+            self.preamble.write_keys(to, &trial.name);
             to.arg(&self.channel);
         };
-        let call = Call::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
+        let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
-            self.lane.call(call.with_body(), deadline).await?;
+            trial.connection.call(call.with_body(), deadline).await?;
             let acks = self.acks.without_replicas();
-            let called = self.lane.call(call.waiting_for(acks), deadline).await?;
+            let called = trial.connection.call(call.waiting_for(acks), deadline).await?;
             refused(&called)
         };
         match sent.await {
@@ -156,16 +162,17 @@ impl Readiness {
             Err(error) if is_elsewhere(&error) => {}
             sent => drop(sent.map_err(StoreError::not_sent)?),
         }
-        self.try_gathering(probe, deadline).await
+        self.try_gathering(trial, deadline).await
     }
 
     /// Makes a shared call as on a node of a Cluster. A server that refuses it, as managed ones may, is
     /// sent none.
-    async fn try_gathering(&self, probe: &LockName, deadline: Instant) -> Result<(), StoreError> {
+    async fn try_gathering(&self, trial: &Trial, deadline: Instant) -> Result<(), StoreError> {
         let Some(gathers) = &self.gathers else { return Ok(()) };
-        let attempt = [LockCommand::of_nobody(probe)];
+        let attempt = [LockCommand::of_nobody(&trial.name)];
         let write = |to: &mut Cmd| self.preamble.write_gathered(to, &attempt);
-        match self.lane.call(Call::new(&scripts::GATHERED, 0, &write), deadline).await {
+        match trial.connection.call(ScriptCall::new(&scripts::GATHERED, 0, &write), deadline).await
+        {
             Ok(answer) => {
                 let not_served = Value::Array(vec![Value::Int(0)]);
                 gathers.store(answer.answer == not_served, Ordering::Relaxed);

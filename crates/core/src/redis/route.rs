@@ -8,7 +8,7 @@ use super::{
     config::RedisConfig,
     epochs::{Epoch, Epochs},
     one_master::OneMaster,
-    sentinel::Group,
+    sentinel::Sentinels,
 };
 use crate::{
     clock::{Clock, Instant},
@@ -22,7 +22,7 @@ pub(super) enum Route {
     /// At one address, as long as the server is a master of its Cluster: in the first epoch.
     Node(Box<Client>, Arc<Epochs>),
     /// Where the Sentinels say that the master is.
-    Group(Arc<Group>),
+    Group(Arc<Sentinels>),
 }
 
 impl Route {
@@ -33,7 +33,7 @@ impl Route {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RedisError> {
         if let Some(group) = config.address.sentinels() {
-            return Group::new(config, group, info, clock)
+            return Sentinels::new(config, group, info, clock)
                 .map(|group| Self::Group(Arc::new(group)));
         }
         let client = Box::new(config.client(info)?);

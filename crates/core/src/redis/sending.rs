@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 
-use super::{acknowledge::Answered, args::millis, call::Call};
+use super::{acknowledge::Answered, args::millis, call::ScriptCall};
 use crate::types::Acks;
 
 /// Sends a command in one pipeline with what it needs: `ASKING` before it where its slot is on the way
@@ -51,7 +51,7 @@ fn wait(acks: Acks, limit: Duration) -> Cmd {
 /// the deadline.
 pub(super) async fn evaluate(
     connection: &mut MultiplexedConnection,
-    call: Call<'_>,
+    call: ScriptCall<'_>,
     is_asking: bool,
     limit: Duration,
 ) -> Result<Answered, RedisError> {

@@ -1,9 +1,6 @@
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
 };
 
 use futures_util::future::{FutureExt, join_all};
@@ -13,26 +10,22 @@ use tokio::runtime::Handle;
 use super::{
     acknowledge::{Answered, acknowledged},
     args::millis,
-    batcher::Batcher,
-    call::Call,
+    call::ScriptCall,
     channel::Channel,
     command::LockCommand,
     config::RedisConfig,
+    connections::{Connections, Recipe},
     decode,
     dialer::Dialer,
-    lane::Lane,
     pool::RedisPool,
     preamble::Preamble,
-    readiness::Readiness,
-    renewing::lane_that_works,
+    readiness::{Readiness, Trial},
     scripts,
     sharing::Sharing,
     subscriber::{Dialers, Subscriptions},
-    waiting::Waiting,
 };
 use crate::{
     clock::{Clock, Instant},
-    mutex::Mutex,
     store::{
         Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, HoldAnswer, Inspect,
         Inspection, KeyScheme, Listener, LockStore, RenewAnswer, Renewal, Renewals, Reply,
@@ -43,28 +36,22 @@ use crate::{
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
-/// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
-/// for acknowledgements have connections of their own. Inspections use a pool. One more connection
-/// brings the pushes of the server.
+/// One multiplexed connection, or a few, carry acquires and releases, see [`Connections`]. Inspections
+/// use a pool. One more connection brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
-    pub(super) commands: Vec<Batcher<Preamble>>,
-    pub(super) renewals: Lane,
-    /// Whether the connection for renewals was asked for: the first renewal does not wait for it.
-    renews: AtomicBool,
-    waiting: Waiting,
+    pub(super) connections: Connections,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
     pub(super) clock: Arc<dyn Clock>,
     /// How many locks one script looks at.
-    looks: usize,
+    inspected_at_once: usize,
 }
 
 /// How many it may be: they share the 1,024 places that one script looks at, at least 128 for each.
-const MAX_LOOKS: usize = 8;
+const MAX_INSPECTED: usize = 8;
 
 impl RedisStore {
     /// Connects, checks the server's version, and runs every kind of command once.
@@ -119,7 +106,6 @@ impl RedisStore {
         probe: Option<LockName>,
     ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
-        let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let tag = config.node.as_ref().map(|node| Arc::clone(&node.tag));
         let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing).at(tag));
         // On a Cluster, a call may not declare keys of several slots.
@@ -128,28 +114,19 @@ impl RedisStore {
             None => (Sharing::All, Sharing::All),
             Some(_) => (Sharing::Quick(Arc::clone(&gathers)), Sharing::None),
         };
-        let batcher = || {
-            let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
-            Batcher::new(lane(), preamble, clock, runtime.clone(), sharing.clone(), false)
-        };
-        let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
-        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
-        let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
-        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
-        let renewals = lane();
-        let waiting = Waiting {
+        let recipe = Recipe {
             dialer: Arc::clone(&dialer),
             preamble: Arc::clone(&preamble),
             clock: Arc::clone(&clock),
             runtime: runtime.clone(),
-            connections: config.connections,
-            sharing: behind_waits,
-            by_demand: Mutex::default(),
+            count: config.connections,
         };
-        let lane = probe.as_ref().map_or(0, |probe| lane_number(probe, commands.len()));
+        let connections = Connections::new(recipe, &sharing, behind_waits);
+        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
+        let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
+        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let readiness = Readiness {
             dialer,
-            lane: commands[lane].lane().clone(),
             preamble: Arc::clone(&preamble),
             channel: config.keys.channel(runtime_id),
             acks: config.acks,
@@ -157,21 +134,21 @@ impl RedisStore {
             clock: Arc::clone(&clock),
             runtime,
             passed: probe.is_none().into(),
-            probe,
+            trial: probe.map(|name| {
+                let connection = connections.plain().of_name(&name).connection().clone();
+                Trial { name, connection }
+            }),
             gathers: config.node.as_ref().map(|_| gathers),
             failed: Arc::default(),
         };
         Ok(Self {
-            commands,
-            renewals,
-            renews: false.into(),
-            waiting,
+            connections,
             pool,
             preamble,
             subscriptions,
             readiness: Arc::new(readiness),
             clock,
-            looks: if config.node.is_some() { 1 } else { MAX_LOOKS },
+            inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
         })
     }
 
@@ -206,14 +183,6 @@ impl RedisStore {
     pub fn pool(&self) -> &RedisPool {
         &self.pool
     }
-
-    /// Makes the connection of renewals when the first lock is taken.
-    fn prepare_renewals(&self) {
-        // A swap alone would write a line that all cores share, at each acquire.
-        if !self.renews.load(Ordering::Relaxed) && !self.renews.swap(true, Ordering::Relaxed) {
-            self.renewals.prepare();
-        }
-    }
 }
 
 impl LockStore for RedisStore {
@@ -238,7 +207,7 @@ impl LockStore for RedisStore {
                 decode::withdraw,
                 |_| false,
             )),
-            Command::Inspect(inspect) => replied(self.look_at(inspect, deadline)),
+            Command::Inspect(inspect) => replied(self.inspect(inspect, deadline)),
             Command::Scan(scan) => replied(self.scan(scan, deadline)),
             Command::ForceRelease(force) => replied(self.force_release(force, deadline)),
         }
@@ -269,7 +238,7 @@ impl RedisStore {
         let answer = self.run(LockCommand::Acquire(command), deadline, decode, is_granted).await;
         let answer = answer.map_err(|error| error.for_ttl(ttl))?;
         if !matches!(answer, AcquireAnswer::Busy { .. }) {
-            self.prepare_renewals();
+            self.connections.plain().prepare_renewals();
         }
         Ok(answer)
     }
@@ -279,33 +248,33 @@ impl RedisStore {
         Renewals { batch }: Renewals,
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
-        let Some(first) = batch.first() else { return Ok(Vec::new()) };
-        // As a rule all need the same.
-        let mut parts = batch.chunk_by(|one, next| one.acks == next.acks);
-        let renew = async |part, acks| {
-            let answers = self.renew_alike(part, acks, deadline).await;
-            answers.map_err(|error| error.for_ttl(first.ttl))
+        let renew = async |part: &[Renewal]| {
+            let answers = self.renew_alike(part, part[0].acks, deadline).await;
+            answers.map_err(|error| error.for_ttl(part[0].ttl))
         };
-        if let (Some(_), None) = (parts.next(), parts.next()) {
-            return renew(&batch, first.acks).await;
+        // As a rule all need the same.
+        let parts: Vec<_> = batch.chunk_by(|one, next| one.acks == next.acks).collect();
+        match parts[..] {
+            [] => Ok(Vec::new()),
+            [all] => renew(all).await,
+            _ => {
+                let renewing = parts.iter().map(async |part| {
+                    renew(part).await.unwrap_or_else(|error| vec![Err(error); part.len()])
+                });
+                Ok(join_all(renewing).await.into_iter().flatten().collect())
+            }
         }
-        let parts = batch.chunk_by(|one, next| one.acks == next.acks);
-        let renewing = parts.map(async |part| {
-            let answers = renew(part, part[0].acks).await;
-            answers.unwrap_or_else(|error| vec![Err(error); part.len()])
-        });
-        Ok(join_all(renewing).await.into_iter().flatten().collect())
     }
 
-    async fn look_at(
+    async fn inspect(
         &self,
         Inspect { names }: Inspect,
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         let mut seen = Vec::with_capacity(names.len());
-        for part in names.chunks(self.looks) {
-            let looked = self.look(part, deadline).await;
-            seen.extend(looked.map_err(|error| for_only(&names, error))?);
+        for part in names.chunks(self.inspected_at_once) {
+            let inspected = self.inspect_part(part, deadline).await;
+            seen.extend(inspected.map_err(|error| for_only(&names, error))?);
         }
         let told =
             |(seen, name): (Result<_, StoreError>, _)| seen.map_err(|error| error.for_lock(name));
@@ -322,17 +291,12 @@ impl RedisStore {
             self.preamble.write_settings(to);
             to.arg(id.to_stored()).arg(fence.get());
         };
-        let call = Call::new(&scripts::FORCE_RELEASE, LockCommand::KEYS, &write);
+        let call = ScriptCall::new(&scripts::FORCE_RELEASE, LockCommand::KEYS, &write);
         self.run_apart(&name, call, deadline, decode::force_release).await
     }
 }
 
 impl RedisStore {
-    /// The connection to which a name is pinned, so that its commands usually keep their order.
-    pub(super) fn batcher(&self, name: &LockName) -> &Batcher<Preamble> {
-        &self.commands[lane_number(name, self.commands.len())]
-    }
-
     /// Returns when the server has been checked, as [`Readiness::by`] does.
     pub(super) async fn ready(&self, deadline: Instant) -> Result<(), StoreError> {
         if self.readiness.passed.load(Ordering::Acquire) {
@@ -365,16 +329,11 @@ impl RedisStore {
             }
         };
         self.ready(deadline).await?;
-        let other = batch.first().map_or(0, |one| lane_number(&one.name, self.commands.len()));
-        if !acks.are_asked() {
-            let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            let other = self.commands[other].lane();
-            let lane = lane_that_works(&self.renewals, other, &*self.clock, deadline).await;
-            return decode::renew(lane.call(call, deadline).await?.answer, batch.len());
-        }
-        let call = Call::new(&scripts::RENEW_AND_TOUCH, batch.len(), &write).waiting_for(acks);
-        let lanes = self.waiting.lanes(acks);
-        let Answered { answer, counted } = lanes.renew(call, other, &*self.clock, deadline).await?;
+        let script = if acks.are_asked() { &scripts::RENEW_AND_TOUCH } else { &scripts::RENEW };
+        let call = ScriptCall::new(script, batch.len(), &write).waiting_for(acks);
+        let connections = self.connections.of(acks);
+        let Answered { answer, counted } =
+            connections.renew(call, &batch[0].name, deadline).await?;
         let mut answers = decode::renew(answer, batch.len())?;
         if let Err(error) = acknowledged(acks, counted.as_ref()) {
             // A lease that is gone needs no copies.
@@ -397,13 +356,9 @@ impl RedisStore {
         let (name, acks) = (command.name().clone(), command.acks());
         let answer = async {
             self.ready(deadline).await?;
-            let Answered { answer, counted } = if acks.are_asked() {
-                let lanes = self.waiting.lanes(acks);
-                let lane = lane_number(&name, lanes.commands.len());
-                lanes.commands[lane].send(command, deadline).await?
-            } else {
-                self.batcher(&name).send(command, deadline).await?
-            };
+            let connections = self.connections.of(acks);
+            let sent = connections.of_name(&name).send(command, deadline).await;
+            let Answered { answer, counted } = sent?;
             let answer = decode(answer)?;
             if needs(&answer) {
                 acknowledged(acks, counted.as_ref())?;
@@ -423,7 +378,7 @@ impl RedisStore {
     }
 
     /// Looks at so many locks as one script may.
-    async fn look(
+    async fn inspect_part(
         &self,
         names: &[LockName],
         deadline: Instant,
@@ -435,7 +390,7 @@ impl RedisStore {
             }
             self.preamble.write_settings(to);
         };
-        let call = Call::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
+        let call = ScriptCall::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
         let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
         decode::inspect(answer.answer, names.len())
     }
@@ -444,7 +399,7 @@ impl RedisStore {
     async fn run_apart<T>(
         &self,
         name: &LockName,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -474,14 +429,4 @@ pub(super) fn probe_named(name: &str) -> Result<LockName, StoreError> {
     LockName::new(name).map_err(|error| {
         StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
     })
-}
-
-/// Which of so many connections a name uses.
-pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
-    if lanes == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

@@ -4,19 +4,19 @@ use redis::{ConnectionAddr, ConnectionInfo};
 
 use super::{
     error::{AddressError, AddressPart},
-    host_list::{HostList, Kind, scheme_of},
+    host_list::{HostList, ListKind, scheme_of},
     spelling,
 };
-use crate::redis::place::Place;
+use crate::redis::endpoint::Endpoint;
 
-const CLUSTER: Kind = Kind {
+const CLUSTER: ListKind = ListKind {
     suffix: "+cluster",
     port: 6379,
     twice: "",
     usual: "write redis+cluster://[user:password@]host[:port],host[:port]",
 };
 
-const QUORUM: Kind = Kind {
+const QUORUM: ListKind = ListKind {
     suffix: "+quorum",
     port: 6379,
     twice: ", and a node has one vote",
@@ -24,10 +24,10 @@ const QUORUM: Kind = Kind {
 };
 
 /// How to connect to the first node, and where all of the named ones are.
-type Nodes = Result<(ConnectionInfo, Vec<Place>), AddressError>;
+type ListedNodes = Result<(ConnectionInfo, Vec<Endpoint>), AddressError>;
 
 /// Reads the address of a Cluster, `redis+cluster://…`; `None` for another kind of address.
-pub(super) fn cluster(url: &str, has_tls: bool) -> Option<Nodes> {
+pub(super) fn cluster(url: &str, has_tls: bool) -> Option<ListedNodes> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme_of(scheme, &CLUSTER)?;
     Some(HostList::read(scheme, rest, &CLUSTER).and_then(|list| {
@@ -41,7 +41,7 @@ pub(super) fn cluster(url: &str, has_tls: bool) -> Option<Nodes> {
 }
 
 /// Reads the address of a quorum, `redis+quorum://…`; `None` for another kind of address.
-pub(super) fn quorum(url: &str, has_tls: bool) -> Option<Nodes> {
+pub(super) fn quorum(url: &str, has_tls: bool) -> Option<ListedNodes> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme_of(scheme, &QUORUM)?;
     Some(HostList::read(scheme, rest, &QUORUM).and_then(|list| {
@@ -60,18 +60,18 @@ pub(super) fn quorum(url: &str, has_tls: bool) -> Option<Nodes> {
     }))
 }
 
-fn nodes(list: &HostList<'_>, db: &str, has_tls: bool, kind: &Kind) -> Nodes {
+fn nodes(list: &HostList<'_>, db: &str, has_tls: bool, kind: &ListKind) -> ListedNodes {
     let is_known = |pair: &&str| pair.is_empty() || pair.starts_with("protocol=");
     if let Some(pair) = list.query.split('&').find(|pair| !is_known(pair)) {
         return Err(spelling::unknown_parameter(list.shown.clone(), pair));
     }
     let info = list.first(db, has_tls, kind)?;
     let nodes = list.each("", has_tls, kind)?;
-    Ok((info, nodes.iter().filter_map(|node| Place::of(node.addr())).collect()))
+    Ok((info, nodes.iter().filter_map(|node| Endpoint::of(node.addr())).collect()))
 }
 
 /// The nodes as text, behind the scheme of a list of such a kind.
-pub(super) fn shown(kind: &str, info: &ConnectionInfo, nodes: &[Place]) -> String {
+pub(super) fn shown(kind: &str, info: &ConnectionInfo, nodes: &[Endpoint]) -> String {
     let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
     let scheme = if is_tls { "rediss" } else { "redis" };
     let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
@@ -83,11 +83,11 @@ mod tests {
     use super::*;
     use crate::redis::RedisAddress;
 
-    fn parsed_cluster(url: &str) -> Nodes {
+    fn parsed_cluster(url: &str) -> ListedNodes {
         cluster(url, true).unwrap()
     }
 
-    fn parsed_quorum(url: &str) -> Nodes {
+    fn parsed_quorum(url: &str) -> ListedNodes {
         quorum(url, true).unwrap()
     }
 
@@ -95,7 +95,7 @@ mod tests {
     fn an_address_names_some_nodes_of_a_cluster() {
         let url = "valkey+cluster://u:p@a,b:7000,[::1]:7001/";
         let (info, nodes) = parsed_cluster(url).unwrap();
-        let at = |host: &str, port| Place { host: host.into(), port };
+        let at = |host: &str, port| Endpoint { host: host.into(), port };
         assert_eq!(nodes, [at("a", 6379), at("b", 7000), at("::1", 7001)]);
         assert_eq!(info.redis_settings().username(), Some("u"));
         let shown = RedisAddress::parse(url).unwrap().to_string();
@@ -128,7 +128,7 @@ mod tests {
     fn an_address_names_all_nodes_of_a_quorum() {
         let url = "valkey+quorum://u:p@a,b:7000,[::1]:7001/2";
         let (info, nodes) = parsed_quorum(url).unwrap();
-        let at = |host: &str, port| Place { host: host.into(), port };
+        let at = |host: &str, port| Endpoint { host: host.into(), port };
         assert_eq!(nodes, [at("a", 6379), at("b", 7000), at("::1", 7001)]);
         assert_eq!(info.redis_settings().username(), Some("u"));
         assert_eq!(info.redis_settings().db(), 2);

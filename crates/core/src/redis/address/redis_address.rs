@@ -8,7 +8,7 @@ use super::{
     sentinel_group::{self, SentinelGroup},
     spelling,
 };
-use crate::redis::place::{Host, Place};
+use crate::redis::endpoint::{Endpoint, Host};
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -45,9 +45,9 @@ enum Servers {
     /// The master that these Sentinels name.
     Master(SentinelGroup),
     /// All masters of the Cluster that these nodes belong to.
-    Cluster(Vec<Place>),
+    Cluster(Vec<Endpoint>),
     /// These masters, none of which knows of the others.
-    Quorum(Vec<Place>),
+    Quorum(Vec<Endpoint>),
 }
 
 impl RedisAddress {
@@ -138,7 +138,7 @@ impl RedisAddress {
     }
 
     /// All nodes of a quorum; `None` for another kind of address.
-    pub(in crate::redis) fn quorum(&self) -> Option<&[Place]> {
+    pub(in crate::redis) fn quorum(&self) -> Option<&[Endpoint]> {
         match &self.servers {
             Servers::Quorum(nodes) => Some(nodes),
             _ => None,
@@ -146,7 +146,7 @@ impl RedisAddress {
     }
 
     /// Some nodes of a Cluster; `None` for another kind of address.
-    pub(in crate::redis) fn cluster(&self) -> Option<&[Place]> {
+    pub(in crate::redis) fn cluster(&self) -> Option<&[Endpoint]> {
         match &self.servers {
             Servers::Cluster(nodes) => Some(nodes),
             _ => None,

@@ -13,10 +13,10 @@ use crate::{
     quorum::QuorumSettings,
     redis::{
         args::millis,
-        call::Call,
+        call::ScriptCall,
         classify::classify,
+        connection::{Greeted, Greeting},
         decode::{not_understood, shown, text},
-        lane::{Greeted, Greeting},
         one_master::run_in,
         scripts,
         sending::evaluate,
@@ -79,7 +79,7 @@ impl Boot {
         let write = |to: &mut Cmd| {
             to.arg(&self.key).arg(run).arg(millis(wait)).arg(longest).arg(u8::from(persists));
         };
-        let call = Call::new(&scripts::BOOT, 1, &write);
+        let call = ScriptCall::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
         let told = told.map_err(|error| classify(&error).not_sent())?.answer;
         let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };

@@ -18,16 +18,16 @@ use crate::{
     redis::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS},
-        call::Call,
+        call::ScriptCall,
         classify::RUNTIME_STOPPED,
         config::RedisConfig,
-        delivery::{Answer, Gather},
+        connection::{Connection, Greeting},
+        connections::connection_number,
+        delivery::{CommandAnswer, Gather},
         dialer::Dialer,
-        lane::{Greeting, Lane},
         pool::RedisPool,
         scan, scripts,
         sharing::Sharing,
-        store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },
     store::{KeyScheme, Listener, StoreError, StoreErrorKind},
@@ -65,7 +65,7 @@ impl RedisNode {
         let batcher = || {
             let (clock, runtime) = (Arc::clone(clock), runtime.clone());
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
-            let lane = Lane::greeted(dialer, Arc::clone(&clock), runtime.clone(), greeting);
+            let lane = Connection::greeted(dialer, Arc::clone(&clock), runtime.clone(), greeting);
             Batcher::new(lane, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
@@ -90,17 +90,17 @@ impl RedisNode {
             });
             to.arg(self.keys.channel(runtime));
         };
-        let call = Call::new(&scripts::QUORUM_PREFLIGHT, 3, &write);
+        let call = ScriptCall::new(&scripts::QUORUM_PREFLIGHT, 3, &write);
         let Some(batcher) = self.commands.first() else { return Ok(()) };
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         for call in [call.with_body(), call] {
-            batcher.lane().call(call, deadline).await.map_err(StoreError::not_sent)?;
+            batcher.connection().call(call, deadline).await.map_err(StoreError::not_sent)?;
         }
         Ok(())
     }
 
     fn batcher_of(&self, name: &LockName) -> &Batcher<NodeDialect> {
-        &self.commands[lane_number(name, self.commands.len())]
+        &self.commands[connection_number(name, self.commands.len())]
     }
 
     /// What an answer means.
@@ -128,7 +128,7 @@ impl QuorumNode for RedisNode {
         commands: Vec<NodeCommand>,
         deadline: Instant,
     ) -> Vec<Result<NodeAnswer, StoreError>> {
-        let own = self.renewals.lane();
+        let own = self.renewals.connection();
         let batcher = match self.commands.first() {
             // Its own connection cannot be made, or is only being made.
             Some(other) if own.present().is_none() => {
@@ -153,10 +153,10 @@ impl QuorumNode for RedisNode {
     }
 
     fn is_ready(&self) -> bool {
-        let away = self.commands.iter().filter(|batcher| !batcher.lane().is_ready());
+        let away = self.commands.iter().filter(|batcher| !batcher.connection().is_ready());
         let mut is_ready = true;
         for batcher in away {
-            batcher.lane().prepare();
+            batcher.connection().prepare();
             is_ready = false;
         }
         is_ready
@@ -164,7 +164,7 @@ impl QuorumNode for RedisNode {
 
     fn is_busy(&self, name: &LockName) -> bool {
         let batcher = self.batcher_of(name);
-        batcher.lane().is_ready() && !batcher.is_idle()
+        batcher.connection().is_ready() && !batcher.is_idle()
     }
 
     fn post(&self, command: NodeCommand, deadline: Instant, to: &Arc<Gathering>, at: usize) -> u64 {
@@ -180,8 +180,8 @@ impl QuorumNode for RedisNode {
 
     /// The next connections set the mark.
     fn has_no_mark(&self) {
-        self.commands.iter().for_each(|batcher| batcher.lane().part());
-        self.renewals.lane().part();
+        self.commands.iter().for_each(|batcher| batcher.connection().part());
+        self.renewals.connection().part();
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
@@ -222,7 +222,7 @@ impl Gather for Posted {
         self.to.as_ref().is_none_or(|to| to.is_closed())
     }
 
-    fn tell(mut self: Box<Self>, answered: Answer) {
+    fn tell(mut self: Box<Self>, answered: CommandAnswer) {
         let Some(to) = self.to.take() else { return };
         let decoded = answered.and_then(|answered| answer(self.kind, &answered.answer));
         to.tell(self.at, decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint)));
