@@ -107,21 +107,17 @@ const PING_PATIENCES: u32 = 3;
 const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
 
 impl Connection {
-    /// A connection that connects on first use, always on the given tokio runtime.
-    pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        let (current, dialing, greeting) = (Mutex::default(), Arc::default(), None);
-        Self(Arc::new(ConnectionInner { dialer, clock, runtime, current, dialing, greeting }))
-    }
-
-    /// A connection that is greeted whenever it is made. Once one has ended, or could not be made, no command waits
-    /// for the next: it fails at once, and the next is made in the background.
-    pub(super) fn greeted(
+    /// A connection that is made on first use, always on the given tokio runtime.
+    ///
+    /// Once one with a greeting has ended, or could not be made, no command waits for the next: it fails
+    /// at once, and the next is made in the background.
+    pub(super) fn new(
         dialer: Arc<Dialer>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
-        greeting: Arc<dyn Greeting>,
+        greeting: Option<Arc<dyn Greeting>>,
     ) -> Self {
-        let (current, dialing, greeting) = (Mutex::default(), Arc::default(), Some(greeting));
+        let (current, dialing) = (Mutex::default(), Arc::default());
         Self(Arc::new(ConnectionInner { dialer, clock, runtime, current, dialing, greeting }))
     }
 

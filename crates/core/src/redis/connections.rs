@@ -91,7 +91,8 @@ impl Connections {
 impl Recipe {
     fn open(&self, sharing: &Sharing, waits: bool) -> ConnectionSet {
         let Self { dialer, preamble, clock, runtime, count } = self;
-        let connection = || Connection::new(Arc::clone(dialer), Arc::clone(clock), runtime.clone());
+        let connection =
+            || Connection::new(Arc::clone(dialer), Arc::clone(clock), runtime.clone(), None);
         let batcher = |_| {
             let (preamble, clock) = (Arc::clone(preamble), Arc::clone(clock));
             Batcher::new(connection(), preamble, clock, runtime.clone(), sharing.clone(), waits)

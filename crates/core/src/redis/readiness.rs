@@ -76,12 +76,8 @@ impl Readiness {
         })
     }
 
-    /// Makes an attempt, even right after a failure.
-    pub(super) async fn now(&self) -> Result<(), StoreError> {
-        self.run(&mut *self.failed.lock().await).await
-    }
-
-    async fn attempt(self: &Arc<Self>) -> Result<(), StoreError> {
+    /// As [`by`](Self::by), however long it takes.
+    pub(super) async fn attempt(self: &Arc<Self>) -> Result<(), StoreError> {
         let mut failed = Arc::clone(&self.failed).lock_owned().await;
         if self.passed.load(Ordering::Acquire) {
             return Ok(());
@@ -92,18 +88,16 @@ impl Readiness {
             return Err(error.clone());
         }
         let readiness = Arc::clone(self);
-        let attempt = self.runtime.spawn(async move { readiness.run(&mut failed).await });
-        attempt.await.unwrap_or_else(|died| Err(no_runtime(&died)))
-    }
-
-    async fn run(&self, failed: &mut Option<(Instant, StoreError)>) -> Result<(), StoreError> {
-        let outcome = self.send().await;
-        *failed = outcome.as_ref().err().map(|error| {
-            tracing::debug!(%error, "the check of the server failed");
-            (self.clock.now(), error.clone())
+        let attempt = self.runtime.spawn(async move {
+            let outcome = readiness.send().await;
+            *failed = outcome.as_ref().err().map(|error| {
+                tracing::debug!(%error, "the check of the server failed");
+                (readiness.clock.now(), error.clone())
+            });
+            readiness.passed.fetch_or(outcome.is_ok(), Ordering::AcqRel);
+            outcome
         });
-        self.passed.fetch_or(outcome.is_ok(), Ordering::AcqRel);
-        outcome
+        attempt.await.unwrap_or_else(|died| Err(no_runtime(&died)))
     }
 
     /// Runs the scripts, and subscribes, both at once. An error of the scripts is told first, as it

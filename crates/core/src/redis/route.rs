@@ -45,10 +45,14 @@ impl Route {
 
     /// How many servers there were before the present one.
     pub(super) fn epoch(&self) -> Epoch {
+        self.epochs().now()
+    }
+
+    fn epochs(&self) -> &Epochs {
         match self {
-            Self::Server(_, one) => one.epochs().now(),
-            Self::Node(_, mastership) => mastership.now(),
-            Self::Group(group) => group.epochs().now(),
+            Self::Server(_, one) => one.epochs(),
+            Self::Node(_, mastership) => mastership,
+            Self::Group(group) => group.epochs(),
         }
     }
 
@@ -87,11 +91,7 @@ impl Route {
 
     /// Returns when the server is another one than in an epoch.
     pub(super) async fn left(&self, epoch: Epoch) {
-        match self {
-            Self::Server(_, one) => one.epochs().left(epoch).await,
-            Self::Node(_, mastership) => mastership.left(epoch).await,
-            Self::Group(group) => group.epochs().left(epoch).await,
-        }
+        self.epochs().left(epoch).await;
     }
 
     /// Asks the Sentinels from time to time, and when they tell of a switch, as long as the set

@@ -73,7 +73,7 @@ impl RedisStore {
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
         let store = Self::lazy(config, clock, runtime, runtime_id)?;
-        store.readiness.now().await?;
+        store.readiness.attempt().await?;
         Ok(store)
     }
 
@@ -150,11 +150,6 @@ impl RedisStore {
             clock,
             inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
         })
-    }
-
-    /// Makes a check of the server, even right after a failed one.
-    pub(super) async fn check(&self) -> Result<(), StoreError> {
-        self.readiness.now().await
     }
 
     /// A runtime waits at this node of a Cluster: from now on it hears what the node publishes from the node itself.

@@ -68,7 +68,7 @@ impl ClusterStore {
         let store = Self::lazy(config, Arc::clone(&clock), runtime, runtime_id)?;
         store.nodes.any(clock.now() + store.nodes.limit()).await?;
         let masters = store.nodes.masters();
-        let checks = join_all(masters.iter().map(|node| node.store.check())).await;
+        let checks = join_all(masters.iter().map(|node| node.store.readiness.attempt())).await;
         let is_reached = checks.iter().any(Result::is_ok);
         let failed = |error: &StoreError| !is_reached || error.kind() == StoreErrorKind::Config;
         match checks.into_iter().filter_map(Result::err).find(failed) {
