@@ -168,7 +168,7 @@ fn a_line_that_needs_a_registry_is_known() {
 
 #[test]
 fn pages_tell_the_oldest_server() {
-    let check = read("crates/core/src/redis/preflight.rs");
+    let check = read("crates/core/src/redis/role.rs");
     let pair = after(&check, "const OLDEST: (u32, u32) = (").next().unwrap();
     let oldest = pair.split_once(')').unwrap().0.replace(", ", ".");
     let script = read("scripts/test.sh");

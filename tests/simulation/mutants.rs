@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use leasehold_core::{
     redis_client::Value,
-    seam::{Choice, Look, Redirect, Verdict, View, acknowledged, choose},
+    seam::{Choice, MasterVerdict, Probe, Redirect, View, acknowledged, choose},
 };
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{Mistake, Wrong, sim::Rules as Routes};
@@ -192,8 +192,8 @@ const MUTANTS: &[Mutant] = &[
         seeds: GROUP..10_000,
         mutate: |mutation| {
             mutation.routes.decide = |answers, _, _| match answers.first() {
-                Some(Some(place)) => Verdict::Named(place.clone()),
-                _ => Verdict::Open,
+                Some(Some(place)) => MasterVerdict::Named(place.clone()),
+                _ => MasterVerdict::Open,
             };
         },
     },
@@ -265,7 +265,7 @@ const MUTANTS: &[Mutant] = &[
                 let told: Vec<_> =
                     told.iter().map(|(place, view)| (place.clone(), nameless(view))).collect();
                 let known = look.known.map(nameless);
-                choose(&told, Look { known: known.as_ref(), ..look })
+                choose(&told, Probe { known: known.as_ref(), ..look })
             };
         },
     },

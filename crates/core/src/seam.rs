@@ -6,8 +6,8 @@
 pub use crate::{
     memory::Copied,
     redis::{
-        Choice, Course, Found, Learnt, Look, Owners, Place, Redirect, Verdict, View, acknowledged,
-        choose, decide, slot_of, slot_of_lock,
+        Choice, Endpoint, FoundMaster, Learnt, MasterVerdict, Probe, Redirect, RedirectPolicy,
+        SlotOwners, View, acknowledged, choose, decide, slot_of, slot_of_lock,
     },
 };
 

@@ -1,17 +1,12 @@
-//! Waiting for replicas or disks behind a script, in one pipeline.
+//! What a wait for replicas or disks behind a script has counted.
 //!
 //! `WAIT` counts the copies of the last write of its own connection. From Redis 7.2 on, a command
 //! that writes nothing does not move that mark, so a script before it has to write in any case, see
 //! `touch.lua`.
 
-use std::time::Duration;
+use redis::Value;
 
-use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
-
-use super::{
-    classify::classify,
-    lane::{millis, refuse_error},
-};
+use super::classify::classify;
 use crate::{
     store::{StoreError, StoreErrorKind},
     types::Acks,
@@ -22,51 +17,6 @@ use crate::{
 pub(super) struct Answered {
     pub(super) answer: Value,
     pub(super) counted: Option<Value>,
-}
-
-impl Answered {
-    /// Takes the answer of a call apart that has waited, or has not.
-    pub(super) fn of(value: Value, has_waited: bool) -> Self {
-        match value {
-            Value::Array(mut both) if has_waited => {
-                let counted = Some(both.pop().unwrap_or(Value::Nil));
-                Self { answer: both.pop().unwrap_or(Value::Nil), counted }
-            }
-            answer => Self { answer, counted: None },
-        }
-    }
-}
-
-/// Sends a script with the wait behind it. Yields both answers; an error of the script is that of
-/// the whole. The wait leaves the answer time to arrive within `limit`.
-pub(super) async fn send_and_wait(
-    connection: &mut MultiplexedConnection,
-    script: Cmd,
-    is_asking: bool,
-    acks: Acks,
-    limit: Duration,
-) -> Result<Value, RedisError> {
-    let mut all = redis::pipe();
-    if is_asking {
-        all.cmd("ASKING");
-    }
-    all.add_command(script).add_command(wait(acks, limit));
-    let mut answers = connection.send_packed_commands(&all, 0, all.len()).await?;
-    let counted = answers.pop().unwrap_or(Value::Nil);
-    let answer = refuse_error(answers.pop().unwrap_or(Value::Nil))?;
-    Ok(Value::Array(vec![answer, counted]))
-}
-
-fn wait(acks: Acks, limit: Duration) -> Cmd {
-    let mut wait;
-    if acks.on_disk() {
-        wait = redis::cmd("WAITAOF");
-        wait.arg(1);
-    } else {
-        wait = redis::cmd("WAIT");
-    }
-    wait.arg(acks.replicas()).arg(millis(acks.timeout().min(limit / 4 * 3)).max(1));
-    wait
 }
 
 /// Fails unless what was asked for has been acknowledged, by what a wait has counted.
@@ -113,6 +63,8 @@ pub(super) fn refused(answered: &Answered) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::types::Replication;
 

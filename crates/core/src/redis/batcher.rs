@@ -15,13 +15,14 @@ use tokio::{
 
 use super::{
     acknowledge::Answered,
+    call::ScriptCall,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
-    command::Preamble,
+    connection::{Connection, ExchangeFailed},
     decode,
-    delivery::{Answer, Delivered, ReplyTo, all_failed, answer, given_back},
+    delivery::{CommandAnswer, Delivered, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
-    gathering::{Gathering, is_served},
-    lane::{Call, Failed, Lane},
+    preamble::Preamble,
+    shared_calls::{SharedCallPolicy, is_served},
     sharing::Sharing,
 };
 use crate::{
@@ -49,11 +50,11 @@ use crate::{
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
 #[derive(Debug)]
-pub(super) struct Batcher<D: Dialect = Preamble>(Arc<Inner<D>>);
+pub(super) struct Batcher<D: Dialect = Preamble>(Arc<BatcherInner<D>>);
 
 #[derive(Debug)]
-struct Inner<D: Dialect> {
-    lane: Lane,
+struct BatcherInner<D: Dialect> {
+    connection: Connection,
     dialect: Arc<D>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
@@ -64,27 +65,27 @@ struct Inner<D: Dialect> {
     /// its deadline would not know it.
     waits: bool,
     sharing: Sharing,
-    state: Mutex<State<D::Command>>,
+    state: Mutex<BatcherState<D::Command>>,
 }
 
 #[derive(Debug)]
-struct State<C> {
+struct BatcherState<C> {
     /// The callers that wait for the answer to a command that they sent themselves.
     alone: usize,
     couriers: usize,
     /// The couriers that have not taken their first batch yet.
     coming: usize,
-    waiting: VecDeque<Waiting<C>>,
+    waiting: VecDeque<Queued<C>>,
     /// The number of the next command that waits.
     next: u64,
     /// Until when couriers do not yield: the tokio runtime is busy with other tasks.
     busy_until: Instant,
-    gathering: Gathering,
+    gathering: SharedCallPolicy,
 }
 
 /// A command that waits to be sent.
 #[derive(Debug)]
-struct Waiting<C> {
+struct Queued<C> {
     number: u64,
     command: C,
     deadline: Instant,
@@ -113,7 +114,7 @@ const USUAL_COURIERS: usize = 2;
 /// After how long a command that waits for others gets a courier, in whole milliseconds of timers.
 const LONGEST_GATHER: Duration = Duration::from_millis(1);
 
-impl<C> Default for State<C> {
+impl<C> Default for BatcherState<C> {
     fn default() -> Self {
         Self {
             alone: 0,
@@ -122,7 +123,7 @@ impl<C> Default for State<C> {
             waiting: VecDeque::new(),
             next: 0,
             busy_until: Instant::default(),
-            gathering: Gathering::default(),
+            gathering: SharedCallPolicy::default(),
         }
     }
 }
@@ -133,7 +134,7 @@ impl<D: Dialect> Clone for Batcher<D> {
     }
 }
 
-impl<D: Dialect> Inner<D> {
+impl<D: Dialect> BatcherInner<D> {
     /// The most commands of one call.
     fn max_commands(&self) -> usize {
         if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
@@ -142,7 +143,7 @@ impl<D: Dialect> Inner<D> {
 
 impl<D: Dialect> Batcher<D> {
     pub(super) fn new(
-        lane: Lane,
+        connection: Connection,
         dialect: Arc<D>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
@@ -151,18 +152,19 @@ impl<D: Dialect> Batcher<D> {
     ) -> Self {
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         let (state, splits) = (Mutex::default(), is_single && !waits);
-        let inner = Inner { lane, dialect, clock, runtime, splits, waits, sharing, state };
+        let inner =
+            BatcherInner { connection, dialect, clock, runtime, splits, waits, sharing, state };
         Self(Arc::new(inner))
     }
 
     /// The connection.
-    pub(super) fn lane(&self) -> &Lane {
-        &self.0.lane
+    pub(super) fn connection(&self) -> &Connection {
+        &self.0.connection
     }
 
     /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in
     /// time.
-    pub(super) async fn send(&self, command: D::Command, deadline: Instant) -> Answer {
+    pub(super) async fn send(&self, command: D::Command, deadline: Instant) -> CommandAnswer {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
             Sent::Later { number, mut answer } => {
@@ -177,7 +179,7 @@ impl<D: Dialect> Batcher<D> {
                 match within(&*self.0.clock, deadline, &mut answer).await {
                     Some(answer) => self.settle(answer.ok(), deadline).await,
                     None if self.take_back(number) => Err(not_sent()),
-                    None => Err(self.0.lane.overdue(pushed_at)),
+                    None => Err(self.0.connection.overdue(pushed_at)),
                 }
             }
         }
@@ -188,13 +190,17 @@ impl<D: Dialect> Batcher<D> {
         command: &D::Command,
         _alone: Alone<'_, D>,
         deadline: Instant,
-    ) -> Answer {
+    ) -> CommandAnswer {
         let mut answers = self.deliver(slice::from_ref(command), deadline).await;
         answers.pop().unwrap_or_else(|| Err(gone()))
     }
 
     /// The answer to a command that a courier took along, and perhaps gave back.
-    async fn settle(&self, delivered: Option<Delivered<D::Command>>, deadline: Instant) -> Answer {
+    async fn settle(
+        &self,
+        delivered: Option<Delivered<D::Command>>,
+        deadline: Instant,
+    ) -> CommandAnswer {
         let (command, may_have_run) = match delivered {
             Some(Delivered::Answered(answer)) => return answer,
             Some(Delivered::Alone { command, may_have_run }) => (command, may_have_run),
@@ -214,9 +220,9 @@ impl<D: Dialect> Batcher<D> {
     ) -> Vec<Delivered<D::Command>> {
         if commands.len() > 1
             && matches!(self.0.sharing, Sharing::Quick(_))
-            && let Some(way) = D::gathered()
+            && let Some(undeclared) = D::gathered()
         {
-            return self.gather(&way, commands, deadline).await;
+            return self.gather(&undeclared, commands, deadline).await;
         }
         let answers = self.deliver(&commands, deadline).await;
         answers.into_iter().map(Delivered::Answered).collect()
@@ -226,15 +232,15 @@ impl<D: Dialect> Batcher<D> {
     /// does not serve is given back.
     async fn gather(
         &self,
-        way: &Gathered<D>,
+        undeclared: &Gathered<D>,
         commands: Vec<D::Command>,
         deadline: Instant,
     ) -> Vec<Delivered<D::Command>> {
         let count = commands.len();
-        let write = |to: &mut redis::Cmd| (way.write)(&self.0.dialect, to, &commands);
-        let call = Call::new(way.script, 0, &write).with_room(D::keys(count));
-        let answers = match self.0.lane.exchange(call, deadline).await {
-            Ok(Value::Array(answers)) if answers.len() == count => answers,
+        let write = |to: &mut redis::Cmd| (undeclared.write)(&self.0.dialect, to, &commands);
+        let call = ScriptCall::new(undeclared.script, 0, &write);
+        let answers = match self.0.connection.exchange(call, deadline).await {
+            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => answers,
             // The node has run none of them.
             Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
                 vec![Value::Nil; count]
@@ -243,7 +249,10 @@ impl<D: Dialect> Batcher<D> {
                 return given_back::<D>(commands, &failed.error);
             }
             Err(failed) => return all_failed(count, &failed.error),
-            Ok(other) => return all_failed(count, &decode::not_understood(&decode::shown(&other))),
+            Ok(other) => {
+                let error = decode::not_understood(&decode::shown(&other.answer));
+                return all_failed(count, &error);
+            }
         };
         let served = answers.iter().filter(|answer| is_served(answer)).count();
         let now = self.0.clock.now();
@@ -253,7 +262,7 @@ impl<D: Dialect> Batcher<D> {
             if is_served(&answer) {
                 return Delivered::Answered(Ok(Answered { answer, counted: None }));
             }
-            if let Some(lock) = (way.lock)(&command) {
+            if let Some(lock) = (undeclared.lock)(&command) {
                 state.gathering.has_not_served(lock, now);
             }
             Delivered::Alone { command, may_have_run: false }
@@ -262,7 +271,11 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Sends commands as one call, and returns the answer to each.
-    pub(super) async fn deliver(&self, commands: &[D::Command], deadline: Instant) -> Vec<Answer> {
+    pub(super) async fn deliver(
+        &self,
+        commands: &[D::Command],
+        deadline: Instant,
+    ) -> Vec<CommandAnswer> {
         let failed = match self.call(commands.iter(), deadline).await {
             Ok(answers) => return answers,
             Err(failed) => failed,
@@ -279,7 +292,11 @@ impl<D: Dialect> Batcher<D> {
 
     /// Sends each command as a call of its own, all at once: the server has refused the call before
     /// it ran a command, perhaps because of the key of one of them.
-    async fn deliver_alone(&self, commands: &[D::Command], deadline: Instant) -> Vec<Answer> {
+    async fn deliver_alone(
+        &self,
+        commands: &[D::Command],
+        deadline: Instant,
+    ) -> Vec<CommandAnswer> {
         join_all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
                 Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
@@ -295,12 +312,14 @@ impl<D: Dialect> Batcher<D> {
         commands: &[D::Command],
         deadline: Instant,
         failed: &StoreError,
-    ) -> Vec<Answer> {
+    ) -> Vec<CommandAnswer> {
         let again = commands.iter().filter(|command| D::repeats(command));
         let mut repeated = match self.call(again.clone(), deadline).await {
             Ok(answers) => answers,
             // The first copy may have run, even if the second did not.
-            Err(Failed { error, .. }) => again.map(|_| Err(error.clone().or_unknown())).collect(),
+            Err(ExchangeFailed { error, .. }) => {
+                again.map(|_| Err(error.clone().or_unknown())).collect()
+            }
         }
         .into_iter();
         let answer = |command: &D::Command| {
@@ -314,17 +333,16 @@ impl<D: Dialect> Batcher<D> {
         &self,
         commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
         deadline: Instant,
-    ) -> Result<Vec<Answer>, Failed> {
+    ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
         let count = commands.clone().count();
         let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
         let acks = commands.clone().next().map_or(Acks::NONE, D::acks);
-        let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
-        let value = self.0.lane.exchange(call, deadline).await?;
-        let Answered { answer, counted } = Answered::of(value, acks.are_asked());
+        let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
+        let Answered { answer, counted } = self.0.connection.exchange(call, deadline).await?;
         match D::answers(answer) {
             Value::Array(answers) if answers.len() == count => {
                 let each = |answer| {
-                    let answer = self.0.lane.unless_refused(answer)?;
+                    let answer = self.0.connection.unless_refused(answer)?;
                     Ok(Answered { answer, counted: counted.clone() })
                 };
                 Ok(answers.into_iter().map(each).collect())
@@ -342,7 +360,7 @@ impl<D: Dialect> Batcher<D> {
         let (sender, answer) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        state.waiting.push_back(Waiting { number, command, deadline, answer: sender });
+        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
         if self.0.waits {
             self.go_on(state);
         } else if state.waiting.len().is_multiple_of(self.0.max_commands())
@@ -354,12 +372,12 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Whether a command waits for others, or for its turn.
-    fn shares(&self, state: &State<D::Command>, command: &D::Command) -> bool {
+    fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
         match &self.0.sharing {
             Sharing::All => true,
             Sharing::None => self.0.waits,
             Sharing::Quick(is_taken) => {
-                let lock = D::gathered().and_then(|way| (way.lock)(command));
+                let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
                 lock.is_some_and(|lock| {
                     is_taken.load(Ordering::Relaxed)
                         && state.gathering.admits(lock, self.0.clock.now())
@@ -369,13 +387,13 @@ impl<D: Dialect> Batcher<D> {
     }
 
     /// Whether so little is under way that a caller sends its command itself.
-    fn is_idle(&self, state: &State<D::Command>) -> bool {
+    fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
         let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         state.waiting.is_empty() && state.alone + state.couriers < usual
     }
 
     /// Where one call at a time is sent, a courier goes when none is.
-    fn go_on(&self, state: MutexGuard<'_, State<D::Command>>) {
+    fn go_on(&self, state: MutexGuard<'_, BatcherState<D::Command>>) {
         if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
             self.send_courier(state);
         }
@@ -407,7 +425,7 @@ impl<D: Dialect> Batcher<D> {
         waits
     }
 
-    fn send_courier(&self, mut state: MutexGuard<'_, State<D::Command>>) {
+    fn send_courier(&self, mut state: MutexGuard<'_, BatcherState<D::Command>>) {
         state.couriers += 1;
         state.coming += 1;
         drop(state);
@@ -454,7 +472,7 @@ impl<D: Dialect> Courier<D> {
             self.pause(spawned_at).await;
         }
         while let Some(batch) = self.batch() {
-            let Batch { commands, senders, deadline } = batch;
+            let CallBatch { commands, senders, deadline } = batch;
             let count = commands.len();
             let delivered = self.batcher.carry(commands, deadline).await;
             let mut answered = senders.into_iter().zip(delivered);
@@ -477,7 +495,7 @@ impl<D: Dialect> Courier<D> {
 
     /// Lets other tasks run, unless they have taken long since `answered_at`, or a moment ago.
     async fn pause(&self, answered_at: Instant) {
-        let Inner { state, clock, .. } = &*self.batcher.0;
+        let BatcherInner { state, clock, .. } = &*self.batcher.0;
         if state.lock().busy_until > answered_at {
             return;
         }
@@ -490,7 +508,7 @@ impl<D: Dialect> Courier<D> {
 
     /// What waits, in order; nobody needs what was dropped before it was sent. All of a batch need
     /// the same acknowledgements.
-    fn batch(&mut self) -> Option<Batch<D::Command>> {
+    fn batch(&mut self) -> Option<CallBatch<D::Command>> {
         let mut state = self.batcher.0.state.lock();
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
@@ -502,7 +520,7 @@ impl<D: Dialect> Courier<D> {
         let mut due = None;
         while commands.len() < max
             && state.waiting.front().is_some_and(|next| joins::<D>(&commands, &next.command))
-            && let Some(Waiting { command, deadline, answer, .. }) = state.waiting.pop_front()
+            && let Some(Queued { command, deadline, answer, .. }) = state.waiting.pop_front()
         {
             if answer.is_closed() {
                 continue;
@@ -519,7 +537,7 @@ impl<D: Dialect> Courier<D> {
             state.couriers -= 1;
             self.is_under_way = false;
         }
-        due.map(|deadline| Batch { commands, senders, deadline })
+        due.map(|deadline| CallBatch { commands, senders, deadline })
     }
 }
 
@@ -545,7 +563,7 @@ impl<D: Dialect> Drop for Courier<D> {
 }
 
 /// Commands of one call, and who waits for their answers.
-struct Batch<C> {
+struct CallBatch<C> {
     commands: Vec<C>,
     senders: Vec<ReplyTo<C>>,
     deadline: Instant,

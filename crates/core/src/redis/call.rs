@@ -3,39 +3,28 @@ use redis::Cmd;
 use super::script::{Script, Text};
 use crate::types::Acks;
 
-/// Room for what a script takes, for each key, so that writing a command does not grow it.
-const ARGS_FOR_A_KEY: usize = 4;
-const BYTES_FOR_A_KEY: usize = 100;
-
 /// Writes the keys and arguments of a call into a command.
-type Write<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
+type WriteArgs<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
 
 /// One call of a script. Keys and arguments are written directly into the command.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
+pub(super) struct ScriptCall<'a> {
     script: &'a Script,
     keys: usize,
-    /// For how many commands, or keys, there is room.
-    room: usize,
-    write: Write<'a>,
+    write: WriteArgs<'a>,
     /// Whether the whole text is sent with `EVAL` from the start.
     pub(super) has_body: bool,
     /// Whether the script first looks whether its server is a master.
     pub(super) proves: bool,
-    /// What the call waits for behind its script. It is then answered with both answers, see
+    /// What the call waits for behind its script. See
     /// [`Answered`](super::acknowledge::Answered).
     pub(super) acks: Acks,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ScriptCall<'a> {
     /// A call by digest.
-    pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, room: keys, write, has_body: false, proves: false, acks: Acks::NONE }
-    }
-
-    /// The same call, which writes as much as one with so many keys.
-    pub(super) fn with_room(self, room: usize) -> Self {
-        Self { room, ..self }
+    pub(super) fn new(script: &'a Script, keys: usize, write: WriteArgs<'a>) -> Self {
+        Self { script, keys, write, has_body: false, proves: false, acks: Acks::NONE }
     }
 
     /// The same call with the whole text from the start.
@@ -67,9 +56,8 @@ impl<'a> Call<'a> {
     }
 
     fn command(&self, verb: &str, script: &str) -> Cmd {
-        let (args, bytes) = (self.room * ARGS_FOR_A_KEY, self.room * BYTES_FOR_A_KEY);
-        let mut command = Cmd::with_capacity(8 + args, 100 + script.len() + bytes);
-        command.arg(verb).arg(script).arg(self.keys);
+        let mut command = redis::cmd(verb);
+        command.arg(script).arg(self.keys);
         (self.write)(&mut command);
         command
     }

@@ -1,199 +1,159 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use redis::Cmd;
 use uuid::Uuid;
 
 use super::{
-    channel::ChannelTag,
+    args::{millis, watermark},
     dialect::{Dialect, Gathered},
-    lane::{millis, watermark},
+    preamble::Preamble,
     script::Script,
     scripts,
 };
 use crate::{
-    lease::HoldUpdate,
-    store::{
-        Acquire, FenceSettings, Heartbeat, Hold, KeyScheme, Next, Release, WITHDRAWAL_MARK, Waiter,
-        Withdraw,
-    },
-    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
+    store::{Acquire, Hold, Next, Release, WITHDRAWAL_MARK, Waiter, Withdraw},
+    types::{Acks, AcquisitionId, LockName, RuntimeId, RuntimeLabel, Ttl},
 };
 
-/// A command on one lock, as `lua/commands/usual.lua` takes it; owned, so that it can wait.
+/// A command on one lock, as `lua/commands/usual.lua` takes it.
 #[derive(Debug)]
-pub(super) struct LockCommand {
-    pub(super) name: LockName,
-    /// Which acknowledgements a good answer needs.
-    pub(super) acks: Acks,
-    id: AcquisitionId,
-    what: What,
-}
-
-#[derive(Debug)]
-enum What {
-    Try(Asker),
-    Acquire(Asker, Heartbeat),
-    Heartbeat(Asker, Heartbeat),
-    Release { fence: FenceToken },
-    Keep { fence: FenceToken, rest: u64 },
-    Next { fence: FenceToken, next: AcquisitionId, asker: Asker, heartbeat: Heartbeat },
-    Hold { fence: FenceToken, update: HoldUpdate, ttl: Ttl },
-    Withdraw,
-}
-
-/// Who asks, for how long, and whether the lock may be kept idle.
-#[derive(Debug)]
-struct Asker {
-    ttl: Ttl,
-    watermark: Option<FenceToken>,
-    label: RuntimeLabel,
-    keeps: bool,
+pub(super) enum LockCommand {
+    Acquire(Acquire),
+    /// With the label of the runtime that waits.
+    Heartbeat(Waiter, RuntimeLabel),
+    Hold(Hold),
+    Release(Release),
+    Withdraw(Withdraw),
 }
 
 impl LockCommand {
     /// The keys of each command.
     pub(super) const KEYS: usize = 4;
 
-    fn new(name: LockName, id: AcquisitionId, what: What) -> Self {
-        Self { name, acks: Acks::NONE, id, what }
-    }
-
-    pub(super) fn acquire(command: Acquire) -> Self {
-        let Acquire { name, id, ttl, watermark, label, keeps, wait, acks } = command;
-        let asker = Asker { ttl, watermark, label, keeps };
-        let what = match wait {
-            Some(heartbeat) => What::Acquire(asker, heartbeat),
-            None => What::Try(asker),
-        };
-        Self { acks, ..Self::new(name, id, what) }
-    }
-
-    pub(super) fn heartbeat(waiter: &Waiter, label: &RuntimeLabel) -> Self {
-        let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
-        let asker = Asker { ttl, watermark, label: label.clone(), keeps };
-        Self::new(name.clone(), id, What::Heartbeat(asker, heartbeat))
-    }
-
-    pub(super) fn hold(command: Hold) -> Self {
-        let Hold { name, id, fence, update, ttl, acks } = command;
-        Self { acks, ..Self::new(name, id, What::Hold { fence, update, ttl }) }
-    }
-
-    pub(super) fn release(command: Release) -> Self {
-        let rest = command.keep_in_range().map_or(0, millis);
-        let Release { name, id, fence, next, .. } = command;
-        let what = match next {
-            _ if rest > 0 => What::Keep { fence, rest },
-            Some(Next { id: next, ttl, watermark, label, keeps, heartbeat }) => {
-                let asker = Asker { ttl, watermark, label, keeps };
-                What::Next { fence, next, asker, heartbeat }
-            }
-            None => What::Release { fence },
-        };
-        Self::new(name, id, what)
-    }
-
-    /// An attempt of nobody, for checks that shared calls are taken.
+    /// A try of nobody, for checks that shared calls are taken.
     pub(super) fn of_nobody(name: &LockName) -> Self {
-        let (ttl, label) = (Ttl::default(), RuntimeLabel::new("nobody"));
-        let asker = Asker { ttl, watermark: None, label, keeps: false };
-        let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
-        Self::new(name.clone(), id, What::Try(asker))
+        Self::Acquire(Acquire {
+            name: name.clone(),
+            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1),
+            ttl: Ttl::default(),
+            watermark: None,
+            label: RuntimeLabel::new("nobody"),
+            keeps: false,
+            wait: None,
+            acks: Acks::NONE,
+        })
     }
 
-    pub(super) fn withdraw(command: Withdraw) -> Self {
-        Self::new(command.name, command.id, What::Withdraw)
+    pub(super) fn name(&self) -> &LockName {
+        match self {
+            Self::Acquire(Acquire { name, .. })
+            | Self::Heartbeat(Waiter { name, .. }, _)
+            | Self::Hold(Hold { name, .. })
+            | Self::Release(Release { name, .. })
+            | Self::Withdraw(Withdraw { name, .. }) => name,
+        }
     }
 
-    /// Whether the command may be sent once more when its connection ends before the answer.
-    ///
-    /// A release may run twice like every command; but "gone" about its second copy means that the
-    /// first one ran, and only its sender can tell that from a loss.
-    pub(super) fn repeats(&self) -> bool {
-        !matches!(self.what, What::Release { .. } | What::Keep { .. } | What::Next { .. })
+    /// Which acknowledgements a good answer needs.
+    pub(super) fn acks(&self) -> Acks {
+        match self {
+            Self::Acquire(Acquire { acks, .. }) | Self::Hold(Hold { acks, .. }) => *acks,
+            Self::Heartbeat(..) | Self::Release(_) | Self::Withdraw(_) => Acks::NONE,
+        }
     }
 
     /// The lock of a command that may share a call on a node of a Cluster: the fast path often
     /// serves it.
     fn quick_lock(&self) -> Option<&LockName> {
-        let is_quick = matches!(self.what, What::Try(_) | What::Acquire(..) | What::Release { .. });
-        is_quick.then_some(&self.name)
+        let is_quick = match self {
+            Self::Acquire(_) => true,
+            Self::Release(release) => release.keep.is_none() && release.next.is_none(),
+            Self::Heartbeat(..) | Self::Hold(_) | Self::Withdraw(_) => false,
+        };
+        is_quick.then(|| self.name())
     }
 
     /// What the command has in common with others.
-    fn common(&self) -> Option<Common<'_>> {
-        let (asker, window) = match &self.what {
-            What::Try(asker) => (asker, asker.ttl.get()),
-            What::Acquire(asker, heartbeat)
-            | What::Heartbeat(asker, heartbeat)
-            | What::Next { asker, heartbeat, .. } => (asker, heartbeat.window(asker.ttl)),
-            _ => return None,
+    fn common(&self) -> Option<SharedTerms<'_>> {
+        let (ttl, window, label, keeps) = match self {
+            Self::Acquire(Acquire { ttl, label, keeps, wait, .. }) => {
+                let window = wait.map_or(ttl.get(), |heartbeat| heartbeat.window(*ttl));
+                (*ttl, window, label, *keeps)
+            }
+            Self::Heartbeat(Waiter { ttl, keeps, heartbeat, .. }, label)
+            | Self::Release(Release {
+                keep: None,
+                next: Some(Next { ttl, label, keeps, heartbeat, .. }),
+                ..
+            }) => (*ttl, heartbeat.window(*ttl), label, *keeps),
+            Self::Hold(_) | Self::Release(_) | Self::Withdraw(_) => return None,
         };
-        let Asker { ttl, ref label, keeps, .. } = *asker;
-        Some(Common { ttl, window, label, keeps })
+        Some(SharedTerms { ttl, window, label, keeps })
     }
 
-    /// Writes word and arguments; `text` is room for ids.
+    /// Writes the word, the id and the arguments; `text` is room for ids.
     fn write(&self, to: &mut Cmd, text: &mut String) {
-        let mut id = |to: &mut Cmd, id: AcquisitionId| {
-            text.clear();
-            id.write_stored(text);
-            to.arg(&**text);
-        };
-        to.arg(self.word());
-        id(to, self.id);
-        match &self.what {
-            What::Try(asker) => {
-                to.arg(watermark(asker.watermark));
+        match self {
+            Self::Acquire(Acquire { id, watermark: seen, wait: None, .. }) => {
+                begin(to, "try", *id, text).arg(watermark(*seen));
             }
-            What::Acquire(asker, heartbeat) | What::Heartbeat(asker, heartbeat) => {
-                to.arg(watermark(asker.watermark)).arg(heartbeat.number);
+            Self::Acquire(Acquire { id, watermark: seen, wait: Some(heartbeat), .. }) => {
+                begin(to, "acquire", *id, text).arg(watermark(*seen)).arg(heartbeat.number);
             }
-            What::Release { fence } => {
-                to.arg(fence.get());
+            Self::Heartbeat(Waiter { id, watermark: seen, heartbeat, .. }, _) => {
+                begin(to, "heartbeat", *id, text).arg(watermark(*seen)).arg(heartbeat.number);
             }
-            What::Keep { fence, rest } => {
-                to.arg(fence.get()).arg(*rest);
+            Self::Release(release) => write_release(release, to, text),
+            Self::Hold(Hold { id, fence, update, ttl, .. }) => {
+                begin(to, "hold", *id, text).arg(fence.get());
+                to.arg(update.count.get()).arg(update.number).arg(millis(ttl.get()));
             }
-            What::Next { fence, next, asker, heartbeat } => {
-                to.arg(fence.get());
-                id(to, *next);
-                to.arg(watermark(asker.watermark)).arg(heartbeat.number);
+            Self::Withdraw(Withdraw { id, .. }) => {
+                begin(to, "withdraw", *id, text).arg(millis(WITHDRAWAL_MARK));
             }
-            What::Hold { fence, update, ttl } => {
-                to.arg(fence.get()).arg(update.count.get()).arg(update.number);
-                to.arg(millis(ttl.get()));
-            }
-            What::Withdraw => {
-                to.arg(millis(WITHDRAWAL_MARK));
-            }
-        }
-    }
-
-    fn word(&self) -> &'static str {
-        match self.what {
-            What::Try(_) => "try",
-            What::Acquire(..) => "acquire",
-            What::Heartbeat(..) => "heartbeat",
-            What::Release { .. } => "release",
-            What::Keep { .. } => "keep",
-            What::Next { .. } => "next",
-            What::Hold { .. } => "hold",
-            What::Withdraw => "withdraw",
         }
     }
 }
 
+fn write_release(release: &Release, to: &mut Cmd, text: &mut String) {
+    let (id, fence) = (release.id, release.fence.get());
+    match (release.keep_in_range(), &release.next) {
+        (Some(keep), _) => {
+            begin(to, "keep", id, text).arg(fence).arg(millis(keep));
+        }
+        (None, Some(next)) => {
+            begin(to, "next", id, text).arg(fence);
+            write_id(to, next.id, text);
+            to.arg(watermark(next.watermark)).arg(next.heartbeat.number);
+        }
+        (None, None) => {
+            begin(to, "release", id, text).arg(fence);
+        }
+    }
+}
+
+fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId, text: &mut String) -> &'a mut Cmd {
+    to.arg(word);
+    write_id(to, id, text);
+    to
+}
+
+fn write_id(to: &mut Cmd, id: AcquisitionId, text: &mut String) {
+    text.clear();
+    id.write_stored(text);
+    to.arg(&**text);
+}
+
 /// Written once for all commands that it is the same for.
 #[derive(PartialEq)]
-struct Common<'a> {
+struct SharedTerms<'a> {
     ttl: Ttl,
     window: Duration,
     label: &'a RuntimeLabel,
     keeps: bool,
 }
 
-impl Common<'_> {
+impl SharedTerms<'_> {
     /// Writes it; `text` is room for the label, which has a mark before it if the lock may be kept.
     fn write(&self, to: &mut Cmd, text: &mut String) {
         to.arg("as").arg(millis(self.ttl.get())).arg(millis(self.window));
@@ -205,43 +165,6 @@ impl Common<'_> {
         } else {
             to.arg(self.label.as_str());
         }
-    }
-}
-
-/// What every script on locks takes before its own arguments.
-#[derive(Debug, Clone)]
-pub(super) struct Preamble {
-    pub(super) keys: KeyScheme,
-    retention: String,
-    channels: String,
-    /// Of a node of a Cluster.
-    pub(super) tag: Option<Arc<ChannelTag>>,
-}
-
-impl Preamble {
-    pub(super) fn new(keys: KeyScheme, fencing: FenceSettings) -> Self {
-        let (retention, channels) = (fencing.retention_millis().to_string(), keys.channels());
-        Self { keys, retention, channels, tag: None }
-    }
-
-    /// The same for a node of a Cluster, with what stands behind the channels there.
-    pub(super) fn at(self, tag: Option<Arc<ChannelTag>>) -> Self {
-        Self { tag, ..self }
-    }
-
-    /// Writes the arguments with which every script begins.
-    pub(super) fn write_settings(&self, to: &mut Cmd) {
-        to.arg(&self.retention);
-        match &self.tag {
-            None => to.arg(&self.channels),
-            Some(tag) => to.arg(self.channels.clone() + &tag.now()),
-        };
-    }
-
-    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
-        self.keys.each(name, &mut String::new(), |key| {
-            to.arg(key);
-        });
     }
 }
 
@@ -257,17 +180,19 @@ impl Dialect for Preamble {
     }
 
     fn acks(command: &LockCommand) -> Acks {
-        command.acks
+        command.acks()
     }
 
+    /// A release may run twice like every command; but "gone" about its second copy means that the
+    /// first one ran, and only its sender can tell that from a loss.
     fn repeats(command: &LockCommand) -> bool {
-        command.repeats()
+        !matches!(command, LockCommand::Release(_))
     }
 
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand> + Clone) {
         let mut text = String::with_capacity(128);
         for command in commands.clone() {
-            self.keys.each(&command.name, &mut text, |key| {
+            self.keys.each(command.name(), &mut text, |key| {
                 to.arg(key);
             });
         }
@@ -289,7 +214,7 @@ impl Preamble {
         to.arg(commands.len());
         for command in commands {
             text.clear();
-            self.keys.write_lease(&mut text, &command.name);
+            self.keys.write_lease(&mut text, command.name());
             to.arg(&*text);
         }
         Self::write_words(to, commands.iter(), text);
@@ -318,6 +243,7 @@ mod tests {
     use redis::Arg;
 
     use super::*;
+    use crate::store::{FenceSettings, KeyScheme};
 
     /// What a batch of tries sends after the keys.
     fn sent(batch: &[(u64, bool)]) -> String {
@@ -325,9 +251,8 @@ mod tests {
         let ask = |&(seconds, keeps): &(u64, bool)| {
             let ttl = Ttl::new(Duration::from_secs(seconds)).unwrap();
             let label = RuntimeLabel::new("me");
-            let asker = Asker { ttl, watermark: None, label, keeps };
-            let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1);
-            LockCommand::new(name.clone(), id, What::Try(asker))
+            let LockCommand::Acquire(acquire) = LockCommand::of_nobody(&name) else { panic!() };
+            LockCommand::Acquire(Acquire { ttl, label, keeps, ..acquire })
         };
         let commands: Vec<_> = batch.iter().map(ask).collect();
         let mut cmd = Cmd::new();

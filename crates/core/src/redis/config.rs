@@ -1,11 +1,13 @@
 use std::{ops::RangeFrom, sync::Arc, time::Duration};
 
+use redis::{Client, ConnectionInfo, RedisError};
+
 use super::{
     address::{AddressError, RedisAddress},
     channel::ChannelTag,
-    cluster::Members,
+    cluster::KnownNodes,
+    credentials::CredentialsProvider,
     epochs::Epochs,
-    login::CredentialsProvider,
 };
 use crate::{
     quorum::QuorumSettings,
@@ -42,7 +44,7 @@ pub struct RedisConfig {
 pub(super) struct NodeSettings {
     pub(super) mastership: Arc<Epochs>,
     pub(super) tag: Arc<ChannelTag>,
-    pub(super) members: Arc<Members>,
+    pub(super) members: Arc<KnownNodes>,
     /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
     pub(super) is_asking: bool,
 }
@@ -151,6 +153,14 @@ impl RedisConfig {
         SettingError::check("connect timeout", self.connect_timeout, TIMEOUTS)?;
         SettingError::check("command timeout", self.command_timeout, TIMEOUTS)?;
         Ok(())
+    }
+
+    /// A client with the TLS settings of the configuration.
+    pub(super) fn client(&self, info: ConnectionInfo) -> Result<Client, RedisError> {
+        #[cfg(feature = "tls")]
+        return self.tls.client(info);
+        #[cfg(not(feature = "tls"))]
+        Client::open(info)
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.

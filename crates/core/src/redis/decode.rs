@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// The answer of a script: a word, then its values.
-pub(super) struct Reply(Vec<Value>);
+pub(super) struct ScriptReply(Vec<Value>);
 
-impl Reply {
+impl ScriptReply {
     /// Takes an answer apart.
     pub(super) fn new(value: Value) -> Result<Self, StoreError> {
         match value {
@@ -156,7 +156,7 @@ pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreErro
         let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(&shown(&value)));
         return granted.map(AcquireAnswer::Granted);
     }
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"granted" => reply.granted().map(AcquireAnswer::Granted),
         b"busy" => {
@@ -176,7 +176,7 @@ fn usually_granted(tokens: &[u8], ttl: Ttl) -> Option<Granted> {
 }
 
 pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"held" => Ok(HoldAnswer::Held { remaining: reply.millis(1)? }),
         b"gone" if reply.says_lost() => Ok(HoldAnswer::DataLost),
@@ -189,7 +189,7 @@ pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
     if value == Value::Int(1) {
         return Ok(ReleaseAnswer::Released);
     }
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"released" => Ok(ReleaseAnswer::Released),
         b"kept" => Ok(ReleaseAnswer::Kept { remaining: reply.millis(1)? }),
@@ -206,7 +206,7 @@ pub(super) fn renew(
     value: Value,
     asked: usize,
 ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     if reply.0.len() != asked {
         return Err(reply.not_understood());
     }
@@ -223,7 +223,7 @@ pub(super) fn renew(
 }
 
 pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"withdrawn" => Ok(WithdrawAnswer { ended_grant: reply.number(1)? == 1 }),
         _ => Err(reply.trouble()),
@@ -235,7 +235,7 @@ pub(super) fn inspect(
     value: Value,
     asked: usize,
 ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
-    let Reply(answers) = Reply::new(value)?;
+    let ScriptReply(answers) = ScriptReply::new(value)?;
     if answers.len() != asked {
         return Err(not_understood(&shown(&answers)));
     }
@@ -246,7 +246,7 @@ fn inspection(value: Value) -> Result<Inspection, StoreError> {
     if let Some(words) = refusal(&value) {
         return Err(classify_words(words));
     }
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"free" => Ok(Inspection::Free { last_fence: reply.text(1)?.parse().ok() }),
         // The script passes on what stands in the text: an id or a number that is none is foreign.
@@ -257,7 +257,7 @@ fn inspection(value: Value) -> Result<Inspection, StoreError> {
     }
 }
 
-fn lease_record(reply: &Reply) -> Result<LeaseRecord, StoreError> {
+fn lease_record(reply: &ScriptReply) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
     Ok(LeaseRecord {
@@ -289,7 +289,7 @@ fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<Waiter
 }
 
 pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreError> {
-    let reply = Reply::new(value)?;
+    let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"ended" => Ok(ForceReleaseAnswer::Ended { fence: reply.text(1)?.parse().ok() }),
         b"changed" => Ok(ForceReleaseAnswer::Changed),

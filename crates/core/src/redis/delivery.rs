@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::{acknowledge::Answered, dialect::Dialect};
 use crate::store::StoreError;
 
-pub(super) type Answer = Result<Answered, StoreError>;
+pub(super) type CommandAnswer = Result<Answered, StoreError>;
 
 /// Where the answer to a command goes: to the caller, who waits for it.
 pub(super) type ReplyTo<C> = oneshot::Sender<Delivered<C>>;
@@ -13,7 +13,7 @@ pub(super) type ReplyTo<C> = oneshot::Sender<Delivered<C>>;
 /// How a command ended that a courier took along.
 #[derive(Debug)]
 pub(super) enum Delivered<C> {
-    Answered(Answer),
+    Answered(CommandAnswer),
     /// It is to be sent as a call of its own. An earlier copy has done nothing, unless it may have
     /// run.
     Alone {

@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod address;
+mod args;
 mod batcher;
 mod call;
 mod channel;
@@ -10,50 +11,54 @@ mod cluster;
 mod command;
 mod config;
 mod connect;
+mod connection;
+mod connections;
+mod credentials;
 mod decode;
 mod delivery;
 mod dialect;
+mod dialer;
+mod endpoint;
 mod epochs;
 mod examine;
 #[cfg(test)]
 mod fuzz;
-mod gathering;
 mod heartbeat;
-mod lane;
+mod liveness;
 mod login;
 mod one_master;
-mod place;
 mod pool;
-mod preflight;
+mod preamble;
 mod proof;
-mod pulse;
 mod quorum;
-mod renewing;
+mod readiness;
+mod role;
 mod route;
 mod scan;
 mod script;
 mod scripts;
+mod sending;
 mod sentinel;
+mod shared_calls;
 mod sharing;
 mod store;
 mod subscriber;
 #[cfg(feature = "tls")]
 mod tls;
-mod waiting;
 
 pub use acknowledge::acknowledged;
 pub use address::{AddressError, AddressPart, RedisAddress};
 pub use cluster::{
-    Choice, ClusterStore, Course, Learnt, Look, Owners, Redirect, View, choose, slot_of,
-    slot_of_lock,
+    Choice, ClusterStore, Learnt, Probe, Redirect, RedirectPolicy, SlotOwners, View, choose,
+    slot_of, slot_of_lock,
 };
 pub use config::RedisConfig;
 pub use connect::{connect_store, connect_store_lazy};
+pub use credentials::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
+pub use endpoint::Endpoint;
 pub use examine::Examiner;
-pub use login::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
 pub(crate) use one_master::ONE_ADDRESS;
-pub use place::Place;
 pub use pool::RedisPool;
 pub use script::Script;
-pub use sentinel::{Found, Verdict, decide};
+pub use sentinel::{FoundMaster, MasterVerdict, decide};
 pub use store::RedisStore;

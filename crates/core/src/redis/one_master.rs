@@ -10,7 +10,7 @@ use redis::{Value, aio::MultiplexedConnection};
 use super::{
     decode::text,
     epochs::{Epoch, Epochs},
-    preflight::hello,
+    role::hello,
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -32,17 +32,15 @@ use crate::{
 /// Where `INFO` is denied, nothing is known, and nothing is refused.
 #[derive(Debug, Default)]
 pub(super) struct OneMaster {
-    state: Mutex<State>,
+    state: Mutex<OneMasterState>,
     /// A new one begins when all connections are given up.
     epochs: Epochs,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OneMasterState {
     /// The connections that are in use, and some that were.
     known: Vec<Weak<Witness>>,
-    /// The newest connection of a pool, which cannot keep a witness itself.
-    pooled: Option<Arc<Witness>>,
     apart: Option<Apart>,
 }
 
@@ -62,7 +60,7 @@ pub(super) struct Witness {
 }
 
 /// A connection that was taken in, and the epoch that it belongs to; or why none is.
-type Admitted = Result<(Arc<Witness>, Epoch), StoreError>;
+type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
 
 /// How long an older connection may take to answer, if the new one has as much time left.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -105,11 +103,6 @@ impl OneMaster {
         Ok(self.epochs.now())
     }
 
-    /// The error as long as the address leads to two masters.
-    pub(super) fn refusal(&self) -> Option<StoreError> {
-        self.state.lock().apart.as_ref().map(|apart| apart.error.clone())
-    }
-
     /// Takes a new connection in, by the run that its server told. It returns what the user of the
     /// connection keeps, and the epoch of the connection.
     ///
@@ -141,7 +134,7 @@ impl OneMaster {
         clock: &dyn Clock,
         new: &Arc<Witness>,
         asked: &[(Arc<Witness>, bool)],
-    ) -> Result<Admitted, Vec<Arc<Witness>>> {
+    ) -> Result<Admission, Vec<Arc<Witness>>> {
         let mut state = self.state.lock();
         if let Some(apart) = &state.apart {
             return Ok(Err(apart.error.clone()));
@@ -171,25 +164,9 @@ impl OneMaster {
         Ok(Ok((Arc::clone(new), self.epochs.now())))
     }
 
-    /// As [`admit`](Self::admit), for a connection of a pool.
-    pub(super) async fn admit_pooled(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-        run: String,
-        connection: MultiplexedConnection,
-    ) -> Result<(), StoreError> {
-        let (witness, _) = self.admit(clock, deadline, run, connection).await?;
-        let replaced = self.state.lock().pooled.replace(witness);
-        // Outside of the lock: it may be the last handle of its connection.
-        drop(replaced);
-        Ok(())
-    }
-
     /// Gives all connections up that were taken in so far.
-    fn give_up(&self, state: &mut State) {
+    fn give_up(&self, state: &mut OneMasterState) {
         state.known.clear();
-        state.pooled = None;
         self.epochs.advance();
     }
 }

@@ -1,30 +1,27 @@
 use std::{
     future::{pending, poll_fn},
-    io::{self, ErrorKind},
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
-use deadpool_redis::{Connection, Hook, HookError, Manager, Pool, PoolError, Runtime, Timeouts};
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, Value};
+use pool::managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult};
+use redis::{Cmd, PushInfo, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select};
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    classify::{NOT_THERE, classify, classify_dial, no_runtime, spoils_connection, unanswered},
-    cluster::{Topology, slot_of},
+    call::ScriptCall,
+    classify::{NOT_THERE, classify, no_runtime, spoils_connection, unanswered},
+    cluster::{ClusterTopology, slot_of},
     config::{RedisConfig, TIMEOUTS},
+    dialer::{Dialed, Dialer},
     epochs::{Epoch, Epochs},
-    lane::{Call, evaluate, refuse_error},
-    login::{ASKED_AGAIN, Dialer},
-    one_master::run_of,
-    route::Route,
     script::Script,
+    sending::{evaluate, refuse_error},
 };
 use crate::{
     clock::{Clock, Instant, SystemClock, within},
-    mutex::Mutex,
     store::{StoreError, StoreErrorKind},
     types::{Acks, SettingError},
 };
@@ -47,123 +44,48 @@ pub struct RedisPool {
 
 #[derive(Clone)]
 enum Source {
-    Own(Arc<Own>),
+    Own(Pool<Dials>),
     /// A pool for each master of a Cluster.
-    Cluster(Arc<Topology<RedisPool>>),
+    Cluster(Arc<ClusterTopology<RedisPool>>),
     /// A pool of the service, which logs in as it was set up to.
-    #[cfg_attr(not(feature = "deadpool"), expect(dead_code, reason = "needs that feature"))]
-    Theirs(Pool),
+    #[cfg(feature = "deadpool")]
+    Theirs(deadpool_redis::Pool),
 }
 
-/// A pool of connections to the present master: another one for each master.
-struct Own {
-    config: RedisConfig,
+/// Makes the connections of a pool as all others are made.
+struct Dials {
     dialer: Arc<Dialer>,
-    pool: Mutex<Option<(Epoch, Pool)>>,
-    /// When the last look for the master failed, and why. It is locked during a look, so that a crowd
-    /// looks once.
-    looking: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
+    /// How long the check of a connection may take.
+    patience: Duration,
 }
 
-/// For how long the error of a failed look is returned to all callers.
-const FAILED_LOOK_LASTS: Duration = Duration::from_millis(50);
+impl Manager for Dials {
+    type Type = Dialed;
+    type Error = StoreError;
 
-impl Own {
-    /// The pool of the present master.
-    async fn present(&self, deadline: Instant) -> Result<(Epoch, Pool), StoreError> {
-        let route = &self.dialer.route;
-        let known = || self.pool.lock().clone().filter(|(epoch, _)| *epoch == route.epoch());
-        let watched = || known().filter(|_| !route.is_unwatched());
-        if let Some(watched) = watched() {
-            return Ok(watched);
-        }
-        let turn = within(&SystemClock, deadline, self.looking.lock()).await;
-        let mut failed = turn.ok_or_else(none_in_time)?;
-        if let Some(watched) = watched() {
-            return Ok(watched);
-        }
-        let now = SystemClock.now();
-        let recent =
-            failed.as_ref().filter(|(at, _)| now.saturating_since(*at) < FAILED_LOOK_LASTS);
-        let found = match recent {
-            Some((_, error)) => Err(error.clone()),
-            None => route.client(&SystemClock, deadline).await,
-        };
-        let (client, epoch) = match (found, known()) {
-            (Ok(found), _) => found,
-            // The Sentinels do not answer: what they said last stands.
-            (Err(_), Some(known)) => return Ok(known),
-            (Err(error), None) => {
-                *failed = Some((SystemClock.now(), error.clone()));
-                return Err(error);
-            }
-        };
-        *failed = None;
-        let mut present = self.pool.lock();
-        if let Some(known) = &*present
-            && known.0 >= epoch
-        {
-            return Ok(known.clone());
-        }
-        let pool = self.open(&client)?;
-        let old = present.replace((epoch, pool.clone()));
-        drop(present);
-        // Outside of the lock: it closes its connections.
-        drop(old);
-        Ok((epoch, pool))
+    async fn create(&self) -> Result<Dialed, StoreError> {
+        let deadline = SystemClock.now() + self.dialer.connect_timeout;
+        let hear_nothing = |_: PushInfo| Ok::<(), ()>(());
+        let dialing = self.dialer.dial(&SystemClock, deadline, hear_nothing);
+        dialing.await.map_err(|not_dialed| not_dialed.error)
     }
 
-    fn open(&self, client: &Client) -> Result<Pool, StoreError> {
-        let Self { config, dialer, .. } = self;
-        let refuse = |what: String| {
-            StoreError::new(StoreErrorKind::Config, what, "correct the pool's settings")
-                .from_endpoint(&*dialer.endpoint)
-        };
-        // Every call has a deadline of its own.
-        let timeouts = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(config.connect_timeout))
-            .set_response_timeout(None);
-        let info = dialer.login.of_pool(client.get_connection_info());
-        let manager =
-            Manager::new_with_config(info, timeouts).map_err(|error| classify_dial(&error))?;
-        let (login, limit) = (dialer.login.clone(), config.connect_timeout);
-        let one = dialer.one_master().cloned();
-        let setting_up = Hook::async_fn(move |connection, _| {
-            let (login, one) = (login.clone(), one.clone());
-            Box::pin(async move {
-                // The pool sets no limit here: a set-up that hangs would keep its place for ever.
-                let asked = login.ask(&SystemClock, SystemClock.now() + limit).await;
-                let credentials =
-                    asked.map_err(|error| HookError::message(error.what().to_owned()))?;
-                let deadline = SystemClock.now() + limit;
-                let setting_up = async {
-                    login
-                        .set_up_pooled(connection, credentials)
-                        .await
-                        .map_err(HookError::Backend)?;
-                    let Some(one) = one else { return Ok(()) };
-                    let Some(run) = run_of(connection).await else { return Ok(()) };
-                    let admitted =
-                        one.admit_pooled(&SystemClock, deadline, run, connection.clone()).await;
-                    admitted.map_err(|error| HookError::message(error.what().to_owned()))
-                };
-                match within(&SystemClock, deadline, setting_up).await {
-                    Some(set_up) => set_up,
-                    None => Err(HookError::Backend(io::Error::from(ErrorKind::TimedOut).into())),
-                }
-            })
-        });
-        Pool::builder(manager)
-            .max_size(config.pool_size)
-            .timeouts(Timeouts {
-                wait: Some(config.command_timeout),
-                create: Some(config.connect_timeout),
-                recycle: Some(config.command_timeout),
-            })
-            .runtime(Runtime::Tokio1)
-            .post_create(setting_up)
-            .build()
-            .map_err(|error| refuse(error.to_string()))
+    /// A connection that has ended, or that leads to another server than the present master, is replaced.
+    async fn recycle(&self, dialed: &mut Dialed, _: &Metrics) -> RecycleResult<StoreError> {
+        let (route, until) = (&self.dialer.route, SystemClock.now() + self.patience);
+        if route.is_unwatched() {
+            // If the Sentinels do not answer, what they said last stands.
+            let _ = route.client(&SystemClock, until).await;
+        }
+        if dialed.epoch != route.epoch() {
+            return Err(RecycleError::message("another server is the master"));
+        }
+        let ping = redis::cmd("PING");
+        let asked = ping.query_async::<String>(&mut dialed.connection);
+        match within(&SystemClock, until, asked).await {
+            Some(Ok(answer)) if answer == "PONG" => Ok(()),
+            _ => Err(RecycleError::message("the connection does not answer")),
+        }
     }
 }
 
@@ -189,7 +111,12 @@ impl RedisPool {
         let home = runtime.clone();
         let open = Box::new(move |config: &RedisConfig, _: &[_]| open(config, home.clone()));
         Ok(Self {
-            source: Source::Cluster(Topology::new(config, Arc::new(SystemClock), None, open)),
+            source: Source::Cluster(ClusterTopology::new(
+                config,
+                Arc::new(SystemClock),
+                None,
+                open,
+            )),
             runtime,
             endpoint: config.address.to_string().into(),
             timeout: config.command_timeout,
@@ -214,16 +141,12 @@ impl RedisPool {
         runtime: Option<Handle>,
     ) -> Result<Self, StoreError> {
         let (endpoint, timeout) = (Arc::clone(&dialer.endpoint), config.command_timeout);
-        let own = Own {
-            config: config.clone(),
-            dialer,
-            pool: Mutex::default(),
-            looking: tokio::sync::Mutex::default(),
-        };
-        if let Route::Server(client, _) | Route::Node(client, _) = &own.dialer.route {
-            *own.pool.lock() = Some((own.dialer.route.epoch(), own.open(client)?));
-        }
-        Ok(Self { source: Source::Own(Arc::new(own)), runtime, endpoint, timeout })
+        let dials = Dials { dialer, patience: timeout };
+        // Every call has a deadline of its own, so the pool needs no timers.
+        let pool = Pool::builder(dials).max_size(config.pool_size).build().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
+        })?;
+        Ok(Self { source: Source::Own(pool), runtime, endpoint, timeout })
     }
 
     /// Calls a script with keys and arguments on a connection of its own, within the
@@ -243,9 +166,7 @@ impl RedisPool {
         keys: impl IntoIterator<Item = String>,
         args: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<Value, StoreError> {
-        let keys: Vec<String> = keys.into_iter().collect();
-        let args: Vec<Vec<u8>> = args.into_iter().collect();
-        self.evaluate(script, &keys, &args, Acks::NONE).await
+        self.call_acknowledged(script, keys, args, Acks::NONE, |_| false).await
     }
 
     /// Calls a script, as [`call`](Self::call) does, and waits in the same round trip until its
@@ -272,8 +193,7 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
         let args: Vec<Vec<u8>> = args.into_iter().collect();
-        let called = self.evaluate(script, &keys, &args, asked).await?;
-        let Answered { answer, counted } = Answered::of(called, asked.are_asked());
+        let Answered { answer, counted } = self.evaluate(script, &keys, &args, asked).await?;
         if is_needed(&answer) {
             // Whatever refused the wait, the script has run.
             let named = |error| self.named_in(self.epoch(), error);
@@ -292,11 +212,11 @@ impl RedisPool {
         keys: &[String],
         args: &[Vec<u8>],
         acks: Acks,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         let write = |command: &mut Cmd| {
             command.arg(keys).arg(args);
         };
-        let call = Call::new(script, keys.len(), &write).waiting_for(acks);
+        let call = ScriptCall::new(script, keys.len(), &write).waiting_for(acks);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
         match &self.source {
@@ -313,10 +233,10 @@ impl RedisPool {
     /// run.
     pub(super) async fn exchange(
         &self,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         clock: &dyn Clock,
         deadline: Instant,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         // A pooled connection does not know when it last proved that its server is a master.
         self.run(Errand::Script(call.proving()), clock, deadline).await
     }
@@ -328,12 +248,12 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
-        self.run(Errand::Plain(command), clock, deadline).await
+        Ok(self.run(Errand::Plain(command), clock, deadline).await?.answer)
     }
 
     /// Which master the pool leads to at present.
     pub(super) fn epoch(&self) -> Epoch {
-        self.own().map_or(Epochs::FIRST, |own| own.dialer.route.epoch())
+        self.dialer().map_or(Epochs::FIRST, |dialer| dialer.route.epoch())
     }
 
     async fn run(
@@ -341,14 +261,13 @@ impl RedisPool {
         errand: Errand<'_>,
         clock: &dyn Clock,
         deadline: Instant,
-    ) -> Result<Value, StoreError> {
-        let here = Handle::try_current().map(|here| here.id()).ok();
-        let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
+    ) -> Result<Answered, StoreError> {
         let answer = pin!(async {
-            let connection = within(clock, deadline, self.checkout(is_home)).await;
-            let (connection, epoch) = connection.unwrap_or_else(|| Err(none_in_time()))?;
-            let mut borrowed = Borrowed(Some(connection));
-            let is_asking = self.own().is_some_and(|own| own.dialer.is_asking);
+            // Boxed, as it is large: otherwise it would be a part of every inspection.
+            let taken = within(clock, deadline, Box::pin(self.take())).await;
+            let mut borrowed = taken.unwrap_or_else(|| Err(none_in_time()))?;
+            let epoch = borrowed.epoch;
+            let is_asking = self.dialer().is_some_and(|dialer| dialer.is_asking);
             let limit = deadline.saturating_since(clock.now());
             let answer = select! {
                 biased;
@@ -362,8 +281,8 @@ impl RedisPool {
             }
             answer.map_err(|error| self.named_in(epoch, classify(&error)))
         });
-        self.at_home(answer).await.map_err(|error| match self.own() {
-            Some(own) => own.dialer.named(error),
+        self.at_home(answer).await.map_err(|error| match self.dialer() {
+            Some(dialer) => dialer.named(error),
             None => error.from_endpoint(&*self.endpoint),
         })
     }
@@ -378,89 +297,81 @@ impl RedisPool {
         .await
     }
 
+    /// Takes a connection, which is made on the pool's runtime if there is none.
+    async fn take(&self) -> Result<Borrowed, StoreError> {
+        match &self.source {
+            Source::Own(pool) => {
+                let (pool, until) = (pool.clone(), SystemClock.now() + self.timeout);
+                let taking = Box::pin(async move { within(&SystemClock, until, pool.get()).await });
+                match self.spawned(taking).await?.ok_or_else(none_in_time)? {
+                    Ok(taken) => Ok(Borrowed::of_own(taken)),
+                    Err(PoolError::Backend(error)) => Err(error),
+                    Err(other) => Err(unavailable(&other)),
+                }
+            }
+            #[cfg(feature = "deadpool")]
+            Source::Theirs(pool) => {
+                let pool = pool.clone();
+                let taking = async move { pool.get().await };
+                match self.spawned(taking).await? {
+                    Ok(taken) => Ok(Borrowed::of_theirs(taken)),
+                    Err(PoolError::Backend(error)) => Err(super::classify::classify_dial(&error)),
+                    Err(PoolError::Timeout(_)) => Err(none_in_time()),
+                    Err(other) => Err(unavailable(&other)),
+                }
+            }
+            Source::Cluster(_) => Err(no_node()),
+        }
+    }
+
+    /// Runs to its end on the pool's tokio runtime, even if the handle is dropped: then it gives the
+    /// connection back.
+    async fn spawned<T: Send + 'static>(
+        &self,
+        taking: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.runtime {
+            Some(home) => home.spawn(taking).await.map_err(|died| no_runtime(&died)),
+            None => Ok(taking.await),
+        }
+    }
+
     /// Returns when another server is the master than in an epoch.
     async fn left(&self, epoch: Epoch) {
-        match self.own() {
-            Some(own) => own.dialer.route.left(epoch).await,
+        match self.dialer() {
+            Some(dialer) => dialer.route.left(epoch).await,
             None => pending().await,
         }
     }
 
-    /// Takes a connection, which is made on the pool's runtime if there is none.
-    async fn checkout(&self, is_home: bool) -> Result<(Connection, Epoch), StoreError> {
-        let taken = self.take(is_home).await?;
-        // A new connection may have found that the server was replaced, and its pool is given up.
-        if taken.1 == self.epoch() { Ok(taken) } else { self.take(is_home).await }
-    }
-
-    async fn take(&self, is_home: bool) -> Result<(Connection, Epoch), StoreError> {
-        let (pool, epoch, timeouts) = match &self.source {
-            Source::Theirs(pool) => (pool.clone(), Epochs::FIRST, pool.timeouts()),
-            Source::Own(own) => {
-                let (epoch, pool) = own.present(SystemClock.now() + self.timeout).await?;
-                let timeouts = Timeouts { wait: Some(self.timeout), ..pool.timeouts() };
-                (pool, epoch, timeouts)
-            }
-            Source::Cluster(_) => return Err(no_node()),
-        };
-        let taking = async move { pool.timeout_get(&timeouts).await };
-        let taken = match &self.runtime {
-            // If the handle is dropped, the task goes on and returns the connection.
-            Some(home) if !is_home => home.spawn(taking).await.map_err(|died| no_runtime(&died))?,
-            _ => taking.await,
-        };
-        let taken = taken.map_err(|error| self.named_in(epoch, self.unavailable(error)))?;
-        Ok((taken, epoch))
-    }
-
     /// The same error, naming the server of an epoch if the pool knows it.
     fn named_in(&self, epoch: Epoch, error: StoreError) -> StoreError {
-        match self.own() {
-            Some(own) => own.dialer.named_in(epoch, error),
+        match self.dialer() {
+            Some(dialer) => dialer.named_in(epoch, error),
             None => error,
         }
     }
 
-    fn own(&self) -> Option<&Own> {
+    fn dialer(&self) -> Option<&Dialer> {
         match &self.source {
-            Source::Own(own) => Some(own),
-            Source::Theirs(_) | Source::Cluster(_) => None,
-        }
-    }
-
-    fn unavailable(&self, error: PoolError) -> StoreError {
-        match error {
-            PoolError::Backend(error) => classify_dial(&error),
-            PoolError::PostCreateHook(HookError::Backend(error)) => {
-                let refused = self.own().and_then(|own| own.dialer.login.refused(&error));
-                refused.unwrap_or_else(|| classify_dial(&error))
-            }
-            PoolError::PostCreateHook(HookError::Message(what)) => {
-                let one = self.own().and_then(|own| own.dialer.one_master());
-                one.and_then(|one| one.refusal())
-                    .unwrap_or_else(|| StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN))
-            }
-            PoolError::Timeout(_) => none_in_time(),
-            other => {
-                let what = format!("no pooled connection: {other}");
-                StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
-            }
+            Source::Own(pool) => Some(&pool.manager().dialer),
+            _ => None,
         }
     }
 }
 
 /// Calls a script on the master that owns a slot.
 async fn routed(
-    nodes: &Arc<Topology<RedisPool>>,
+    nodes: &Arc<ClusterTopology<RedisPool>>,
     slot: u16,
-    call: Call<'_>,
+    call: ScriptCall<'_>,
     deadline: Instant,
-) -> Result<Value, StoreError> {
-    let mut way = nodes.way(slot, deadline);
+) -> Result<Answered, StoreError> {
+    let mut attempts = nodes.attempts(slot, deadline);
     loop {
-        let pool = way.next().await?;
+        let pool = attempts.next().await?;
         let answer = pool.exchange(call, &SystemClock, deadline).await;
-        if let Some(answer) = way.settle(answer) {
+        if let Some(answer) = attempts.settle(answer) {
             return answer;
         }
     }
@@ -469,40 +380,66 @@ async fn routed(
 /// What a connection is borrowed for.
 #[derive(Clone, Copy)]
 enum Errand<'a> {
-    Script(Call<'a>),
+    Script(ScriptCall<'a>),
     Plain(&'a Cmd),
 }
 
 /// A connection out of the pool, closed unless it is given back: one with an unanswered command,
 /// left by a deadline or a dropped future, is not used again.
-struct Borrowed(Option<Connection>);
+struct Borrowed {
+    connection: MultiplexedConnection,
+    /// Which master of a group it leads to.
+    epoch: Epoch,
+    /// What gives its place in the pool back.
+    lent: Option<Lent>,
+}
+
+enum Lent {
+    Own(Object<Dials>),
+    #[cfg(feature = "deadpool")]
+    Theirs(deadpool_redis::Connection),
+}
 
 impl Borrowed {
+    fn of_own(taken: Object<Dials>) -> Self {
+        let (connection, epoch) = (taken.connection.clone(), taken.epoch);
+        Self { connection, epoch, lent: Some(Lent::Own(taken)) }
+    }
+
+    #[cfg(feature = "deadpool")]
+    fn of_theirs(taken: deadpool_redis::Connection) -> Self {
+        let connection = MultiplexedConnection::clone(&taken);
+        Self { connection, epoch: Epochs::FIRST, lent: Some(Lent::Theirs(taken)) }
+    }
+
     async fn run(
         &mut self,
         errand: Errand<'_>,
         is_asking: bool,
         limit: Duration,
-    ) -> Result<Value, RedisError> {
-        match (&mut self.0, errand) {
-            (Some(connection), Errand::Script(call)) => {
-                evaluate(connection, call, is_asking, limit).await
+    ) -> Result<Answered, RedisError> {
+        match errand {
+            Errand::Script(call) => evaluate(&mut self.connection, call, is_asking, limit).await,
+            Errand::Plain(command) => {
+                let answer = self.connection.send_packed_command(command).await?;
+                Ok(Answered { answer: refuse_error(answer)?, counted: None })
             }
-            (Some(connection), Errand::Plain(command)) => {
-                connection.send_packed_command(command).await.and_then(refuse_error)
-            }
-            (None, _) => Err((redis::ErrorKind::Client, "the connection was given back").into()),
         }
     }
 
     fn give_back(mut self) {
-        drop(self.0.take());
+        drop(self.lent.take());
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        drop(self.0.take().map(Connection::take));
+        match self.lent.take() {
+            Some(Lent::Own(taken)) => drop(Object::take(taken)),
+            #[cfg(feature = "deadpool")]
+            Some(Lent::Theirs(taken)) => drop(deadpool_redis::Connection::take(taken)),
+            None => {}
+        }
     }
 }
 
@@ -510,8 +447,8 @@ impl Drop for Borrowed {
 /// to, with its own login and timeouts. A call takes at most 2 s, see
 /// [`command_timeout`](RedisPool::command_timeout).
 #[cfg(feature = "deadpool")]
-impl From<Pool> for RedisPool {
-    fn from(pool: Pool) -> Self {
+impl From<deadpool_redis::Pool> for RedisPool {
+    fn from(pool: deadpool_redis::Pool) -> Self {
         let (endpoint, timeout) = ("a pool of deadpool_redis".into(), Duration::from_secs(2));
         Self {
             source: Source::Theirs(pool),
@@ -532,6 +469,11 @@ impl std::fmt::Debug for RedisPool {
 fn no_node() -> StoreError {
     let what = "the call is not about a key, so no node of the Cluster is the one to run it";
     StoreError::new(StoreErrorKind::Config, what, "give the script a key")
+}
+
+fn unavailable<E: std::fmt::Display>(error: &PoolError<E>) -> StoreError {
+    let what = format!("no pooled connection: {error}");
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }
 
 /// Nothing was sent: all connections were busy, or one took too long to be made or checked.

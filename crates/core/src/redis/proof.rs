@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use super::pulse::nanos;
+use super::liveness::nanos;
 use crate::clock::Instant;
 
 /// When the server of a connection was last known to be a master.

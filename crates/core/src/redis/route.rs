@@ -8,8 +8,7 @@ use super::{
     config::RedisConfig,
     epochs::{Epoch, Epochs},
     one_master::OneMaster,
-    place::open,
-    sentinel::Group,
+    sentinel::Sentinels,
 };
 use crate::{
     clock::{Clock, Instant},
@@ -23,7 +22,7 @@ pub(super) enum Route {
     /// At one address, as long as the server is a master of its Cluster: in the first epoch.
     Node(Box<Client>, Arc<Epochs>),
     /// Where the Sentinels say that the master is.
-    Group(Arc<Group>),
+    Group(Arc<Sentinels>),
 }
 
 impl Route {
@@ -34,10 +33,10 @@ impl Route {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RedisError> {
         if let Some(group) = config.address.sentinels() {
-            return Group::new(config, group, info, clock)
+            return Sentinels::new(config, group, info, clock)
                 .map(|group| Self::Group(Arc::new(group)));
         }
-        let client = Box::new(open(config, info)?);
+        let client = Box::new(config.client(info)?);
         Ok(match &config.node {
             None => Self::Server(client, Arc::default()),
             Some(node) => Self::Node(client, Arc::clone(&node.mastership)),
@@ -46,10 +45,14 @@ impl Route {
 
     /// How many servers there were before the present one.
     pub(super) fn epoch(&self) -> Epoch {
+        self.epochs().now()
+    }
+
+    fn epochs(&self) -> &Epochs {
         match self {
-            Self::Server(_, one) => one.epochs().now(),
-            Self::Node(_, mastership) => mastership.now(),
-            Self::Group(group) => group.epochs().now(),
+            Self::Server(_, one) => one.epochs(),
+            Self::Node(_, mastership) => mastership,
+            Self::Group(group) => group.epochs(),
         }
     }
 
@@ -88,11 +91,7 @@ impl Route {
 
     /// Returns when the server is another one than in an epoch.
     pub(super) async fn left(&self, epoch: Epoch) {
-        match self {
-            Self::Server(_, one) => one.epochs().left(epoch).await,
-            Self::Node(_, mastership) => mastership.left(epoch).await,
-            Self::Group(group) => group.epochs().left(epoch).await,
-        }
+        self.epochs().left(epoch).await;
     }
 
     /// Asks the Sentinels from time to time, and when they tell of a switch, as long as the set

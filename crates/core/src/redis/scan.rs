@@ -12,34 +12,36 @@ use crate::{
 /// How many places of its table a server looks at in one step: some tens of microseconds.
 const COUNT: u32 = 250;
 
-/// One step on a server, or on the master of a group: another master has cursors of its own.
-pub(super) async fn scan(
-    store: &RedisStore,
-    Scan { pattern, cursor }: Scan,
-    deadline: Instant,
-) -> Result<ScanPage, StoreError> {
-    let master = || store.pool.epoch().0.to_string();
-    let part = master();
-    let Some((_, at)) = cursor.next([&*part]) else { return Ok(ScanPage::end()) };
-    let (names, at) = step(store, &pattern, at, deadline).await?;
-    let next = cursor.after(&part, at);
-    let is_over = next.next([&*master()]).is_none();
-    Ok(ScanPage { names, failed: None, next: (!is_over).then_some(next) })
-}
+impl RedisStore {
+    /// One step on a server, or on the master of a group: another master has cursors of its own.
+    pub(super) async fn scan(
+        &self,
+        Scan { pattern, cursor }: Scan,
+        deadline: Instant,
+    ) -> Result<ScanPage, StoreError> {
+        let master = || self.pool.epoch().0.to_string();
+        let part = master();
+        let Some((_, at)) = cursor.next([&*part]) else { return Ok(ScanPage::end()) };
+        let (names, at) = self.scan_step(&pattern, at, deadline).await?;
+        let next = cursor.after(&part, at);
+        let is_over = next.next([&*master()]).is_none();
+        Ok(ScanPage { names, failed: None, next: (!is_over).then_some(next) })
+    }
 
-/// One step from a cursor of the server: some names, and the next cursor unless it is the end.
-pub(super) async fn step(
-    store: &RedisStore,
-    pattern: &NamePattern,
-    at: u64,
-    deadline: Instant,
-) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
-    store.ready(deadline).await?;
-    look(&store.pool, store.keys(), &*store.clock, (pattern, at), deadline).await
+    /// One step from a cursor of the server: some names, and the next cursor unless it is the end.
+    pub(super) async fn scan_step(
+        &self,
+        pattern: &NamePattern,
+        at: u64,
+        deadline: Instant,
+    ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+        self.ready(deadline).await?;
+        step(&self.pool, self.keys(), &*self.clock, (pattern, at), deadline).await
+    }
 }
 
 /// One step on a server that is ready.
-pub(super) async fn look(
+pub(super) async fn step(
     pool: &RedisPool,
     keys: &KeyScheme,
     clock: &dyn Clock,

@@ -1,4 +1,5 @@
-use super::scripts::MASTER;
+/// What makes a script ask for the role of its server first.
+const MASTER: &str = include_str!("../lua/commands/master.lua");
 
 /// A Lua script and its digest.
 #[derive(Debug)]

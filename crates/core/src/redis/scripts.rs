@@ -2,9 +2,6 @@ use std::sync::LazyLock;
 
 use super::script::Script;
 
-/// What makes a script ask for the role of its server first.
-pub(super) const MASTER: &str = include_str!("../lua/commands/master.lua");
-
 /// A script of several files, the shared ones first; a line of Lua may stand between them.
 macro_rules! script {
     ($name:ident, $($part:tt),+ $(,)?) => {

@@ -8,6 +8,6 @@ pub(super) enum Sharing {
     /// None.
     None,
     /// Those of the fast path, on a node of a Cluster that was seen to take such calls, see
-    /// [`Gathering`](super::gathering::Gathering).
+    /// [`SharedCallPolicy`](super::shared_calls::SharedCallPolicy).
     Quick(Arc<AtomicBool>),
 }

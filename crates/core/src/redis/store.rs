@@ -1,9 +1,6 @@
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
 };
 
 use futures_util::future::{FutureExt, join_all};
@@ -12,57 +9,49 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    batcher::Batcher,
+    args::millis,
+    call::ScriptCall,
     channel::Channel,
-    command::{LockCommand, Preamble},
+    command::LockCommand,
     config::RedisConfig,
-    decode, heartbeat,
-    lane::{Call, Lane, millis},
-    login::Dialer,
+    connections::{Connections, Recipe},
+    decode,
+    dialer::Dialer,
     pool::RedisPool,
-    preflight::Readiness,
-    renewing::lane_that_works,
-    scan, scripts,
+    preamble::Preamble,
+    readiness::{Readiness, Trial},
+    scripts,
     sharing::Sharing,
     subscriber::{Dialers, Subscriptions},
-    waiting::Waiting,
 };
 use crate::{
     clock::{Clock, Instant},
-    mutex::Mutex,
     store::{
-        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer,
-        Inspect, Inspection, KeyScheme, Listener, LockStore, Release, ReleaseAnswer, RenewAnswer,
-        Renewal, Renewals, Reply, StoreError, StoreErrorKind, StoreFuture, Withdraw,
-        WithdrawAnswer,
+        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, HoldAnswer, Inspect,
+        Inspection, KeyScheme, Listener, LockStore, RenewAnswer, Renewal, Renewals, Reply,
+        StoreError, StoreErrorKind, StoreFuture,
     },
     types::{Acks, LockName, RuntimeId},
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
-/// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
-/// for acknowledgements have connections of their own. Inspections use a pool. One more connection
-/// brings the pushes of the server.
+/// One multiplexed connection, or a few, carry acquires and releases, see [`Connections`]. Inspections
+/// use a pool. One more connection brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
-    pub(super) commands: Vec<Batcher<Preamble>>,
-    pub(super) renewals: Lane,
-    /// Whether the connection for renewals was asked for: the first renewal does not wait for it.
-    renews: AtomicBool,
-    waiting: Waiting,
+    pub(super) connections: Connections,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
     pub(super) clock: Arc<dyn Clock>,
     /// How many locks one script looks at.
-    looks: usize,
+    inspected_at_once: usize,
 }
 
 /// How many it may be: they share the 1,024 places that one script looks at, at least 128 for each.
-const MAX_LOOKS: usize = 8;
+const MAX_INSPECTED: usize = 8;
 
 impl RedisStore {
     /// Connects, checks the server's version, and runs every kind of command once.
@@ -84,7 +73,7 @@ impl RedisStore {
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
         let store = Self::lazy(config, clock, runtime, runtime_id)?;
-        store.readiness.now().await?;
+        store.readiness.attempt().await?;
         Ok(store)
     }
 
@@ -117,7 +106,6 @@ impl RedisStore {
         probe: Option<LockName>,
     ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
-        let lane = || Lane::new(Arc::clone(&dialer), Arc::clone(&clock), runtime.clone());
         let tag = config.node.as_ref().map(|node| Arc::clone(&node.tag));
         let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing).at(tag));
         // On a Cluster, a call may not declare keys of several slots.
@@ -126,28 +114,19 @@ impl RedisStore {
             None => (Sharing::All, Sharing::All),
             Some(_) => (Sharing::Quick(Arc::clone(&gathers)), Sharing::None),
         };
-        let batcher = || {
-            let (preamble, clock) = (Arc::clone(&preamble), Arc::clone(&clock));
-            Batcher::new(lane(), preamble, clock, runtime.clone(), sharing.clone(), false)
-        };
-        let commands: Vec<_> = (0..config.connections).map(|_| batcher()).collect();
-        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
-        let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
-        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
-        let renewals = lane();
-        let waiting = Waiting {
+        let recipe = Recipe {
             dialer: Arc::clone(&dialer),
             preamble: Arc::clone(&preamble),
             clock: Arc::clone(&clock),
             runtime: runtime.clone(),
-            connections: config.connections,
-            sharing: behind_waits,
-            by_demand: Mutex::default(),
+            count: config.connections,
         };
-        let lane = probe.as_ref().map_or(0, |probe| lane_number(probe, commands.len()));
+        let connections = Connections::new(recipe, &sharing, behind_waits);
+        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
+        let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
+        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let readiness = Readiness {
             dialer,
-            lane: commands[lane].lane().clone(),
             preamble: Arc::clone(&preamble),
             channel: config.keys.channel(runtime_id),
             acks: config.acks,
@@ -155,27 +134,22 @@ impl RedisStore {
             clock: Arc::clone(&clock),
             runtime,
             passed: probe.is_none().into(),
-            probe,
+            trial: probe.map(|name| {
+                let connection = connections.plain().of_name(&name).connection().clone();
+                Trial { name, connection }
+            }),
             gathers: config.node.as_ref().map(|_| gathers),
             failed: Arc::default(),
         };
         Ok(Self {
-            commands,
-            renewals,
-            renews: false.into(),
-            waiting,
+            connections,
             pool,
             preamble,
             subscriptions,
             readiness: Arc::new(readiness),
             clock,
-            looks: if config.node.is_some() { 1 } else { MAX_LOOKS },
+            inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
         })
-    }
-
-    /// Makes a check of the server, even right after a failed one.
-    pub(super) async fn check(&self) -> Result<(), StoreError> {
-        self.readiness.now().await
     }
 
     /// A runtime waits at this node of a Cluster: from now on it hears what the node publishes from the node itself.
@@ -204,14 +178,6 @@ impl RedisStore {
     pub fn pool(&self) -> &RedisPool {
         &self.pool
     }
-
-    /// Makes the connection of renewals when the first lock is taken.
-    fn prepare_renewals(&self) {
-        // A swap alone would write a line that all cores share, at each acquire.
-        if !self.renews.load(Ordering::Relaxed) && !self.renews.swap(true, Ordering::Relaxed) {
-            self.renewals.prepare();
-        }
-    }
 }
 
 impl LockStore for RedisStore {
@@ -219,15 +185,25 @@ impl LockStore for RedisStore {
         // Each is boxed by itself: otherwise a release would take the room of the largest.
         match command {
             Command::Acquire(acquire) => replied(self.acquire(acquire, deadline)),
-            Command::Heartbeat(heartbeats) => {
-                replied(heartbeat::heartbeat(self, heartbeats, deadline).map(Ok))
+            Command::Heartbeat(heartbeats) => replied(self.heartbeat(heartbeats, deadline).map(Ok)),
+            Command::Hold(hold) => {
+                let is_held = |answer: &HoldAnswer| matches!(answer, HoldAnswer::Held { .. });
+                replied(self.run(LockCommand::Hold(hold), deadline, decode::hold, is_held))
             }
-            Command::Hold(hold) => replied(self.hold(hold, deadline)),
-            Command::Release(release) => replied(self.release(release, deadline)),
+            Command::Release(release) => {
+                replied(
+                    self.run(LockCommand::Release(release), deadline, decode::release, |_| false),
+                )
+            }
             Command::Renew(renewals) => replied(self.renew(renewals, deadline)),
-            Command::Withdraw(withdraw) => replied(self.withdraw(withdraw, deadline)),
-            Command::Inspect(inspect) => replied(self.look_at(inspect, deadline)),
-            Command::Scan(scan) => replied(scan::scan(self, scan, deadline)),
+            Command::Withdraw(withdraw) => replied(self.run(
+                LockCommand::Withdraw(withdraw),
+                deadline,
+                decode::withdraw,
+                |_| false,
+            )),
+            Command::Inspect(inspect) => replied(self.inspect(inspect, deadline)),
+            Command::Scan(scan) => replied(self.scan(scan, deadline)),
             Command::ForceRelease(force) => replied(self.force_release(force, deadline)),
         }
     }
@@ -251,41 +227,15 @@ impl RedisStore {
         command: Acquire,
         deadline: Instant,
     ) -> Result<AcquireAnswer, StoreError> {
-        let (ttl, acks) = (command.ttl, command.acks);
-        let decode = |Answered { answer, counted }| {
-            let answer = decode::acquire(answer, ttl)?;
-            if matches!(answer, AcquireAnswer::Granted(_)) {
-                acknowledged(acks, counted.as_ref())?;
-            }
-            Ok(answer)
-        };
-        let answer = self.run(LockCommand::acquire(command), deadline, decode).await;
+        let ttl = command.ttl;
+        let is_granted = |answer: &AcquireAnswer| matches!(answer, AcquireAnswer::Granted(_));
+        let decode = |answer| decode::acquire(answer, ttl);
+        let answer = self.run(LockCommand::Acquire(command), deadline, decode, is_granted).await;
         let answer = answer.map_err(|error| error.for_ttl(ttl))?;
         if !matches!(answer, AcquireAnswer::Busy { .. }) {
-            self.prepare_renewals();
+            self.connections.plain().prepare_renewals();
         }
         Ok(answer)
-    }
-
-    async fn hold(&self, command: Hold, deadline: Instant) -> Result<HoldAnswer, StoreError> {
-        let acks = command.acks;
-        let decode = |Answered { answer, counted }| {
-            let answer = decode::hold(answer)?;
-            if matches!(answer, HoldAnswer::Held { .. }) {
-                acknowledged(acks, counted.as_ref())?;
-            }
-            Ok(answer)
-        };
-        self.run(LockCommand::hold(command), deadline, decode).await
-    }
-
-    async fn release(
-        &self,
-        command: Release,
-        deadline: Instant,
-    ) -> Result<ReleaseAnswer, StoreError> {
-        let command = LockCommand::release(command);
-        self.run(command, deadline, |answered| decode::release(answered.answer)).await
     }
 
     async fn renew(
@@ -293,42 +243,33 @@ impl RedisStore {
         Renewals { batch }: Renewals,
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
-        let Some(first) = batch.first() else { return Ok(Vec::new()) };
-        // As a rule all need the same.
-        let mut parts = batch.chunk_by(|one, next| one.acks == next.acks);
-        let renew = async |part, acks| {
-            let answers = self.renew_alike(part, acks, deadline).await;
-            answers.map_err(|error| error.for_ttl(first.ttl))
+        let renew = async |part: &[Renewal]| {
+            let answers = self.renew_alike(part, part[0].acks, deadline).await;
+            answers.map_err(|error| error.for_ttl(part[0].ttl))
         };
-        if let (Some(_), None) = (parts.next(), parts.next()) {
-            return renew(&batch, first.acks).await;
+        // As a rule all need the same.
+        let parts: Vec<_> = batch.chunk_by(|one, next| one.acks == next.acks).collect();
+        match parts[..] {
+            [] => Ok(Vec::new()),
+            [all] => renew(all).await,
+            _ => {
+                let renewing = parts.iter().map(async |part| {
+                    renew(part).await.unwrap_or_else(|error| vec![Err(error); part.len()])
+                });
+                Ok(join_all(renewing).await.into_iter().flatten().collect())
+            }
         }
-        let parts = batch.chunk_by(|one, next| one.acks == next.acks);
-        let renewing = parts.map(async |part| {
-            let answers = renew(part, part[0].acks).await;
-            answers.unwrap_or_else(|error| vec![Err(error); part.len()])
-        });
-        Ok(join_all(renewing).await.into_iter().flatten().collect())
     }
 
-    async fn withdraw(
-        &self,
-        command: Withdraw,
-        deadline: Instant,
-    ) -> Result<WithdrawAnswer, StoreError> {
-        let command = LockCommand::withdraw(command);
-        self.run(command, deadline, |answered| decode::withdraw(answered.answer)).await
-    }
-
-    async fn look_at(
+    async fn inspect(
         &self,
         Inspect { names }: Inspect,
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         let mut seen = Vec::with_capacity(names.len());
-        for part in names.chunks(self.looks) {
-            let looked = self.look(part, deadline).await;
-            seen.extend(looked.map_err(|error| for_only(&names, error))?);
+        for part in names.chunks(self.inspected_at_once) {
+            let inspected = self.inspect_part(part, deadline).await;
+            seen.extend(inspected.map_err(|error| for_only(&names, error))?);
         }
         let told =
             |(seen, name): (Result<_, StoreError>, _)| seen.map_err(|error| error.for_lock(name));
@@ -345,17 +286,12 @@ impl RedisStore {
             self.preamble.write_settings(to);
             to.arg(id.to_stored()).arg(fence.get());
         };
-        let call = Call::new(&scripts::FORCE_RELEASE, LockCommand::KEYS, &write);
+        let call = ScriptCall::new(&scripts::FORCE_RELEASE, LockCommand::KEYS, &write);
         self.run_apart(&name, call, deadline, decode::force_release).await
     }
 }
 
 impl RedisStore {
-    /// The connection to which a name is pinned, so that its commands usually keep their order.
-    pub(super) fn batcher(&self, name: &LockName) -> &Batcher<Preamble> {
-        &self.commands[lane_number(name, self.commands.len())]
-    }
-
     /// Returns when the server has been checked, as [`Readiness::by`] does.
     pub(super) async fn ready(&self, deadline: Instant) -> Result<(), StoreError> {
         if self.readiness.passed.load(Ordering::Acquire) {
@@ -388,16 +324,11 @@ impl RedisStore {
             }
         };
         self.ready(deadline).await?;
-        let other = batch.first().map_or(0, |one| lane_number(&one.name, self.commands.len()));
-        if !acks.are_asked() {
-            let call = Call::new(&scripts::RENEW, batch.len(), &write);
-            let other = self.commands[other].lane();
-            let lane = lane_that_works(&self.renewals, other, &*self.clock, deadline).await;
-            return decode::renew(lane.call(call, deadline).await?, batch.len());
-        }
-        let call = Call::new(&scripts::RENEW_AND_TOUCH, batch.len(), &write).waiting_for(acks);
-        let called = self.waiting.lanes(acks).renew(call, other, &*self.clock, deadline).await?;
-        let Answered { answer, counted } = Answered::of(called, true);
+        let script = if acks.are_asked() { &scripts::RENEW_AND_TOUCH } else { &scripts::RENEW };
+        let call = ScriptCall::new(script, batch.len(), &write).waiting_for(acks);
+        let connections = self.connections.of(acks);
+        let Answered { answer, counted } =
+            connections.renew(call, &batch[0].name, deadline).await?;
         let mut answers = decode::renew(answer, batch.len())?;
         if let Err(error) = acknowledged(acks, counted.as_ref()) {
             // A lease that is gone needs no copies.
@@ -408,26 +339,28 @@ impl RedisStore {
         Ok(answers)
     }
 
-    /// Sends a command on the connection of its name.
+    /// Sends a command on the connection of its name. An answer that `needs` acknowledgements fails
+    /// without them.
     async fn run<T>(
         &self,
         command: LockCommand,
         deadline: Instant,
-        decode: impl FnOnce(Answered) -> Result<T, StoreError>,
+        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+        needs: impl FnOnce(&T) -> bool,
     ) -> Result<T, StoreError> {
-        let name = command.name.clone();
+        let (name, acks) = (command.name().clone(), command.acks());
         let answer = async {
             self.ready(deadline).await?;
-            let acks = command.acks;
-            if acks.are_asked() {
-                let lanes = self.waiting.lanes(acks);
-                let lane = lane_number(&name, lanes.commands.len());
-                return lanes.commands[lane].send(command, deadline).await;
+            let connections = self.connections.of(acks);
+            let sent = connections.of_name(&name).send(command, deadline).await;
+            let Answered { answer, counted } = sent?;
+            let answer = decode(answer)?;
+            if needs(&answer) {
+                acknowledged(acks, counted.as_ref())?;
             }
-            self.batcher(&name).send(command, deadline).await
+            Ok(answer)
         };
-        let answer = answer.await.and_then(decode);
-        answer.map_err(|error| self.named_if_unacknowledged(error).for_lock(&name))
+        answer.await.map_err(|error| self.named_if_unacknowledged(error).for_lock(&name))
     }
 
     /// The same error; if replicas are missing, it names their master.
@@ -440,7 +373,7 @@ impl RedisStore {
     }
 
     /// Looks at so many locks as one script may.
-    async fn look(
+    async fn inspect_part(
         &self,
         names: &[LockName],
         deadline: Instant,
@@ -452,16 +385,16 @@ impl RedisStore {
             }
             self.preamble.write_settings(to);
         };
-        let call = Call::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
+        let call = ScriptCall::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
         let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
-        decode::inspect(answer, names.len())
+        decode::inspect(answer.answer, names.len())
     }
 
     /// Runs a script on a pooled connection, out of the way of leases.
     async fn run_apart<T>(
         &self,
         name: &LockName,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -469,7 +402,7 @@ impl RedisStore {
             self.ready(deadline).await?;
             self.pool.exchange(call, &*self.clock, deadline).await
         };
-        answer.await.and_then(decode).map_err(|error| error.for_lock(name))
+        answer.await.and_then(|answer| decode(answer.answer)).map_err(|error| error.for_lock(name))
     }
 }
 
@@ -491,14 +424,4 @@ pub(super) fn probe_named(name: &str) -> Result<LockName, StoreError> {
     LockName::new(name).map_err(|error| {
         StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
     })
-}
-
-/// Which of so many connections a name uses.
-pub(super) fn lane_number(name: &LockName, lanes: usize) -> usize {
-    if lanes == 1 {
-        return 0;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    usize::try_from(hasher.finish() % lanes as u64).unwrap_or(0)
 }

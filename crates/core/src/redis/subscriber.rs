@@ -15,7 +15,7 @@ use super::{
     classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
     cluster::is_elsewhere,
     decode,
-    login::{Dialed, Dialer},
+    dialer::{Dialed, Dialer},
 };
 use crate::{
     backoff::backoff,
@@ -283,11 +283,9 @@ impl Subscriptions {
     /// Passes the messages on the channel of a runtime to a listener, from now on.
     pub(super) fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
         let mut tasks = self.tasks.lock();
-        tasks.retain(|_, task| task.try_join_next().is_none());
         // The old subscription ends first.
         tasks.remove(&runtime);
-        let subscribed = self.subscriber(Channel::Plain(channel), listener).run();
-        tasks.entry(runtime).or_default().spawn_on(subscribed, &self.runtime);
+        self.start(&mut tasks, runtime, Channel::Plain(channel), listener);
     }
 
     /// As [`listen`](Self::listen), unless the runtime listens already; `who` says to what, and who it is.
@@ -297,18 +295,23 @@ impl Subscriptions {
         who: impl FnOnce() -> Option<(Channel, Weak<dyn Listener>)>,
     ) {
         let mut tasks = self.tasks.lock();
-        if tasks.contains_key(&runtime) {
-            return;
-        }
-        if let Some((channel, listener)) = who() {
-            tasks.retain(|_, task| task.try_join_next().is_none());
-            let subscribed = self.subscriber(channel, listener).run();
-            tasks.entry(runtime).or_default().spawn_on(subscribed, &self.runtime);
+        if !tasks.contains_key(&runtime)
+            && let Some((channel, listener)) = who()
+        {
+            self.start(&mut tasks, runtime, channel, listener);
         }
     }
 
-    fn subscriber(&self, channel: Channel, listener: Weak<dyn Listener>) -> Subscriber {
+    fn start(
+        &self,
+        tasks: &mut BTreeMap<RuntimeId, JoinSet<()>>,
+        runtime: RuntimeId,
+        channel: Channel,
+        listener: Weak<dyn Listener>,
+    ) {
+        tasks.retain(|_, task| task.try_join_next().is_none());
         let (dialers, clock) = (Arc::clone(&self.dialers), Arc::clone(&self.clock));
-        Subscriber { dialers, clock, channel, listener }
+        let subscriber = Subscriber { dialers, clock, channel, listener };
+        tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
     }
 }

@@ -51,11 +51,11 @@ const ROUND_TRIPS: u32 = 6;
 ///
 /// Never holds a password: addresses are kept without their credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreError(Box<Inner>);
+pub struct StoreError(Box<Details>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-struct Inner {
+struct Details {
     kind: StoreErrorKind,
     what: Cow<'static, str>,
     remedy: Cow<'static, str>,
@@ -88,7 +88,7 @@ impl StoreError {
     ) -> Self {
         let (what, remedy) = (shown(shortened(what.into())), shown(remedy.into()));
         let (lock, endpoint) = (None, None);
-        Self(Box::new(Inner {
+        Self(Box::new(Details {
             kind,
             what,
             remedy,
@@ -314,7 +314,7 @@ fn shown(text: Cow<'static, str>) -> Cow<'static, str> {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, what, remedy, lock, endpoint, .. } = &*self.0;
+        let Details { kind, what, remedy, lock, endpoint, .. } = &*self.0;
         if let Some(lock) = lock {
             write!(f, "lock {lock:?}: ")?;
         }

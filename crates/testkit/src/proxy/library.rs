@@ -9,6 +9,9 @@ mod scripts;
 
 /// What the list makes of the text of a script.
 mod script {
+    /// What makes a script ask for the role of its server first.
+    const MASTER: &str = include_str!("../../../core/src/lua/commands/master.lua");
+
     /// A script as it is sent: by digest or with its text.
     #[derive(Debug)]
     pub(super) struct Script {
@@ -21,7 +24,7 @@ mod script {
     impl Script {
         pub(super) fn new(text: String) -> Self {
             let digest = |text: &str| redis::Script::new(text).get_hash().to_owned();
-            let proving = super::scripts::MASTER.to_owned() + &text;
+            let proving = MASTER.to_owned() + &text;
             Self { digest: digest(&text), text, proving: [digest(&proving), proving] }
         }
     }

@@ -6,7 +6,7 @@ use std::{
 use futures_util::future::join_all;
 use leasehold_core::{
     Clock, Instant, LockName, LockStore, NamePattern, RuntimeId, RuntimeLabel, StoreError,
-    seam::{Course, slot_of_lock},
+    seam::{RedirectPolicy, slot_of_lock},
     store::{
         AcquireAnswer, Command, Heartbeats, Inspect, Listener, Renewal, Renewals, Reply, Scan,
         ScanCursor, ScanPage, StoreFuture, Waiter,
@@ -142,7 +142,7 @@ impl Line {
     ) -> Result<Reply, StoreError> {
         let names = command.names();
         let name = names.first().expect("a command in a Cluster is about one lock");
-        let mut course = Course::new(slot_of_lock(name));
+        let mut course = RedirectPolicy::new(slot_of_lock(name));
         loop {
             let (node, is_asking) = match course.ask() {
                 Some(place) => (node_at(&place), true),

@@ -1,7 +1,7 @@
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use super::{
-    redis_address::{AddressError, AddressPart},
+    error::{AddressError, AddressPart},
     spelling,
 };
 
@@ -22,7 +22,7 @@ pub(super) struct HostList<'a> {
 }
 
 /// What the servers of a list are, where an error names one.
-pub(super) struct Kind {
+pub(super) struct ListKind {
     /// What a scheme of such a list ends in.
     pub(super) suffix: &'static str,
     /// The port of a host without one.
@@ -33,7 +33,7 @@ pub(super) struct Kind {
 }
 
 /// The scheme of each server, behind the scheme of a list of such a kind.
-pub(super) fn scheme_of(scheme: &str, kind: &Kind) -> Option<&'static str> {
+pub(super) fn scheme_of(scheme: &str, kind: &ListKind) -> Option<&'static str> {
     let scheme = scheme.to_ascii_lowercase();
     match scheme.strip_suffix(kind.suffix)? {
         "redis" | "valkey" => Some("redis"),
@@ -47,7 +47,7 @@ impl<'a> HostList<'a> {
     pub(super) fn read(
         scheme: &'static str,
         rest: &'a str,
-        kind: &Kind,
+        kind: &ListKind,
     ) -> Result<Self, AddressError> {
         let list = format!("{scheme}{}", kind.suffix);
         let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -80,7 +80,7 @@ impl<'a> HostList<'a> {
     }
 
     /// How to connect to the first of them, with the login of the list.
-    pub(super) fn first(&self, db: &str, has_tls: bool, kind: &Kind) -> Info {
+    pub(super) fn first(&self, db: &str, has_tls: bool, kind: &ListKind) -> FirstHost {
         self.connect(self.login, &format!("{}/{db}", self.hosts[0]), has_tls, kind)
     }
 
@@ -89,12 +89,12 @@ impl<'a> HostList<'a> {
         &self,
         login: &str,
         has_tls: bool,
-        kind: &Kind,
+        kind: &ListKind,
     ) -> Result<Vec<ConnectionInfo>, AddressError> {
         self.hosts.iter().map(|host| self.connect(login, host, has_tls, kind)).collect()
     }
 
-    fn connect(&self, login: &str, host: &str, has_tls: bool, kind: &Kind) -> Info {
+    fn connect(&self, login: &str, host: &str, has_tls: bool, kind: &ListKind) -> FirstHost {
         let url = format!("{}://{login}{host}", self.scheme);
         let shown = spelling::check(&url, has_tls)?;
         url.into_connection_info().map_err(|error| {
@@ -103,7 +103,7 @@ impl<'a> HostList<'a> {
     }
 }
 
-type Info = Result<ConnectionInfo, AddressError>;
+type FirstHost = Result<ConnectionInfo, AddressError>;
 
 fn has_port(host: &str) -> bool {
     let after = host.rsplit_once(']').map_or(host, |(_, after)| after);

@@ -1,11 +1,12 @@
 //! Where a server is: what users may give as its address, and what is wrong with one.
 
-mod cluster_nodes;
+mod error;
 mod host_list;
-mod quorum_nodes;
+mod node_list;
 mod redis_address;
 mod sentinel_group;
 mod spelling;
 
-pub use redis_address::{AddressError, AddressPart, RedisAddress};
+pub use error::{AddressError, AddressPart};
+pub use redis_address::RedisAddress;
 pub(super) use sentinel_group::SentinelGroup;

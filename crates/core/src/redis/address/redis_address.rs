@@ -1,13 +1,14 @@
-use std::{borrow::Cow, convert::Infallible, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use super::{
-    cluster_nodes, quorum_nodes,
+    error::{AddressError, AddressPart},
+    node_list,
     sentinel_group::{self, SentinelGroup},
     spelling,
 };
-use crate::redis::place::{Host, Place};
+use crate::redis::endpoint::{Endpoint, Host};
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -44,9 +45,9 @@ enum Servers {
     /// The master that these Sentinels name.
     Master(SentinelGroup),
     /// All masters of the Cluster that these nodes belong to.
-    Cluster(Vec<Place>),
+    Cluster(Vec<Endpoint>),
     /// These masters, none of which knows of the others.
-    Quorum(Vec<Place>),
+    Quorum(Vec<Endpoint>),
 }
 
 impl RedisAddress {
@@ -61,11 +62,11 @@ impl RedisAddress {
             let (info, group) = read?;
             return Ok(Self { servers: Servers::Master(group), ..Self::new(info)? });
         }
-        if let Some(read) = cluster_nodes::parse(url, cfg!(feature = "tls")) {
+        if let Some(read) = node_list::cluster(url, cfg!(feature = "tls")) {
             let (info, nodes) = read?;
             return Ok(Self { servers: Servers::Cluster(nodes), ..Self::new(info)? });
         }
-        if let Some(read) = quorum_nodes::parse(url, cfg!(feature = "tls")) {
+        if let Some(read) = node_list::quorum(url, cfg!(feature = "tls")) {
             let (info, nodes) = read?;
             return Ok(Self { servers: Servers::Quorum(nodes), ..Self::new(info)? });
         }
@@ -137,7 +138,7 @@ impl RedisAddress {
     }
 
     /// All nodes of a quorum; `None` for another kind of address.
-    pub(in crate::redis) fn quorum(&self) -> Option<&[Place]> {
+    pub(in crate::redis) fn quorum(&self) -> Option<&[Endpoint]> {
         match &self.servers {
             Servers::Quorum(nodes) => Some(nodes),
             _ => None,
@@ -145,7 +146,7 @@ impl RedisAddress {
     }
 
     /// Some nodes of a Cluster; `None` for another kind of address.
-    pub(in crate::redis) fn cluster(&self) -> Option<&[Place]> {
+    pub(in crate::redis) fn cluster(&self) -> Option<&[Endpoint]> {
         match &self.servers {
             Servers::Cluster(nodes) => Some(nodes),
             _ => None,
@@ -190,8 +191,12 @@ impl fmt::Display for RedisAddress {
         match &self.servers {
             Servers::One => {}
             Servers::Master(group) => return group.fmt(f, db),
-            Servers::Cluster(nodes) => return cluster_nodes::fmt(f, &self.info, nodes),
-            Servers::Quorum(nodes) => return quorum_nodes::fmt(f, &self.info, nodes),
+            Servers::Cluster(nodes) => {
+                return write!(f, "{}", node_list::shown("cluster", &self.info, nodes));
+            }
+            Servers::Quorum(nodes) => {
+                return write!(f, "{}/{db}", node_list::shown("quorum", &self.info, nodes));
+            }
         }
         match self.info.addr() {
             ConnectionAddr::Tcp(host, port) => {
@@ -209,68 +214,6 @@ impl fmt::Display for RedisAddress {
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-/// Something that is not the address of a Redis server: which part is wrong, and what to write.
-///
-/// Never holds a user or a password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the Redis address {shown:?} cannot be used: {what}; {remedy}")]
-pub struct AddressError {
-    part: AddressPart,
-    shown: String,
-    what: Cow<'static, str>,
-    remedy: Cow<'static, str>,
-}
-
-/// A part of the address of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AddressPart {
-    /// What stands before `://`.
-    Scheme,
-    /// The name or the IP address of the server.
-    Host,
-    /// The number after the host.
-    Port,
-    /// The number of the database.
-    Database,
-    /// The user and the password.
-    Login,
-    /// The name under which Sentinels watch a master.
-    Master,
-    /// The path of a unix socket.
-    Socket,
-    /// Whether and how TLS is used.
-    Tls,
-    /// What stands behind `?`.
-    Parameter,
-    /// Anything else.
-    Other,
-}
-
-impl AddressError {
-    /// `shown` has nothing that might be a user or password.
-    pub(super) fn new(
-        part: AddressPart,
-        shown: impl Into<String>,
-        what: impl Into<Cow<'static, str>>,
-        remedy: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self { part, shown: shown.into(), what: what.into(), remedy: remedy.into() }
-    }
-
-    /// The part that is wrong.
-    pub fn part(&self) -> AddressPart {
-        self.part
-    }
-}
-
-/// An address that was read already is never refused.
-impl From<Infallible> for AddressError {
-    fn from(never: Infallible) -> Self {
-        match never {}
     }
 }
 

@@ -3,11 +3,11 @@ use std::fmt;
 use redis::{ConnectionAddr, ConnectionInfo};
 
 use super::{
-    host_list::{HostList, Kind, scheme_of},
-    redis_address::{AddressError, AddressPart},
+    error::{AddressError, AddressPart},
+    host_list::{HostList, ListKind, scheme_of},
     spelling,
 };
-use crate::redis::place::Place;
+use crate::redis::endpoint::Endpoint;
 
 /// The Sentinels that know where a master is, and how to log in there.
 #[derive(Clone)]
@@ -28,13 +28,13 @@ impl SentinelGroup {
         let is_tls =
             self.sentinels.iter().any(|one| matches!(one.addr(), ConnectionAddr::TcpTls { .. }));
         let scheme = if is_tls { "rediss" } else { "redis" };
-        let places = self.sentinels.iter().filter_map(|one| Place::of(one.addr()));
+        let places = self.sentinels.iter().filter_map(|one| Endpoint::of(one.addr()));
         let hosts: Vec<_> = places.map(|place| place.to_string()).collect();
         write!(f, "{scheme}+sentinel://{}/{}/{db}", hosts.join(","), self.master)
     }
 }
 
-const SENTINELS: Kind = Kind {
+const SENTINELS: ListKind = ListKind {
     suffix: "+sentinel",
     port: 26379,
     twice: ", and would have two votes",

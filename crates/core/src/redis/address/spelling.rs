@@ -1,6 +1,6 @@
 //! Looks at the text of an address before the client library does, whose errors name no part.
 
-use super::redis_address::{
+use super::error::{
     AddressError,
     AddressPart::{Database, Host, Login, Other, Parameter, Port, Scheme, Socket, Tls},
 };

@@ -1,28 +1,28 @@
 //! The masters of a Cluster: which of them owns a name, and what their redirections mean.
 
+mod attempts;
 mod choice;
-mod course;
 mod impostors;
-mod look;
+mod known_nodes;
 mod masters;
-mod members;
 mod owners;
+mod probe;
 mod redirect;
+mod redirect_policy;
 mod slot;
 mod store;
 mod topology;
 mod view;
-mod way;
 
-pub use choice::{Choice, Look, choose};
-pub use course::{Course, Learnt};
-pub(super) use masters::{Master, masters};
-pub(super) use members::{Members, UNKNOWN_NODE, unknown_node};
-pub use owners::Owners;
+pub use choice::{Choice, Probe, choose};
+pub(super) use known_nodes::{KnownNodes, unknown_node};
+pub(super) use masters::{ClusterMaster, masters};
+pub use owners::SlotOwners;
 pub use redirect::Redirect;
 pub(super) use redirect::is_elsewhere;
+pub use redirect_policy::{Learnt, RedirectPolicy};
 pub use slot::{slot_of, slot_of_lock};
 pub use store::ClusterStore;
 pub(super) use store::probe_in;
-pub(super) use topology::Topology;
+pub(super) use topology::ClusterTopology;
 pub use view::View;

@@ -5,7 +5,7 @@ use super::view::View;
 /// Who owns which slots, as far as a process knows: what a node has told of all, and what
 /// redirections have told of single slots since.
 #[derive(Debug, Clone)]
-pub struct Owners<N> {
+pub struct SlotOwners<N> {
     view: Option<View>,
     /// In the order of the slots.
     masters: Vec<(RangeInclusive<u16>, N)>,
@@ -13,7 +13,7 @@ pub struct Owners<N> {
     moved: BTreeMap<u16, N>,
 }
 
-impl<N> Owners<N> {
+impl<N> SlotOwners<N> {
     /// Nothing is known.
     pub fn new() -> Self {
         Self { view: None, masters: Vec::new(), moved: BTreeMap::new() }
@@ -52,7 +52,7 @@ impl<N> Owners<N> {
     }
 }
 
-impl<N> Default for Owners<N> {
+impl<N> Default for SlotOwners<N> {
     fn default() -> Self {
         Self::new()
     }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_redirection_counts_until_the_next_view() {
-        let mut owners = Owners::new();
+        let mut owners = SlotOwners::new();
         assert_eq!(owners.of(3), None);
         assert!(owners.settle(&view(1)));
         owners.replace(view(1), vec![(0..=8, 'a'), (10..=16_383, 'b')]);

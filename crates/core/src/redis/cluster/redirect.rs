@@ -1,5 +1,5 @@
 use crate::{
-    redis::{place::Place, preflight::REPLICA},
+    redis::{endpoint::Endpoint, role::REPLICA},
     store::StoreError,
 };
 
@@ -11,7 +11,7 @@ pub enum Redirect {
         /// The slot.
         slot: u16,
         /// Its owner.
-        to: Place,
+        to: Endpoint,
     },
     /// The slot is on its way to another node, which has the keys already. Only this command goes
     /// there, behind `ASKING`.
@@ -19,7 +19,7 @@ pub enum Redirect {
         /// The slot.
         slot: u16,
         /// Where it goes.
-        to: Place,
+        to: Endpoint,
     },
     /// Nobody serves the slot right now: its keys are on their way, or its owner is down, or is a
     /// replica by now, and who took over is not known yet.
@@ -28,7 +28,7 @@ pub enum Redirect {
 
 impl Redirect {
     /// Reads the words of the node at `teller`; `None` for an error of another kind.
-    pub fn of(error: &StoreError, teller: &Place) -> Option<Self> {
+    pub fn of(error: &StoreError, teller: &Endpoint) -> Option<Self> {
         if !error.is_answer() {
             return None;
         }
@@ -40,8 +40,8 @@ impl Redirect {
         if let "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" = kind {
             return Some(Self::Later);
         }
-        let (slot, place) = (words.next()?.parse().ok()?, words.next()?);
-        let to = Place::read(place, teller)?;
+        let (slot, endpoint) = (words.next()?.parse().ok()?, words.next()?);
+        let to = Endpoint::read(endpoint, teller)?;
         match kind {
             "MOVED" => Some(Self::Moved { slot, to }),
             "ASK" => Some(Self::Ask { slot, to }),
@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn redirections_are_read_from_what_a_node_says() {
-        let place = |host: &str, port| Place { host: host.into(), port };
+        let endpoint = |host: &str, port| Endpoint { host: host.into(), port };
         let read = |code: &str, detail: &str| {
             let error = make_extension_error(code.into(), Some(detail.into()));
-            Redirect::of(&classify(&error), &place("t", 1))
+            Redirect::of(&classify(&error), &endpoint("t", 1))
         };
-        let to = place("10.0.0.1", 7000);
+        let to = endpoint("10.0.0.1", 7000);
         assert_eq!(read("MOVED", "12 10.0.0.1:7000"), Some(Redirect::Moved { slot: 12, to }));
-        let to = place("t", 7000);
+        let to = endpoint("t", 7000);
         assert_eq!(read("ASK", "12 :7000"), Some(Redirect::Ask { slot: 12, to }));
         for later in ["TRYAGAIN", "CLUSTERDOWN", "READONLY"] {
             assert_eq!(read(later, "whatever follows"), Some(Redirect::Later));
@@ -86,13 +86,13 @@ mod tests {
     fn an_owner_that_is_a_replica_now_is_none_for_the_present() {
         let what = format!("{REPLICA} 10.0.0.1:7000, and has no say about locks");
         let error = StoreError::new(StoreErrorKind::Definite, what, "wait").as_answer();
-        let told = Redirect::of(&error, &Place { host: "t".into(), port: 1 });
+        let told = Redirect::of(&error, &Endpoint { host: "t".into(), port: 1 });
         assert_eq!(told, Some(Redirect::Later));
     }
 
     #[test]
     fn a_lost_connection_is_no_redirection() {
         let error = classify(&std::io::Error::other("MOVED 1 h:1").into());
-        assert_eq!(Redirect::of(&error, &Place { host: "t".into(), port: 1 }), None);
+        assert_eq!(Redirect::of(&error, &Endpoint { host: "t".into(), port: 1 }), None);
     }
 }

@@ -10,14 +10,13 @@ use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
     slot::{slot_of_lock, tag_in},
-    topology::Topology,
+    topology::ClusterTopology,
 };
 use crate::{
     clock::{Clock, Instant},
     mutex::Mutex,
     redis::{
         config::RedisConfig,
-        scan::step,
         store::{RedisStore, probe_named, replied},
         subscriber::{Dialers, Dialing, Subscriptions},
     },
@@ -38,7 +37,7 @@ use crate::{
 /// sharded channel, whose messages do not cross the bus.
 #[derive(Debug)]
 pub struct ClusterStore {
-    nodes: Arc<Topology<RedisStore>>,
+    nodes: Arc<ClusterTopology<RedisStore>>,
     subscriptions: Subscriptions,
     listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
     keys: KeyScheme,
@@ -69,7 +68,7 @@ impl ClusterStore {
         let store = Self::lazy(config, Arc::clone(&clock), runtime, runtime_id)?;
         store.nodes.any(clock.now() + store.nodes.limit()).await?;
         let masters = store.nodes.masters();
-        let checks = join_all(masters.iter().map(|node| node.store.check())).await;
+        let checks = join_all(masters.iter().map(|node| node.store.readiness.attempt())).await;
         let is_reached = checks.iter().any(Result::is_ok);
         let failed = |error: &StoreError| !is_reached || error.kind() == StoreErrorKind::Config;
         match checks.into_iter().filter_map(Result::err).find(failed) {
@@ -101,7 +100,7 @@ impl ClusterStore {
             }
         };
         let home = Some(runtime.clone());
-        let nodes = Topology::new(config, Arc::clone(&clock), home, Box::new(open));
+        let nodes = ClusterTopology::new(config, Arc::clone(&clock), home, Box::new(open));
         let mut watching = JoinSet::new();
         let watched = Arc::clone(&nodes);
         watching.spawn_on(async move { watched.watch().await }, &runtime);
@@ -117,8 +116,8 @@ impl ClusterStore {
     }
 }
 
-/// How many locks are looked at at a time.
-const LOOKS: usize = 4;
+/// How many locks are inspected at a time.
+const INSPECTED_AT_ONCE: usize = 4;
 
 /// A lock in one of some slots, of which only checks know; `None` where there are no slots.
 pub(in crate::redis) fn probe_in(
@@ -142,7 +141,7 @@ impl LockStore for ClusterStore {
                     let alone = Heartbeats { batch: vec![one], label };
                     self.on_its_way(name, alone.into(), deadline, only_reply)
                 };
-                replied(join_all(batch.into_iter().map(beat)).map(Ok::<Acquired, _>))
+                replied(join_all(batch.into_iter().map(beat)).map(Ok::<AcquireAnswers, _>))
             }
             Command::Renew(Renewals { batch }) => {
                 let renew = move |one: Renewal| {
@@ -151,9 +150,9 @@ impl LockStore for ClusterStore {
                     let alone = Renewals { batch: vec![one] };
                     self.on_its_way(name, alone.into(), deadline, only_reply)
                 };
-                replied(join_all(batch.into_iter().map(renew)).map(Ok::<Renewed, _>))
+                replied(join_all(batch.into_iter().map(renew)).map(Ok::<RenewAnswers, _>))
             }
-            Command::Inspect(inspect) => replied(self.look_at(inspect, deadline)),
+            Command::Inspect(inspect) => replied(self.inspect(inspect, deadline)),
             Command::Scan(scan) => replied(self.scan(scan, deadline)),
             Command::Hold(Hold { ref name, .. })
             | Command::Release(Release { ref name, .. })
@@ -177,8 +176,8 @@ impl LockStore for ClusterStore {
     }
 }
 
-type Acquired = Vec<Result<AcquireAnswer, StoreError>>;
-type Renewed = Vec<Result<RenewAnswer, StoreError>>;
+type AcquireAnswers = Vec<Result<AcquireAnswer, StoreError>>;
+type RenewAnswers = Vec<Result<RenewAnswer, StoreError>>;
 
 impl ClusterStore {
     /// Sends a command about one lock until a node has run it; `take` makes the reply of what the node
@@ -191,29 +190,29 @@ impl ClusterStore {
         take: fn(Reply) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let runtime = waiting_runtime(&command);
-        let mut way = self.nodes.way(slot_of_lock(&name), deadline);
+        let mut attempts = self.nodes.attempts(slot_of_lock(&name), deadline);
         loop {
-            let node = way.next().await.map_err(|error| error.for_lock(&name))?;
+            let node = attempts.next().await.map_err(|error| error.for_lock(&name))?;
             let reply = node.send(command.clone(), deadline).await;
             if let (Some(runtime), Ok(reply)) = (runtime, &reply)
                 && is_queued(reply)
             {
                 self.hear_directly(&node, runtime);
             }
-            if let Some(reply) = way.settle(reply.and_then(take)) {
+            if let Some(reply) = attempts.settle(reply.and_then(take)) {
                 return reply;
             }
         }
     }
 
     /// A few at a time, because each needs a connection.
-    async fn look_at(
+    async fn inspect(
         &self,
         Inspect { names }: Inspect,
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         let mut seen = Vec::with_capacity(names.len());
-        for part in names.chunks(LOOKS) {
+        for part in names.chunks(INSPECTED_AT_ONCE) {
             let look = |name: &LockName| {
                 let alone = Inspect { names: vec![name.clone()] };
                 self.on_its_way(name.clone(), alone.into(), deadline, only_reply)
@@ -230,10 +229,10 @@ impl ClusterStore {
         deadline: Instant,
     ) -> Result<ScanPage, StoreError> {
         self.nodes.any(deadline).await?;
-        let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_place();
+        let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_endpoint();
         let parts = || masters.keys().map(String::as_str);
         let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
-        let (names, at, failed) = match step(&masters[part], &pattern, at, deadline).await {
+        let (names, at, failed) = match masters[part].scan_step(&pattern, at, deadline).await {
             Ok((names, at)) => (names, at, None),
             Err(error) => {
                 self.nodes.missed();
@@ -283,7 +282,7 @@ where
 }
 
 /// One master after the other.
-impl Dialers for Topology<RedisStore> {
+impl Dialers for ClusterTopology<RedisStore> {
     fn next(self: Arc<Self>) -> Dialing {
         Box::pin(async move {
             let deadline = self.clock().now() + self.limit();
@@ -293,8 +292,8 @@ impl Dialers for Topology<RedisStore> {
     }
 }
 
-impl<N> fmt::Debug for Topology<N> {
+impl<N> fmt::Debug for ClusterTopology<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Topology").finish_non_exhaustive()
+        f.debug_struct("ClusterTopology").finish_non_exhaustive()
     }
 }

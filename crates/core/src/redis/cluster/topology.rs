@@ -12,9 +12,9 @@ use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
 use super::{
-    look::{Known, Looker, Wanted},
-    members::Members,
-    owners::Owners,
+    known_nodes::KnownNodes,
+    owners::SlotOwners,
+    probe::{KnownCluster, Prober, Wanted},
     slot::tag_in,
     view::View,
 };
@@ -28,64 +28,64 @@ use crate::{
         channel::ChannelTag,
         classify::{classify_dial, no_runtime, not_in_time},
         config::{NodeSettings, RedisConfig},
+        endpoint::Endpoint,
         epochs::Epochs,
-        place::Place,
     },
     store::{StoreError, StoreErrorKind},
     types::Ttl,
 };
 
 /// How often a node is asked who owns the slots, without a hint.
-const LOOK: Duration = Duration::from_secs(2);
+const REFRESH: Duration = Duration::from_secs(2);
 
-/// For how long after a look no hint is followed.
+/// For how long after a refresh no hint is followed.
 const CALM: Duration = Duration::from_millis(100);
 
-/// For how long the error of a failed look is returned to all callers.
-const FAILED_LOOK_LASTS: Duration = Duration::from_millis(50);
+/// For how long the error of a failed refresh is returned to all callers.
+const FAILED_REFRESH_LASTS: Duration = Duration::from_millis(50);
 
 /// For how long a node is kept that was only named by a redirection: it may become an owner soon.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
-pub(in crate::redis) type Opening<N> =
+pub(in crate::redis) type OpenNode<N> =
     Box<dyn Fn(&RedisConfig, &[RangeInclusive<u16>]) -> Result<N, StoreError> + Send + Sync>;
 
 /// The masters of a Cluster, and which slots each of them owns.
 ///
 /// What is known may be old: a node that does not own a slot refuses the command and names the
-/// owner, see [`Way`](super::way::Way).
-pub(in crate::redis) struct Topology<N> {
+/// owner, see [`Attempts`](super::attempts::Attempts).
+pub(in crate::redis) struct ClusterTopology<N> {
     config: RedisConfig,
-    open: Opening<N>,
-    looker: Arc<Looker>,
+    open: OpenNode<N>,
+    prober: Arc<Prober>,
     /// The nodes that are known: new connections lead to no others.
-    members: Arc<Members>,
+    members: Arc<KnownNodes>,
     /// The longest ttl of a lease, in milliseconds; 0 where none was asked for.
     longest: AtomicU64,
     clock: Arc<dyn Clock>,
     /// Where connections live; `None` for where the call is made.
     runtime: Option<Handle>,
-    state: Mutex<State<N>>,
-    /// When the last look failed, and why. It is locked during a look.
-    looking: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
-    /// How many looks have told of the masters.
-    looks: AtomicU64,
+    state: Mutex<TopologyState<N>>,
+    /// When the last refresh failed, and why. It is locked during a refresh.
+    refreshing: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
+    /// How many refreshes have told of the masters.
+    refreshes: AtomicU64,
     hint: Notify,
-    /// Whether a node did not answer, or a slot had no owner, since the last look.
+    /// Whether a node did not answer, or a slot had no owner, since the last refresh.
     has_missed: AtomicBool,
     turn: AtomicUsize,
 }
 
-struct State<N> {
-    owners: Owners<Arc<Node<N>>>,
-    nodes: BTreeMap<Place, Arc<Node<N>>>,
+struct TopologyState<N> {
+    owners: SlotOwners<Arc<ClusterNode<N>>>,
+    nodes: BTreeMap<Endpoint, Arc<ClusterNode<N>>>,
     next_number: usize,
 }
 
 /// A master, and what commands for it are sent with.
-pub(in crate::redis) struct Node<N> {
-    pub(super) place: Place,
+pub(in crate::redis) struct ClusterNode<N> {
+    pub(super) endpoint: Endpoint,
     /// Different for each node.
     pub(super) number: usize,
     pub(super) store: Arc<N>,
@@ -102,7 +102,7 @@ pub(in crate::redis) struct Node<N> {
     has_slots: bool,
 }
 
-impl<N> Node<N> {
+impl<N> ClusterNode<N> {
     /// A view has named it as the owner of these slots.
     fn owns(&self, slots: &[RangeInclusive<u16>]) {
         self.is_known.store(true, Ordering::Relaxed);
@@ -110,16 +110,17 @@ impl<N> Node<N> {
     }
 }
 
-impl<N: Send + Sync + 'static> Topology<N> {
+impl<N: Send + Sync + 'static> ClusterTopology<N> {
     pub(in crate::redis) fn new(
         config: &RedisConfig,
         clock: Arc<dyn Clock>,
         runtime: Option<Handle>,
-        open: Opening<N>,
+        open: OpenNode<N>,
     ) -> Arc<Self> {
-        let state = State { owners: Owners::new(), nodes: BTreeMap::new(), next_number: 0 };
+        let state =
+            TopologyState { owners: SlotOwners::new(), nodes: BTreeMap::new(), next_number: 0 };
         Arc::new(Self {
-            looker: Arc::new(Looker::new(config, Arc::clone(&clock))),
+            prober: Arc::new(Prober::new(config, Arc::clone(&clock))),
             members: Arc::default(),
             longest: AtomicU64::new(0),
             config: config.clone(),
@@ -127,15 +128,15 @@ impl<N: Send + Sync + 'static> Topology<N> {
             clock,
             runtime,
             state: Mutex::new(state),
-            looking: tokio::sync::Mutex::default(),
-            looks: AtomicU64::new(0),
+            refreshing: tokio::sync::Mutex::default(),
+            refreshes: AtomicU64::new(0),
             hint: Notify::new(),
             has_missed: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
         })
     }
 
-    /// How long a look with several attempts may take.
+    /// How long a refresh with several attempts may take.
     pub(super) fn limit(&self) -> Duration {
         self.config.connect_timeout.saturating_mul(2)
     }
@@ -165,7 +166,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
         self: &Arc<Self>,
         slot: u16,
         deadline: Instant,
-    ) -> Result<Arc<Node<N>>, StoreError> {
+    ) -> Result<Arc<ClusterNode<N>>, StoreError> {
         self.known(deadline).await?;
         self.known_owner(slot).ok_or_else(|| {
             self.missed();
@@ -179,28 +180,28 @@ impl<N: Send + Sync + 'static> Topology<N> {
     }
 
     /// The master that owns a slot, if the Cluster is known.
-    pub(super) fn known_owner(&self, slot: u16) -> Option<Arc<Node<N>>> {
+    pub(super) fn known_owner(&self, slot: u16) -> Option<Arc<ClusterNode<N>>> {
         self.state.lock().owners.of(slot).cloned()
     }
 
     /// All masters, each once.
-    pub(super) fn masters(&self) -> Vec<Arc<Node<N>>> {
+    pub(super) fn masters(&self) -> Vec<Arc<ClusterNode<N>>> {
         let state = self.state.lock();
-        let is_known = |node: &&Arc<Node<N>>| node.is_known.load(Ordering::Relaxed);
+        let is_known = |node: &&Arc<ClusterNode<N>>| node.is_known.load(Ordering::Relaxed);
         state.nodes.values().filter(is_known).cloned().collect()
     }
 
     /// What commands for each master are sent with, by its place.
-    pub(super) fn by_place(&self) -> BTreeMap<String, Arc<N>> {
+    pub(super) fn by_endpoint(&self) -> BTreeMap<String, Arc<N>> {
         let masters = self.masters();
-        masters.iter().map(|node| (node.place.to_string(), Arc::clone(&node.store))).collect()
+        masters.iter().map(|node| (node.endpoint.to_string(), Arc::clone(&node.store))).collect()
     }
 
     /// One master after the other.
     pub(super) async fn any(
         self: &Arc<Self>,
         deadline: Instant,
-    ) -> Result<Arc<Node<N>>, StoreError> {
+    ) -> Result<Arc<ClusterNode<N>>, StoreError> {
         self.known(deadline).await?;
         let masters = self.masters();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +212,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
     }
 
     /// What commands are sent with to a node that is about to own their slot.
-    pub(super) fn asking(&self, node: &Node<N>) -> Result<Arc<N>, StoreError> {
+    pub(super) fn asking(&self, node: &ClusterNode<N>) -> Result<Arc<N>, StoreError> {
         if let Some(asking) = node.asking.get() {
             return Ok(Arc::clone(asking));
         }
@@ -222,7 +223,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
     }
 
     /// A node has named another one as the owner of a slot.
-    pub(super) fn moved(&self, slot: u16, to: &Place) -> Result<(), StoreError> {
+    pub(super) fn moved(&self, slot: u16, to: &Endpoint) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         let node = state.node_at(self, to, &[slot..=slot])?;
         state.owners.moved(slot, node);
@@ -231,8 +232,8 @@ impl<N: Send + Sync + 'static> Topology<N> {
         Ok(())
     }
 
-    pub(super) fn node_at(&self, place: &Place) -> Result<Arc<Node<N>>, StoreError> {
-        self.state.lock().node_at(self, place, &[])
+    pub(super) fn node_at(&self, endpoint: &Endpoint) -> Result<Arc<ClusterNode<N>>, StoreError> {
+        self.state.lock().node_at(self, endpoint, &[])
     }
 
     /// A node did not answer, or a slot has no owner.
@@ -246,21 +247,21 @@ impl<N: Send + Sync + 'static> Topology<N> {
         let clock = &*self.clock;
         let mut misses: u32 = 0;
         loop {
-            // While nodes do not answer, new connections are made for each look.
-            let calm = backoff(CALM, LOOK, misses, SystemEntropy.fraction());
+            // While nodes do not answer, new connections are made for each refresh.
+            let calm = backoff(CALM, REFRESH, misses, SystemEntropy.fraction());
             clock.sleep_until(clock.now() + calm).await;
             select! {
                 biased;
                 () = self.hint.notified() => {}
-                () = clock.sleep_until(clock.now() + LOOK) => {}
+                () = clock.sleep_until(clock.now() + REFRESH) => {}
             }
             let has_missed = self.has_missed.swap(false, Ordering::AcqRel);
             misses = if has_missed { misses.saturating_add(1) } else { 0 };
-            let looked = {
-                let _one_at_a_time = self.looking.lock().await;
-                self.look(wanted(misses)).await
+            let refreshed = {
+                let _one_at_a_time = self.refreshing.lock().await;
+                self.refresh(wanted(misses)).await
             };
-            if let Err(error) = looked {
+            if let Err(error) = refreshed {
                 tracing::debug!(%error, "no node told who owns the slots");
             }
         }
@@ -268,7 +269,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
 
     /// Returns when the masters are known.
     async fn known(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
-        let before = self.looks.load(Ordering::Acquire);
+        let before = self.refreshes.load(Ordering::Acquire);
         let is_known = || self.state.lock().owners.view().is_some();
         // Nobody watches a topology without a runtime.
         let is_unwatched =
@@ -277,54 +278,56 @@ impl<N: Send + Sync + 'static> Topology<N> {
             return Ok(());
         }
         let topology = Arc::clone(self);
-        let looking = async move {
-            let mut failed = topology.looking.lock().await;
-            // Another of a crowd has looked meanwhile, for all.
-            if topology.looks.load(Ordering::Acquire) != before {
+        let refreshing = async move {
+            let mut failed = topology.refreshing.lock().await;
+            // Another of a crowd has refreshed meanwhile, for all.
+            if topology.refreshes.load(Ordering::Acquire) != before {
                 return Ok(());
             }
             if let Some((at, error)) = &*failed
-                && topology.clock.now().saturating_since(*at) < FAILED_LOOK_LASTS
+                && topology.clock.now().saturating_since(*at) < FAILED_REFRESH_LASTS
             {
                 return Err(error.clone());
             }
-            let looked = topology.look(Wanted::First).await;
+            let refreshed = topology.refresh(Wanted::First).await;
             let now = topology.clock.now();
-            *failed = looked.as_ref().err().map(|error| (now, error.clone()));
-            looked
+            *failed = refreshed.as_ref().err().map(|error| (now, error.clone()));
+            refreshed
         };
-        let looked = match &self.runtime {
+        let refreshed = match &self.runtime {
             // A task of its own: it outlasts its caller, and connections live there.
             Some(home) => {
-                let looking = home.spawn(looking);
-                let looked = within(&*self.clock, deadline, looking).await;
-                looked.map(|done| done.unwrap_or_else(|died| Err(no_runtime(&died))))
+                let refreshing = home.spawn(refreshing);
+                let refreshed = within(&*self.clock, deadline, refreshing).await;
+                refreshed.map(|done| done.unwrap_or_else(|died| Err(no_runtime(&died))))
             }
-            None => within(&*self.clock, deadline, looking).await,
+            None => within(&*self.clock, deadline, refreshing).await,
         };
-        match looked.unwrap_or_else(not_in_time) {
+        match refreshed.unwrap_or_else(not_in_time) {
             // What is known is better than nothing.
             Err(_) if is_known() => Ok(()),
-            looked => looked.map_err(|error| error.from_endpoint(self.config.address.to_string())),
+            refreshed => {
+                refreshed.map_err(|error| error.from_endpoint(self.config.address.to_string()))
+            }
         }
     }
 
-    async fn look(&self, wanted: Wanted) -> Result<(), StoreError> {
-        let (mut places, known) = {
+    async fn refresh(&self, wanted: Wanted) -> Result<(), StoreError> {
+        let (mut endpoints, known) = {
             let state = self.state.lock();
-            let mut places: Vec<Place> = state.nodes.keys().cloned().collect();
+            let mut endpoints: Vec<Endpoint> = state.nodes.keys().cloned().collect();
             let seeds = self.config.address.cluster().into_iter().flatten();
-            places.extend(seeds.filter(|seed| !state.nodes.contains_key(seed)).cloned());
-            (places, state.owners.view().cloned())
+            endpoints.extend(seeds.filter(|seed| !state.nodes.contains_key(seed)).cloned());
+            (endpoints, state.owners.view().cloned())
         };
         // Not always the same ones of many.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let first = turn % places.len().max(1);
-        places.rotate_left(first);
-        let known = Known { view: known.as_ref(), longest: self.longest() };
-        let view = self.looker.look(places, known, wanted).await?;
+        let first = turn % endpoints.len().max(1);
+        endpoints.rotate_left(first);
+        let known = KnownCluster { view: known.as_ref(), longest: self.longest() };
+        let view = self.prober.probe(endpoints, known, wanted).await?;
         self.settle(view)?;
-        self.looks.fetch_add(1, Ordering::AcqRel);
+        self.refreshes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -338,20 +341,20 @@ impl<N: Send + Sync + 'static> Topology<N> {
             return Ok(());
         }
         self.members.know(&view);
-        let mut slots = BTreeMap::<&Place, Vec<RangeInclusive<u16>>>::new();
-        for (range, place) in &view.owners {
-            slots.entry(place).or_default().push(range.clone());
+        let mut slots = BTreeMap::<&Endpoint, Vec<RangeInclusive<u16>>>::new();
+        for (range, endpoint) in &view.owners {
+            slots.entry(endpoint).or_default().push(range.clone());
         }
-        for (place, ranges) in &slots {
-            state.node_at(self, place, ranges)?.owns(ranges);
+        for (endpoint, ranges) in &slots {
+            state.node_at(self, endpoint, ranges)?.owns(ranges);
         }
         let mut masters = Vec::with_capacity(view.owners.len());
-        for (range, place) in &view.owners {
-            masters.push((range.clone(), state.node_at(self, place, &slots[place])?));
+        for (range, endpoint) in &view.owners {
+            masters.push((range.clone(), state.node_at(self, endpoint, &slots[endpoint])?));
         }
-        let is_owner = |place: &Place| slots.contains_key(place);
-        state.nodes.retain(|place, node| {
-            let stays = is_owner(place) || !node.is_known.load(Ordering::Relaxed);
+        let is_owner = |endpoint: &Endpoint| slots.contains_key(endpoint);
+        state.nodes.retain(|endpoint, node| {
+            let stays = is_owner(endpoint) || !node.is_known.load(Ordering::Relaxed);
             if !stays {
                 left.push(Arc::clone(node));
             }
@@ -385,7 +388,7 @@ impl<N: Send + Sync + 'static> Topology<N> {
     }
 }
 
-/// Who is asked after so many looks in a row that followed a miss. What lasts, such as a shard that
+/// Who is asked after so many refreshes in a row that followed a miss. What lasts, such as a shard that
 /// is down, does not cost each process a connection to every node every two seconds.
 fn wanted(misses: u32) -> Wanted {
     match misses {
@@ -395,7 +398,7 @@ fn wanted(misses: u32) -> Wanted {
     }
 }
 
-impl<N> State<N> {
+impl<N> TopologyState<N> {
     /// Forgets nodes that were only named by a redirection, a while ago.
     fn forget(&mut self, now: Instant) {
         self.nodes.retain(|_, node| {
@@ -407,17 +410,17 @@ impl<N> State<N> {
     /// their way is opened anew when it owns `slots`: nobody has checked it.
     fn node_at(
         &mut self,
-        topology: &Topology<N>,
-        place: &Place,
+        topology: &ClusterTopology<N>,
+        endpoint: &Endpoint,
         slots: &[RangeInclusive<u16>],
-    ) -> Result<Arc<Node<N>>, StoreError> {
-        if let Some(node) = self.nodes.get(place)
+    ) -> Result<Arc<ClusterNode<N>>, StoreError> {
+        if let Some(node) = self.nodes.get(endpoint)
             && (node.has_slots || slots.is_empty())
         {
             return Ok(Arc::clone(node));
         }
         let template: &ConnectionInfo = topology.config.address.info();
-        let info = place.info(template).map_err(|error| classify_dial(&error))?;
+        let info = endpoint.info(template).map_err(|error| classify_dial(&error))?;
         let (mastership, tag) = (Arc::<Epochs>::default(), Arc::<ChannelTag>::default());
         let mut config = topology.config.clone();
         config.address = RedisAddress::of_node(info);
@@ -430,8 +433,8 @@ impl<N> State<N> {
         config.node = Some(of_node);
         let number = self.next_number;
         self.next_number += 1;
-        let node = Arc::new(Node {
-            place: place.clone(),
+        let node = Arc::new(ClusterNode {
+            endpoint: endpoint.clone(),
             number,
             store: Arc::new((topology.open)(&config, slots)?),
             asking: OnceLock::new(),
@@ -442,7 +445,7 @@ impl<N> State<N> {
             opened_at: topology.clock.now(),
             has_slots: !slots.is_empty(),
         });
-        self.nodes.insert(place.clone(), Arc::clone(&node));
+        self.nodes.insert(endpoint.clone(), Arc::clone(&node));
         Ok(node)
     }
 }
@@ -469,25 +472,25 @@ mod tests {
             Ok(())
         };
         let config = RedisConfig::new("redis+cluster://a:1").unwrap();
-        let topology = Topology::new(&config, Arc::new(SystemClock), None, Box::new(open));
-        let place = Place { host: "b".into(), port: 2 };
-        let asked = topology.node_at(&place).unwrap();
-        topology.node_at(&place).unwrap();
+        let topology = ClusterTopology::new(&config, Arc::new(SystemClock), None, Box::new(open));
+        let endpoint = Endpoint { host: "b".into(), port: 2 };
+        let asked = topology.node_at(&endpoint).unwrap();
+        topology.node_at(&endpoint).unwrap();
         assert_eq!(*opened.lock(), [vec![]], "once, without slots");
-        topology.moved(7, &place).unwrap();
-        topology.moved(8, &place).unwrap();
+        topology.moved(7, &endpoint).unwrap();
+        topology.moved(8, &endpoint).unwrap();
         assert_eq!(*opened.lock(), [vec![], vec![7..=7]], "once more, for its slot");
         let owner = topology.known_owner(7).unwrap();
         assert!(!Arc::ptr_eq(&owner, &asked));
-        assert!(Arc::ptr_eq(&owner, &topology.node_at(&place).unwrap()));
+        assert!(Arc::ptr_eq(&owner, &topology.node_at(&endpoint).unwrap()));
     }
 
     #[test]
     fn a_node_that_was_only_asked_is_forgotten_after_a_while() {
         let open = |_: &RedisConfig, _: &[RangeInclusive<u16>]| Ok(());
         let config = RedisConfig::new("redis+cluster://a:1").unwrap();
-        let topology = Topology::new(&config, Arc::new(SystemClock), None, Box::new(open));
-        let [asked, owner] = ["b", "c"].map(|host| Place { host: host.into(), port: 2 });
+        let topology = ClusterTopology::new(&config, Arc::new(SystemClock), None, Box::new(open));
+        let [asked, owner] = ["b", "c"].map(|host| Endpoint { host: host.into(), port: 2 });
         topology.node_at(&asked).unwrap();
         topology.moved(7, &owner).unwrap();
         let mut state = topology.state.lock();

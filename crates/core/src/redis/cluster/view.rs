@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use redis::Value;
 
 use super::slot::SLOTS;
-use crate::redis::{decode::text, place::Place};
+use crate::redis::{decode::text, endpoint::Endpoint};
 
 /// Which master owns which slots, as one node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,14 +13,14 @@ pub struct View {
     /// The highest epoch that the node knows; a change of owners raises it.
     pub epoch: u64,
     /// In the order of the slots.
-    pub owners: Vec<(RangeInclusive<u16>, Place)>,
+    pub owners: Vec<(RangeInclusive<u16>, Endpoint)>,
     /// The masters that own slots, and their replicas: the id of each, and where it is.
-    pub nodes: BTreeMap<String, Place>,
+    pub nodes: BTreeMap<String, Endpoint>,
 }
 
 impl View {
     /// Reads the answers to `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `teller`.
-    pub(super) fn read(info: &Value, slots: &Value, teller: &Place) -> Option<Self> {
+    pub(super) fn read(info: &Value, slots: &Value, teller: &Endpoint) -> Option<Self> {
         let info = text(info)?;
         let field = |name| info.lines().find_map(|line| line.trim().strip_prefix(name));
         let Value::Array(slots) = slots else { return None };
@@ -51,22 +51,25 @@ impl View {
 
 /// Whether some nodes and the known ones are of one Cluster: they have most nodes of the smaller of
 /// both in common. One is not enough: who leaves a Cluster keeps its id, and may join another one.
-pub(super) fn are_of(nodes: &BTreeMap<String, Place>, known: &BTreeMap<String, Place>) -> bool {
+pub(super) fn are_of(
+    nodes: &BTreeMap<String, Endpoint>,
+    known: &BTreeMap<String, Endpoint>,
+) -> bool {
     let common = nodes.keys().filter(|id| known.contains_key(*id)).count();
     known.is_empty() || common * 2 > nodes.len().min(known.len())
 }
 
 /// The first and the last slot, and where their master is.
-fn owner(range: &Value, teller: &Place) -> Option<(RangeInclusive<u16>, Place)> {
+fn owner(range: &Value, teller: &Endpoint) -> Option<(RangeInclusive<u16>, Endpoint)> {
     let Value::Array(range) = range else { return None };
     let [first, last, master, ..] = range.as_slice() else { return None };
     let (first, last) = (number(first)?, number(last)?);
     (first <= last && last < SLOTS).then_some(())?;
-    Some((first..=last, place(master, teller)?))
+    Some((first..=last, endpoint(master, teller)?))
 }
 
 /// The nodes in the answer to `CLUSTER SLOTS` of the node at `teller`, by their ids.
-pub(in crate::redis) fn nodes(slots: &[Value], teller: &Place) -> BTreeMap<String, Place> {
+pub(in crate::redis) fn nodes(slots: &[Value], teller: &Endpoint) -> BTreeMap<String, Endpoint> {
     let of_range = |range: &Value| match range {
         Value::Array(range) => {
             range.iter().skip(2).filter_map(|node| named(node, teller)).collect()
@@ -77,20 +80,20 @@ pub(in crate::redis) fn nodes(slots: &[Value], teller: &Place) -> BTreeMap<Strin
 }
 
 /// The id of a node, and where it is.
-fn named(node: &Value, teller: &Place) -> Option<(String, Place)> {
+fn named(node: &Value, teller: &Endpoint) -> Option<(String, Endpoint)> {
     let Value::Array(fields) = node else { return None };
     let id = text(fields.get(2)?).filter(|id| !id.is_empty())?;
-    Some((id, place(node, teller)?))
+    Some((id, endpoint(node, teller)?))
 }
 
 /// Where a node is: its host, its port, and what follows them.
-fn place(node: &Value, teller: &Place) -> Option<Place> {
+fn endpoint(node: &Value, teller: &Endpoint) -> Option<Endpoint> {
     let Value::Array(node) = node else { return None };
     let [host, port, ..] = node.as_slice() else { return None };
     // A node that does not know its own address leaves it to the asker.
     let host = text(host).filter(|host| !host.is_empty() && host != "?");
     let host = host.unwrap_or_else(|| teller.host.clone());
-    Some(Place { host, port: number(port)? })
+    Some(Endpoint { host, port: number(port)? })
 }
 
 fn number(value: &Value) -> Option<u16> {
@@ -106,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::redis::{
-        cluster::Owners,
+        cluster::SlotOwners,
         fuzz::{
             config,
             values::{slots, text},
@@ -127,7 +130,7 @@ mod tests {
     fn view(state: &str, epoch: u64) -> View {
         let info = format!("cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\n");
         let slots = vec![range(9, 16_383, Value::Nil, 2), range(0, 8, bulk("a"), 1)];
-        let teller = Place { host: "t".into(), port: 9 };
+        let teller = Endpoint { host: "t".into(), port: 9 };
         View::read(&bulk(&info), &Value::Array(slots), &teller).unwrap()
     }
 
@@ -135,11 +138,11 @@ mod tests {
     fn a_view_has_the_masters_in_the_order_of_their_slots() {
         let View { is_ok, epoch, owners, nodes } = view("ok", 7);
         assert!(is_ok && epoch == 7);
-        let at = |host: &str, port| Place { host: host.into(), port };
+        let at = |host: &str, port| Endpoint { host: host.into(), port };
         assert_eq!(owners, [(0..=8, at("a", 1)), (9..=16_383, at("t", 2))]);
         let named =
             [("m1", at("a", 1)), ("m2", at("t", 2)), ("r1", at("r", 1)), ("r2", at("r", 2))];
-        assert_eq!(nodes, named.map(|(id, place)| (id.to_owned(), place)).into());
+        assert_eq!(nodes, named.map(|(id, endpoint)| (id.to_owned(), endpoint)).into());
     }
 
     /// A node that left keeps its id, and may bring it into another Cluster.
@@ -149,7 +152,10 @@ mod tests {
             is_ok: true,
             epoch: 1,
             owners: Vec::new(),
-            nodes: ids.chars().map(|id| (id.into(), Place { host: "h".into(), port: 1 })).collect(),
+            nodes: ids
+                .chars()
+                .map(|id| (id.into(), Endpoint { host: "h".into(), port: 1 }))
+                .collect(),
         };
         for (told, known) in [("abd", "abc"), ("r", "ar"), ("abc", "a"), ("a", "abc"), ("x", "")] {
             assert!(of(told).is_of(&of(known)), "{told} of {known}");
@@ -168,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_no_view_is_none() {
-        let teller = Place { host: "t".into(), port: 9 };
+        let teller = Endpoint { host: "t".into(), port: 9 };
         let none = Value::Array(Vec::new());
         assert_eq!(View::read(&bulk("cluster_state:ok"), &none, &teller), None);
         let info = bulk("cluster_state:ok\r\ncluster_current_epoch:1\r\n");
@@ -186,12 +192,12 @@ mod tests {
                 1 => format!("cluster_state:ok\r\ncluster_current_epoch:{epoch}\r\n{info}"),
                 _ => format!("{info}\r\ncluster_state:{info}\r\ncluster_current_epoch:{epoch}"),
             };
-            let teller = Place { host: "t".into(), port: 9 };
+            let teller = Endpoint { host: "t".into(), port: 9 };
             if let Some(view) = View::read(&bulk(&info), &slots, &teller) {
                 for (range, _) in &view.owners {
                     prop_assert!(range.start() <= range.end() && *range.end() < SLOTS, "{range:?}");
                 }
-                let (masters, mut owners) = (view.owners.clone(), Owners::new());
+                let (masters, mut owners) = (view.owners.clone(), SlotOwners::new());
                 owners.replace(view, masters);
                 for slot in [0, 1, SLOTS - 1, u16::MAX] {
                     owners.of(slot);

@@ -9,10 +9,10 @@ use crate::{
     redis::{
         address::RedisAddress,
         classify::classify_dial,
-        cluster::{Master, masters, probe_in},
+        cluster::{ClusterMaster, masters, probe_in},
         config::{NodeSettings, RedisConfig},
         decode::text,
-        place::Place,
+        endpoint::Endpoint,
     },
 };
 
@@ -33,12 +33,12 @@ pub(super) async fn gather(examiner: &Examiner) -> Facts {
     Facts { topology, servers }
 }
 
-async fn visit(examiner: &Examiner, master: &Master) -> ServerFacts {
-    let info = match master.place.info(examiner.config.address.info()) {
+async fn visit(examiner: &Examiner, master: &ClusterMaster) -> ServerFacts {
+    let info = match master.endpoint.info(examiner.config.address.info()) {
         Ok(info) => info,
         Err(error) => {
             let told = Err(classify_dial(&error));
-            return ServerFacts { place: master.place.to_string(), told };
+            return ServerFacts { place: master.endpoint.to_string(), told };
         }
     };
     let mut config = examiner.config.clone();
@@ -54,13 +54,13 @@ pub(super) async fn node(asker: &Asker, config: &RedisConfig) -> Reading<Node> {
     let mut info = Info::default();
     info.add(&text(&told).ok_or(NotRead::Strange)?);
     let slots = asker.ask(cmd("CLUSTER").arg("SLOTS")).await.ok();
-    let place = Place::of(config.address.info().addr());
+    let place = Endpoint::of(config.address.info().addr());
     let replicas = slots.zip(place).and_then(|(slots, place)| replicas(&slots, &place));
     Ok(Node { info, replicas })
 }
 
 /// How many replicas of a master are well: `CLUSTER SLOTS` has them behind their master.
-fn replicas(slots: &Value, master: &Place) -> Option<usize> {
+fn replicas(slots: &Value, master: &Endpoint) -> Option<usize> {
     let Value::Array(ranges) = slots else { return None };
     ranges.iter().find_map(|range| {
         let Value::Array(range) = range else { return None };
@@ -91,11 +91,11 @@ mod tests {
             range(vec![node(host("b"), 1)]),
             range(vec![node(Value::Nil, 2), node(host("r"), 8), node(host("r"), 9)]),
         ]);
-        let at = |host: &str, port| replicas(&slots, &Place { host: host.into(), port });
+        let at = |host: &str, port| replicas(&slots, &Endpoint { host: host.into(), port });
         assert_eq!(
             [at("a", 1), at("b", 1), at("c", 2), at("a", 3)],
             [Some(1), Some(0), Some(2), None]
         );
-        assert_eq!(replicas(&Value::Nil, &Place { host: "a".into(), port: 1 }), None);
+        assert_eq!(replicas(&Value::Nil, &Endpoint { host: "a".into(), port: 1 }), None);
     }
 }

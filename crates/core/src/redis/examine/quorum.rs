@@ -6,11 +6,11 @@ use redis::cmd;
 use super::{asker::Asker, examiner::Examiner, server::Visit};
 use crate::{
     diagnosis::facts::{Facts, Mark, Reading, ServerFacts, Topology},
-    redis::{address::RedisAddress, classify::classify_dial, place::Place, store::probe},
+    redis::{address::RedisAddress, classify::classify_dial, endpoint::Endpoint, store::probe},
 };
 
 /// Examines all nodes of a quorum, side by side.
-pub(super) async fn gather(examiner: &Examiner, nodes: &[Place]) -> Facts {
+pub(super) async fn gather(examiner: &Examiner, nodes: &[Endpoint]) -> Facts {
     let servers = join_all(nodes.iter().map(|place| visit(examiner, place))).await;
     Facts { topology: Topology::Quorum(examiner.config.quorum), servers }
 }
@@ -27,7 +27,7 @@ pub(super) async fn mark(asker: &Asker, key: String) -> Reading<Mark> {
     Ok(if rest.is_zero() { Mark::Counts } else { Mark::Out(rest) })
 }
 
-async fn visit(examiner: &Examiner, place: &Place) -> ServerFacts {
+async fn visit(examiner: &Examiner, place: &Endpoint) -> ServerFacts {
     let info = match place.info(examiner.config.address.info()) {
         Ok(info) => info,
         Err(error) => {

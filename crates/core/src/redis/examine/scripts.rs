@@ -3,11 +3,13 @@ use redis::Cmd;
 use super::{asker::Asker, server::unanswered};
 use crate::{
     redis::{
+        call::ScriptCall,
         classify::{classify, classify_dial},
         cluster::is_elsewhere,
-        command::{LockCommand, Preamble},
-        lane::{Call, evaluate},
+        command::LockCommand,
+        preamble::Preamble,
         scripts,
+        sending::evaluate,
     },
     store::StoreError,
     types::LockName,
@@ -25,7 +27,7 @@ pub(super) async fn run(
         preamble.write_keys(to, probe);
         to.arg(channel);
     };
-    let call = Call::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
+    let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
     let mut connection = asker.connection.clone();
     for call in [call.with_body(), call] {
         let answer = asker.in_time(evaluate(&mut connection, call, false, asker.patience)).await;

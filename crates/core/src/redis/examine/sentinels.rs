@@ -12,8 +12,8 @@ use crate::{
     redis::{
         address::{RedisAddress, SentinelGroup},
         classify::classify_dial,
-        place::Place,
-        sentinel::{Verdict, client_of, decide, unreachable_one},
+        endpoint::Endpoint,
+        sentinel::{MasterVerdict, client_of, decide, unreachable_one},
         store::probe,
     },
 };
@@ -22,10 +22,10 @@ use crate::{
 pub(super) async fn gather(examiner: &Examiner, group: &SentinelGroup) -> Facts {
     let asking = group.sentinels.iter().map(|info| sentinel(examiner, info, &group.master));
     let (sentinels, votes): (Vec<_>, Vec<_>) = join_all(asking).await.into_iter().unzip();
-    let votes: Vec<Option<Place>> = votes.into_iter().flatten().collect();
+    let votes: Vec<Option<Endpoint>> = votes.into_iter().flatten().collect();
     let master = match decide(&votes, sentinels.len(), None) {
-        Verdict::Named(place) => Some(place),
-        Verdict::Unknown | Verdict::Open => None,
+        MasterVerdict::Named(place) => Some(place),
+        MasterVerdict::Unknown | MasterVerdict::Open => None,
     };
     let named = master.as_ref().map(ToString::to_string);
     let group = Group { name: group.master.clone(), master: named, sentinels };
@@ -36,7 +36,7 @@ pub(super) async fn gather(examiner: &Examiner, group: &SentinelGroup) -> Facts 
     Facts { topology: Topology::Sentinels(group), servers }
 }
 
-async fn visit(examiner: &Examiner, master: &Place) -> ServerFacts {
+async fn visit(examiner: &Examiner, master: &Endpoint) -> ServerFacts {
     match master.info(examiner.config.address.info()) {
         Ok(info) => {
             let mut config = examiner.config.clone();
@@ -53,7 +53,7 @@ async fn sentinel(
     examiner: &Examiner,
     info: &ConnectionInfo,
     name: &str,
-) -> (SentinelFacts, Option<Option<Place>>) {
+) -> (SentinelFacts, Option<Option<Endpoint>>) {
     let place = info.addr().to_string();
     match told(examiner, info, name).await {
         Ok((vote, told)) => (SentinelFacts { place, told: Ok(told) }, Some(vote)),
@@ -65,7 +65,7 @@ async fn told(
     examiner: &Examiner,
     info: &ConnectionInfo,
     name: &str,
-) -> Result<(Option<Place>, SentinelTold), String> {
+) -> Result<(Option<Endpoint>, SentinelTold), String> {
     let Examiner { config, clock, .. } = examiner;
     let client = client_of(config, info, config.address.info());
     let client = client.map_err(|error| unreachable_one(&error))?;
@@ -91,7 +91,7 @@ async fn told(
         }
         why => format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"),
     })?;
-    let vote = named.map(|(host, port)| Place { host, port });
+    let vote = named.map(|(host, port)| Endpoint { host, port });
     let watched = match &vote {
         Some(_) => Some(asker.ask_for(&ask("MASTER")).await.map(|told| watched(&told))),
         None => None,

@@ -14,7 +14,7 @@ use super::{
     classify::{classify, classify_words},
     cluster::Redirect,
     decode,
-    place::Place,
+    endpoint::Endpoint,
 };
 use crate::{
     diagnosis::facts::Info,
@@ -71,10 +71,10 @@ proptest! {
     fn every_refusal_is_read(code in "[A-Z]{0,12}", detail in text()) {
         let error = redis::make_extension_error(code, Some(detail.clone()));
         let error = classify(&error);
-        let teller = Place { host: "t".into(), port: 9 };
+        let teller = Endpoint { host: "t".into(), port: 9 };
         Redirect::of(&error, &teller);
         is_short::<()>(Err(error));
-        Place::read(&detail, &teller);
+        Endpoint::read(&detail, &teller);
     }
 
     #[test]

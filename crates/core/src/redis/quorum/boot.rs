@@ -12,11 +12,14 @@ use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use crate::{
     quorum::QuorumSettings,
     redis::{
+        args::millis,
+        call::ScriptCall,
         classify::classify,
+        connection::{Greeted, Greeting},
         decode::{not_understood, shown, text},
-        lane::{Call, Greeted, Greeting, evaluate, millis},
         one_master::run_in,
         scripts,
+        sending::evaluate,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -76,9 +79,9 @@ impl Boot {
         let write = |to: &mut Cmd| {
             to.arg(&self.key).arg(run).arg(millis(wait)).arg(longest).arg(u8::from(persists));
         };
-        let call = Call::new(&scripts::BOOT, 1, &write);
+        let call = ScriptCall::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
-        let told = told.map_err(|error| classify(&error).not_sent())?;
+        let told = told.map_err(|error| classify(&error).not_sent())?.answer;
         let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };
         let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
             return Err(not_understood(&shown(&told)));

@@ -72,7 +72,7 @@ pub(in crate::redis) fn lazy_quorum(
     check(config)?;
     let longest = Arc::new(AtomicU64::new(0));
     let template = config.address.info();
-    let open = |place: &crate::redis::Place| {
+    let open = |place: &crate::redis::Endpoint| {
         let info = place.info(template).map_err(|error| classify_dial(&error))?;
         let mut config = config.clone();
         config.address = RedisAddress::of_node(info);

@@ -4,7 +4,7 @@ use redis::{Cmd, Value};
 
 use crate::{
     quorum::{NodeCommand, QuorumSettings, Word},
-    redis::{dialect::Dialect, lane::millis, script::Script, scripts},
+    redis::{args::millis, dialect::Dialect, script::Script, scripts},
     store::{FenceSettings, KeyScheme, WITHDRAWAL_MARK},
     types::{Acks, AcquisitionId, RuntimeLabel},
 };

@@ -18,13 +18,14 @@ use crate::{
     redis::{
         acknowledge::Answered,
         batcher::{Batcher, MAX_COMMANDS},
+        call::ScriptCall,
         config::RedisConfig,
-        lane::{Call, Greeting, Lane},
-        login::Dialer,
+        connection::{Connection, Greeting},
+        connections::connection_number,
+        dialer::Dialer,
         pool::RedisPool,
         scan, scripts,
         sharing::Sharing,
-        store::lane_number,
         subscriber::{Dialers, Subscriptions},
     },
     store::{KeyScheme, Listener, StoreError},
@@ -62,8 +63,9 @@ impl RedisNode {
         let batcher = || {
             let (clock, runtime) = (Arc::clone(clock), runtime.clone());
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
-            let lane = Lane::greeted(dialer, Arc::clone(&clock), runtime.clone(), greeting);
-            Batcher::new(lane, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
+            let connection =
+                Connection::new(dialer, Arc::clone(&clock), runtime.clone(), Some(greeting));
+            Batcher::new(connection, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
         let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
@@ -87,17 +89,17 @@ impl RedisNode {
             });
             to.arg(self.keys.channel(runtime));
         };
-        let call = Call::new(&scripts::QUORUM_PREFLIGHT, 3, &write);
+        let call = ScriptCall::new(&scripts::QUORUM_PREFLIGHT, 3, &write);
         let Some(batcher) = self.commands.first() else { return Ok(()) };
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         for call in [call.with_body(), call] {
-            batcher.lane().call(call, deadline).await.map_err(StoreError::not_sent)?;
+            batcher.connection().call(call, deadline).await.map_err(StoreError::not_sent)?;
         }
         Ok(())
     }
 
     fn batcher_of(&self, name: &LockName) -> &Batcher<NodeDialect> {
-        &self.commands[lane_number(name, self.commands.len())]
+        &self.commands[connection_number(name, self.commands.len())]
     }
 
     fn decode(&self, command: &NodeCommand, answered: Result<Answered, StoreError>) -> NodeReply {
@@ -113,7 +115,7 @@ impl QuorumNode for RedisNode {
     }
 
     async fn send_apart(&self, commands: Vec<NodeCommand>, deadline: Instant) -> Vec<NodeReply> {
-        let own = self.renewals.lane();
+        let own = self.renewals.connection();
         let batcher = match self.commands.first() {
             // Its own connection cannot be made, or is only being made.
             Some(other) if own.present().is_none() => {
@@ -134,14 +136,14 @@ impl QuorumNode for RedisNode {
         at: u64,
         deadline: Instant,
     ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
-        scan::look(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
+        scan::step(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
     }
 
     fn is_ready(&self) -> bool {
-        let away = self.commands.iter().filter(|batcher| !batcher.lane().is_ready());
+        let away = self.commands.iter().filter(|batcher| !batcher.connection().is_ready());
         let mut is_ready = true;
         for batcher in away {
-            batcher.lane().prepare();
+            batcher.connection().prepare();
             is_ready = false;
         }
         is_ready
@@ -149,8 +151,8 @@ impl QuorumNode for RedisNode {
 
     /// The next connections set the mark.
     fn has_no_mark(&self) {
-        self.commands.iter().for_each(|batcher| batcher.lane().part());
-        self.renewals.lane().part();
+        self.commands.iter().for_each(|batcher| batcher.connection().part());
+        self.renewals.connection().part();
     }
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {

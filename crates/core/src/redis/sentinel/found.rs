@@ -1,27 +1,27 @@
-use crate::redis::place::Place;
+use crate::redis::endpoint::Endpoint;
 
-/// Where the master was found, and by which look.
+/// Where the master was found, and by which refresh.
 ///
-/// Looks overlap, and may end in another order than they began.
+/// Refreshes overlap, and may end in another order than they began.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundMaster {
     /// Where.
-    pub place: Place,
-    /// The number of the last look that found it there.
-    pub look: u64,
+    pub endpoint: Endpoint,
+    /// The number of the last refresh that found it there.
+    pub refresh: u64,
 }
 
-impl Found {
-    /// Takes note of where a look has found the master, and says whether that is another place. Of
-    /// two looks, the one that began later is believed.
-    pub fn note(known: &mut Option<Self>, look: u64, place: &Place) -> bool {
+impl FoundMaster {
+    /// Takes note of where a refresh has found the master, and says whether that is another place. Of
+    /// two refreshes, the one that began later is believed.
+    pub fn note(known: &mut Option<Self>, refresh: u64, endpoint: &Endpoint) -> bool {
         if let Some(known) = known
-            && (known.place == *place || known.look > look)
+            && (known.endpoint == *endpoint || known.refresh > refresh)
         {
-            known.look = known.look.max(look);
+            known.refresh = known.refresh.max(refresh);
             return false;
         }
-        *known = Some(Self { place: place.clone(), look });
+        *known = Some(Self { endpoint: endpoint.clone(), refresh });
         true
     }
 }
@@ -31,14 +31,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_that_began_earlier_does_not_bring_an_older_master_back() {
-        let at = |port| Place { host: "h".into(), port };
+    fn a_refresh_that_began_earlier_does_not_bring_an_older_master_back() {
+        let at = |port| Endpoint { host: "h".into(), port };
         let mut known = None;
-        assert!(Found::note(&mut known, 1, &at(1)));
-        assert!(Found::note(&mut known, 3, &at(2)));
-        assert!(!Found::note(&mut known, 2, &at(1)));
-        assert_eq!(known, Some(Found { place: at(2), look: 3 }));
-        assert!(!Found::note(&mut known, 4, &at(2)));
-        assert!(Found::note(&mut known, 5, &at(1)));
+        assert!(FoundMaster::note(&mut known, 1, &at(1)));
+        assert!(FoundMaster::note(&mut known, 3, &at(2)));
+        assert!(!FoundMaster::note(&mut known, 2, &at(1)));
+        assert_eq!(known, Some(FoundMaster { endpoint: at(2), refresh: 3 }));
+        assert!(!FoundMaster::note(&mut known, 4, &at(2)));
+        assert!(FoundMaster::note(&mut known, 5, &at(1)));
     }
 }

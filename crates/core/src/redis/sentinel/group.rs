@@ -13,9 +13,9 @@ use tokio::{
 };
 
 use super::{
-    ballot::{Verdict, decide},
-    found::Found,
-    member::{Member, client_of},
+    ballot::{MasterVerdict, decide},
+    found::FoundMaster,
+    member::{Sentinel, client_of},
 };
 use crate::{
     clock::{Clock, Instant, within},
@@ -24,49 +24,49 @@ use crate::{
         address::SentinelGroup,
         classify::{NOT_THERE, classify_dial, is_login},
         config::RedisConfig,
+        endpoint::Endpoint,
         epochs::{Epoch, Epochs},
-        place::{Place, open},
     },
     store::{StoreError, StoreErrorKind},
 };
 
 /// How often the Sentinels are asked, without a hint.
-const LOOK: Duration = Duration::from_secs(1);
+const REFRESH: Duration = Duration::from_secs(1);
 
-/// How long the Sentinels may take to answer: one that hangs holds up no later look for longer.
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// How long the Sentinels may take to answer: one that hangs holds up no later refresh for longer.
+const LONGEST_REFRESH: Duration = Duration::from_secs(1);
 
-/// For how long after a look no hint is followed.
+/// For how long after a refresh no hint is followed.
 const CALM: Duration = Duration::from_millis(200);
 
 /// How the error begins if none can be reached.
 const NO_ANSWER: &str = "no Sentinel answers";
 
 /// The Sentinels of one master.
-pub(in crate::redis) struct Group {
-    members: Vec<Arc<Member>>,
+pub(in crate::redis) struct Sentinels {
+    members: Vec<Arc<Sentinel>>,
     name: String,
     /// How to connect to a master, but for its place.
     template: ConnectionInfo,
     config: RedisConfig,
     clock: Arc<dyn Clock>,
-    master: Mutex<Master>,
+    master: Mutex<LastMaster>,
     epochs: Epochs,
     /// How often the Sentinels were asked.
-    looks: AtomicU64,
+    refreshes: AtomicU64,
     /// When they were asked last.
-    looked_at: Mutex<Option<Instant>>,
+    refreshed_at: Mutex<Option<Instant>>,
     hint: Arc<Notify>,
 }
 
 /// The last known master.
 #[derive(Default)]
-struct Master {
-    found: Option<Found>,
+struct LastMaster {
+    found: Option<FoundMaster>,
     client: Option<Client>,
 }
 
-impl Group {
+impl Sentinels {
     pub(in crate::redis) fn new(
         config: &RedisConfig,
         group: &SentinelGroup,
@@ -76,7 +76,7 @@ impl Group {
         let hint = Arc::new(Notify::new());
         let member = |info: &ConnectionInfo| {
             let client = client_of(config, info, &template)?;
-            Ok(Arc::new(Member::new(client, config.connect_timeout, Arc::clone(&hint))))
+            Ok(Arc::new(Sentinel::new(client, config.connect_timeout, Arc::clone(&hint))))
         };
         let members = group.sentinels.iter().map(member).collect::<Result<_, RedisError>>()?;
         Ok(Self {
@@ -85,8 +85,8 @@ impl Group {
             template,
             config: config.clone(),
             clock,
-            looks: AtomicU64::new(0),
-            looked_at: Mutex::default(),
+            refreshes: AtomicU64::new(0),
+            refreshed_at: Mutex::default(),
             master: Mutex::default(),
             epochs: Epochs::default(),
             hint,
@@ -102,13 +102,13 @@ impl Group {
     pub(in crate::redis) fn master(&self, epoch: Epoch) -> Option<String> {
         let master = self.master.lock();
         let found = master.found.as_ref().filter(|_| self.epochs.now() == epoch);
-        found.map(|found| found.place.to_string())
+        found.map(|found| found.endpoint.to_string())
     }
 
     /// Whether nobody has asked the Sentinels for a while.
     pub(in crate::redis) fn is_unwatched(&self) -> bool {
-        let looked_at = *self.looked_at.lock();
-        looked_at.is_none_or(|at| self.clock.now() > at + 3 * LOOK)
+        let refreshed_at = *self.refreshed_at.lock();
+        refreshed_at.is_none_or(|at| self.clock.now() > at + 3 * REFRESH)
     }
 
     /// What connects to the present master: the Sentinels are asked.
@@ -117,16 +117,16 @@ impl Group {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<(Client, Epoch), StoreError> {
-        let verdict = within(clock, deadline, self.look()).await;
+        let verdict = within(clock, deadline, self.refresh()).await;
         verdict.unwrap_or_else(|| Err(open_question(0, self.members.len())))
     }
 
     /// Asks all Sentinels side by side, until enough have answered.
-    async fn look(&self) -> Result<(Client, Epoch), StoreError> {
-        let look = self.looks.fetch_add(1, Ordering::AcqRel);
-        *self.looked_at.lock() = Some(self.clock.now());
+    async fn refresh(&self) -> Result<(Client, Epoch), StoreError> {
+        let refresh = self.refreshes.fetch_add(1, Ordering::AcqRel);
+        *self.refreshed_at.lock() = Some(self.clock.now());
         let listed = self.members.len();
-        let until = self.clock.now() + LONGEST_LOOK.min(self.config.connect_timeout / 2);
+        let until = self.clock.now() + LONGEST_REFRESH.min(self.config.connect_timeout / 2);
         let (sender, mut receiver) = mpsc::channel(listed);
         for member in &self.members {
             let (member, name) = (Arc::clone(member), self.name.clone());
@@ -151,15 +151,15 @@ impl Group {
                 Err(_) => {}
             }
             match decide(&answers, listed, None) {
-                Verdict::Named(place) => return self.settle(look, &place),
-                Verdict::Unknown => return Err(self.unknown()),
-                Verdict::Open => {}
+                MasterVerdict::Named(endpoint) => return self.settle(refresh, &endpoint),
+                MasterVerdict::Unknown => return Err(self.unknown()),
+                MasterVerdict::Open => {}
             }
         }
-        // Only now, when no other answer will come; another look may have found another master.
-        let last = self.master.lock().found.as_ref().map(|found| found.place.clone());
+        // Only now, when no other answer will come; another refresh may have found another master.
+        let last = self.master.lock().found.as_ref().map(|found| found.endpoint.clone());
         match decide(&answers, listed, last.as_ref()) {
-            Verdict::Named(place) => self.settle(look, &place),
+            MasterVerdict::Named(endpoint) => self.settle(refresh, &endpoint),
             _ => Err(match failed {
                 Some(error) if answers.is_empty() => unreachable(&error),
                 _ => open_question(answers.len(), listed),
@@ -167,25 +167,25 @@ impl Group {
         }
     }
 
-    /// Takes note of where a look has found the master; one that began later is believed instead.
-    fn settle(&self, look: u64, place: &Place) -> Result<(Client, Epoch), StoreError> {
+    /// Takes note of where a refresh has found the master; one that began later is believed instead.
+    fn settle(&self, refresh: u64, endpoint: &Endpoint) -> Result<(Client, Epoch), StoreError> {
         let mut master = self.master.lock();
         let (mut found, old) = (master.found.clone(), master.found.clone());
-        let is_other = Found::note(&mut found, look, place);
+        let is_other = FoundMaster::note(&mut found, refresh, endpoint);
         if let Some(client) = master.client.clone().filter(|_| !is_other) {
             master.found = found;
             return Ok((client, self.epochs.now()));
         }
-        let client = place.info(&self.template).and_then(|info| open(&self.config, info));
+        let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
         let client = client.map_err(|error| classify_dial(&error))?;
-        *master = Master { found, client: Some(client.clone()) };
+        *master = LastMaster { found, client: Some(client.clone()) };
         let epoch = self.epochs.advance();
         drop(master);
         let name = &self.name;
         match old {
-            None => tracing::debug!(master = %place, name, "the Sentinels named the master"),
-            Some(Found { place: old, .. }) => {
-                tracing::warn!(master = %place, %old, name, "another server is the master now");
+            None => tracing::debug!(master = %endpoint, name, "the Sentinels named the master"),
+            Some(FoundMaster { endpoint: old, .. }) => {
+                tracing::warn!(master = %endpoint, %old, name, "another server is the master now");
             }
         }
         Ok((client, epoch))
@@ -200,9 +200,9 @@ impl Group {
             select! {
                 biased;
                 () = self.hint.notified() => {}
-                () = clock.sleep_until(clock.now() + LOOK) => {}
+                () = clock.sleep_until(clock.now() + REFRESH) => {}
             }
-            if let Err(error) = self.look().await {
+            if let Err(error) = self.refresh().await {
                 tracing::debug!(%error, "the Sentinels did not tell where the master is");
             }
         }
@@ -255,12 +255,12 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[test]
-    fn a_look_that_began_earlier_does_not_bring_an_older_master_back() {
+    fn a_refresh_that_began_earlier_does_not_bring_an_older_master_back() {
         let config = RedisConfig::new("redis+sentinel://a,b,c/m").unwrap();
         let info = config.address.info().clone();
         let sentinels = config.address.sentinels().unwrap();
-        let group = Group::new(&config, sentinels, info, Arc::new(SystemClock)).unwrap();
-        let at = |port| Place { host: "h".into(), port };
+        let group = Sentinels::new(&config, sentinels, info, Arc::new(SystemClock)).unwrap();
+        let at = |port| Endpoint { host: "h".into(), port };
         let (_, first) = group.settle(1, &at(1)).unwrap();
         let (_, second) = group.settle(3, &at(2)).unwrap();
         assert!(first < second && group.epochs().now() == second);

@@ -6,10 +6,7 @@ use redis::{
 };
 use tokio::sync::{Mutex, Notify};
 
-use crate::redis::{
-    config::RedisConfig,
-    place::{Place, open},
-};
+use crate::redis::{config::RedisConfig, endpoint::Endpoint};
 
 /// The channel on which a Sentinel tells that another server is the master.
 const SWITCHES: &str = "+switch-master";
@@ -22,11 +19,11 @@ pub(in crate::redis) fn client_of(
 ) -> Result<Client, RedisError> {
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
-    open(config, info.set_tcp_settings(template.tcp_settings().clone()))
+    config.client(info.set_tcp_settings(template.tcp_settings().clone()))
 }
 
 /// One Sentinel, and the connection to it, which is kept.
-pub(super) struct Member {
+pub(super) struct Sentinel {
     client: Client,
     connect_timeout: Duration,
     connection: Mutex<Option<MultiplexedConnection>>,
@@ -34,14 +31,14 @@ pub(super) struct Member {
     hint: Arc<Notify>,
 }
 
-impl Member {
+impl Sentinel {
     pub(super) fn new(client: Client, connect_timeout: Duration, hint: Arc<Notify>) -> Self {
         Self { client, connect_timeout, connection: Mutex::default(), hint }
     }
 
     /// Asks where the master of a name is; `None` if the Sentinel knows no such name. Dropping the
     /// future closes the connection, whose next answer would be this one's.
-    pub(super) async fn ask(&self, master: &str) -> Result<Option<Place>, RedisError> {
+    pub(super) async fn ask(&self, master: &str) -> Result<Option<Endpoint>, RedisError> {
         let mut kept = self.connection.lock().await;
         let mut answer = match kept.take() {
             Some(connection) => ask_on(connection, master).await,
@@ -51,9 +48,9 @@ impl Member {
             // It ended while nothing was asked, or the Sentinel ends every connection.
             answer = ask_on(self.connect().await?, master).await;
         }
-        let (place, connection) = answer?;
+        let (endpoint, connection) = answer?;
         *kept = Some(connection);
-        Ok(place)
+        Ok(endpoint)
     }
 
     async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
@@ -79,8 +76,8 @@ impl Member {
 async fn ask_on(
     mut connection: MultiplexedConnection,
     master: &str,
-) -> Result<(Option<Place>, MultiplexedConnection), RedisError> {
+) -> Result<(Option<Endpoint>, MultiplexedConnection), RedisError> {
     let asked = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master).take();
-    let place: Option<(String, u16)> = asked.query_async(&mut connection).await?;
-    Ok((place.map(|(host, port)| Place { host, port }), connection))
+    let endpoint: Option<(String, u16)> = asked.query_async(&mut connection).await?;
+    Ok((endpoint.map(|(host, port)| Endpoint { host, port }), connection))
 }

@@ -5,7 +5,7 @@ mod found;
 mod group;
 mod member;
 
-pub use ballot::{Verdict, decide};
-pub use found::Found;
-pub(super) use group::{Group, unreachable_one};
+pub use ballot::{MasterVerdict, decide};
+pub use found::FoundMaster;
+pub(super) use group::{Sentinels, unreachable_one};
 pub(super) use member::client_of;

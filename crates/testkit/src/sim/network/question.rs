@@ -1,4 +1,4 @@
-use leasehold_core::seam::{Place, View};
+use leasehold_core::seam::{Endpoint, View};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Something that a process asks of a Sentinel or a server.
@@ -42,7 +42,7 @@ pub(in crate::sim) struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sim) enum Told {
     /// The master is there.
-    Master(Place),
+    Master(Endpoint),
     /// The server is a master, or is not.
     Role(bool),
     /// Who owns the slots, as a node sees it.

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use leasehold_core::{
     Clock, Instant, LockName, StoreError,
-    seam::{Choice, Course, Learnt, Look, slot_of_lock},
+    seam::{Choice, Learnt, Probe, RedirectPolicy, slot_of_lock},
 };
 
 use super::router::{LONGEST_LOOK, Router, not_found};
@@ -78,8 +78,13 @@ impl Router {
         }
         let seeds: Vec<_> = (0..self.layout.seeds()).map(place_of).collect();
         let mut known = self.known();
-        let look =
-            Look { seeds: &seeds, known: known.owners.view(), asked, in_vain: 0, is_silent: false };
+        let look = Probe {
+            seeds: &seeds,
+            known: known.owners.view(),
+            asked,
+            in_vain: 0,
+            is_silent: false,
+        };
         let (Choice::Take(at) | Choice::Anew(at)) = (self.rules.choose)(&told, look) else {
             return Err(not_found("no node tells what is to be believed"));
         };
@@ -98,7 +103,7 @@ impl Router {
     /// A node has not run a command; whether that is sent again.
     pub(in crate::sim) fn redirected(
         &self,
-        course: &mut Course,
+        course: &mut RedirectPolicy,
         node: usize,
         error: &StoreError,
     ) -> bool {

@@ -1,6 +1,6 @@
 use leasehold_core::{
     Clock, Instant, StoreError,
-    seam::{Found, Verdict},
+    seam::{FoundMaster, MasterVerdict},
 };
 
 use super::router::{Dialed, LONGEST_LOOK, Router, not_found};
@@ -73,13 +73,13 @@ impl Router {
             let Some(told) = self.next(&mut asked, until).await else { break };
             let Told::Master(place) = told else { continue };
             answers.push(Some(place));
-            if let Verdict::Named(place) = (self.rules.decide)(&answers, listed, None) {
+            if let MasterVerdict::Named(place) = (self.rules.decide)(&answers, listed, None) {
                 return Ok(self.settle(look, node_at(&place)));
             }
         }
-        let last = self.known().found.as_ref().map(|found| found.place.clone());
+        let last = self.known().found.as_ref().map(|found| found.endpoint.clone());
         match (self.rules.decide)(&answers, listed, last.as_ref()) {
-            Verdict::Named(place) => Ok(self.settle(look, node_at(&place))),
+            MasterVerdict::Named(place) => Ok(self.settle(look, node_at(&place))),
             _ => Err(not_found("too few Sentinels name one master")),
         }
     }
@@ -88,7 +88,7 @@ impl Router {
         self.has_found(node);
         let mut known = self.known();
         let is_first = known.found.is_none();
-        if Found::note(&mut known.found, look, &place_of(node)) {
+        if FoundMaster::note(&mut known.found, look, &place_of(node)) {
             known.epoch += 1;
             let (epoch, process) = (known.epoch, self.process);
             drop(known);
@@ -101,7 +101,7 @@ impl Router {
             self.switched.notify_waiters();
             return (node, epoch);
         }
-        let node = known.found.as_ref().map_or(node, |found| node_at(&found.place));
+        let node = known.found.as_ref().map_or(node, |found| node_at(&found.endpoint));
         (node, known.epoch)
     }
 
@@ -118,7 +118,7 @@ impl Router {
 
     /// Where the process would subscribe.
     pub(in crate::sim) fn master(&self) -> Option<usize> {
-        self.known().found.as_ref().map(|found| node_at(&found.place))
+        self.known().found.as_ref().map(|found| node_at(&found.endpoint))
     }
 
     /// A server said that it is a replica: the connection is given up.

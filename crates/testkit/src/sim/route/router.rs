@@ -6,7 +6,7 @@ use std::{
 
 use leasehold_core::{
     Clock, Instant, StoreError, StoreErrorKind,
-    seam::{Found, Owners},
+    seam::{FoundMaster, SlotOwners},
 };
 use tokio::sync::{
     self, Notify,
@@ -47,13 +47,13 @@ pub(in crate::sim) struct Router {
 /// The state of a [`Router`].
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FoundMaster>,
     /// How many masters there were.
     pub(super) epoch: u64,
     pub(super) looks: u64,
     /// The connections that lead to a master whose role was proven.
     pub(super) dialed: [Option<Dialed>; Lane::ALL],
-    pub(super) owners: Owners<usize>,
+    pub(super) owners: SlotOwners<usize>,
     /// Masters that were found since the last failover.
     seen: BTreeSet<usize>,
 }

@@ -1,6 +1,9 @@
 use leasehold_core::{
     Acks, StoreError,
-    seam::{Choice, Look, Owners, Place, Redirect, Verdict, View, acknowledged, choose, decide},
+    seam::{
+        Choice, Endpoint, MasterVerdict, Probe, Redirect, SlotOwners, View, acknowledged, choose,
+        decide,
+    },
 };
 use redis::Value;
 
@@ -8,7 +11,8 @@ use redis::Value;
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Where the master is, by what the Sentinels answer, how many there are, and where it was.
-    pub decide: fn(answers: &[Option<Place>], listed: usize, last: Option<&Place>) -> Verdict,
+    pub decide:
+        fn(answers: &[Option<Endpoint>], listed: usize, last: Option<&Endpoint>) -> MasterVerdict,
     /// Whether a connection is used, by whether it was made to the master that is known now.
     pub is_fresh: fn(is_of_this_master: bool) -> bool,
     /// Which write replicas have to have, by the last one of the connection that waits.
@@ -16,16 +20,16 @@ pub struct Rules {
     /// Whether enough replicas have acknowledged a write, by what the wait has counted.
     pub acknowledged: fn(asked: Acks, counted: Option<&Value>) -> Result<(), StoreError>,
     /// What a node of a Cluster says that has not run a command.
-    pub redirect: fn(error: &StoreError, teller: &Place) -> Option<Redirect>,
+    pub redirect: fn(error: &StoreError, teller: &Endpoint) -> Option<Redirect>,
     /// A node has named the owner of a slot.
-    pub moved: fn(owners: &mut Owners<usize>, slot: u16, owner: usize),
+    pub moved: fn(owners: &mut SlotOwners<usize>, slot: u16, owner: usize),
     /// Which of the views is believed that were told in a look, each with the place of its teller.
-    pub choose: fn(told: &[(Place, View)], look: Look<'_>) -> Choice,
+    pub choose: fn(told: &[(Endpoint, View)], look: Probe<'_>) -> Choice,
     /// Whether one of a crowd that knows no owner looks when it is its turn, by whether another has
     /// found the owner meanwhile.
     pub looks: fn(is_found: bool) -> bool,
     /// Whether the owners are others than before, by what a node tells of all slots.
-    pub settle: fn(owners: &mut Owners<usize>, view: &View) -> bool,
+    pub settle: fn(owners: &mut SlotOwners<usize>, view: &View) -> bool,
 }
 
 impl Default for Rules {
@@ -36,10 +40,10 @@ impl Default for Rules {
             waits_for: |own| own,
             acknowledged,
             redirect: Redirect::of,
-            moved: Owners::moved,
+            moved: SlotOwners::moved,
             choose,
             looks: |is_found| !is_found,
-            settle: Owners::settle,
+            settle: SlotOwners::settle,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::seam::{Place, View};
+use leasehold_core::seam::{Endpoint, View};
 
 use super::place::place_of;
 
@@ -83,7 +83,7 @@ impl Chart {
         has_keys: bool,
     ) -> Result<(), String> {
         let at = |node| {
-            let Place { host, port } = place_of(node);
+            let Endpoint { host, port } = place_of(node);
             format!("{host}:{port}")
         };
         let is_here = self.owner(slot) == Some(me) || is_asking && self.coming.contains(&slot);

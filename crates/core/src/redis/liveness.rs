@@ -12,7 +12,7 @@ use crate::{clock::Instant, store::StoreError};
 /// says that the connection is dead, or that the network takes longer than the deadline; what was
 /// read meanwhile, and the round trip, tell these apart.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct Liveness {
     /// Nanoseconds since the clock's origin.
     heard_at: AtomicU64,
     /// Nanoseconds: the shortest that was seen.
@@ -20,11 +20,11 @@ pub(super) struct Pulse {
     is_asked: AtomicBool,
 }
 
-impl Pulse {
+impl Liveness {
     /// A shorter silence ends no connection, if something was read after the command was sent.
     const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
 
-    /// The pulse of a connection that was made just now.
+    /// The liveness of a connection that was made just now.
     pub(super) fn new(now: Instant, round_trip: Duration) -> Self {
         let heard_at = AtomicU64::new(nanos(now.since_origin()));
         let round_trip = AtomicU64::new(nanos(round_trip));
@@ -106,20 +106,20 @@ mod tests {
         Instant::at(Duration::from_millis(millis))
     }
 
-    fn pulse(round_trip: u64) -> Pulse {
-        Pulse::new(at(0), Duration::from_millis(round_trip))
+    fn liveness(round_trip: u64) -> Liveness {
+        Liveness::new(at(0), Duration::from_millis(round_trip))
     }
 
     #[test]
     fn a_connection_on_which_nothing_is_read_is_given_up_at_the_deadline() {
         for waited in [10, 333, 2000] {
-            assert!(pulse(1).is_dead(at(1000), at(1000 + waited)));
+            assert!(liveness(1).is_dead(at(1000), at(1000 + waited)));
         }
     }
 
     #[test]
     fn a_round_trip_above_the_deadline_is_not_a_dead_connection() {
-        let slow = pulse(450);
+        let slow = liveness(450);
         assert!(!slow.is_dead(at(1000), at(1333)));
         // An answer takes half of that, so this one is missing.
         assert!(slow.is_dead(at(1000), at(1900)));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn answers_to_other_commands_keep_a_connection_until_they_end_too() {
-        let busy = pulse(1);
+        let busy = liveness(1);
         busy.heard(at(1950));
         assert!(busy.heard_since(at(1000)) && !busy.heard_since(at(1950)));
         assert!(!busy.is_dead(at(1000), at(2000)));
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_connection_that_was_made_in_a_slow_moment_is_judged_by_what_was_seen_since() {
-        let crowded = pulse(600);
+        let crowded = liveness(600);
         assert!(!crowded.is_dead(at(1000), at(1500)));
         crowded.answered(at(1500), at(1501));
         assert!(crowded.is_dead(at(2000), at(2500)));
-        assert_eq!(crowded.patience(), Pulse::SHORTEST_SILENCE);
+        assert_eq!(crowded.patience(), Liveness::SHORTEST_SILENCE);
         // One that was slow again does not undo it.
         crowded.answered(at(3000), at(3900));
         assert!(crowded.is_dead(at(4000), at(4500)));
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn a_command_that_waited_for_less_than_a_round_trip_says_so() {
-        let told = pulse(450).unanswered(at(1000), at(1333));
+        let told = liveness(450).unanswered(at(1000), at(1333));
         assert!(told.to_string().contains("a round trip to the server takes 450ms"), "{told}");
         assert!(told.is_sign_of_life(), "that says nothing about the server");
-        let silent = pulse(450).unanswered(at(1000), at(1450));
+        let silent = liveness(450).unanswered(at(1000), at(1450));
         assert!(
             !silent.is_sign_of_life() && !silent.to_string().contains("round trip"),
             "{silent}"
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn one_asks_at_a_time() {
-        let pulse = pulse(1);
-        assert!(pulse.begin_asking() && !pulse.begin_asking());
-        pulse.done();
-        assert!(pulse.begin_asking());
+        let liveness = liveness(1);
+        assert!(liveness.begin_asking() && !liveness.begin_asking());
+        liveness.done();
+        assert!(liveness.begin_asking());
     }
 }

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use super::{
-    course::{Course, Learnt},
     redirect::Redirect,
-    topology::{Node, Topology},
+    redirect_policy::{Learnt, RedirectPolicy},
+    topology::{ClusterNode, ClusterTopology},
 };
 use crate::{
     clock::Instant,
@@ -12,30 +12,34 @@ use crate::{
 };
 
 /// The way of one command to the node that runs it: each attempt is [sent](Self::next), and its
-/// answer [looked at](Self::settle), until one is no redirection or the deadline comes.
+/// answer [judged](Self::settle), until one is no redirection or the deadline comes.
 ///
 /// A node that redirects a command, or refuses it because nobody serves its slot, has not run it.
-pub(in crate::redis) struct Way<'a, N> {
-    topology: &'a Arc<Topology<N>>,
-    course: Course,
+pub(in crate::redis) struct Attempts<'a, N> {
+    topology: &'a Arc<ClusterTopology<N>>,
+    policy: RedirectPolicy,
     deadline: Instant,
     /// Where the present attempt went.
-    at: Option<Arc<Node<N>>>,
+    at: Option<Arc<ClusterNode<N>>>,
     /// Why the last attempt is repeated.
     refused: Option<StoreError>,
     /// What is known of earlier attempts.
     past: Past,
 }
 
-impl<N: Send + Sync + 'static> Topology<N> {
+impl<N: Send + Sync + 'static> ClusterTopology<N> {
     /// The way of a command about keys of a slot.
-    pub(in crate::redis) fn way(self: &Arc<Self>, slot: u16, deadline: Instant) -> Way<'_, N> {
-        let (course, past) = (Course::new(slot), Past::default());
-        Way { topology: self, course, deadline, at: None, refused: None, past }
+    pub(in crate::redis) fn attempts(
+        self: &Arc<Self>,
+        slot: u16,
+        deadline: Instant,
+    ) -> Attempts<'_, N> {
+        let (policy, past) = (RedirectPolicy::new(slot), Past::default());
+        Attempts { topology: self, policy, deadline, at: None, refused: None, past }
     }
 }
 
-impl<N: Send + Sync + 'static> Way<'_, N> {
+impl<N: Send + Sync + 'static> Attempts<'_, N> {
     /// What to send the command with next.
     pub(in crate::redis) async fn next(&mut self) -> Result<Arc<N>, StoreError> {
         let past = self.past;
@@ -45,7 +49,7 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
     async fn next_node(&mut self) -> Result<Arc<N>, StoreError> {
         let (topology, clock) = (self.topology, self.topology.clock());
         if let Some(refused) = self.refused.take()
-            && let Some(pause) = self.course.pause(SystemEntropy.fraction())
+            && let Some(pause) = self.policy.pause(SystemEntropy.fraction())
         {
             let until = clock.now() + pause;
             if until >= self.deadline {
@@ -53,12 +57,12 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
             }
             clock.sleep_until(until).await;
         }
-        let (node, store) = if let Some(place) = self.course.ask() {
-            let node = topology.node_at(&place)?;
+        let (node, store) = if let Some(endpoint) = self.policy.ask() {
+            let node = topology.node_at(&endpoint)?;
             let asking = topology.asking(&node)?;
             (node, asking)
         } else {
-            let node = topology.owner(self.course.slot(), self.deadline).await?;
+            let node = topology.owner(self.policy.slot(), self.deadline).await?;
             let store = Arc::clone(&node.store);
             (node, store)
         };
@@ -75,7 +79,7 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
             (Err(error), Some(node)) => (error, node),
             (answer, _) => return Some(answer),
         };
-        let Some(redirect) = Redirect::of(&error, &node.place) else {
+        let Some(redirect) = Redirect::of(&error, &node.endpoint) else {
             if !error.is_answer() {
                 self.topology.missed();
             }
@@ -83,8 +87,8 @@ impl<N: Send + Sync + 'static> Way<'_, N> {
         };
         self.past.has(&error);
         let error = not_run(&error);
-        let followed = match self.course.redirected(redirect) {
-            Learnt::Owner(place) => self.topology.moved(self.course.slot(), &place),
+        let followed = match self.policy.redirected(redirect) {
+            Learnt::Owner(endpoint) => self.topology.moved(self.policy.slot(), &endpoint),
             Learnt::Missed => {
                 self.topology.missed();
                 Ok(())

@@ -10,7 +10,7 @@ use crate::{clock::Instant, types::LockName};
 /// A command that such a call does not serve costs one more round trip. So its name goes alone for a
 /// while; and so does everything, longer each time, when calls serve few of their commands.
 #[derive(Debug, Default)]
-pub(super) struct Gathering {
+pub(super) struct SharedCallPolicy {
     /// Until when nothing is gathered.
     until: Instant,
     /// How long the last pause was; zero after a call that was worth it.
@@ -30,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// For how many names it is known that they go alone.
 const PLACES: usize = 64;
 
-impl Gathering {
+impl SharedCallPolicy {
     /// Whether a command about a name may share a call.
     pub(super) fn admits(&self, name: &LockName, now: Instant) -> bool {
         let alone = self.alone.get(name.shard(PLACES)).copied().unwrap_or_default();
@@ -89,30 +89,29 @@ mod tests {
 
     #[test]
     fn a_name_that_was_not_served_goes_alone_for_a_while() {
-        let mut gathering = Gathering::default();
-        assert!(gathering.admits(&name("a"), at(0)));
-        gathering.has_not_served(&name("a"), at(1000));
-        assert!(!gathering.admits(&name("a"), at(1099)));
-        assert!(gathering.admits(&name("a"), at(1100)));
-        let others =
-            (0..100).filter(|number| gathering.admits(&name(&number.to_string()), at(1001)));
+        let mut policy = SharedCallPolicy::default();
+        assert!(policy.admits(&name("a"), at(0)));
+        policy.has_not_served(&name("a"), at(1000));
+        assert!(!policy.admits(&name("a"), at(1099)));
+        assert!(policy.admits(&name("a"), at(1100)));
+        let others = (0..100).filter(|number| policy.admits(&name(&number.to_string()), at(1001)));
         assert!(others.count() > 80);
     }
 
     #[test]
     fn calls_that_serve_few_are_made_ever_more_seldom() {
-        let mut gathering = Gathering::default();
-        gathering.has_served(32, 64, at(0));
-        assert!(gathering.admits(&name("a"), at(0)));
+        let mut policy = SharedCallPolicy::default();
+        policy.has_served(32, 64, at(0));
+        assert!(policy.admits(&name("a"), at(0)));
         let mut now = 0;
         for pause in [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_000, 10_000] {
-            gathering.has_served(1, 3, at(now));
-            assert!(!gathering.admits(&name("a"), at(now + pause - 1)), "{pause}");
+            policy.has_served(1, 3, at(now));
+            assert!(!policy.admits(&name("a"), at(now + pause - 1)), "{pause}");
             now += pause;
-            assert!(gathering.admits(&name("a"), at(now)), "{pause}");
+            assert!(policy.admits(&name("a"), at(now)), "{pause}");
         }
-        gathering.has_served(2, 3, at(now));
-        gathering.has_served(0, 2, at(now));
-        assert!(gathering.admits(&name("a"), at(now + 10)), "one that was worth it counts anew");
+        policy.has_served(2, 3, at(now));
+        policy.has_served(0, 2, at(now));
+        assert!(policy.admits(&name("a"), at(now + 10)), "one that was worth it counts anew");
     }
 }

@@ -5,16 +5,16 @@ use redis::{RedisError, Value, aio::MultiplexedConnection};
 use super::view::{View, are_of, nodes};
 use crate::{
     mutex::Mutex,
-    redis::{classify::NOT_THERE, place::Place},
+    redis::{classify::NOT_THERE, endpoint::Endpoint},
     store::{StoreError, StoreErrorKind},
 };
 
 /// The nodes of the Cluster that a process knows, by their ids. A new connection has to lead to that
 /// Cluster: the address of a node that died may belong to a node of another Cluster by now.
 #[derive(Debug, Default)]
-pub(in crate::redis) struct Members(Mutex<BTreeMap<String, Place>>);
+pub(in crate::redis) struct KnownNodes(Mutex<BTreeMap<String, Endpoint>>);
 
-impl Members {
+impl KnownNodes {
     /// These nodes are known from now on.
     pub(super) fn know(&self, view: &View) {
         *self.0.lock() = view.nodes.clone();
@@ -33,13 +33,13 @@ impl Members {
     /// nobody can be told from another.
     fn are_of(&self, slots: &[Value]) -> bool {
         // Only the ids count here.
-        let teller = Place { host: String::new(), port: 0 };
+        let teller = Endpoint { host: String::new(), port: 0 };
         are_of(&nodes(slots, &teller), &self.0.lock())
     }
 }
 
 /// What is wrong with a node of another Cluster, or of none.
-pub(in crate::redis) const UNKNOWN_NODE: &str =
+const UNKNOWN_NODE: &str =
     "the server does not name the nodes of the Cluster that this process knows";
 
 /// The error of a connection to such a node.
@@ -60,14 +60,14 @@ mod tests {
 
     #[test]
     fn a_node_is_known_by_the_company_it_keeps() {
-        let members = Members::default();
+        let members = KnownNodes::default();
         assert!(members.are_of(&slots(&["x"])), "none is known");
-        let place = Place { host: "h".into(), port: 1 };
+        let endpoint = Endpoint { host: "h".into(), port: 1 };
         let view = |ids: &[&str]| View {
             is_ok: true,
             epoch: 1,
             owners: Vec::new(),
-            nodes: ids.iter().map(|id| ((*id).to_owned(), place.clone())).collect(),
+            nodes: ids.iter().map(|id| ((*id).to_owned(), endpoint.clone())).collect(),
         };
         members.know(&view(&["a", "b"]));
         assert!(members.are_of(&slots(&["new", "a", "b"])));

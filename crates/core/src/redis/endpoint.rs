@@ -1,20 +1,19 @@
 use std::fmt;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
-use super::config::RedisConfig;
 use crate::types::printable;
 
 /// Where a server listens, as a Sentinel or another server tells it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct Endpoint {
     /// Its name or its address.
     pub host: String,
     /// Its port.
     pub port: u16,
 }
 
-impl Place {
+impl Endpoint {
     /// Reads `host:port`; `None` for anything else. Where the host is missing, or `?` as of a node
     /// that does not know its own name, the server is at the host of the one that told of it.
     pub(super) fn read(text: &str, teller: &Self) -> Option<Self> {
@@ -50,7 +49,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", Host(&self.host), self.port)
     }
@@ -66,25 +65,15 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// A client with the TLS settings of a configuration.
-pub(super) fn open(config: &RedisConfig, info: ConnectionInfo) -> Result<Client, RedisError> {
-    #[cfg(feature = "tls")]
-    return config.tls.client(info);
-    #[cfg(not(feature = "tls"))]
-    {
-        let _ = config;
-        Client::open(info)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_place_is_host_and_port() {
-        let teller = Place { host: "t".into(), port: 1 };
-        let read = |text| Place::read(text, &teller).map(|place| (place.host, place.port));
+        let teller = Endpoint { host: "t".into(), port: 1 };
+        let read =
+            |text| Endpoint::read(text, &teller).map(|endpoint| (endpoint.host, endpoint.port));
         assert_eq!(read("10.0.0.1:7000"), Some(("10.0.0.1".into(), 7000)));
         assert_eq!(read("2001:db8::1:7000"), Some(("2001:db8::1".into(), 7000)));
         assert_eq!(read(":7000"), Some(("t".into(), 7000)));
@@ -94,7 +83,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_address_is_shown_in_brackets() {
-        let shown = |host: &str| Place { host: host.into(), port: 7000 }.to_string();
+        let shown = |host: &str| Endpoint { host: host.into(), port: 7000 }.to_string();
         assert_eq!([shown("::1"), shown("h")], ["[::1]:7000", "h:7000"]);
     }
 }

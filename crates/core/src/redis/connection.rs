@@ -8,50 +8,50 @@ use std::{
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select};
 
-pub(super) use super::call::Call;
 use super::{
-    acknowledge::send_and_wait,
+    acknowledge::Answered,
+    call::ScriptCall,
     classify::{
         NOT_THERE, NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
         spoils_connection, unanswered,
     },
     decode::refusal,
+    dialer::{Dialed, Dialer},
     epochs::Epoch,
-    login::{Dialed, Dialer},
+    liveness::Liveness,
     one_master::Witness,
     proof::Proof,
-    pulse::Pulse,
+    sending::send,
 };
 use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
-    types::FenceToken,
 };
 
 /// One multiplexed connection, which is replaced when it ends, fails or no longer answers.
 ///
 /// The end of a connection is noticed at once, so that the next call dials anew. A call without an
-/// answer at its deadline costs the connection only if nothing else is read on it, see [`Pulse`].
+/// answer at its deadline costs the connection only if nothing else is read on it, see [`Liveness`].
 ///
 /// Commands are executed in the order in which they were sent, except across a replacement, or when
 /// the server does not know the script. What a replaced connection may still deliver is harmless,
 /// because every script may run twice or late.
 #[derive(Debug, Clone)]
-pub(super) struct Lane(Arc<Inner>);
+pub(super) struct Connection(Arc<ConnectionInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ConnectionInner {
     dialer: Arc<Dialer>,
     clock: Arc<dyn Clock>,
     runtime: Handle,
-    slot: Mutex<Slot>,
+    current: Mutex<Current>,
     dialing: Arc<tokio::sync::Mutex<()>>,
     /// What a new connection is used for first.
     greeting: Option<Arc<dyn Greeting>>,
 }
 
-/// The first use of each connection of a lane, before any command.
+/// The first use of each connection of this kind, before any command.
 pub(super) trait Greeting: std::fmt::Debug + Send + Sync {
     fn greet(&self, connection: MultiplexedConnection) -> Greeted<'_>;
 }
@@ -60,7 +60,7 @@ pub(super) type Greeted<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>
 
 /// The present connection, and the failure that the last attempt to make one met.
 #[derive(Debug, Default)]
-struct Slot {
+struct Current {
     connection: Option<Present>,
     /// The number of the last attempt to make a connection.
     generation: u64,
@@ -77,24 +77,24 @@ pub(super) struct Present {
     generation: u64,
     /// Which master of a group it leads to.
     epoch: Epoch,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
     proof: Arc<Proof>,
     /// Only kept: it shows that the connection is in use.
     _witness: Option<Arc<Witness>>,
 }
 
 /// A command that was sent and is not answered yet.
-type Late = Pin<Box<dyn Future<Output = Result<Value, RedisError>> + Send>>;
+type LateAnswer = Pin<Box<dyn Future<Output = Result<Answered, RedisError>> + Send>>;
 
 /// An exchange that brought no answer, or an error.
-pub(super) struct Failed {
+pub(super) struct ExchangeFailed {
     pub(super) error: StoreError,
     /// The same call may be answered on another connection.
     pub(super) connection_ended: bool,
 }
 
 /// An error while the connection stood, or before there was one: such a call is not repeated.
-impl From<StoreError> for Failed {
+impl From<StoreError> for ExchangeFailed {
     fn from(error: StoreError) -> Self {
         Self { error, connection_ended: false }
     }
@@ -106,29 +106,25 @@ const PING_PATIENCES: u32 = 3;
 /// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
 const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
 
-impl Lane {
-    /// A lane that connects on first use, always on the given tokio runtime.
-    pub(super) fn new(dialer: Arc<Dialer>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        let (slot, dialing, greeting) = (Mutex::default(), Arc::default(), None);
-        Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing, greeting }))
-    }
-
-    /// A lane whose connections are greeted. Once one has ended, or could not be made, no command waits
-    /// for the next: it fails at once, and the next is made in the background.
-    pub(super) fn greeted(
+impl Connection {
+    /// A connection that is made on first use, always on the given tokio runtime.
+    ///
+    /// Once one with a greeting has ended, or could not be made, no command waits for the next: it fails
+    /// at once, and the next is made in the background.
+    pub(super) fn new(
         dialer: Arc<Dialer>,
         clock: Arc<dyn Clock>,
         runtime: Handle,
-        greeting: Arc<dyn Greeting>,
+        greeting: Option<Arc<dyn Greeting>>,
     ) -> Self {
-        let (slot, dialing, greeting) = (Mutex::default(), Arc::default(), Some(greeting));
-        Self(Arc::new(Inner { dialer, clock, runtime, slot, dialing, greeting }))
+        let (current, dialing) = (Mutex::default(), Arc::default());
+        Self(Arc::new(ConnectionInner { dialer, clock, runtime, current, dialing, greeting }))
     }
 
     /// Whether commands can be sent at once, or wait for the first connection.
     pub(super) fn is_ready(&self) -> bool {
-        let slot = self.0.slot.lock();
-        slot.connection.is_some() || slot.ended == 0 && slot.failed.is_none()
+        let current = self.0.current.lock();
+        current.connection.is_some() || current.ended == 0 && current.failed.is_none()
     }
 
     /// Makes a connection in the background, unless there is one, or an attempt is under way.
@@ -136,10 +132,10 @@ impl Lane {
         if Arc::strong_count(&self.0.dialing) > 1 || self.recent_failure().is_some() {
             return;
         }
-        let lane = self.clone();
+        let this = self.clone();
         let turn = Arc::clone(&self.0.dialing);
         drop(self.0.runtime.spawn(async move {
-            drop(lane.connect().await);
+            drop(this.connect().await);
             // It counts as an attempt until now.
             drop(turn);
         }));
@@ -147,7 +143,7 @@ impl Lane {
 
     /// Gives the present connection up, so that the next one is greeted anew.
     pub(super) fn part(&self) {
-        let present = self.0.slot.lock().connection.as_ref().map(|present| present.generation);
+        let present = self.0.current.lock().connection.as_ref().map(|present| present.generation);
         if let Some(generation) = present {
             self.give_up(generation);
         }
@@ -156,16 +152,16 @@ impl Lane {
     /// As [`exchange`](Self::exchange), once more if the connection ends before the answer.
     pub(super) async fn call(
         &self,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Answered, StoreError> {
         let mut answer = self.exchange(call, deadline).await;
         if answer.as_ref().is_err_and(|failed| failed.connection_ended) {
             // Boxed, as other rare paths are: otherwise the future of every call would be large.
             let repeated = Box::pin(self.exchange(call, deadline)).await;
             // The first copy may have run, even if the second did not.
-            answer =
-                repeated.map_err(|failed| Failed { error: failed.error.or_unknown(), ..failed });
+            answer = repeated
+                .map_err(|failed| ExchangeFailed { error: failed.error.or_unknown(), ..failed });
         }
         answer.map_err(|failed| failed.error)
     }
@@ -173,11 +169,11 @@ impl Lane {
     /// Calls a script, once; indeterminate if it was sent and has no answer by the deadline.
     pub(super) async fn exchange(
         &self,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Answered, ExchangeFailed> {
         let exchanged = self.exchange_on_present(call, deadline).await;
-        exchanged.map_err(|failed| Failed { error: self.named(failed.error), ..failed })
+        exchanged.map_err(|failed| ExchangeFailed { error: self.named(failed.error), ..failed })
     }
 
     /// The same error, naming the server.
@@ -187,9 +183,9 @@ impl Lane {
 
     async fn exchange_on_present(
         &self,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Answered, ExchangeFailed> {
         let present = if let Some(present) = self.present() {
             present
         } else if self.0.greeting.is_some() && !self.is_ready() {
@@ -204,28 +200,24 @@ impl Lane {
         let sent_at = self.0.clock.now();
         let call = if present.proof.is_due(sent_at) { call.proving() } else { call };
         match self.send(&present, call, deadline).await {
-            Ok(Ok(value)) => {
+            Ok(Ok(answered)) => {
                 if call.proves {
                     present.proof.given(sent_at);
                 }
-                present.pulse.answered(sent_at, self.0.clock.now());
-                let of_script = match &value {
-                    Value::Array(both) if call.acks.are_asked() => both.first(),
-                    _ => Some(&value),
-                };
-                if of_script.is_some_and(refused_by_a_replica) {
+                present.liveness.answered(sent_at, self.0.clock.now());
+                if refused_by_a_replica(&answered.answer) {
                     self.give_up(present.generation);
                 }
-                Ok(value)
+                Ok(answered)
             }
             Ok(Err(error)) => {
                 if spoils_connection(&error) {
                     self.give_up(present.generation);
                 } else {
-                    present.pulse.heard(self.0.clock.now());
+                    present.liveness.heard(self.0.clock.now());
                 }
                 let named = self.0.dialer.named_in(present.epoch, classify(&error));
-                Err(Failed { error: named, connection_ended: error.is_io_error() })
+                Err(ExchangeFailed { error: named, connection_ended: error.is_io_error() })
             }
             Err(late) => {
                 let epoch = present.epoch;
@@ -237,7 +229,7 @@ impl Lane {
 
     /// The error while the next connection is made: that of the last attempt, if it failed.
     fn away(&self) -> StoreError {
-        let failed = self.0.slot.lock().failed.as_ref().map(|(_, error)| error.clone());
+        let failed = self.0.current.lock().failed.as_ref().map(|(_, error)| error.clone());
         failed.unwrap_or_else(|| {
             let what = "the connection has ended, and a new one is being made";
             StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
@@ -248,7 +240,7 @@ impl Lane {
     pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
         let Some(words) = refusal(&answer) else { return Ok(answer) };
         // An answer is awaited only until there is another master.
-        let Inner { dialer, .. } = &*self.0;
+        let ConnectionInner { dialer, .. } = &*self.0;
         Err(dialer.named_in(dialer.route.epoch(), classify_words(words)))
     }
 
@@ -260,15 +252,15 @@ impl Lane {
     }
 
     /// Gives a connection up, or asks it, after a command was not answered in time.
-    fn judge(&self, present: Present, sent_at: Instant, late: Option<Late>) -> StoreError {
+    fn judge(&self, present: Present, sent_at: Instant, late: Option<LateAnswer>) -> StoreError {
         let now = self.0.clock.now();
-        if present.pulse.is_dead(sent_at, now) {
+        if present.liveness.is_dead(sent_at, now) {
             self.give_up(present.generation);
             return unanswered();
         }
-        let error = present.pulse.unanswered(sent_at, now);
+        let error = present.liveness.unanswered(sent_at, now);
         if let Some(late) = late {
-            self.hear_late(&present.pulse, late);
+            self.hear_late(&present.liveness, late);
         }
         self.ask(present);
         error
@@ -279,13 +271,13 @@ impl Lane {
     async fn send(
         &self,
         present: &Present,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
-    ) -> Result<Result<Value, RedisError>, Late> {
+    ) -> Result<Result<Answered, RedisError>, LateAnswer> {
         if !call.has_body {
             match self.send_one(present, call.by_digest(), call, deadline).await? {
                 Err(error) if error.code() == Some("NOSCRIPT") => {
-                    present.pulse.heard(self.0.clock.now());
+                    present.liveness.heard(self.0.clock.now());
                 }
                 answer => return Ok(answer),
             }
@@ -297,20 +289,15 @@ impl Lane {
         &self,
         present: &Present,
         command: Cmd,
-        call: Call<'_>,
+        call: ScriptCall<'_>,
         deadline: Instant,
-    ) -> Result<Result<Value, RedisError>, Late> {
+    ) -> Result<Result<Answered, RedisError>, LateAnswer> {
         let mut connection = present.connection.clone();
         // Owned, so that a late answer can be waited for by a task.
         let is_asking = self.0.dialer.is_asking;
         let (acks, limit) = (call.acks, deadline.saturating_since(self.0.clock.now()));
-        let mut sending: Late = if acks.are_asked() {
-            Box::pin(async move {
-                send_and_wait(&mut connection, command, is_asking, acks, limit).await
-            })
-        } else {
-            Box::pin(async move { send(&mut connection, command, is_asking).await })
-        };
+        let mut sending: LateAnswer =
+            Box::pin(async move { send(&mut connection, command, is_asking, acks, limit).await });
         let answer = select! {
             biased;
             answer = within(&*self.0.clock, deadline, sending.as_mut()) => answer,
@@ -319,22 +306,23 @@ impl Lane {
                 Some(Err(io::Error::other("the server is not the master any more").into()))
             }
         };
-        answer.map(|answer| answer.and_then(refuse_error)).ok_or(sending)
+        answer.ok_or(sending)
     }
 
     /// Waits a while for an answer that nobody needs any more: it shows that the connection works.
-    fn hear_late(&self, pulse: &Arc<Pulse>, late: Late) {
-        let (clock, pulse) = (Arc::clone(&self.0.clock), Arc::clone(pulse));
+    fn hear_late(&self, liveness: &Arc<Liveness>, late: LateAnswer) {
+        let (clock, liveness) = (Arc::clone(&self.0.clock), Arc::clone(liveness));
         drop(self.0.runtime.spawn(async move {
-            let until = clock.now() + pulse.patience() * 2;
-            if let Some(Ok(_)) = within(&*clock, until, late).await {
-                pulse.heard(clock.now());
+            let until = clock.now() + liveness.patience() * 2;
+            let answer = within(&*clock, until, late).await;
+            if answer.is_some_and(|answer| !answer.as_ref().is_err_and(spoils_connection)) {
+                liveness.heard(clock.now());
             }
         }));
     }
 
     pub(super) fn present(&self) -> Option<Present> {
-        let present = self.0.slot.lock().connection.clone()?;
+        let present = self.0.current.lock().connection.clone()?;
         if present.epoch == self.0.dialer.route.epoch() {
             return Some(present);
         }
@@ -345,20 +333,20 @@ impl Lane {
 
     /// The shortest round trip that the present connection has seen.
     pub(super) fn round_trip(&self) -> Option<Duration> {
-        self.present().map(|present| present.pulse.round_trip())
+        self.present().map(|present| present.liveness.round_trip())
     }
 
     /// Sends a `PING` on a connection, and gives the connection up if it does not answer.
     fn ask(&self, present: Present) {
-        if !present.pulse.begin_asking() {
+        if !present.liveness.begin_asking() {
             return;
         }
-        let lane = self.clone();
+        let this = self.clone();
         drop(self.0.runtime.spawn(async move {
-            if lane.answers(&present).await {
-                present.pulse.done();
+            if this.answers(&present).await {
+                present.liveness.done();
             } else {
-                lane.give_up(present.generation);
+                this.give_up(present.generation);
             }
         }));
     }
@@ -371,7 +359,7 @@ impl Lane {
         let mut ping = redis::cmd("PING");
         ping.arg(&word);
         let mut asking = pin!(connection.send_packed_command(&ping));
-        let patience = present.pulse.patience();
+        let patience = present.liveness.patience();
         // If tasks are polled late, old answers look new. So this is the limit in any case.
         let until = self.0.clock.now() + patience * PING_PATIENCES;
         loop {
@@ -385,7 +373,7 @@ impl Lane {
                     return ["NOPERM", "BUSY", "LOADING"].contains(&error.code());
                 }
                 // Many answers may be ahead of this one.
-                None if present.pulse.heard_since(asked_at) && self.0.clock.now() < until => {}
+                None if present.liveness.heard_since(asked_at) && self.0.clock.now() < until => {}
                 _ => return false,
             }
         }
@@ -398,16 +386,16 @@ impl Lane {
             return Ok(present);
         }
         self.recent_failure().map_or(Ok(()), Err)?;
-        let lane = self.clone();
-        // A task of the lane's runtime, where the connection lives: it outlasts its caller.
+        let this = self.clone();
+        // A task of its own runtime, where the connection lives: it outlasts its caller.
         let dial = self.0.runtime.spawn(async move {
-            let deadline = lane.0.clock.now() + lane.0.dialer.connect_timeout;
-            let mut dialed = lane.dial(deadline).await;
+            let deadline = this.0.clock.now() + this.0.dialer.connect_timeout;
+            let mut dialed = this.dial(deadline).await;
             if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
                 // Once only: a server may end every connection.
-                dialed = lane.dial(deadline).await;
+                dialed = this.dial(deadline).await;
             }
-            let outcome = lane.install(dialed);
+            let outcome = this.install(dialed);
             drop(turn);
             outcome
         });
@@ -416,23 +404,23 @@ impl Lane {
 
     async fn dial(&self, deadline: Instant) -> Result<Present, NotDialed> {
         let generation = {
-            let mut slot = self.0.slot.lock();
-            slot.generation += 1;
-            slot.generation
+            let mut current = self.0.current.lock();
+            current.generation += 1;
+            current.generation
         };
         let (clock, ending) = (&*self.0.clock, self.ending(generation));
         let Dialed { connection, round_trip, proven_at, epoch, witness } =
             Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
-        if self.0.slot.lock().ended >= generation {
+        if self.0.current.lock().ended >= generation {
             return Err(NotDialed::ended());
         }
         if let Some(greeting) = &self.0.greeting {
             let greeting = greeting.greet(connection.clone());
             within(clock, deadline, greeting).await.unwrap_or_else(not_in_time)?;
         }
-        let pulse = Arc::new(Pulse::new(clock.now(), round_trip));
+        let liveness = Arc::new(Liveness::new(clock.now(), round_trip));
         let proof = Arc::new(Proof::new(proven_at));
-        Ok(Present { connection, generation, epoch, pulse, proof, _witness: witness })
+        Ok(Present { connection, generation, epoch, liveness, proof, _witness: witness })
     }
 
     /// Called when a connection ends, on the task that reads it.
@@ -450,103 +438,42 @@ impl Lane {
 
     fn install(&self, dialed: Result<Present, NotDialed>) -> Result<Present, StoreError> {
         let now = self.0.clock.now();
-        let mut slot = self.0.slot.lock();
+        let mut current = self.0.current.lock();
         let NotDialed { error, .. } = match dialed {
-            Ok(present) if slot.ended >= present.generation => NotDialed::ended(),
+            Ok(present) if current.ended >= present.generation => NotDialed::ended(),
             Ok(present) => {
-                slot.connection = Some(present.clone());
-                slot.failed = None;
+                current.connection = Some(present.clone());
+                current.failed = None;
                 return Ok(present);
             }
             Err(not_dialed) => not_dialed,
         };
-        slot.failed = Some((now, error.clone()));
+        current.failed = Some((now, error.clone()));
         Err(error)
     }
 
     fn recent_failure(&self) -> Option<StoreError> {
         let now = self.0.clock.now();
-        let slot = self.0.slot.lock();
-        let (at, error) = slot.failed.as_ref()?;
+        let current = self.0.current.lock();
+        let (at, error) = current.failed.as_ref()?;
         (now.saturating_since(*at) < FAILED_DIAL_LASTS).then(|| error.clone())
     }
 
     /// Forgets a connection, unless it was replaced already.
     fn give_up(&self, generation: u64) {
-        let mut slot = self.0.slot.lock();
-        slot.ended = slot.ended.max(generation);
+        let mut current = self.0.current.lock();
+        current.ended = current.ended.max(generation);
         let is_present =
-            slot.connection.as_ref().is_some_and(|present| present.generation == generation);
-        let ended = if is_present { slot.connection.take() } else { None };
-        drop(slot);
+            current.connection.as_ref().is_some_and(|present| present.generation == generation);
+        let ended = if is_present { current.connection.take() } else { None };
+        drop(current);
         // Outside of the lock: it may be the last handle, which ends the connection's task.
         drop(ended);
     }
-}
-
-/// Sends a command, right behind `ASKING` where its slot is on the way to the node.
-async fn send(
-    connection: &mut MultiplexedConnection,
-    command: Cmd,
-    is_asking: bool,
-) -> Result<Value, RedisError> {
-    if !is_asking {
-        return connection.send_packed_command(&command).await;
-    }
-    let mut both = redis::pipe();
-    both.cmd("ASKING").add_command(command);
-    let answers = connection.send_packed_commands(&both, 1, 1).await;
-    answers.map(|mut answers| answers.pop().unwrap_or(Value::Nil))
-}
-
-/// Sends a call like a lane does, on a borrowed connection. The caller keeps the deadline; a wait
-/// for acknowledgements ends within `limit`.
-pub(super) async fn evaluate(
-    connection: &mut MultiplexedConnection,
-    call: Call<'_>,
-    is_asking: bool,
-    limit: Duration,
-) -> Result<Value, RedisError> {
-    let mut send = async |command| {
-        if call.acks.are_asked() {
-            send_and_wait(connection, command, is_asking, call.acks, limit).await
-        } else {
-            send(connection, command, is_asking).await
-        }
-    };
-    if !call.has_body {
-        let answer = send(call.by_digest()).await;
-        match answer.and_then(refuse_error) {
-            Err(error) if error.code() == Some("NOSCRIPT") => {}
-            answer => return answer,
-        }
-    }
-    let answer = Box::pin(async { send(call.by_body()).await }).await;
-    answer.and_then(refuse_error)
 }
 
 /// Whether an answer says that a replica refused a command: another server is the master now.
 fn refused_by_a_replica(answer: &Value) -> bool {
     let Value::Array(answers) = answer else { return false };
     answers.iter().filter_map(refusal).any(|words| is_readonly(&words))
-}
-
-/// Makes an `Err` of an answer that is an error.
-///
-/// An error inside of an answer is a part of it: the script has run to its end.
-pub(super) fn refuse_error(answer: Value) -> Result<Value, RedisError> {
-    match answer {
-        Value::ServerError(error) => Err(error.into()),
-        answer => Ok(answer),
-    }
-}
-
-/// Milliseconds as scripts take them.
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A watermark as scripts take it: 0 for none.
-pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
-    seen.map_or(0, FenceToken::get)
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::redirect::Redirect;
-use crate::{backoff::backoff, redis::place::Place};
+use crate::{backoff::backoff, redis::endpoint::Endpoint};
 
 /// The longest pause before the first repetition; it doubles with each.
 const SHORTEST: Duration = Duration::from_millis(4);
@@ -11,10 +11,10 @@ const LONGEST: Duration = Duration::from_millis(200);
 
 /// Where the attempts of one command go, by what nodes say that have not run it.
 #[derive(Debug)]
-pub struct Course {
+pub struct RedirectPolicy {
     slot: u16,
     /// Where the next one goes, instead of to the owner.
-    ask: Option<Place>,
+    ask: Option<Endpoint>,
     failures: u32,
 }
 
@@ -22,7 +22,7 @@ pub struct Course {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Learnt {
     /// The slot has this owner: the next attempt goes there, and so do other commands.
-    Owner(Place),
+    Owner(Endpoint),
     /// Only the next attempt goes elsewhere.
     Nothing,
     /// Nobody serves the slot: the owners may be others than those that are known.
@@ -31,8 +31,8 @@ pub enum Learnt {
     Stray,
 }
 
-impl Course {
-    /// The course of a command about keys of a slot.
+impl RedirectPolicy {
+    /// The policy of a command about keys of a slot.
     pub fn new(slot: u16) -> Self {
         Self { slot, ask: None, failures: 0 }
     }
@@ -43,7 +43,7 @@ impl Course {
     }
 
     /// Where the next attempt goes, behind `ASKING`; `None` for to the owner.
-    pub fn ask(&mut self) -> Option<Place> {
+    pub fn ask(&mut self) -> Option<Endpoint> {
         self.ask.take()
     }
 
@@ -77,32 +77,32 @@ impl Course {
 mod tests {
     use super::*;
 
-    fn place(port: u16) -> Place {
-        Place { host: "h".into(), port }
+    fn endpoint(port: u16) -> Endpoint {
+        Endpoint { host: "h".into(), port }
     }
 
     #[test]
     fn an_owner_is_learnt_and_one_that_is_asked_is_not() {
-        let mut course = Course::new(7);
-        let to = place(1);
-        assert_eq!(course.redirected(Redirect::Ask { slot: 7, to }), Learnt::Nothing);
-        assert_eq!((course.ask(), course.ask()), (Some(place(1)), None));
-        let to = place(2);
-        assert_eq!(course.redirected(Redirect::Moved { slot: 7, to }), Learnt::Owner(place(2)));
-        assert_eq!(course.ask(), None);
-        let to = place(3);
-        assert_eq!(course.redirected(Redirect::Moved { slot: 8, to }), Learnt::Stray);
+        let mut policy = RedirectPolicy::new(7);
+        let to = endpoint(1);
+        assert_eq!(policy.redirected(Redirect::Ask { slot: 7, to }), Learnt::Nothing);
+        assert_eq!((policy.ask(), policy.ask()), (Some(endpoint(1)), None));
+        let to = endpoint(2);
+        assert_eq!(policy.redirected(Redirect::Moved { slot: 7, to }), Learnt::Owner(endpoint(2)));
+        assert_eq!(policy.ask(), None);
+        let to = endpoint(3);
+        assert_eq!(policy.redirected(Redirect::Moved { slot: 8, to }), Learnt::Stray);
     }
 
     #[test]
     fn the_first_redirection_is_followed_at_once_and_a_refusal_is_not() {
-        let mut course = Course::new(7);
-        assert_eq!(course.pause(1.0), None);
-        let to = place(2);
-        course.redirected(Redirect::Moved { slot: 7, to });
-        assert_eq!(course.pause(1.0), None);
-        let mut course = Course::new(7);
-        assert_eq!(course.redirected(Redirect::Later), Learnt::Missed);
-        assert!(course.pause(1.0).is_some());
+        let mut policy = RedirectPolicy::new(7);
+        assert_eq!(policy.pause(1.0), None);
+        let to = endpoint(2);
+        policy.redirected(Redirect::Moved { slot: 7, to });
+        assert_eq!(policy.pause(1.0), None);
+        let mut policy = RedirectPolicy::new(7);
+        assert_eq!(policy.redirected(Redirect::Later), Learnt::Missed);
+        assert!(policy.pause(1.0).is_some());
     }
 }

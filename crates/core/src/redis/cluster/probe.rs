@@ -10,9 +10,9 @@ use redis::{AsyncConnectionConfig, ConnectionInfo, RedisError, Value, aio::Multi
 use tokio::{sync::Mutex, task::JoinSet};
 
 use super::{
-    choice::{Choice, Look, choose, is_enough},
+    choice::{Choice, Probe, choose, is_enough},
     impostors::Impostors,
-    members::unknown_node,
+    known_nodes::unknown_node,
     view::View,
 };
 use crate::{
@@ -21,9 +21,9 @@ use crate::{
     redis::{
         classify::{NOT_THERE, NotDialed, classify_dial},
         config::RedisConfig,
+        endpoint::Endpoint,
         login::Login,
-        place::{Place, open},
-        preflight::not_greeted,
+        role::not_greeted,
     },
     store::{StoreError, StoreErrorKind},
 };
@@ -39,29 +39,29 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const GATHER: Duration = Duration::from_millis(300);
 
 /// Asks nodes of a Cluster for their view of it.
-pub(super) struct Looker {
+pub(super) struct Prober {
     config: RedisConfig,
     login: Login,
     template: ConnectionInfo,
     clock: Arc<dyn Clock>,
     /// The node that answered last.
-    kept: Mutex<Option<Asked>>,
-    /// How many looks in a row found nothing that was to be believed.
+    kept: Mutex<Option<AskedNode>>,
+    /// How many probes in a row found nothing that was to be believed.
     in_vain: AtomicU32,
     /// Since when no node of the known Cluster has told anything.
     silent_since: mutex::Mutex<Option<Instant>>,
     impostors: mutex::Mutex<Impostors>,
 }
 
-/// What is known before a look.
+/// What is known before a probe.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a> {
+pub(super) struct KnownCluster<'a> {
     pub(super) view: Option<&'a View>,
     /// For how long nobody else is believed when the known nodes are silent.
     pub(super) longest: Duration,
 }
 
-/// Whose view a look takes.
+/// Whose view a probe takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// That of the node that answered last, or of the first of several that takes commands.
@@ -73,12 +73,12 @@ pub(super) enum Wanted {
 }
 
 /// A node that has answered.
-struct Asked {
-    place: Place,
+struct AskedNode {
+    endpoint: Endpoint,
     connection: MultiplexedConnection,
 }
 
-impl Looker {
+impl Prober {
     pub(super) fn new(config: &RedisConfig, clock: Arc<dyn Clock>) -> Self {
         let (login, template) = Login::split_off(config);
         Self {
@@ -97,38 +97,40 @@ impl Looker {
     /// where several are to be heard, the one that is [chosen](choose) of theirs.
     ///
     /// It fails when none is to be believed.
-    pub(super) async fn look(
+    pub(super) async fn probe(
         self: &Arc<Self>,
-        places: Vec<Place>,
-        known: Known<'_>,
+        endpoints: Vec<Endpoint>,
+        known: KnownCluster<'_>,
         wanted: Wanted,
     ) -> Result<View, StoreError> {
         let is_newest = |view: &View| {
             known.view.is_none_or(|known| view.is_of(known) && !known.is_better_than(view))
         };
         let asked = self.kept.lock().await.take();
-        if let Some(Asked { place, mut connection }) = asked.filter(|_| wanted == Wanted::First) {
+        if let Some(AskedNode { endpoint, mut connection }) =
+            asked.filter(|_| wanted == Wanted::First)
+        {
             let until = self.clock.now() + PATIENCE;
-            let viewing = view_of(&mut connection, &place);
+            let viewing = view_of(&mut connection, &endpoint);
             if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
                 && is_newest(&view)
             {
-                *self.kept.lock().await = Some(Asked { place, connection });
+                *self.kept.lock().await = Some(AskedNode { endpoint, connection });
                 self.found();
                 return Ok(view);
             }
         }
-        let (view, asked) = self.ask_several(places, known, wanted).await?;
+        let (view, asked) = self.ask_several(endpoints, known, wanted).await?;
         *self.kept.lock().await = Some(asked);
         Ok(view)
     }
 
     async fn ask_several(
         self: &Arc<Self>,
-        mut places: Vec<Place>,
-        known: Known<'_>,
+        mut endpoints: Vec<Endpoint>,
+        known: KnownCluster<'_>,
         wanted: Wanted,
-    ) -> Result<(View, Asked), StoreError> {
+    ) -> Result<(View, AskedNode), StoreError> {
         let clock = &*self.clock;
         let mut until = clock.now() + self.config.connect_timeout;
         let seeds = self.config.address.cluster().unwrap_or_default();
@@ -136,16 +138,16 @@ impl Looker {
         let mut most = if wanted == Wanted::Few { FEW_ASKED } else { MOST_ASKED };
         if is_silent {
             // All of these have to agree.
-            places.sort_by_key(|place| !seeds.contains(place));
+            endpoints.sort_by_key(|endpoint| !seeds.contains(endpoint));
             most += seeds.len();
         }
         let mut asking = JoinSet::new();
-        for place in places.into_iter().take(most) {
-            let looker = Arc::clone(self);
-            asking.spawn(async move { looker.ask(place).await });
+        for endpoint in endpoints.into_iter().take(most) {
+            let prober = Arc::clone(self);
+            asking.spawn(async move { prober.ask(endpoint).await });
         }
         let in_vain = self.in_vain.load(Ordering::Relaxed);
-        let look = Look { seeds, known: known.view, asked: asking.len(), in_vain, is_silent };
+        let probe = Probe { seeds, known: known.view, asked: asking.len(), in_vain, is_silent };
         let (mut told, mut failed) = (Vec::new(), None::<StoreError>);
         let mut connections = Vec::new();
         while let Some(Some(asked)) = within(clock, until, asking.join_next()).await {
@@ -160,18 +162,18 @@ impl Looker {
                 }
                 Err(_) => continue,
             };
-            self.tell_of_impostor(&asked.place, &view, known.view);
-            told.push((asked.place.clone(), view));
+            self.warn_of_impostor(&asked.endpoint, &view, known.view);
+            told.push((asked.endpoint.clone(), view));
             connections.push(asked);
-            if wanted == Wanted::First && is_enough(&told, look) {
+            if wanted == Wanted::First && is_enough(&told, probe) {
                 break;
             }
             // Who knows no Cluster hears all addresses, if they do not lead to one.
-            if known.view.is_some() || is_enough(&told, look) {
+            if known.view.is_some() || is_enough(&told, probe) {
                 until = until.min(clock.now() + GATHER);
             }
         }
-        let choice = choose(&told, look);
+        let choice = choose(&told, probe);
         if let Choice::Take(at) | Choice::Anew(at) = choice {
             let (view, asked) = (told.swap_remove(at).1, connections.swap_remove(at));
             if let Choice::Anew(_) = choice {
@@ -188,7 +190,8 @@ impl Looker {
             return Err(failed.unwrap_or_else(|| NotDialed::in_time().error));
         }
         self.in_vain.fetch_add(1, Ordering::Relaxed);
-        let is_ours = |(_, view): &(Place, View)| known.view.is_some_and(|known| view.is_of(known));
+        let is_ours =
+            |(_, view): &(Endpoint, View)| known.view.is_some_and(|known| view.is_of(known));
         match told.iter().filter(|one| is_ours(one)).count() {
             _ if choice == Choice::Split => Err(split()),
             0 => {
@@ -197,12 +200,12 @@ impl Looker {
             }
             ours => {
                 *self.silent_since.lock() = None;
-                Err(outdated(ours, look.asked))
+                Err(outdated(ours, probe.asked))
             }
         }
     }
 
-    /// A look found what is to be believed.
+    /// A probe found what is to be believed.
     fn found(&self) {
         self.in_vain.store(0, Ordering::Relaxed);
         *self.silent_since.lock() = None;
@@ -215,20 +218,20 @@ impl Looker {
     }
 
     /// A node of another Cluster is left alone.
-    fn tell_of_impostor(&self, place: &Place, view: &View, known: Option<&View>) {
+    fn warn_of_impostor(&self, endpoint: &Endpoint, view: &View, known: Option<&View>) {
         let is_other = known.is_some_and(|known| !view.is_of(known)) && !view.nodes.is_empty();
-        if is_other && self.impostors.lock().is_news(place, self.clock.now()) {
+        if is_other && self.impostors.lock().is_news(endpoint, self.clock.now()) {
             tracing::warn!(
-                node = %place,
+                node = %endpoint,
                 epoch = view.epoch,
                 "a node of another Cluster has an address of this one, and is not asked for locks"
             );
         }
     }
 
-    async fn ask(&self, place: Place) -> Result<(View, Asked), NotDialed> {
+    async fn ask(&self, endpoint: Endpoint) -> Result<(View, AskedNode), NotDialed> {
         let deadline = self.clock.now() + self.config.connect_timeout;
-        let client = place.info(&self.template).and_then(|info| open(&self.config, info));
+        let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
         let client = client.map_err(|error| classify_dial(&error))?;
         let client = self.login.client(&client, &*self.clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
@@ -240,18 +243,21 @@ impl Looker {
         })?;
         let set_up = self.login.set_up(&mut connection).await;
         set_up.map_err(|error| NotDialed::because(&error))?;
-        let view = view_of(&mut connection, &place).await?;
-        Ok((view, Asked { place, connection }))
+        let view = view_of(&mut connection, &endpoint).await?;
+        Ok((view, AskedNode { endpoint, connection }))
     }
 }
 
-async fn view_of(connection: &mut MultiplexedConnection, place: &Place) -> Result<View, NotDialed> {
+async fn view_of(
+    connection: &mut MultiplexedConnection,
+    endpoint: &Endpoint,
+) -> Result<View, NotDialed> {
     let mut asked = redis::pipe();
     asked.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
     let asked: Result<(Value, Value), RedisError> = asked.query_async(connection).await;
     let (info, slots) = asked.map_err(|error| no_view(&first_of(error)))?;
-    View::read(&info, &slots, place).ok_or_else(|| {
-        let what = format!("the server at {place} does not tell who owns the slots");
+    View::read(&info, &slots, endpoint).ok_or_else(|| {
+        let what = format!("the server at {endpoint} does not tell who owns the slots");
         StoreError::new(StoreErrorKind::Config, what, "use a server that imitates Redis fully")
             .as_answer()
             .into()

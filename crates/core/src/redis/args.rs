@@ -1,0 +1,15 @@
+//! Numbers as scripts take them.
+
+use std::time::Duration;
+
+use crate::types::FenceToken;
+
+/// A time in whole milliseconds.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A watermark, or 0 for none.
+pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
+    seen.map_or(0, FenceToken::get)
+}
