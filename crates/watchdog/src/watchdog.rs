@@ -142,7 +142,7 @@ impl Driver {
     fn show(&mut self) {
         let now = self.watches.clock().now();
         if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
-            let unreachable = self.watches.outages().silence().unreachable_for(now);
+            let unreachable = self.watches.outages().state().unreachable_for(now);
             self.metrics.store().unreachable(unreachable);
             self.metrics.store().idle(self.keeper.idle());
             self.metrics.show(now);
@@ -162,7 +162,7 @@ impl Driver {
     /// Asks a server that is out of reach whether it is back, if no other command does.
     fn probe(&mut self, now: Instant) {
         while self.probes.try_join_next().is_some() {}
-        if !self.watches.outages().silence().needs_probe() {
+        if !self.watches.outages().state().needs_probe() {
             return;
         }
         let Ok(name) = LockName::new(Subject::PROBE) else { return };
