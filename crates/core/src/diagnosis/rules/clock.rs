@@ -48,13 +48,13 @@ mod tests {
     use super::*;
     use crate::diagnosis::{
         ClockOffset::{self, Ahead, Behind},
-        facts::{NotRead, Timing},
-        rules::support::{Scene, healthy, seen},
+        facts::{NotRead, RoundTrips},
+        tests::{Scene, healthy, seen},
     };
 
-    fn timing(offset: ClockOffset, margin: u64) -> Timing {
+    fn timing(offset: ClockOffset, margin: u64) -> RoundTrips {
         let margin = Duration::from_millis(margin);
-        Timing { round_trip: Duration::from_millis(1), offset, margin }
+        RoundTrips { median: Duration::from_millis(1), offset, margin }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{
         ClockOffset, Finding,
         Promise::FencesGrow,
         Severity, Topic,
-        facts::{Mark, ServerFacts, Timing, Told, Topology},
+        facts::{Deployment, Mark, RoundTrips, ServerFacts, ServerTold},
     },
     quorum::{QuorumSettings, majority},
 };
@@ -19,7 +19,7 @@ pub(super) fn judge(settings: &QuorumSettings, servers: &[ServerFacts]) -> Vec<F
 
 /// Whether a node answers, and votes as far as it is known.
 fn counts(server: &ServerFacts) -> bool {
-    let is_out = |told: &Told| matches!(told.mark, Some(Ok(Mark::Missing | Mark::Out(_))));
+    let is_out = |told: &ServerTold| matches!(told.mark, Some(Ok(Mark::Missing | Mark::Out(_))));
     server.told.as_ref().is_ok_and(|told| !is_out(told))
 }
 
@@ -46,7 +46,7 @@ fn apart(settings: &QuorumSettings, servers: &[ServerFacts]) -> Option<Finding> 
         servers.iter().filter_map(move |server| Some((&*server.place, timing(server)?)))
     };
     let pairs = clocks().flat_map(|one| clocks().map(move |other| (one, other)));
-    let apart = |one: Timing, other: Timing| {
+    let apart = |one: RoundTrips, other: RoundTrips| {
         difference(one.offset, other.offset).saturating_sub(one.margin + other.margin)
     };
     let (ahead, behind, apart) = pairs
@@ -77,7 +77,7 @@ fn difference(one: ClockOffset, other: ClockOffset) -> Duration {
 
 /// Whether a node votes.
 pub(super) fn of_node(case: Case<'_>) -> Vec<Finding> {
-    let (Topology::Quorum(settings), Some(Ok(mark))) = (case.topology, &case.told.mark) else {
+    let (Deployment::Quorum(settings), Some(Ok(mark))) = (case.deployment, &case.told.mark) else {
         return Vec::new();
     };
     let what = match mark {
@@ -100,17 +100,17 @@ pub(super) fn of_node(case: Case<'_>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::{
-        diagnosis::rules::support::{Scene, healthy, seen},
+        diagnosis::tests::{Scene, healthy, seen},
         store::{StoreError, StoreErrorKind},
     };
 
-    fn of(mark: Mark) -> Told {
-        Told { mark: Some(Ok(mark)), ..healthy() }
+    fn of(mark: Mark) -> ServerTold {
+        ServerTold { mark: Some(Ok(mark)), ..healthy() }
     }
 
-    fn servers(told: Vec<Option<Told>>) -> Vec<ServerFacts> {
+    fn servers(told: Vec<Option<ServerTold>>) -> Vec<ServerFacts> {
         let away = || StoreError::new(StoreErrorKind::Definite, "nobody answers", "start it");
-        let server = |(number, told): (usize, Option<Told>)| ServerFacts {
+        let server = |(number, told): (usize, Option<ServerTold>)| ServerFacts {
             place: format!("h{number}:6379"),
             told: told.ok_or_else(away),
         };
@@ -152,8 +152,8 @@ mod tests {
         ] {
             let told = |offset| {
                 let mut told = of(Mark::Counts);
-                let (round_trip, margin) = (Duration::from_millis(1), Duration::from_millis(1));
-                told.timing = Ok(Timing { round_trip, offset, margin });
+                let (median, margin) = (Duration::from_millis(1), Duration::from_millis(1));
+                told.timing = Ok(RoundTrips { median, offset, margin });
                 Some(told)
             };
             let all = servers(vec![told(one), told(other), told(one)]);
@@ -172,7 +172,7 @@ mod tests {
         ] {
             let mut scene = Scene::of(of(mark));
             assert_eq!(of_node(scene.case()), [], "it is no node of a quorum");
-            scene.topology = Topology::Quorum(QuorumSettings::default());
+            scene.deployment = Deployment::Quorum(QuorumSettings::default());
             let findings = of_node(scene.case());
             let expected = words.map(|_| (Severity::Warning, Topic::Quorum, ""));
             assert_eq!(seen(&findings), Vec::from_iter(expected));

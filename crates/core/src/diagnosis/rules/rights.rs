@@ -61,7 +61,7 @@ fn topic(error: &StoreError) -> Topic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::rules::support::{Scene, disks, healthy, replicas, seen};
+    use crate::diagnosis::tests::{Scene, disks, healthy, replicas, seen};
 
     fn refused(kind: StoreErrorKind) -> StoreError {
         StoreError::new(kind, "NOPERM this user", "grant it").as_answer()

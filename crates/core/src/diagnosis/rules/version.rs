@@ -5,10 +5,10 @@ use crate::diagnosis::{Finding, Severity, Topic};
 /// is refused when a connection is made.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     let Case { told, expected, .. } = case;
-    if !expected.acks.on_disk() || told.version.is_at_least(7, 2) {
+    if !expected.acks.on_disk() || told.has_version(7, 2) {
         return Vec::new();
     }
-    let what = format!("{} has no WAITAOF, so no acquire can succeed", told.version);
+    let what = format!("{} has no WAITAOF, so no acquire can succeed", told.product_and_version());
     let cure = "use Redis 7.2 or newer, or ask for Replication::Wait";
     vec![Finding::new(Severity::Danger, Topic::Version, what, cure)]
 }
@@ -16,10 +16,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::{
-        facts::Version,
-        rules::support::{Scene, disks, healthy, replicas, seen},
-    };
+    use crate::diagnosis::tests::{Scene, disks, healthy, replicas, seen};
 
     #[test]
     fn an_old_server_cannot_wait_for_disks() {
@@ -31,7 +28,7 @@ mod tests {
             ("10.0.0", disks(1), 0),
         ] {
             let mut told = healthy();
-            told.version = Version { product: "redis".into(), number: number.into() };
+            told.version = number.into();
             let scene = Scene::of(told).asking(acks);
             assert_eq!(seen(&judge(scene.case())).len(), found, "{number} {acks}");
         }

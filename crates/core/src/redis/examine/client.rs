@@ -11,11 +11,12 @@ use redis::{Cmd, FromRedisValue, RedisError, Value, aio::MultiplexedConnection};
 use crate::{
     clock::{Clock, Instant, within},
     diagnosis::facts::{NotRead, Reading},
-    redis::classify::{classify, spoils_connection},
+    redis::classify::{NOT_THERE, classify, spoils_connection},
+    store::{StoreError, StoreErrorKind},
 };
 
 /// Asks one server, on a connection that nothing else uses.
-pub(super) struct Asker {
+pub(super) struct ServerClient {
     pub(super) connection: MultiplexedConnection,
     pub(super) clock: Arc<dyn Clock>,
     /// How long one answer may take.
@@ -29,8 +30,8 @@ pub(super) struct Asker {
 /// For many questions over a slow network: each is answered in time, and all of them take long.
 const ROUND_TRIPS: Duration = Duration::from_secs(5);
 
-impl Asker {
-    /// An asker that takes at most twice its patience, and [`ROUND_TRIPS`] besides.
+impl ServerClient {
+    /// A client that takes at most twice its patience, and [`ROUND_TRIPS`] besides.
     pub(super) fn new(
         connection: MultiplexedConnection,
         clock: Arc<dyn Clock>,
@@ -64,6 +65,12 @@ impl Asker {
             NotRead::Silent
         })
     }
+}
+
+/// A server that fell silent.
+pub(super) fn unanswered() -> StoreError {
+    let what = "the server did not answer in time";
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }
 
 /// Why a command has no answer.
