@@ -10,8 +10,8 @@ use leasehold_core::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use crate::{
-    renewal::Renewed,
-    watches::{Watches, Work},
+    renewal::AnsweredBatch,
+    watches::{DueWork, Watches},
 };
 
 /// The owner of the turns of a runtime, which hears when a turn is lost.
@@ -51,7 +51,6 @@ impl Watchdog {
             keeper,
             metrics,
             in_flight: JoinSet::new(),
-            probes: JoinSet::new(),
             shown_at: Instant::default(),
         };
         let outages = watches.outages();
@@ -76,8 +75,7 @@ struct Driver {
     keeper: Arc<dyn TurnKeeper>,
     metrics: Arc<Metrics>,
     // Aborted with the driver: nothing outlives it.
-    in_flight: JoinSet<Renewed>,
-    probes: JoinSet<()>,
+    in_flight: JoinSet<Option<AnsweredBatch>>,
     shown_at: Instant,
 }
 
@@ -94,9 +92,9 @@ impl Driver {
             select! {
                 biased;
                 Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {
-                    // A command that panicked has reported itself as unconfirmed.
-                    if let Ok(renewed) = done {
-                        self.apply(renewed);
+                    // A command that panicked has reported itself as unconfirmed; a probe needs nothing.
+                    if let Ok(Some(answered)) = done {
+                        self.apply(answered);
                     }
                 }
                 () = self.watches.wake.notified() => {}
@@ -105,14 +103,14 @@ impl Driver {
         }
     }
 
-    fn send(&mut self, work: Work) {
+    fn send(&mut self, work: DueWork) {
         for lag in work.lags {
             self.metrics.store().renewal_lag(lag);
         }
         for batch in work.batches.into_commands() {
             for part in batch.by_shard(|name| self.store.shard(name)) {
-                let renewing = part.renew(Arc::clone(&self.store), Arc::clone(&self.watches));
-                self.in_flight.spawn(renewing);
+                let (store, watches) = (Arc::clone(&self.store), Arc::clone(&self.watches));
+                self.in_flight.spawn(async move { Some(part.renew(store, watches).await) });
             }
         }
         for (turn, reason, closed_until) in work.lost {
@@ -120,20 +118,20 @@ impl Driver {
         }
     }
 
-    fn apply(&self, renewed: Renewed) {
+    fn apply(&self, answered: AnsweredBatch) {
         let now = self.watches.clock().now();
         let metrics = self.metrics.store();
-        match &renewed.answers {
+        match &answered.answers {
             Ok(answers) => {
                 let failures = answers.iter().filter_map(|answer| answer.as_ref().err());
                 failures.for_each(|error| metrics.error(error.kind()));
                 if answers.iter().any(Result::is_ok) {
-                    metrics.renewal(now.saturating_since(renewed.sent_at));
+                    metrics.renewal(now.saturating_since(answered.sent_at));
                 }
             }
             Err(error) => metrics.error(error.kind()),
         }
-        for (turn, reason) in renewed.settle(now, &self.watches) {
+        for (turn, reason) in answered.apply(now, &self.watches) {
             self.keeper.lost(&turn, reason, None);
         }
     }
@@ -161,15 +159,15 @@ impl Driver {
 
     /// Asks a server that is out of reach whether it is back, if no other command does.
     fn probe(&mut self, now: Instant) {
-        while self.probes.try_join_next().is_some() {}
         if !self.watches.outages().state().needs_probe() {
             return;
         }
         let Ok(name) = LockName::new(Subject::PROBE) else { return };
         let store = Arc::clone(&self.store);
-        self.probes.spawn(async move {
+        self.in_flight.spawn(async move {
             // The store itself notes the answer.
             let _ = store.ask(now, Inspect { names: vec![name] }, now + Self::PROBE).await;
+            None
         });
     }
 }
