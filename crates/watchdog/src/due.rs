@@ -46,12 +46,12 @@ impl<T> DueQueue<T> {
     }
 
     /// A thing by its key.
-    pub fn get(&self, key: Key) -> Option<&T> {
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
         self.things.get(key).map(|(_, thing)| thing)
     }
 
     /// A thing by its key, to be changed.
-    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.things.get_mut(key).map(|(_, thing)| thing)
     }
 
@@ -84,27 +84,22 @@ impl<T> DueQueue<T> {
     }
 
     /// When a thing falls due.
-    pub fn at(&self, key: Key) -> Option<Instant> {
+    pub(crate) fn at(&self, key: Key) -> Option<Instant> {
         self.things.get(key).map(|(at, _)| *at)
     }
 
-    /// Whether nothing is left.
-    pub fn is_empty(&self) -> bool {
-        self.things.is_empty()
-    }
-
     /// How many things there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.things.len()
     }
 
     /// Every thing, in an order that does not depend on their times.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.things.iter().map(|(_, thing)| thing)
     }
 
     /// Takes everything out.
-    pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.order.clear();
         self.things.drain().map(|(_, thing)| thing)
     }
@@ -135,7 +130,7 @@ mod tests {
         assert_eq!(queue.remove(c), None);
         assert_eq!(queue.earliest(), Some(at(30)));
         assert_eq!(queue.drain().count(), 2);
-        assert!(queue.earliest().is_none() && queue.is_empty());
+        assert_eq!((queue.earliest(), queue.len()), (None, 0));
     }
 
     #[test]

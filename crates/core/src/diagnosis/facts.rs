@@ -79,8 +79,7 @@ pub(crate) struct ServerFacts {
 /// What a server has told.
 #[derive(Debug)]
 pub(crate) struct ServerTold {
-    /// The name of its product.
-    pub(crate) product: String,
+    /// Its name and version, as `redis 7.0.15`.
     pub(crate) version: String,
     /// The ids of the runs to which several connections to the address lead; empty if they are not told.
     pub(crate) runs: BTreeSet<String>,
@@ -104,17 +103,6 @@ pub(crate) struct ServerTold {
 }
 
 impl ServerTold {
-    /// As `redis 7.0.15`.
-    pub(crate) fn product_and_version(&self) -> String {
-        format!("{} {}", self.product, self.version)
-    }
-
-    /// Whether the version is at least this one.
-    pub(crate) fn has_version(&self, major: u32, minor: u32) -> bool {
-        let mut parts = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-        (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
-    }
-
     pub(crate) fn info(&self, field: &str) -> Option<&str> {
         self.info.as_ref().ok()?.get(field)
     }

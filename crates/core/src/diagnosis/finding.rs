@@ -139,8 +139,6 @@ impl fmt::Display for Severity {
 pub enum Topic {
     /// Whether the server can be reached, and is one that Leasehold can use.
     Reach,
-    /// The version of the server.
-    Version,
     /// The rights of the user.
     Rights,
     /// Whether scripts run.
@@ -170,7 +168,6 @@ impl Topic {
     pub fn as_label(self) -> &'static str {
         match self {
             Self::Reach => "reach",
-            Self::Version => "version",
             Self::Rights => "rights",
             Self::Scripts => "scripts",
             Self::Eviction => "eviction",

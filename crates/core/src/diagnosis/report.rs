@@ -128,7 +128,7 @@ impl ExaminedServer {
         let timing = told.and_then(|told| told.timing.as_ref().ok());
         Self {
             server: facts.place.clone(),
-            version: told.map(ServerTold::product_and_version),
+            version: told.map(|told| told.version.clone()),
             replicas: told.and_then(ServerTold::replicas),
             round_trip: timing.map(|timing| timing.median),
             clock: timing.map(|timing| timing.offset),

@@ -85,8 +85,7 @@ pub(super) fn healthy() -> ServerTold {
         margin: Duration::from_micros(100),
     };
     ServerTold {
-        product: "redis".into(),
-        version: "7.0.15".into(),
+        version: "redis 7.0.15".into(),
         runs: BTreeSet::from(["a".to_owned()]),
         info: Ok(info("connected_slaves:0\r\naof_last_write_status:ok\r\n")),
         settings: Ok(Fields(values.into())),

@@ -38,7 +38,7 @@ pub(super) struct Failures {
 
 /// What the log is to tell at the end of a few seconds.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct Unlogged {
     /// Commands have failed since the last line.
     pub(super) failing: Option<Failures>,
     /// Commands fail no longer.
@@ -103,8 +103,8 @@ impl OutageLog {
     }
 
     /// What was left out of the log in the last few seconds.
-    pub(super) fn tick(&mut self, now: Instant) -> News {
-        let mut news = News {
+    pub(super) fn tick(&mut self, now: Instant) -> Unlogged {
+        let mut news = Unlogged {
             failing: None,
             over: None,
             lost: self.losses.take_others(),

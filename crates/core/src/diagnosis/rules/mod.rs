@@ -13,7 +13,6 @@ mod quorum;
 mod replicas;
 mod rights;
 mod sentinels;
-mod version;
 
 use std::time::Duration;
 
@@ -52,8 +51,7 @@ pub(super) struct Case<'a> {
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Vec<Finding>;
 
-const RULES: [Rule; 14] = [
-    version::judge,
+const RULES: [Rule; 13] = [
     masters::judge,
     rights::judge,
     rights::scripts,

@@ -6,7 +6,7 @@ use crate::{
         ClockOffset, Finding,
         Promise::FencesGrow,
         Severity, Topic,
-        facts::{Deployment, Mark, RoundTrips, ServerFacts, ServerTold},
+        facts::{Deployment, Mark, ServerFacts, ServerTold},
     },
     quorum::{QuorumSettings, majority},
 };
@@ -40,39 +40,30 @@ fn too_few(counting: usize, nodes: usize) -> Option<Finding> {
 
 /// The two clocks that are farthest apart, if that is more than the settings allow.
 fn apart(settings: &QuorumSettings, servers: &[ServerFacts]) -> Option<Finding> {
-    let clocks = || {
-        let timing =
-            |server: &ServerFacts| server.told.as_ref().ok()?.timing.as_ref().ok().copied();
-        servers.iter().filter_map(move |server| Some((&*server.place, timing(server)?)))
+    // How far each clock is ahead of ours, in nanoseconds, and how wrong that can be.
+    let clock = |server: &ServerFacts| {
+        let timing = server.told.as_ref().ok()?.timing.as_ref().ok()?;
+        let nanos = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+        let offset = match timing.offset {
+            ClockOffset::Ahead(by) => nanos(by),
+            ClockOffset::Behind(by) => -nanos(by),
+        };
+        Some((offset, nanos(timing.margin)))
     };
-    let pairs = clocks().flat_map(|one| clocks().map(move |other| (one, other)));
-    let apart = |one: RoundTrips, other: RoundTrips| {
-        difference(one.offset, other.offset).saturating_sub(one.margin + other.margin)
-    };
-    let (ahead, behind, apart) = pairs
-        .map(|((ahead, one), (behind, other))| (ahead, behind, apart(one, other)))
-        .max_by_key(|(.., apart)| *apart)?;
+    let clocks = || servers.iter().filter_map(|server| Some((&server.place, clock(server)?)));
+    let (ahead, (most, margin)) = clocks().max_by_key(|(_, (offset, margin))| offset - margin)?;
+    let (behind, (least, other)) = clocks().min_by_key(|(_, (offset, margin))| offset + margin)?;
+    let apart = ((most - margin) - (least + other)).max(0) / 1_000_000;
+    let apart = Duration::from_millis(u64::try_from(apart).unwrap_or(u64::MAX));
     let tolerance = settings.clock_tolerance();
     if apart <= tolerance {
         return None;
     }
-    let apart = Duration::from_millis(u64::try_from(apart.as_millis()).unwrap_or(u64::MAX));
     let what = format!(
         "the clock of {ahead} is {apart:?} ahead of that of {behind}, more than the tolerance {tolerance:?} of the quorum: fences cost a second round trip, and may repeat if a node loses its data"
     );
     let cure = "let NTP slew the clocks of all nodes, and correct the wrong one";
     Some(Finding::new(Severity::Warning, Topic::Clock, what, cure).endangers(&[FencesGrow]))
-}
-
-/// How far one clock is ahead of another; nothing if it is behind.
-fn difference(one: ClockOffset, other: ClockOffset) -> Duration {
-    use ClockOffset::{Ahead, Behind};
-    match (one, other) {
-        (Ahead(one), Ahead(other)) => one.saturating_sub(other),
-        (Ahead(one), Behind(other)) => one.saturating_add(other),
-        (Behind(one), Behind(other)) => other.saturating_sub(one),
-        (Behind(_), Ahead(_)) => Duration::ZERO,
-    }
 }
 
 /// Whether a node votes.
@@ -100,7 +91,10 @@ pub(super) fn of_node(case: Case<'_>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::{
-        diagnosis::tests::{Scene, healthy, seen},
+        diagnosis::{
+            facts::RoundTrips,
+            tests::{Scene, healthy, seen},
+        },
         store::{StoreError, StoreErrorKind},
     };
 

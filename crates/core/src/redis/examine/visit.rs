@@ -54,7 +54,7 @@ impl Visit<'_> {
         let client =
             ServerClient::new(connection, Arc::clone(self.clock), self.config.command_timeout);
         let runs = OptionFuture::from(witness.map(|first| self.runs(first))).await;
-        let (product, version) = product(&client).await?;
+        let version = version(&client).await?;
         let (info, settings) = (questions::info(&client).await, questions::settings(&client).await);
         let role = OptionFuture::from(info.is_err().then(|| questions::role(&client))).await;
         let node = self.config.node.is_some();
@@ -73,7 +73,6 @@ impl Visit<'_> {
         let mark = self.is_of_quorum.then(|| questions::mark(&client, self.config.keys.boot()));
         let mark = OptionFuture::from(mark).await;
         Ok(ServerTold {
-            product,
             version,
             runs: runs.unwrap_or_default(),
             info,
@@ -134,12 +133,12 @@ impl Visit<'_> {
 }
 
 /// The name and the version of the server. `HELLO` is always allowed.
-async fn product(client: &ServerClient) -> Result<(String, String), StoreError> {
+async fn version(client: &ServerClient) -> Result<String, StoreError> {
     let mut connection = client.connection.clone();
     let told = client.in_time(hello(&mut connection)).await;
     let told = told.map_err(|_| unanswered())?.map_err(|error| classify_dial(&error))?;
     let field = |name| told.get(name).and_then(text).unwrap_or_else(|| "unknown".into());
-    Ok((field("server"), field("version")))
+    Ok(format!("{} {}", field("server"), field("version")))
 }
 
 /// Subscribes to the messages about grants; the subscription ends with the connection.
