@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use leasehold_core::{Instant, Ttl};
 
+use crate::durations::SOON;
+
 /// When one turn is due for renewal: a pure function of its ttl, of jitter and of earlier attempts.
 ///
 /// Call [`occupied`](Self::occupied) for every holder. Sleep until [`wake_at`](Self::wake_at), call
@@ -28,11 +30,6 @@ pub enum Renewing {
     /// Never.
     Never,
 }
-
-/// Within this time a turn is renewed that lives for less than its ttl. Shorter holds cost nothing.
-const SOON: Duration = Duration::from_millis(100);
-/// The shortest time for the answer to a renewal, unless a sixth of the ttl is less.
-const SHORTEST: Duration = Duration::from_millis(100);
 
 impl RenewalPlan {
     /// A plan for a turn that no task holds yet.
@@ -90,7 +87,7 @@ impl RenewalPlan {
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
-        patience.clamp(sixth.min(SHORTEST), sixth)
+        patience.clamp(sixth.min(SOON), sixth)
     }
 
     /// A renewal goes out at `now`.

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use leasehold_core::{
     AtHome, Instant, LockName,
@@ -10,6 +10,7 @@ use leasehold_core::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use crate::{
+    durations::{PROBE, TICK},
     renewal::AnsweredBatch,
     watches::{DueWork, Watches},
 };
@@ -80,15 +81,12 @@ struct Driver {
 }
 
 impl Driver {
-    const TICK: Duration = Duration::from_secs(5);
-    const PROBE: Duration = Duration::from_secs(2);
-
     async fn run(mut self) {
         while let Some(work) = self.watches.take_due(self.watches.clock().now()) {
             self.send(work);
             self.show();
             let now = self.watches.clock().now();
-            let until = self.watches.sleep_until(now, self.shown_at + Self::TICK);
+            let until = self.watches.sleep_until(now, self.shown_at + TICK);
             select! {
                 biased;
                 Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {
@@ -139,7 +137,7 @@ impl Driver {
     /// Describes and zeroes the series again, for a recorder that was installed meanwhile.
     fn show(&mut self) {
         let now = self.watches.clock().now();
-        if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
+        if now >= self.shown_at + TICK || self.shown_at == Instant::default() {
             let unreachable = self.watches.outages().state().unreachable_for(now);
             self.metrics.store().unreachable(unreachable);
             self.metrics.store().idle(self.keeper.idle());
@@ -166,7 +164,7 @@ impl Driver {
         let store = Arc::clone(&self.store);
         self.in_flight.spawn(async move {
             // The store itself notes the answer.
-            let _ = store.ask(now, Inspect { names: vec![name] }, now + Self::PROBE).await;
+            let _ = store.ask(now, Inspect { names: vec![name] }, now + PROBE).await;
             None
         });
     }

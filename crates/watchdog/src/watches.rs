@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use crate::{
     batch::{Attempt, Batches, RenewalBatch},
     due::DueQueue,
+    durations::{EARLY, LATER},
     lease::{HeldLease, Share},
     plan::RenewalPlan,
     slots::Key,
@@ -58,12 +59,8 @@ pub(crate) struct WatchedTurn {
     plan: RenewalPlan,
 }
 
-/// How far ahead of its time a renewal may be sent in a command that is sent anyway.
-const EARLY: Duration = Duration::from_millis(300);
 /// How many turns that are not due yet, and do not fit, are looked at to fill the commands.
 const MAX_EXAMINED: usize = 8 * RenewalBatch::MAX;
-/// When to look again at a turn that is on offer.
-const LATER: Duration = Duration::from_secs(1);
 
 impl Watches {
     /// Nothing is watched yet; a [`Watchdog`](crate::Watchdog) has to be started.

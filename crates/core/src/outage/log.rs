@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{subject::Subject, watch::AtStake};
-use crate::{clock::Instant, store::StoreError};
+use crate::{clock::Instant, durations::BLIP, store::StoreError};
 
 /// Which lines the log gets, as a pure function of time and events.
 ///
@@ -48,9 +48,6 @@ pub(super) struct Unlogged {
     /// So many fence counters lost data without a line of their own.
     pub(super) regressed: u64,
 }
-
-/// The end of an outage shorter than this is not logged at once, but with the next tick.
-const BLIP: Duration = Duration::from_secs(1);
 
 impl Default for OutageLog {
     fn default() -> Self {

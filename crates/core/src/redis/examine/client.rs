@@ -11,6 +11,7 @@ use redis::{Cmd, FromRedisValue, RedisError, Value, aio::MultiplexedConnection};
 use crate::{
     clock::{Clock, Instant, within},
     diagnosis::facts::{NotRead, Reading},
+    durations::EXAMINATION,
     redis::classify::{NOT_THERE, classify, spoils_connection},
     store::{StoreError, StoreErrorKind},
 };
@@ -27,17 +28,14 @@ pub(super) struct ServerClient {
     is_silent: AtomicBool,
 }
 
-/// For many questions over a slow network: each is answered in time, and all of them take long.
-const ROUND_TRIPS: Duration = Duration::from_secs(5);
-
 impl ServerClient {
-    /// A client that takes at most twice its patience, and [`ROUND_TRIPS`] besides.
+    /// A client that takes at most twice its patience, and [`EXAMINATION`] besides.
     pub(super) fn new(
         connection: MultiplexedConnection,
         clock: Arc<dyn Clock>,
         patience: Duration,
     ) -> Self {
-        let deadline = clock.now() + patience.saturating_mul(2).saturating_add(ROUND_TRIPS);
+        let deadline = clock.now() + patience.saturating_mul(2).saturating_add(EXAMINATION);
         Self { connection, clock, patience, deadline, is_silent: AtomicBool::new(false) }
     }
 
