@@ -13,6 +13,7 @@
 mod backoff;
 mod clock;
 pub mod diagnosis;
+mod durations;
 mod entropy;
 pub mod lease;
 mod memory;

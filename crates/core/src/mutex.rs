@@ -1,7 +1,4 @@
-use std::{
-    hint::black_box,
-    sync::{self, MutexGuard, PoisonError, TryLockError},
-};
+use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 
 /// A mutex that goes on after a panic: what it guards is changed in steps that do not panic.
 #[derive(Debug, Default)]
@@ -37,11 +34,6 @@ impl<T> Mutex<T> {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
-    }
-
-    /// Reads the mutex and nothing else, to bring it into the cache.
-    pub fn fetch(&self) {
-        black_box(self.0.is_poisoned());
     }
 
     /// The value, which no other thread can use.

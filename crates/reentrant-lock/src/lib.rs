@@ -12,7 +12,6 @@
 mod all;
 mod blocked;
 mod cohort;
-mod endurance;
 mod engine;
 mod error;
 mod graph;
@@ -21,6 +20,7 @@ mod lease;
 mod listing;
 mod lock;
 mod once;
+mod outage_patience;
 mod owner;
 mod release;
 #[doc(hidden)]

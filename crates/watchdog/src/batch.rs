@@ -14,23 +14,17 @@ pub(crate) enum Attempt {
 
 /// Turns on the same terms that one command renews.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct RenewalBatch {
     pub(crate) patience: Duration,
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
 }
 
-impl Batch {
+impl RenewalBatch {
     pub(crate) const MAX: usize = 256;
 
     /// A batch for each part of the store in which its names live.
     pub(crate) fn by_shard(self, shard: impl Fn(&LockName) -> usize) -> Vec<Self> {
         let Self { patience, turns } = self;
-        let mut shards = turns.iter().map(|(_, turn)| shard(turn.name()));
-        let first = shards.next();
-        // As a rule.
-        if shards.all(|other| Some(other) == first) {
-            return vec![Self { patience, turns }];
-        }
         let mut parts = BTreeMap::<usize, Vec<_>>::new();
         for (key, turn) in turns {
             parts.entry(shard(turn.name())).or_default().push((key, turn));
@@ -41,69 +35,69 @@ impl Batch {
 
 #[derive(Debug, Default)]
 pub(crate) struct Batches {
-    full: Vec<Batch>,
-    /// By terms; turns whose answer is awaited for less than a sixth of the ttl have their own.
-    open: BTreeMap<(Terms, bool), Batch>,
+    full: Vec<RenewalBatch>,
+    /// Not full yet, by terms; turns whose answer is awaited for less than a sixth of the ttl have
+    /// their own.
+    open: BTreeMap<(Terms, bool), RenewalBatch>,
 }
 
 impl Batches {
     pub(crate) fn add(&mut self, key: Key, turn: &Arc<Grant>, patience: Duration) {
         let kind = (turn.terms(), patience < turn.ttl().get() / 6);
-        let open = self.open.entry(kind).or_insert_with(|| Batch { patience, turns: Vec::new() });
+        let open =
+            self.open.entry(kind).or_insert_with(|| RenewalBatch { patience, turns: Vec::new() });
         open.patience = open.patience.min(patience);
         open.turns.push((key, Arc::clone(turn)));
-        if open.turns.len() == Batch::MAX {
+        if open.turns.len() == RenewalBatch::MAX {
             self.full.extend(self.open.remove(&kind));
         }
     }
 
-    pub(crate) fn into_commands(self) -> impl Iterator<Item = Batch> {
+    /// Whether another turn fits without another command.
+    pub(crate) fn have_room(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The same for a turn on these terms.
+    pub(crate) fn have_room_for(&self, terms: Terms) -> bool {
+        [true, false].into_iter().any(|is_short| self.open.contains_key(&(terms, is_short)))
+    }
+
+    pub(crate) fn into_commands(self) -> impl Iterator<Item = RenewalBatch> {
         self.full.into_iter().chain(self.open.into_values())
-    }
-}
-
-/// How many turns on the same terms still fit into a command that is sent anyway. Terms without
-/// room are left out.
-#[derive(Debug, Default)]
-pub(crate) struct SpareRoom(BTreeMap<Terms, usize>);
-
-impl SpareRoom {
-    pub(crate) fn add(&mut self, terms: Terms) {
-        let room = self.0.entry(terms).or_insert(Batch::MAX);
-        *room -= 1;
-        if *room == 0 {
-            self.0.remove(&terms);
-        }
-    }
-
-    /// Whether a turn on these terms fits without another command.
-    pub(crate) fn is_for(&self, terms: Terms) -> bool {
-        self.0.contains_key(&terms)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use leasehold_core::Ttl;
+    use leasehold_core::{
+        AcquisitionId, Entropy, FenceToken, Instant, SystemEntropy, Ttl, store::Granted,
+    };
 
     use super::*;
+    use crate::slots::Slots;
+
+    fn turn(ttl: u64) -> Arc<Grant> {
+        let ttl = Ttl::new(Duration::from_secs(ttl)).unwrap();
+        let (name, first) = (LockName::new("a").unwrap(), FenceToken::try_from(1u64).unwrap());
+        let id = AcquisitionId::new(SystemEntropy.runtime_id(), 1);
+        let (remaining, contended, regressed) = (ttl.get(), false, false);
+        let granted = Granted { first, last: first, remaining, contended, regressed };
+        let (terms, now) = (Terms::without_acks(ttl), Instant::default());
+        Arc::new(Grant::from_answer(&name, id, terms, now, &granted))
+    }
 
     #[test]
     fn a_command_has_room_once_it_has_begun_and_until_it_is_full() {
-        let ttl = |seconds| Terms::without_acks(Ttl::new(Duration::from_secs(seconds)).unwrap());
-        let mut room = SpareRoom::default();
-        assert!(room.is_empty() && !room.is_for(ttl(1)));
-        for _ in 1..Batch::MAX {
-            room.add(ttl(1));
-            assert!(!room.is_empty() && room.is_for(ttl(1)) && !room.is_for(ttl(2)));
+        let (mut batches, one, other) = (Batches::default(), turn(60), turn(66));
+        let key = Slots::default().insert(());
+        assert!(!batches.have_room() && !batches.have_room_for(one.terms()));
+        for _ in 1..RenewalBatch::MAX {
+            batches.add(key, &one, Duration::from_secs(10));
+            assert!(batches.have_room() && batches.have_room_for(one.terms()));
+            assert!(!batches.have_room_for(other.terms()));
         }
-        room.add(ttl(1));
-        assert!(room.is_empty() && !room.is_for(ttl(1)));
+        batches.add(key, &one, Duration::from_secs(10));
+        assert!(!batches.have_room() && !batches.have_room_for(one.terms()));
     }
 }

@@ -1,7 +1,6 @@
 use std::{
     fmt,
-    future::{Future, poll_fn},
-    hint::black_box,
+    future::Future,
     mem,
     pin::Pin,
     sync::Arc,
@@ -44,7 +43,6 @@ pub struct Share {
 /// Every method looks at the clock first: after a pause of the process, a lost lease shows as lost.
 /// Lost never turns back into held. In a fork of its process it shows as lost as well, and nothing
 /// of it is touched: another thread may have had its mutex.
-// A process may have very many: it holds only what is common and found nowhere else.
 pub struct HeldLease {
     turn: Arc<Grant>,
     number: u64,
@@ -57,30 +55,10 @@ pub struct HeldLease {
 
 struct Life {
     rules: LeaseRules,
-    // Boxed, and mostly nothing.
-    extras: Option<Box<Extras>>,
-}
-
-#[derive(Default)]
-struct Extras {
+    /// Until when the lock stays closed, however the lease ends.
     closed_until: Option<Instant>,
     /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
-}
-
-impl Life {
-    fn close_until(&mut self, at: Instant) {
-        let extras = self.extras.get_or_insert_default();
-        extras.closed_until = extras.closed_until.max(Some(at));
-    }
-
-    fn closed_until(&self) -> Option<Instant> {
-        self.extras.as_ref()?.closed_until
-    }
-
-    fn ended(&self) -> Option<CancellationToken> {
-        self.extras.as_ref()?.ended.clone()
-    }
 }
 
 impl HeldLease {
@@ -92,10 +70,7 @@ impl HeldLease {
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
         let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
-        let mut life = Life { rules, extras: None };
-        if let Some(hold) = share.min_hold {
-            life.close_until(now + hold);
-        }
+        let closed_until = share.min_hold.map(|hold| now + hold);
         Arc::new(Self {
             turn: Arc::clone(&share.turn),
             number: share.number,
@@ -103,7 +78,7 @@ impl HeldLease {
             since: now,
             outages: Arc::clone(outages),
             metrics,
-            life: Mutex::new(life),
+            life: Mutex::new(Life { rules, closed_until, ended: None }),
         })
     }
 
@@ -135,7 +110,8 @@ impl HeldLease {
     /// Keeps the lock closed until `at` at least, however the lease ends or has ended.
     pub fn close_until(&self, at: Instant) {
         if !self.is_forked() {
-            self.life.lock().close_until(at);
+            let mut life = self.life.lock();
+            life.closed_until = life.closed_until.max(Some(at));
         }
     }
 
@@ -148,14 +124,14 @@ impl HeldLease {
         // Under one lock: the end of the lease, which comes later, finds the new time.
         let state = life.rules.present();
         if state.is_held() {
-            life.close_until(at);
+            life.closed_until = life.closed_until.max(Some(at));
         }
         state
     }
 
     /// Until when the lock stays closed if the lease ends before; `None` if no holder asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
-        if self.is_forked() { None } else { self.life.lock().closed_until() }
+        if self.is_forked() { None } else { self.life.lock().closed_until }
     }
 
     /// The fence token of the lease.
@@ -237,26 +213,22 @@ impl HeldLease {
 
     /// Releases the lease in memory at `now`; call [`ReleasedLease::notify`] outside of every lock.
     pub fn release(self: &Arc<Self>, now: Instant) -> ReleasedLease {
-        if !self.outages.origin().is_here(now) {
-            let (lease, state) = (Arc::clone(self), LeaseState::Lost(LossReason::Forked));
-            let (closed_until, token, ended) = (None, None, false);
-            return ReleasedLease {
-                lease,
-                state,
-                belief: now,
-                closed_until,
-                token,
-                ended,
-                at: now,
-            };
+        let mut released = ReleasedLease {
+            state: LeaseState::Lost(LossReason::Forked),
+            belief: now,
+            closed_until: None,
+            lease: Arc::clone(self),
+            has_ended: false,
+            at: now,
+        };
+        if self.outages.origin().is_here(now) {
+            let mut life = self.life.lock();
+            released.has_ended = life.rules.present().is_held();
+            released.state = life.rules.release(now);
+            released.belief = life.rules.belief();
+            released.closed_until = life.closed_until;
         }
-        let mut life = self.life.lock();
-        let (before, state) = (life.rules.present(), life.rules.release(now));
-        let (ended, belief) = (before.is_held(), life.rules.belief());
-        let (closed_until, token) = (life.closed_until(), life.ended());
-        drop(life);
-        let lease = Arc::clone(self);
-        ReleasedLease { lease, state, belief, closed_until, token, ended, at: now }
+        released
     }
 
     /// A token that is cancelled when the lease is over.
@@ -266,9 +238,7 @@ impl HeldLease {
             token.cancel();
             return token;
         }
-        let mut life = self.life.lock();
-        let token = life.extras.get_or_insert_default().ended.get_or_insert_default().clone();
-        drop(life);
+        let token = self.life.lock().ended.get_or_insert_default().clone();
         // The lease may have ended before there was a token to cancel.
         if !self.is_held() {
             token.cancel();
@@ -278,14 +248,7 @@ impl HeldLease {
 
     /// A future that resolves when the lease is over.
     pub fn lost(self: &Arc<Self>) -> Lost {
-        Lost { lease: Arc::clone(self), end: Some(Box::pin(end_of(Arc::clone(self)))) }
-    }
-
-    /// Brings a part of what answers change into the cache.
-    pub(crate) fn fetch(self: &Arc<Self>) -> &Grant {
-        black_box(Arc::strong_count(self));
-        self.life.fetch();
-        &self.turn
+        Lost { lease: Arc::clone(self), news: None }
     }
 
     /// The state as it was last seen.
@@ -298,13 +261,12 @@ impl HeldLease {
 
     /// When the lease ends if nothing happens; long past when it is over.
     pub(crate) fn deadline(&self) -> Instant {
-        self.horizon().0
+        self.life.lock().rules.deadline().unwrap_or_default()
     }
 
-    /// The same, and until when the turn is believed, whatever `max_hold` says.
-    pub(crate) fn horizon(&self) -> (Instant, Instant) {
-        let life = self.life.lock();
-        (life.rules.deadline().unwrap_or_default(), life.rules.belief())
+    /// Until when the turn is believed, whatever `max_hold` says.
+    pub(crate) fn believed_until(&self) -> Instant {
+        self.life.lock().rules.belief()
     }
 
     /// Applies a rule, which returns the state after it.
@@ -329,8 +291,12 @@ impl HeldLease {
         self.metrics.hold(HoldEnd::Lost, held_for);
         let (lock, lease, fence) = (self.name(), self.id(), self.fence());
         self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
+        self.tell_of_end();
+    }
+
+    fn tell_of_end(&self) {
+        let token = self.life.lock().ended.clone();
         // Outside of the lock: it wakes tasks.
-        let token = self.life.lock().ended();
         token.iter().for_each(CancellationToken::cancel);
     }
 }
@@ -346,22 +312,22 @@ pub struct ReleasedLease {
     /// Until when the lock stays closed.
     pub closed_until: Option<Instant>,
     lease: Arc<HeldLease>,
-    token: Option<CancellationToken>,
-    ended: bool,
+    /// Whether it had not ended before.
+    has_ended: bool,
     at: Instant,
 }
 
 impl ReleasedLease {
     /// Wakes those who wait for the end of the lease, and counts it.
     pub fn notify(self, end: HoldEnd) {
-        let Self { lease, state, token, ended, at, .. } = self;
+        let Self { lease, state, has_ended, at, .. } = self;
         match state {
-            _ if !ended => {}
+            _ if !has_ended => {}
             LeaseState::Lost(reason) => lease.notify_loss(at, reason),
             LeaseState::Held { .. } | LeaseState::Released => {
                 lease.metrics.holds.ended(lease.since);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
-                token.iter().for_each(CancellationToken::cancel);
+                lease.tell_of_end();
             }
         }
     }
@@ -406,48 +372,43 @@ impl fmt::Debug for HeldLease {
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Lost {
     lease: Arc<HeldLease>,
-    /// `None` when it has resolved.
-    end: Option<Pin<Box<dyn Future<Output = LeaseEnd> + Send>>>,
+    /// Resolves when the lease may be over.
+    news: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-async fn end_of(lease: Arc<HeldLease>) -> LeaseEnd {
+/// Resolves at the end of a lease, and at its present deadline.
+async fn end_or_deadline(lease: Arc<HeldLease>, deadline: Instant) {
     let token = lease.cancellation();
-    loop {
-        let deadline = lease.deadline();
-        // Polled first, so that every poll reads the clock.
-        let ended = poll_fn(|_| match lease.state() {
-            LeaseState::Held { .. } => Poll::Pending,
-            LeaseState::Lost(reason) => Poll::Ready(LeaseEnd::Lost(reason)),
-            LeaseState::Released => Poll::Ready(LeaseEnd::Released),
-        });
-        select! {
-            biased;
-            end = ended => return end,
-            () = token.cancelled() => {}
-            () = lease.clock().sleep_until(deadline) => {}
-        }
+    select! {
+        () = token.cancelled() => {}
+        () = lease.clock().sleep_until(deadline) => {}
     }
 }
 
+// A future of its own: every poll reads the clock, and in a fork the timer is not touched.
 impl Future for Lost {
     type Output = LeaseEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.lease.is_forked() {
-            return Poll::Ready(LeaseEnd::Lost(LossReason::Forked));
+        loop {
+            let until = match self.lease.state() {
+                LeaseState::Held { until } => until,
+                LeaseState::Lost(reason) => return Poll::Ready(LeaseEnd::Lost(reason)),
+                LeaseState::Released => return Poll::Ready(LeaseEnd::Released),
+            };
+            let lease = Arc::clone(&self.lease);
+            let news = self.news.get_or_insert_with(|| Box::pin(end_or_deadline(lease, until)));
+            ready!(news.as_mut().poll(cx));
+            self.news = None;
         }
-        let Some(end) = &mut self.end else { return Poll::Pending };
-        let ended = ready!(end.as_mut().poll(cx));
-        self.end = None;
-        Poll::Ready(ended)
     }
 }
 
 impl Drop for Lost {
     fn drop(&mut self) {
         // Its timer may belong to a thread that a fork has not.
-        if self.end.is_some() && self.lease.is_forked() {
-            mem::forget(self.end.take());
+        if self.news.is_some() && self.lease.is_forked() {
+            mem::forget(self.news.take());
         }
     }
 }

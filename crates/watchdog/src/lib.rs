@@ -8,6 +8,7 @@
 
 mod batch;
 mod due;
+mod durations;
 mod lease;
 mod plan;
 mod renewal;

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Acks, Instant, Terms, Ttl};
+use leasehold_core::{Instant, Ttl};
+
+use crate::durations::SOON;
 
 /// When one turn is due for renewal: a pure function of its ttl, of jitter and of earlier attempts.
 ///
@@ -8,10 +10,8 @@ use leasehold_core::{Acks, Instant, Terms, Ttl};
 /// [`sent`](Self::sent) before a renewal is sent, and [`confirmed`](Self::confirmed) or
 /// [`unconfirmed`](Self::unconfirmed) when it ends. While one is in flight, no other is due.
 #[derive(Debug, Clone)]
-// Very many are kept: the terms would take 8 bytes more.
 pub struct RenewalPlan {
     ttl: Ttl,
-    acks: Acks,
     renewing: Renewing,
     /// When a renewal is due; while one is in flight, the next, if that one is confirmed.
     next: Option<Instant>,
@@ -31,22 +31,11 @@ pub enum Renewing {
     Never,
 }
 
-/// Within this time a turn is renewed that lives for less than its ttl. Shorter holds cost nothing.
-const SOON: Duration = Duration::from_millis(100);
-/// The shortest time for the answer to a renewal, unless a sixth of the ttl is less.
-const SHORTEST: Duration = Duration::from_millis(100);
-
 impl RenewalPlan {
     /// A plan for a turn that no task holds yet.
-    pub fn new(terms: Terms) -> Self {
-        let Terms { ttl, acks } = terms;
+    pub fn new(ttl: Ttl) -> Self {
         let (renewing, next) = (Renewing::Never, None);
-        Self { ttl, acks, renewing, next, is_in_flight: false, had_its_ttl: false }
-    }
-
-    /// What the leases of the turn ask for.
-    pub fn terms(&self) -> Terms {
-        Terms { ttl: self.ttl, acks: self.acks }
+        Self { ttl, renewing, next, is_in_flight: false, had_its_ttl: false }
     }
 
     /// A holder took over at `now`, who may believe until `until`.
@@ -98,7 +87,7 @@ impl RenewalPlan {
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
-        patience.clamp(sixth.min(SHORTEST), sixth)
+        patience.clamp(sixth.min(SOON), sixth)
     }
 
     /// A renewal goes out at `now`.
@@ -145,8 +134,7 @@ mod tests {
     }
 
     fn plan(renewing: Renewing, left: u64, fraction: f64) -> RenewalPlan {
-        let mut plan =
-            RenewalPlan::new(Terms::without_acks(Ttl::new(Duration::from_secs(3)).unwrap()));
+        let mut plan = RenewalPlan::new(Ttl::new(Duration::from_secs(3)).unwrap());
         plan.occupied(renewing, at(0), at(left), fraction);
         plan
     }

@@ -9,19 +9,23 @@ use leasehold_core::{
 };
 
 use crate::{
-    batch::{Attempt, Batch},
+    batch::{Attempt, RenewalBatch},
     lease::HeldLease,
     slots::Key,
     watches::{Watch, Watches},
 };
 
-impl Batch {
-    pub(crate) async fn renew(self, store: Arc<WatchedStore>, watches: Arc<Watches>) -> Renewed {
+impl RenewalBatch {
+    pub(crate) async fn renew(
+        self,
+        store: Arc<WatchedStore>,
+        watches: Arc<Watches>,
+    ) -> AnsweredBatch {
         let batch = self.turns.iter().map(|(_, turn)| renewal(turn)).collect();
         let sent_at = watches.clock().now();
-        let mut unanswered = Unanswered { watches, turns: self.turns };
+        let mut unanswered = UnansweredBatch { watches, turns: self.turns };
         let answers = store.ask(sent_at, Renewals { batch }, sent_at + self.patience).await;
-        Renewed { turns: std::mem::take(&mut unanswered.turns), sent_at, answers }
+        AnsweredBatch { turns: std::mem::take(&mut unanswered.turns), sent_at, answers }
     }
 }
 
@@ -32,12 +36,12 @@ fn renewal(turn: &Grant) -> Renewal {
 
 /// Renewals without an answer: if the store panics, they are unconfirmed and tried again.
 #[derive(Debug)]
-struct Unanswered {
+struct UnansweredBatch {
     watches: Arc<Watches>,
     turns: Vec<(Key, Arc<Grant>)>,
 }
 
-impl Drop for Unanswered {
+impl Drop for UnansweredBatch {
     fn drop(&mut self) {
         for (key, _) in &self.turns {
             if let Some(lease) = self.watches.holder(Watch(*key)) {
@@ -51,26 +55,26 @@ impl Drop for Unanswered {
 }
 
 #[derive(Debug)]
-pub(crate) struct Renewed {
+pub(crate) struct AnsweredBatch {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
     pub(crate) sent_at: Instant,
     pub(crate) answers: Result<Vec<Result<RenewAnswer, StoreError>>, StoreError>,
 }
 
-impl Renewed {
+impl AnsweredBatch {
     /// Applies the answers, and returns the turns that are lost, and why.
-    pub(crate) fn settle(self, now: Instant, watches: &Watches) -> Vec<(Arc<Grant>, LossReason)> {
+    pub(crate) fn apply(self, now: Instant, watches: &Watches) -> Vec<(Arc<Grant>, LossReason)> {
         let Self { turns, sent_at, answers } = self;
         let (mut answers, kind) = match answers {
             Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
             Err(error) => (Vec::new().into_iter(), error.kind()),
         };
         let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
-        let holders = watches.holders(turns.iter().map(|(key, _)| *key));
-        for ((key, _), lease) in turns.into_iter().zip(&holders) {
+        for (key, _) in turns {
+            let lease = watches.holder(Watch(key));
             let answer = answers.next().map_or(Err(kind), |one| one.map_err(|error| error.kind()));
             // The answer is about the turn, so it counts for the lease that is held by now.
-            match settle_one(lease.as_deref(), now, sent_at, &answer) {
+            match apply_one(lease.as_deref(), now, sent_at, &answer) {
                 Ok(attempt) => attempts.push((key, attempt)),
                 Err(reason) => lost.push((key, reason)),
             }
@@ -83,7 +87,7 @@ impl Renewed {
 }
 
 /// Applies one answer; it fails if there is nothing left to renew.
-fn settle_one(
+fn apply_one(
     lease: Option<&HeldLease>,
     now: Instant,
     sent_at: Instant,

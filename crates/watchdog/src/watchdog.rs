@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use leasehold_core::{
     AtHome, Instant, LockName,
@@ -10,8 +10,9 @@ use leasehold_core::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use crate::{
-    renewal::Renewed,
-    watches::{Watches, Work},
+    durations::{PROBE, TICK},
+    renewal::AnsweredBatch,
+    watches::{DueWork, Watches},
 };
 
 /// The owner of the turns of a runtime, which hears when a turn is lost.
@@ -51,7 +52,6 @@ impl Watchdog {
             keeper,
             metrics,
             in_flight: JoinSet::new(),
-            probes: JoinSet::new(),
             shown_at: Instant::default(),
         };
         let outages = watches.outages();
@@ -76,27 +76,23 @@ struct Driver {
     keeper: Arc<dyn TurnKeeper>,
     metrics: Arc<Metrics>,
     // Aborted with the driver: nothing outlives it.
-    in_flight: JoinSet<Renewed>,
-    probes: JoinSet<()>,
+    in_flight: JoinSet<Option<AnsweredBatch>>,
     shown_at: Instant,
 }
 
 impl Driver {
-    const TICK: Duration = Duration::from_secs(5);
-    const PROBE: Duration = Duration::from_secs(2);
-
     async fn run(mut self) {
         while let Some(work) = self.watches.take_due(self.watches.clock().now()) {
             self.send(work);
             self.show();
             let now = self.watches.clock().now();
-            let until = self.watches.sleep_until(now, self.shown_at + Self::TICK);
+            let until = self.watches.sleep_until(now, self.shown_at + TICK);
             select! {
                 biased;
                 Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {
-                    // A command that panicked has reported itself as unconfirmed.
-                    if let Ok(renewed) = done {
-                        self.apply(renewed);
+                    // A command that panicked has reported itself as unconfirmed; a probe needs nothing.
+                    if let Ok(Some(answered)) = done {
+                        self.apply(answered);
                     }
                 }
                 () = self.watches.wake.notified() => {}
@@ -105,14 +101,14 @@ impl Driver {
         }
     }
 
-    fn send(&mut self, work: Work) {
+    fn send(&mut self, work: DueWork) {
         for lag in work.lags {
             self.metrics.store().renewal_lag(lag);
         }
         for batch in work.batches.into_commands() {
             for part in batch.by_shard(|name| self.store.shard(name)) {
-                let renewing = part.renew(Arc::clone(&self.store), Arc::clone(&self.watches));
-                self.in_flight.spawn(renewing);
+                let (store, watches) = (Arc::clone(&self.store), Arc::clone(&self.watches));
+                self.in_flight.spawn(async move { Some(part.renew(store, watches).await) });
             }
         }
         for (turn, reason, closed_until) in work.lost {
@@ -120,20 +116,20 @@ impl Driver {
         }
     }
 
-    fn apply(&self, renewed: Renewed) {
+    fn apply(&self, answered: AnsweredBatch) {
         let now = self.watches.clock().now();
         let metrics = self.metrics.store();
-        match &renewed.answers {
+        match &answered.answers {
             Ok(answers) => {
                 let failures = answers.iter().filter_map(|answer| answer.as_ref().err());
                 failures.for_each(|error| metrics.error(error.kind()));
                 if answers.iter().any(Result::is_ok) {
-                    metrics.renewal(now.saturating_since(renewed.sent_at));
+                    metrics.renewal(now.saturating_since(answered.sent_at));
                 }
             }
             Err(error) => metrics.error(error.kind()),
         }
-        for (turn, reason) in renewed.settle(now, &self.watches) {
+        for (turn, reason) in answered.apply(now, &self.watches) {
             self.keeper.lost(&turn, reason, None);
         }
     }
@@ -141,8 +137,8 @@ impl Driver {
     /// Describes and zeroes the series again, for a recorder that was installed meanwhile.
     fn show(&mut self) {
         let now = self.watches.clock().now();
-        if now >= self.shown_at + Self::TICK || self.shown_at == Instant::default() {
-            let unreachable = self.watches.outages().silence().unreachable_for(now);
+        if now >= self.shown_at + TICK || self.shown_at == Instant::default() {
+            let unreachable = self.watches.outages().state().unreachable_for(now);
             self.metrics.store().unreachable(unreachable);
             self.metrics.store().idle(self.keeper.idle());
             self.metrics.show(now);
@@ -161,15 +157,15 @@ impl Driver {
 
     /// Asks a server that is out of reach whether it is back, if no other command does.
     fn probe(&mut self, now: Instant) {
-        while self.probes.try_join_next().is_some() {}
-        if !self.watches.outages().silence().needs_probe() {
+        if !self.watches.outages().state().needs_probe() {
             return;
         }
         let Ok(name) = LockName::new(Subject::PROBE) else { return };
         let store = Arc::clone(&self.store);
-        self.probes.spawn(async move {
+        self.in_flight.spawn(async move {
             // The store itself notes the answer.
-            let _ = store.ask(now, Inspect { names: vec![name] }, now + Self::PROBE).await;
+            let _ = store.ask(now, Inspect { names: vec![name] }, now + PROBE).await;
+            None
         });
     }
 }

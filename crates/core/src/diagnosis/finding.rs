@@ -2,7 +2,6 @@ use std::{borrow::Cow, fmt};
 
 use tracing::Level;
 
-use super::{Promise, Severity, Topic};
 use crate::types::printable;
 
 /// One thing that a diagnosis found: what it is, what it endangers, and what cures it.
@@ -101,5 +100,144 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; {}", self.head(), self.what, self.cure)
+    }
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Severity {
+    /// No promise is known to be endangered: something could not be examined, or is worth knowing.
+    Notice,
+    /// A promise fails, or locks cannot be had, if something else happens: a restart, a failover, a
+    /// partition, a step of a clock.
+    Warning,
+    /// A promise fails in ordinary use, or locks cannot be had now.
+    Danger,
+}
+
+impl Severity {
+    /// The severity as one word.
+    pub fn as_label(self) -> &'static str {
+        match self {
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Danger => "danger",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_label())
+    }
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Topic {
+    /// Whether the server can be reached, and is one that Leasehold can use.
+    Reach,
+    /// The rights of the user.
+    Rights,
+    /// Whether scripts run.
+    Scripts,
+    /// What the server does when its memory is full.
+    Eviction,
+    /// What is left after a restart.
+    Persistence,
+    /// The replicas, and what a master does without them.
+    Replicas,
+    /// The Sentinels.
+    Sentinels,
+    /// The Cluster and its slots.
+    Cluster,
+    /// The nodes of a quorum: how many answer, and which of them stay out.
+    Quorum,
+    /// The server's clock beside that of this process.
+    Clock,
+    /// How long a round trip takes.
+    Latency,
+    /// What could not be examined.
+    NotExamined,
+}
+
+impl Topic {
+    /// The topic in a word or two.
+    pub fn as_label(self) -> &'static str {
+        match self {
+            Self::Reach => "reach",
+            Self::Rights => "rights",
+            Self::Scripts => "scripts",
+            Self::Eviction => "eviction",
+            Self::Persistence => "persistence",
+            Self::Replicas => "replicas",
+            Self::Sentinels => "sentinels",
+            Self::Cluster => "cluster",
+            Self::Quorum => "quorum",
+            Self::Clock => "clock",
+            Self::Latency => "latency",
+            Self::NotExamined => "not examined",
+        }
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_label())
+    }
+}
+
+/// A promise of Leasehold, by its number in `docs/guarantees.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Promise {
+    /// P1: at most one holder believes that it holds a lock.
+    OneBeliever,
+    /// P2: fences only grow.
+    FencesGrow,
+    /// P3: a re-entry is the same lease.
+    ReentryIsTheSameLease,
+    /// P4: a command that runs twice ends in the same state.
+    TwiceIsOnce,
+    /// P5: a loss is told before the server can grant the lock to another.
+    LossIsTold,
+    /// P6: an answer that is missing is not a loss.
+    UnknownIsNotLost,
+    /// P7: first come, first served.
+    FirstComeFirstServed,
+    /// P8: nothing dead holds a lock for long.
+    NothingHoldsForLong,
+    /// P9: nothing leaks.
+    NothingLeaks,
+    /// P10: a call ends when it says.
+    ACallEnds,
+}
+
+impl Promise {
+    /// The number of the promise, from 1.
+    pub fn number(self) -> u8 {
+        self as u8 + 1
+    }
+}
+
+/// As `P1`.
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "P{}", self.number())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_have_the_numbers_of_the_page() {
+        assert_eq!(Promise::OneBeliever.to_string(), "P1");
+        assert_eq!(Promise::FencesGrow.to_string(), "P2");
+        assert_eq!(Promise::FirstComeFirstServed.to_string(), "P7");
+        assert_eq!(Promise::ACallEnds.to_string(), "P10");
     }
 }

@@ -2,22 +2,13 @@
 //!
 //! The rules are functions of facts that were gathered before. They ask no server.
 
-mod clock_offset;
-mod examined;
-mod expected;
 pub(crate) mod facts;
 mod finding;
-mod promise;
 mod report;
 mod rules;
-mod severity;
-mod topic;
+#[cfg(test)]
+mod tests;
 
-pub use clock_offset::ClockOffset;
-pub use examined::ExaminedServer;
-pub use expected::Expected;
-pub use finding::Finding;
-pub use promise::Promise;
-pub use report::Diagnosis;
-pub use severity::Severity;
-pub use topic::Topic;
+pub use finding::{Finding, Promise, Severity, Topic};
+pub use report::{ClockOffset, Diagnosis, ExaminedServer};
+pub use rules::Expected;

@@ -1,6 +1,10 @@
-use std::fmt;
+use std::{cmp::Reverse, fmt, time::Duration};
 
-use super::{ExaminedServer, Expected, Finding, Severity, Topic, facts::Facts, rules};
+use super::{
+    Expected, Finding, Severity, Topic,
+    facts::{Facts, ServerFacts, ServerTold},
+    rules,
+};
 
 /// What was found on the servers of a lock runtime, the worst first.
 ///
@@ -31,7 +35,7 @@ impl Diagnosis {
             }
         }
         // Stable: findings about one topic stay in the order of the servers.
-        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.topic));
+        findings.sort_by_key(|finding| (Reverse(finding.severity), finding.topic));
         let servers = facts.servers.iter().map(ExaminedServer::of).collect();
         Self { address: Some(address), findings, servers }
     }
@@ -102,27 +106,116 @@ impl fmt::Display for Diagnosis {
     }
 }
 
+/// A server that was examined, and what it told of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExaminedServer {
+    /// Where it listens, as `host:port`, or its unix socket.
+    pub server: String,
+    /// Its name and version, as `redis 7.0.15`; `None` if it could not be reached.
+    pub version: Option<String>,
+    /// How many replicas it sees.
+    pub replicas: Option<usize>,
+    /// The median of a few round trips.
+    pub round_trip: Option<Duration>,
+    /// How far its clock is from that of this process.
+    pub clock: Option<ClockOffset>,
+}
+
+impl ExaminedServer {
+    pub(super) fn of(facts: &ServerFacts) -> Self {
+        let told = facts.told.as_ref().ok();
+        let timing = told.and_then(|told| told.timing.as_ref().ok());
+        Self {
+            server: facts.place.clone(),
+            version: told.map(|told| told.version.clone()),
+            replicas: told.and_then(ServerTold::replicas),
+            round_trip: timing.map(|timing| timing.median),
+            clock: timing.map(|timing| timing.offset),
+        }
+    }
+}
+
+/// In one line.
+impl fmt::Display for ExaminedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, version, replicas, round_trip, clock } = self;
+        let Some(version) = version else { return write!(f, "{server}: not reached") };
+        write!(f, "{server}: {version}")?;
+        match replicas {
+            Some(1) => f.write_str(", 1 replica")?,
+            Some(replicas) => write!(f, ", {replicas} replicas")?,
+            None => f.write_str(", replicas unknown")?,
+        }
+        if let Some(round_trip) = round_trip {
+            write!(f, ", round trip {round_trip:.1?}")?;
+        }
+        if let Some(clock) = clock {
+            write!(f, ", clock {clock}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How far a server's clock is from that of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClockOffset {
+    /// The server's clock is ahead.
+    Ahead(Duration),
+    /// The server's clock is behind.
+    Behind(Duration),
+}
+
+impl ClockOffset {
+    /// The offset of a clock that shows `server` when another shows `here`.
+    pub(crate) fn between(server: Duration, here: Duration) -> Self {
+        match server.checked_sub(here) {
+            Some(ahead) => Self::Ahead(ahead),
+            None => Self::Behind(here.saturating_sub(server)),
+        }
+    }
+
+    /// The offset without its direction.
+    pub fn by(self) -> Duration {
+        match self {
+            Self::Ahead(by) | Self::Behind(by) => by,
+        }
+    }
+}
+
+/// As `2.5s ahead`.
+impl fmt::Display for ClockOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if matches!(self, Self::Ahead(_)) { "ahead" } else { "behind" };
+        match u64::try_from(self.by().as_millis()).unwrap_or(u64::MAX) {
+            0 => f.write_str("less than 1ms off"),
+            millis => write!(f, "{:?} {way}", Duration::from_millis(millis)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         diagnosis::{
-            facts::{ServerFacts, Told, Topology},
-            rules::support::{Scene, healthy},
+            facts::{Deployment, NotRead},
+            tests::{Scene, healthy, set},
         },
         store::{StoreError, StoreErrorKind},
     };
 
-    fn diagnosis(servers: impl IntoIterator<Item = Result<Told, StoreError>>) -> Diagnosis {
+    fn diagnosis(servers: impl IntoIterator<Item = Result<ServerTold, StoreError>>) -> Diagnosis {
         let server = |(number, told)| ServerFacts { place: format!("h{number}:6379"), told };
         let servers = (1..).zip(servers).map(server).collect();
-        let facts = Facts { topology: Topology::Server, servers };
+        let facts = Facts { deployment: Deployment::Server, servers };
         Diagnosis::of("redis://h1:6379/0".into(), &facts, &Scene::of(healthy()).expected)
     }
 
-    fn evicting() -> Told {
+    fn evicting() -> ServerTold {
         let mut told = healthy();
-        told.settings.values.insert("maxmemory-policy", "allkeys-lru".into());
+        set(&mut told, "maxmemory-policy", "allkeys-lru");
         told
     }
 
@@ -138,7 +231,7 @@ mod tests {
     fn the_worst_finding_is_the_first() {
         let gone = StoreError::new(StoreErrorKind::Definite, "it is gone", "start it");
         let mut silent = healthy();
-        silent.settings.not_read = Some(crate::diagnosis::facts::NotRead::Denied);
+        silent.settings = Err(NotRead::Denied);
         let diagnosis = diagnosis([Ok(silent), Ok(evicting()), Err(gone)]);
         let severities: Vec<_> = diagnosis.findings().iter().map(|one| one.severity).collect();
         assert_eq!(severities, [Severity::Danger, Severity::Warning, Severity::Notice]);
@@ -156,5 +249,16 @@ mod tests {
             clock less than 1ms off\n    h2:6379: not reached";
         assert_eq!(shown, expected);
         assert_eq!(Diagnosis::without_server().to_string(), "there is no server to examine");
+    }
+
+    #[test]
+    fn an_offset_has_a_direction() {
+        let at = Duration::from_millis;
+        assert_eq!(ClockOffset::between(at(5), at(3)), ClockOffset::Ahead(at(2)));
+        let behind = ClockOffset::between(at(3), at(5));
+        assert_eq!((behind, behind.by()), (ClockOffset::Behind(at(2)), at(2)));
+        let precise = ClockOffset::Ahead(Duration::from_nanos(2_500_000_017));
+        assert_eq!(precise.to_string(), "2.5s ahead");
+        assert_eq!(ClockOffset::Behind(Duration::ZERO).to_string(), "less than 1ms off");
     }
 }

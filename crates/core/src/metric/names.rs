@@ -3,13 +3,13 @@
 use metrics::Unit;
 
 /// What kind of metric a name is; a histogram has the upper bounds of its buckets.
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
     Histogram(&'static [f64]),
 }
 
-use Kind::{Counter, Gauge, Histogram};
+use MetricKind::{Counter, Gauge, Histogram};
 
 /// Defines every metric once: its name, kind, unit, labels and description.
 macro_rules! metrics {
@@ -28,7 +28,7 @@ macro_rules! metrics {
             pub const $id: &str = $name;
         )+
 
-        pub(super) const ALL: &[(&str, Kind, Unit, &str)] = &[$(($name, $kind $(($bounds))?, Unit::$unit, $meaning),)+];
+        pub(super) const ALL: &[(&str, MetricKind, Unit, &str)] = &[$(($name, $kind $(($bounds))?, Unit::$unit, $meaning),)+];
     };
 }
 

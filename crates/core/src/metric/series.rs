@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use metrics::{Key, KeyName, Label, Level, Metadata, with_recorder};
 
 use super::{
-    names::{self, Kind},
+    names::{self, MetricKind},
     since::Lasting,
 };
 use crate::{
@@ -422,9 +422,9 @@ pub fn describe_metrics() {
         for (name, kind, unit, meaning) in names::ALL {
             let (name, unit, meaning) = (KeyName::from(*name), Some(*unit), (*meaning).into());
             match kind {
-                Kind::Counter => recorder.describe_counter(name, unit, meaning),
-                Kind::Gauge => recorder.describe_gauge(name, unit, meaning),
-                Kind::Histogram(_) => recorder.describe_histogram(name, unit, meaning),
+                MetricKind::Counter => recorder.describe_counter(name, unit, meaning),
+                MetricKind::Gauge => recorder.describe_gauge(name, unit, meaning),
+                MetricKind::Histogram(_) => recorder.describe_histogram(name, unit, meaning),
             }
         }
     });
@@ -441,8 +441,8 @@ pub fn describe_metrics() {
 /// ```
 pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
     names::ALL.iter().filter_map(|(name, kind, ..)| match kind {
-        Kind::Histogram(bounds) => Some((*name, *bounds)),
-        Kind::Counter | Kind::Gauge => None,
+        MetricKind::Histogram(bounds) => Some((*name, *bounds)),
+        MetricKind::Counter | MetricKind::Gauge => None,
     })
 }
 

@@ -104,7 +104,7 @@ impl Engine {
     /// Whether a wait for a lock may be reported now; yields how many others were left out. While
     /// the store does not answer there is no report: no holder is to blame.
     pub(crate) fn take_report(&self, name: &LockName, now: Instant) -> Option<u64> {
-        if !self.outages().silence().unreachable_for(now).is_zero() {
+        if !self.outages().state().unreachable_for(now).is_zero() {
             return None;
         }
         self.reports.lock().take(name, now, self.timing.blocked_after)

@@ -248,7 +248,6 @@ impl Agenda {
         if state.names.earliest().is_none_or(|at| at > until) {
             return Some(Vec::new());
         }
-        state.names.sort();
         let keys: Vec<Key> = state.names.due(until).map(|(_, key)| key).collect();
         let take = |key| state.names.remove(key).map(|name| (key, name));
         Some(keys.into_iter().filter_map(take).collect())

@@ -152,7 +152,7 @@ impl Once {
             failures += 1;
             clock.sleep_until(gives_up.min(clock.now() + pause)).await;
         }
-        if engine.outages().silence().has_been_silent_since(started) {
+        if engine.outages().state().has_been_silent_since(started) {
             return Err(engine.unavailable(name, started, None));
         }
         Err(engine.failed(name, started, unsettled()))

@@ -10,10 +10,10 @@ use tokio::task::unconstrained;
 
 use crate::{
     cohort::{Cohort, NoLease},
-    endurance::Endurance,
     engine::{Engine, InLine, Request},
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
+    outage_patience::OutagePatience,
     owner::{Caller, Held, Owned, Owner},
     self_wait::Suspicion,
 };
@@ -98,7 +98,7 @@ impl Wait {
     async fn wait(&self, tally: &mut Tally<'_>, started: Instant) -> Result<Guard, AcquireError> {
         let ends = self.recall_ends.or_else(|| self.patience.ends(started));
         let (mut ends, mut looks_from) = (ends, None);
-        let mut endurance = Endurance::new(self.outage_patience, started);
+        let mut patience = OutagePatience::new(self.outage_patience, started);
         loop {
             // A task that is polled seldom may come here again and again, and always too late.
             let now = looks_from.map_or(started, |_| self.engine.clock.now());
@@ -134,7 +134,7 @@ impl Wait {
             }
             let (mut line, times) = (None, (started, now, ends));
             // A task that has used up its budget of tokio still takes what it was offered, and sees that its time is over.
-            let standing = self.in_line(&mut line, holds, times, &mut endurance, tally);
+            let standing = self.in_line(&mut line, holds, times, &mut patience, tally);
             match unconstrained(standing).await {
                 Ok(lease) => {
                     if lease.was_held() {

@@ -36,7 +36,7 @@ impl Wait {
     /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server
     /// said of other processes counts until a command fails.
     pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
-        let silence = self.engine.outages().silence();
+        let silence = self.engine.outages().state();
         if self.request.tries || silence.heard_since(started) || self.is_held_here() {
             return false;
         }
@@ -62,7 +62,7 @@ impl Wait {
     /// What a try ends with that stands behind others of its process: an error if they ask in vain.
     pub(super) fn asked_in_vain(&self, started: Instant) -> Option<AcquireError> {
         let failing = self.failing(started).filter(|failing| failing.failed > 0);
-        let is_outage = self.engine.outages().silence().outage().is_some();
+        let is_outage = self.engine.outages().state().outage().is_some();
         let in_vain = (is_outage || failing.is_some()) && !self.is_held_here();
         in_vain.then(|| self.engine.unavailable(&self.name, started, failing))
     }
@@ -137,7 +137,7 @@ impl Wait {
         let is_held_here = self.is_held_here();
         let here = engine.holder(&self.name);
         let here = here.map(|(lease, _)| HolderInfo::of_turn(&lease, label, since));
-        if here.is_some() && engine.outages().silence().outage().is_some() {
+        if here.is_some() && engine.outages().state().outage().is_some() {
             return Ok(here);
         }
         let seen = engine.holder_on_server(&self.name, LONGEST_LOOK).await;
@@ -147,7 +147,7 @@ impl Wait {
         if is_held_here {
             return Ok(here);
         }
-        let (now, silence) = (engine.clock.now(), engine.outages().silence());
+        let (now, silence) = (engine.clock.now(), engine.outages().state());
         let is_silent = !silence.heard_since(since);
         match seen {
             Some(Err(error)) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
@@ -175,7 +175,7 @@ impl Engine {
         started: Instant,
         failing: Option<Failing>,
     ) -> AcquireError {
-        let (now, silence) = (self.clock.now(), self.outages().silence());
+        let (now, silence) = (self.clock.now(), self.outages().state());
         let outage = silence.outage();
         let heard_since = |failing: &Failing| silence.heard_since(failing.since);
         // Without an outage, the commands about this lock alone have failed.

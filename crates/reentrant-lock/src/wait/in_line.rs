@@ -10,9 +10,9 @@ use tokio::select;
 use crate::{
     blocked::{Report, next_report},
     cohort::{Cohort, Joined, NoLease},
-    endurance::Endurance,
     engine::{InLine, NewLease, News},
     error::HolderInfo,
+    outage_patience::OutagePatience,
     owner::Owner,
     self_wait::Suspicion,
 };
@@ -28,7 +28,7 @@ impl Wait {
         line: &mut Option<InLine<'a>>,
         holds: Option<Soon<'_>>,
         (started, looks_from, mut ends): (Instant, Instant, Option<Instant>),
-        endurance: &mut Endurance,
+        patience: &mut OutagePatience,
         tally: &mut Tally<'_>,
     ) -> Result<NewLease, NoLease> {
         let engine = &*self.engine;
@@ -49,7 +49,7 @@ impl Wait {
         let is_in_time = |deadline| earlier(ends, started + self.outage_patience) >= deadline;
         let mut lazily = in_line.deadline().is_some_and(is_in_time);
         loop {
-            let next = earlier(ends, endurance.look_at().min(report_at));
+            let next = earlier(ends, patience.look_at().min(report_at));
             select! {
                 biased;
                 news = in_line.news(&self.request) => match news {
@@ -71,7 +71,7 @@ impl Wait {
             // A lease of this very process goes on without the server: no outage for those who
             // wait for it.
             let silent_since = || self.silent_since(started).filter(|_| !self.is_held_here());
-            if endurance.is_over(now, looks_from, silent_since) {
+            if patience.is_over(now, looks_from, silent_since) {
                 return Err(NoLease::Unavailable);
             }
             if report_at <= now {
@@ -91,7 +91,7 @@ impl Wait {
 
     /// Since when the server does not answer, or the part of it where the lock lives.
     fn silent_since(&self, started: Instant) -> Option<Instant> {
-        let server = self.engine.outages().silence().silent_since();
+        let server = self.engine.outages().state().silent_since();
         let part = self.failing(started).and_then(|failing| failing.silent_since);
         server.into_iter().chain(part).min()
     }

@@ -20,7 +20,7 @@ use leasehold_core::{
 };
 use leasehold_testing::ManualClock;
 
-use crate::{HeldLease, Renewing, Share, Watches, batch::Batch, renewal::Renewed};
+use crate::{HeldLease, Renewing, Share, Watches, batch::RenewalBatch, renewal::AnsweredBatch};
 
 mod renewals;
 
@@ -58,7 +58,7 @@ struct Scene {
     runtime: RuntimeId,
     metrics: Arc<ClassMetrics>,
     leases: Vec<Arc<HeldLease>>,
-    on_its_way: BTreeMap<(Instant, usize), Renewed>,
+    on_its_way: BTreeMap<(Instant, usize), AnsweredBatch>,
     /// When which command was sent, and how many turns it renewed.
     sent: Vec<(Instant, usize)>,
     lags: Vec<Duration>,
@@ -129,7 +129,7 @@ impl Scene {
         }
     }
 
-    fn send(&mut self, now: Instant, batch: Batch, weather: Weather<'_>) {
+    fn send(&mut self, now: Instant, batch: RenewalBatch, weather: Weather<'_>) {
         let (time, failure) = weather(now);
         let ttl = batch.turns.first().map(|(_, turn)| turn.ttl()).expect("no batch is empty");
         let remaining = ttl.get();
@@ -138,15 +138,15 @@ impl Scene {
             Some(kind) => Err(StoreError::new(kind, "a storm", "wait")),
         };
         self.sent.push((now, batch.turns.len()));
-        let renewed = Renewed { turns: batch.turns, sent_at: now, answers };
-        self.on_its_way.insert((now + time, self.sent.len()), renewed);
+        let answered = AnsweredBatch { turns: batch.turns, sent_at: now, answers };
+        self.on_its_way.insert((now + time, self.sent.len()), answered);
     }
 
     fn hear_answers(&mut self, now: Instant) {
         while let Some(first) = self.on_its_way.first_entry()
             && first.key().0 <= now
         {
-            let lost = first.remove().settle(now, &self.watches);
+            let lost = first.remove().apply(now, &self.watches);
             assert!(lost.is_empty());
         }
     }

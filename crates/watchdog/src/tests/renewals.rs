@@ -104,8 +104,8 @@ fn a_failure_of_some_renewals_of_a_command_leaves_the_others_renewed() {
     let remaining = ttl(30).get();
     let renewed = vec![Ok(RenewAnswer::Renewed { remaining }); 80];
     let answers = Ok(failures.chain(renewed).collect());
-    let renewed = Renewed { turns, sent_at, answers };
-    assert!(renewed.settle(sent_at + MS, &scene.watches).is_empty(), "no turn is lost");
+    let renewed = AnsweredBatch { turns, sent_at, answers };
+    assert!(renewed.apply(sent_at + MS, &scene.watches).is_empty(), "no turn is lost");
     // A twelfth of the ttl later, those that failed have been due, and no others.
     scene.clock.set(sent_at + SECOND * 3);
     let work = scene.watches.take_due(scene.clock.now()).unwrap();

@@ -10,24 +10,21 @@ use crate::{
     store::FencePolicy,
 };
 
-/// What clocks that are kept by NTP never differ by.
-const TOLERATED: Duration = Duration::from_secs(1);
-
-/// A watermark that is farther ahead of the server's clock is ignored.
-const WATERMARKS: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Whether the server's clock shows another time than ours. No promise compares the two; but if the
 /// server's is the wrong one, a correction is a step.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     let Case { told, expected, .. } = case;
     let Ok(timing) = &told.timing else { return Vec::new() };
     let off = timing.offset.by().saturating_sub(timing.margin);
-    if off < TOLERATED {
+    // Clocks that are kept by NTP never differ by so much.
+    if off < Duration::from_secs(1) {
         return Vec::new();
     }
     let offset = timing.offset;
     let counts = expected.fencing.policy == FencePolicy::Counter;
-    let most = WATERMARKS.min(expected.fencing.counter_lifetime());
+    // A watermark that is farther ahead of the server's clock is ignored.
+    let watermarks = Duration::from_secs(24 * 60 * 60);
+    let most = watermarks.min(expected.fencing.counter_lifetime());
     let (severity, what) = if off >= most && !counts {
         let what = format!(
             "the server's clock is {offset} of this process: if its data is lost, fences may repeat, because processes' watermarks that far from the clock do not count, and counters may have expired"
@@ -48,13 +45,13 @@ mod tests {
     use super::*;
     use crate::diagnosis::{
         ClockOffset::{self, Ahead, Behind},
-        facts::{NotRead, Timing},
-        rules::support::{Scene, healthy, seen},
+        facts::{NotRead, RoundTrips},
+        tests::{Scene, healthy, seen},
     };
 
-    fn timing(offset: ClockOffset, margin: u64) -> Timing {
+    fn timing(offset: ClockOffset, margin: u64) -> RoundTrips {
         let margin = Duration::from_millis(margin);
-        Timing { round_trip: Duration::from_millis(1), offset, margin }
+        RoundTrips { median: Duration::from_millis(1), offset, margin }
     }
 
     #[test]

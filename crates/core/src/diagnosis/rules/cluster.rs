@@ -30,7 +30,7 @@ pub(super) fn of_node(case: Case<'_>) -> Vec<Finding> {
     let told = case.told;
     let Some(node) = &told.node else { return Vec::new() };
     let mut findings = Vec::new();
-    if told.settings.get("cluster-require-full-coverage") == Some("yes") {
+    if told.setting("cluster-require-full-coverage") == Some("yes") {
         let what =
             "cluster-require-full-coverage is yes: while one shard is down, no lock can be had";
         let cure = "set cluster-require-full-coverage to no";
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use crate::{
         diagnosis::{
-            facts::Node,
-            rules::support::{Scene, healthy, info, seen},
+            facts::ClusterNode,
+            tests::{Scene, healthy, info, seen, set},
         },
         store::StoreErrorKind,
     };
@@ -88,7 +88,7 @@ mod tests {
             ("cluster_state:fail\r\ncluster_slots_fail:9", &[Danger, Danger][..]),
         ] {
             let mut told = healthy();
-            told.node = Some(Ok(Node { info: info(fields), replicas: Some(1) }));
+            told.node = Some(Ok(ClusterNode { info: info(fields), replicas: Some(1) }));
             let findings = of_node(Scene::of(told).case());
             let severities: Vec<_> = findings.iter().map(|one| one.severity).collect();
             assert_eq!(severities, found, "{fields}");
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn one_shard_should_not_stop_the_others() {
         let mut told = healthy();
-        told.settings.values.insert("cluster-require-full-coverage", "yes".into());
+        set(&mut told, "cluster-require-full-coverage", "yes");
         let mut scene = Scene::of(told);
         assert_eq!(of_node(scene.case()), [], "it is no node");
-        scene.told.node = Some(Ok(Node::default()));
+        scene.told.node = Some(Ok(ClusterNode::default()));
         let findings = of_node(scene.case());
         assert_eq!(seen(&findings), [(Severity::Warning, Topic::Cluster, "")]);
     }

@@ -1,11 +1,11 @@
 use super::Case;
-use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Topology};
+use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Deployment};
 
 /// Whether the server would go on taking writes as a replica.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     // On a Cluster a replica redirects its clients to the master.
-    let is_cluster = matches!(case.topology, Topology::Cluster(_));
-    if is_cluster || case.told.settings.get("replica-read-only") != Some("no") {
+    let is_cluster = matches!(case.deployment, Deployment::Cluster(_));
+    if is_cluster || case.told.setting("replica-read-only") != Some("no") {
         return Vec::new();
     }
     let what = "replica-read-only is no: if the server becomes a replica, as in a failover, it goes on taking \
@@ -17,7 +17,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::rules::support::{Scene, healthy, seen};
+    use crate::diagnosis::tests::{Scene, healthy, seen, set};
 
     #[test]
     fn a_server_that_takes_writes_as_a_replica_is_a_danger() {
@@ -28,11 +28,12 @@ mod tests {
             (Some("no"), true, None),
         ] {
             let mut told = healthy();
-            let value = setting.map(|value| ("replica-read-only", value.to_owned()));
-            told.settings.values.extend(value);
+            if let Some(value) = setting {
+                set(&mut told, "replica-read-only", value);
+            }
             let mut scene = Scene::of(told);
             if is_cluster {
-                scene.topology = Topology::Cluster(Ok(16_384));
+                scene.deployment = Deployment::Cluster(Ok(16_384));
             }
             let findings = judge(scene.case());
             assert_eq!(seen(&findings), Vec::from_iter(found), "{setting:?} {is_cluster}");

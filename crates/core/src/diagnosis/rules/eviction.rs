@@ -29,7 +29,10 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::rules::support::{Scene, healthy, info, seen};
+    use crate::diagnosis::{
+        facts::Fields,
+        tests::{Scene, healthy, info, seen, set},
+    };
 
     #[test]
     fn a_policy_that_evicts_endangers_leases() {
@@ -43,8 +46,8 @@ mod tests {
             ("volatile-lru", "0", Some(Warning)),
         ] {
             let mut told = healthy();
-            told.settings.values.insert("maxmemory-policy", policy.into());
-            told.settings.values.insert("maxmemory", limit.into());
+            set(&mut told, "maxmemory-policy", policy);
+            set(&mut told, "maxmemory", limit);
             let findings = judge(Scene::of(told).case());
             let expected = found.map(|severity| (severity, Topic::Eviction, "P1 P2 P7"));
             assert_eq!(seen(&findings), Vec::from_iter(expected), "{policy} {limit}");
@@ -55,7 +58,7 @@ mod tests {
     #[test]
     fn info_tells_the_policy_where_config_is_denied() {
         let mut told = healthy();
-        told.settings.values.clear();
+        told.settings = Ok(Fields::default());
         told.info = Ok(info("maxmemory:1000\r\nmaxmemory_policy:volatile-lru\r\n"));
         let findings = judge(Scene::of(told).case());
         assert_eq!(seen(&findings), [(Severity::Danger, Topic::Eviction, "P1 P2 P7")]);

@@ -16,7 +16,7 @@ const TRIPS_OF_A_WINDOW: u32 = 5;
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     let Case { told, expected, .. } = case;
     let Ok(timing) = &told.timing else { return Vec::new() };
-    let trip = timing.round_trip;
+    let trip = timing.median;
     // A renewal has so long for its answer.
     let renewal = expected.ttl.get() / 6;
     let command = expected.command_timeout.min(expected.ttl.get() / 2);
@@ -60,8 +60,8 @@ mod tests {
     use crate::{
         diagnosis::{
             ClockOffset,
-            facts::Timing,
-            rules::support::{Scene, healthy, seen},
+            facts::RoundTrips,
+            tests::{Scene, healthy, seen},
         },
         types::Ttl,
     };
@@ -82,7 +82,7 @@ mod tests {
         ] {
             let mut told = healthy();
             let offset = ClockOffset::Ahead(Duration::ZERO);
-            told.timing = Ok(Timing { round_trip: millis(trip), offset, margin: millis(trip) / 2 });
+            told.timing = Ok(RoundTrips { median: millis(trip), offset, margin: millis(trip) / 2 });
             let mut scene = Scene::of(told);
             scene.expected.ttl = Ttl::new(millis(ttl)).unwrap();
             scene.expected.command_timeout = millis(command);

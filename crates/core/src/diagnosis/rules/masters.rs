@@ -24,7 +24,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::diagnosis::rules::support::{Scene, healthy, seen};
+    use crate::diagnosis::tests::{Scene, healthy, seen};
 
     #[test]
     fn several_masters_at_one_address_are_a_danger() {

@@ -5,12 +5,13 @@ use crate::diagnosis::{
     Finding,
     Promise::{FencesGrow, OneBeliever},
     Severity, Topic,
+    facts::Deployment,
 };
 
 /// Whether a master that is cut off from its replicas stops, before another one takes over.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
-    let Case { told, topology, .. } = case;
-    let settings = &told.settings;
+    let Case { told, deployment, .. } = case;
+    let Ok(settings) = &told.settings else { return Vec::new() };
     let (Some(least), Some(lag)) =
         (settings.number("min-replicas-to-write"), settings.number("min-replicas-max-lag"))
     else {
@@ -24,7 +25,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     };
     // Without replicas nobody takes over; where they cannot be seen, they are where one has to.
     let has_successor =
-        told.replicas().map_or_else(|| topology.fails_over(), |replicas| replicas > 0);
+        told.replicas().map_or_else(|| deployment.fails_over(), |replicas| replicas > 0);
     if least == 0 || lag == 0 {
         if !has_successor {
             return Vec::new();
@@ -39,7 +40,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         };
         return find(Severity::Warning, what, cure.to_owned());
     }
-    let good = told.info().and_then(|info| info.number("min_slaves_good_slaves"));
+    let good = told.info.as_ref().ok().and_then(|info| info.number("min_slaves_good_slaves"));
     if good.or_else(|| told.replicas()).is_some_and(|good| good < least) {
         let what = format!(
             "the server refuses every write: min-replicas-to-write is {least}, and fewer replicas keep up"
@@ -52,7 +53,13 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         let setting = told.node.is_some().then(|| settings.number("cluster-node-timeout"));
         setting.flatten().map(Duration::from_millis)
     };
-    let down_after = topology.down_after().or_else(node_timeout);
+    let by_sentinels = match deployment {
+        Deployment::Sentinels(group) => {
+            group.watched().filter_map(|(_, watched)| watched.down_after).min()
+        }
+        _ => None,
+    };
+    let down_after = by_sentinels.or_else(node_timeout);
     if let Some(down_after) = down_after.filter(|down_after| lag > *down_after) {
         let what = format!(
             "a master that is cut off goes on granting locks for {lag:?} (min-replicas-max-lag), and its successor may begin after {down_after:?}"
@@ -60,7 +67,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         let cure = "set min-replicas-max-lag to fewer seconds than that".to_owned();
         return find(Severity::Warning, what, cure);
     }
-    if topology.fails_over() && told.replicas().is_some_and(|replicas| replicas <= least) {
+    if deployment.fails_over() && told.replicas().is_some_and(|replicas| replicas <= least) {
         let what = format!(
             "the master has no more replicas than min-replicas-to-write asks for ({least}): no lock is granted while one is down, nor after a failover until it is back"
         );
@@ -74,11 +81,11 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::diagnosis::{
-        facts::{Info, Node, Topology},
-        rules::support::{Scene, group, healthy, info, seen},
+        facts::{ClusterNode, Fields},
+        tests::{Scene, group, healthy, info, seen, set},
     };
 
-    fn one_replica() -> Info {
+    fn one_replica() -> Fields {
         info("connected_slaves:1\r\nslave0:ip=h,port=1,state=online,offset=1,lag=0\r\n")
     }
 
@@ -94,8 +101,8 @@ mod tests {
             ("1", "10", Some(1), None),
         ] {
             let mut told = healthy();
-            told.settings.values.insert("min-replicas-to-write", least.into());
-            told.settings.values.insert("min-replicas-max-lag", lag.into());
+            set(&mut told, "min-replicas-to-write", least);
+            set(&mut told, "min-replicas-max-lag", lag);
             let mut told_info = one_replica();
             if let Some(good) = good {
                 told_info.add(&format!("min_slaves_good_slaves:{good}\r\n"));
@@ -110,27 +117,27 @@ mod tests {
     fn it_has_to_stop_before_another_begins() {
         let told = || {
             let mut told = healthy();
-            told.settings.values.insert("min-replicas-to-write", "1".into());
-            told.settings.values.insert("min-replicas-max-lag", "10".into());
+            set(&mut told, "min-replicas-to-write", "1");
+            set(&mut told, "min-replicas-max-lag", "10");
             told.info = Ok(one_replica());
             told
         };
         let mut scene = Scene::of(told());
-        scene.topology = Topology::Sentinels(group(3));
+        scene.deployment = Deployment::Sentinels(group(3));
         let findings = judge(scene.case());
         assert_eq!(seen(&findings), [(Severity::Warning, Topic::Replicas, "P1 P2")]);
         assert!(findings[0].what.contains("after 5s"), "{}", findings[0]);
 
         let mut of_node = told();
-        of_node.settings.values.insert("cluster-node-timeout", "5000".into());
+        set(&mut of_node, "cluster-node-timeout", "5000");
         // Every server has that setting, and only nodes use it.
         assert_eq!(judge(Scene::of(of_node).case()), []);
         for (timeout, found) in [("5000", Severity::Warning), ("15000", Severity::Notice)] {
             let mut of_node = told();
-            of_node.settings.values.insert("cluster-node-timeout", timeout.into());
-            of_node.node = Some(Ok(Node::default()));
+            set(&mut of_node, "cluster-node-timeout", timeout);
+            of_node.node = Some(Ok(ClusterNode::default()));
             let mut scene = Scene::of(of_node);
-            scene.topology = Topology::Cluster(Ok(16_384));
+            scene.deployment = Deployment::Cluster(Ok(16_384));
             let findings = judge(scene.case());
             assert_eq!(findings.len(), 1, "{timeout}");
             assert_eq!(findings[0].severity, found, "{timeout}");
@@ -141,14 +148,14 @@ mod tests {
     fn a_replica_that_is_down_or_promoted_is_missed() {
         for (replicas, least, found) in [(1, "1", 1), (2, "1", 0), (2, "2", 1)] {
             let mut told = healthy();
-            told.settings.values.insert("min-replicas-to-write", least.into());
-            told.settings.values.insert("min-replicas-max-lag", "2".into());
+            set(&mut told, "min-replicas-to-write", least);
+            set(&mut told, "min-replicas-max-lag", "2");
             let all = (0..replicas)
                 .map(|number| format!("slave{number}:ip=h,port=1,state=online,offset=1,lag=0\r\n"));
             told.info =
                 Ok(info(&format!("connected_slaves:{replicas}\r\n{}", all.collect::<String>())));
             let mut scene = Scene::of(told);
-            scene.topology = Topology::Sentinels(group(3));
+            scene.deployment = Deployment::Sentinels(group(3));
             let findings = judge(scene.case());
             assert_eq!(findings.len(), found, "{replicas} {least}");
             assert!(findings.iter().all(|one| one.severity == Severity::Notice));
@@ -167,7 +174,7 @@ mod tests {
     fn one_server_alone_needs_none() {
         assert_eq!(judge(Scene::of(healthy()).case()), []);
         let mut scene = Scene::of(healthy());
-        scene.topology = Topology::Cluster(Ok(16_384));
+        scene.deployment = Deployment::Cluster(Ok(16_384));
         assert_eq!(judge(scene.case()), [], "nobody takes over");
     }
 }

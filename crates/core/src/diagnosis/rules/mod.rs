@@ -10,32 +10,48 @@ mod min_replicas;
 mod not_examined;
 mod persistence;
 mod quorum;
-mod reach;
 mod replicas;
 mod rights;
 mod sentinels;
-#[cfg(test)]
-pub(super) mod support;
-mod version;
+
+use std::time::Duration;
 
 use super::{
-    Expected, Finding,
-    facts::{Facts, Told, Topology},
+    Finding, Severity, Topic,
+    facts::{Deployment, Facts, ServerTold},
 };
+use crate::{
+    store::{FenceSettings, StoreError},
+    types::{Acks, Ttl},
+};
+
+/// What the settings of a runtime need of its servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// How long a lease lives without renewal.
+    pub ttl: Ttl,
+    /// How long a grant waits to be taken, and a place for a heartbeat.
+    pub claim_window: Duration,
+    /// How long one command may take.
+    pub command_timeout: Duration,
+    /// How fences are made.
+    pub fencing: FenceSettings,
+    /// Which acknowledgements its grants and renewals wait for.
+    pub acks: Acks,
+}
 
 /// What a rule about one server knows.
 #[derive(Clone, Copy)]
-struct Case<'a> {
-    told: &'a Told,
-    topology: &'a Topology,
-    expected: &'a Expected,
+pub(super) struct Case<'a> {
+    pub(super) told: &'a ServerTold,
+    pub(super) deployment: &'a Deployment,
+    pub(super) expected: &'a Expected,
 }
 
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Vec<Finding>;
 
-const RULES: [Rule; 14] = [
-    version::judge,
+const RULES: [Rule; 13] = [
     masters::judge,
     rights::judge,
     rights::scripts,
@@ -53,22 +69,31 @@ const RULES: [Rule; 14] = [
 
 /// Everything that the rules find; findings about a server name it.
 pub(super) fn judge(facts: &Facts, expected: &Expected) -> Vec<Finding> {
-    let Facts { topology, servers } = facts;
-    let mut findings = match topology {
-        Topology::Server => Vec::new(),
-        Topology::Sentinels(group) => sentinels::judge(group),
-        Topology::Cluster(covered) => cluster::judge(covered),
-        Topology::Quorum(settings) => quorum::judge(settings, servers),
+    let Facts { deployment, servers } = facts;
+    let mut findings = match deployment {
+        Deployment::Server => Vec::new(),
+        Deployment::Sentinels(group) => sentinels::judge(group),
+        Deployment::Cluster(covered) => cluster::judge(covered),
+        Deployment::Quorum(settings) => quorum::judge(settings, servers),
     };
     for server in servers {
         let of_server = match &server.told {
-            Err(error) => vec![reach::judge(error, topology)],
+            Err(error) => vec![not_reached(error, deployment)],
             Ok(told) => {
-                let case = Case { told, topology, expected };
+                let case = Case { told, deployment, expected };
                 RULES.iter().flat_map(|rule| rule(case)).collect()
             }
         };
         findings.extend(of_server.into_iter().map(|finding| finding.at(&server.place)));
     }
     findings
+}
+
+/// A server to which no connection could be made.
+fn not_reached(error: &StoreError, deployment: &Deployment) -> Finding {
+    let (what, cure) = (error.what().to_owned(), error.remedy().to_owned());
+    // The other nodes of a quorum go on; that too few are left is a finding of its own.
+    let is_one_of_many = matches!(deployment, Deployment::Quorum(_));
+    let severity = if is_one_of_many { Severity::Warning } else { Severity::Danger };
+    Finding::new(severity, Topic::Reach, what, cure)
 }

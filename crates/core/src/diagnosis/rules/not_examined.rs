@@ -2,7 +2,7 @@ use super::Case;
 use crate::diagnosis::{
     Finding, Severity,
     Topic::NotExamined,
-    facts::{NotRead, Told},
+    facts::{NotRead, ServerTold},
 };
 
 /// What the server did not tell, and what is not known for that reason.
@@ -19,7 +19,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         unknown.push("whether a server that takes writes still is a master");
         findings.push(find("INFO", "+info", why, &unknown));
     }
-    if let Some(why) = &told.settings.not_read {
+    if let Err(why) = &told.settings {
         let mut unknown = shared(told);
         unknown.extend(["appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag"]);
         if told.node.is_some() {
@@ -27,7 +27,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         }
         findings.push(find("CONFIG GET", "+config|get", why, &unknown));
     }
-    if told.info.is_ok() && told.settings.not_read.is_none() {
+    if told.info.is_ok() && told.settings.is_ok() {
         findings.extend(untold(told));
     }
     if let Some(Err(why)) = &told.node {
@@ -40,7 +40,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
 }
 
 /// What both `INFO` and `CONFIG GET` tell, if neither did.
-fn shared(told: &Told) -> Vec<&'static str> {
+fn shared(told: &ServerTold) -> Vec<&'static str> {
     let mut unknown = Vec::new();
     if told.policy().is_none() {
         unknown.push("maxmemory-policy");
@@ -52,12 +52,12 @@ fn shared(told: &Told) -> Vec<&'static str> {
 }
 
 /// What neither of them told, although both were answered.
-fn untold(told: &Told) -> Option<Finding> {
+fn untold(told: &ServerTold) -> Option<Finding> {
     let mut unknown = shared(told);
     if told.replicas().is_none() {
         unknown.push("replicas in sight");
     }
-    if told.settings.get("min-replicas-to-write").is_none() {
+    if told.setting("min-replicas-to-write").is_none() {
         unknown.push("min-replicas-to-write");
     }
     let what = format!("neither INFO nor CONFIG GET tells of: {}", unknown.join(", "));
@@ -78,8 +78,8 @@ fn find(command: &str, right: &str, why: &NotRead, unknown: &[&str]) -> Finding 
 mod tests {
     use super::*;
     use crate::diagnosis::{
-        facts::{Info, Settings},
-        rules::support::{Scene, healthy, seen},
+        facts::Fields,
+        tests::{Scene, healthy, seen},
     };
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
     fn each_command_that_was_denied_is_a_notice() {
         let mut told = healthy();
         told.info = Err(NotRead::Denied);
-        told.settings = Settings { not_read: Some(NotRead::Missing), ..Settings::default() };
+        told.settings = Err(NotRead::Missing);
         told.timing = Err(NotRead::Silent);
         let found = judge(Scene::of(told).case());
         assert_eq!(seen(&found), [(Severity::Notice, NotExamined, ""); 3]);
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn what_an_answer_leaves_out_is_a_notice() {
         let mut told = healthy();
-        told.info = Ok(Info::default());
-        told.settings = Settings::default();
+        told.info = Ok(Fields::default());
+        told.settings = Ok(Fields::default());
         let found = judge(Scene::of(told).case());
         assert_eq!(seen(&found), [(Severity::Notice, NotExamined, "")]);
         let what = "maxmemory-policy, appendonly, replicas in sight, min-replicas-to-write";

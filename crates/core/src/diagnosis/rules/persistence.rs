@@ -6,7 +6,7 @@ use crate::{
         Finding,
         Promise::{self, FencesGrow, OneBeliever},
         Severity, Topic,
-        facts::{Info, Told, Topology},
+        facts::{Deployment, ServerTold},
     },
     store::FencePolicy,
 };
@@ -15,12 +15,9 @@ const CURE: &str = "set appendonly to yes, with appendfsync everysec or always";
 
 /// What is left of leases and fences after a restart.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
-    let Case { told, expected, topology } = case;
-    if let Topology::Quorum(settings) = topology {
-        return of_node(told, settings.stay_out())
-            .into_iter()
-            .chain(told.info().and_then(failed))
-            .collect();
+    let Case { told, expected, deployment } = case;
+    if let Deployment::Quorum(settings) = deployment {
+        return of_node(told, settings.stay_out()).into_iter().chain(failed(told)).collect();
     }
     let mut findings = Vec::new();
     let counts = expected.fencing.policy == FencePolicy::Counter;
@@ -36,12 +33,12 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
             .endangers(promises)
     };
     match told.appends() {
-        Some(true) if told.settings.get("appendfsync") == Some("no") => findings.push(loses(
+        Some(true) if told.setting("appendfsync") == Some("no") => findings.push(loses(
             "appendfsync is no: when the machine fails, leases of the last half minute are lost"
                 .into(),
         )),
         Some(false) => {
-            let no_snapshots = told.settings.get("save").is_some_and(str::is_empty);
+            let no_snapshots = told.setting("save").is_some_and(str::is_empty);
             let lost = if no_snapshots {
                 "appendonly is no and save is empty: a restart loses every lease and every fence counter"
             } else {
@@ -55,13 +52,13 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         }
         _ => {}
     }
-    findings.extend(told.info().and_then(failed));
+    findings.extend(failed(told));
     findings
 }
 
 /// Nothing is lost with a node of a quorum: it stays out.
-fn of_node(told: &Told, stay_out: Duration) -> Option<Finding> {
-    let is_always = told.settings.get("appendfsync") == Some("always");
+fn of_node(told: &ServerTold, stay_out: Duration) -> Option<Finding> {
+    let is_always = told.setting("appendfsync") == Some("always");
     if told.appends() == Some(true) && is_always {
         return None;
     }
@@ -73,11 +70,9 @@ fn of_node(told: &Told, stay_out: Duration) -> Option<Finding> {
 }
 
 /// The server refuses writes after it could not save its data, unless it is told not to.
-fn failed(info: &Info) -> Option<Finding> {
-    let is_failed = |field| info.get(field).is_some_and(|status| status != "ok");
-    let field = ["aof_last_write_status", "rdb_last_bgsave_status"]
-        .into_iter()
-        .find(|field| is_failed(field))?;
+fn failed(told: &ServerTold) -> Option<Finding> {
+    let is_failed = |field: &&str| told.info(field).is_some_and(|status| status != "ok");
+    let field = ["aof_last_write_status", "rdb_last_bgsave_status"].into_iter().find(is_failed)?;
     let what = format!("the server could not save its data ({field}), and may refuse writes");
     let cure = "see the server's log: its disk may be full, or its folder not writable";
     Some(Finding::new(Severity::Danger, Topic::Persistence, what, cure))
@@ -87,7 +82,10 @@ fn failed(info: &Info) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::{
-        diagnosis::rules::support::{Scene, disks, healthy, info, seen},
+        diagnosis::{
+            facts::Fields,
+            tests::{Scene, disks, healthy, info, seen, set},
+        },
         quorum::QuorumSettings,
     };
 
@@ -104,7 +102,7 @@ mod tests {
             for (name, value) in
                 [("appendonly", appendonly), ("appendfsync", appendfsync), ("save", save)]
             {
-                told.settings.values.insert(name, value.into());
+                set(&mut told, name, value);
             }
             let mut scene = Scene::of(told);
             let found = judge(scene.case());
@@ -122,10 +120,10 @@ mod tests {
             [("yes", "always", 0), ("yes", "everysec", 1), ("no", "always", 1)]
         {
             let mut told = healthy();
-            told.settings.values.insert("appendonly", appendonly.into());
-            told.settings.values.insert("appendfsync", appendfsync.into());
+            set(&mut told, "appendonly", appendonly);
+            set(&mut told, "appendfsync", appendfsync);
             let mut scene = Scene::of(told);
-            scene.topology = Topology::Quorum(QuorumSettings::default());
+            scene.deployment = Deployment::Quorum(QuorumSettings::default());
             let found = judge(scene.case());
             assert_eq!(found.len(), count, "{appendonly} {appendfsync}");
             assert!(
@@ -140,7 +138,7 @@ mod tests {
     fn info_tells_it_where_config_is_denied() {
         for (enabled, count) in [("1", 0), ("0", 1)] {
             let mut told = healthy();
-            told.settings.values.clear();
+            told.settings = Ok(Fields::default());
             told.info = Ok(info(&format!("aof_enabled:{enabled}\r\n")));
             assert_eq!(judge(Scene::of(told).case()).len(), count, "{enabled}");
         }
@@ -158,7 +156,7 @@ mod tests {
     #[test]
     fn disks_cannot_acknowledge_without_a_file() {
         let mut told = healthy();
-        told.settings.values.insert("appendonly", "no".into());
+        set(&mut told, "appendonly", "no");
         let scene = Scene::of(told).asking(disks(0));
         let found = judge(scene.case());
         assert_eq!(found.len(), 2);

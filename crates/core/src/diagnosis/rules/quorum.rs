@@ -6,7 +6,7 @@ use crate::{
         ClockOffset, Finding,
         Promise::FencesGrow,
         Severity, Topic,
-        facts::{Mark, ServerFacts, Timing, Told, Topology},
+        facts::{Deployment, Mark, ServerFacts, ServerTold},
     },
     quorum::{QuorumSettings, majority},
 };
@@ -19,7 +19,7 @@ pub(super) fn judge(settings: &QuorumSettings, servers: &[ServerFacts]) -> Vec<F
 
 /// Whether a node answers, and votes as far as it is known.
 fn counts(server: &ServerFacts) -> bool {
-    let is_out = |told: &Told| matches!(told.mark, Some(Ok(Mark::Missing | Mark::Out(_))));
+    let is_out = |told: &ServerTold| matches!(told.mark, Some(Ok(Mark::Missing | Mark::Out(_))));
     server.told.as_ref().is_ok_and(|told| !is_out(told))
 }
 
@@ -40,23 +40,25 @@ fn too_few(counting: usize, nodes: usize) -> Option<Finding> {
 
 /// The two clocks that are farthest apart, if that is more than the settings allow.
 fn apart(settings: &QuorumSettings, servers: &[ServerFacts]) -> Option<Finding> {
-    let clocks = || {
-        let timing =
-            |server: &ServerFacts| server.told.as_ref().ok()?.timing.as_ref().ok().copied();
-        servers.iter().filter_map(move |server| Some((&*server.place, timing(server)?)))
+    // How far each clock is ahead of ours, in nanoseconds, and how wrong that can be.
+    let clock = |server: &ServerFacts| {
+        let timing = server.told.as_ref().ok()?.timing.as_ref().ok()?;
+        let nanos = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+        let offset = match timing.offset {
+            ClockOffset::Ahead(by) => nanos(by),
+            ClockOffset::Behind(by) => -nanos(by),
+        };
+        Some((offset, nanos(timing.margin)))
     };
-    let pairs = clocks().flat_map(|one| clocks().map(move |other| (one, other)));
-    let apart = |one: Timing, other: Timing| {
-        difference(one.offset, other.offset).saturating_sub(one.margin + other.margin)
-    };
-    let (ahead, behind, apart) = pairs
-        .map(|((ahead, one), (behind, other))| (ahead, behind, apart(one, other)))
-        .max_by_key(|(.., apart)| *apart)?;
+    let clocks = || servers.iter().filter_map(|server| Some((&server.place, clock(server)?)));
+    let (ahead, (most, margin)) = clocks().max_by_key(|(_, (offset, margin))| offset - margin)?;
+    let (behind, (least, other)) = clocks().min_by_key(|(_, (offset, margin))| offset + margin)?;
+    let apart = ((most - margin) - (least + other)).max(0) / 1_000_000;
+    let apart = Duration::from_millis(u64::try_from(apart).unwrap_or(u64::MAX));
     let tolerance = settings.clock_tolerance();
     if apart <= tolerance {
         return None;
     }
-    let apart = Duration::from_millis(u64::try_from(apart.as_millis()).unwrap_or(u64::MAX));
     let what = format!(
         "the clock of {ahead} is {apart:?} ahead of that of {behind}, more than the tolerance {tolerance:?} of the quorum: fences cost a second round trip, and may repeat if a node loses its data"
     );
@@ -64,20 +66,9 @@ fn apart(settings: &QuorumSettings, servers: &[ServerFacts]) -> Option<Finding> 
     Some(Finding::new(Severity::Warning, Topic::Clock, what, cure).endangers(&[FencesGrow]))
 }
 
-/// How far one clock is ahead of another; nothing if it is behind.
-fn difference(one: ClockOffset, other: ClockOffset) -> Duration {
-    use ClockOffset::{Ahead, Behind};
-    match (one, other) {
-        (Ahead(one), Ahead(other)) => one.saturating_sub(other),
-        (Ahead(one), Behind(other)) => one.saturating_add(other),
-        (Behind(one), Behind(other)) => other.saturating_sub(one),
-        (Behind(_), Ahead(_)) => Duration::ZERO,
-    }
-}
-
 /// Whether a node votes.
 pub(super) fn of_node(case: Case<'_>) -> Vec<Finding> {
-    let (Topology::Quorum(settings), Some(Ok(mark))) = (case.topology, &case.told.mark) else {
+    let (Deployment::Quorum(settings), Some(Ok(mark))) = (case.deployment, &case.told.mark) else {
         return Vec::new();
     };
     let what = match mark {
@@ -100,17 +91,20 @@ pub(super) fn of_node(case: Case<'_>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::{
-        diagnosis::rules::support::{Scene, healthy, seen},
+        diagnosis::{
+            facts::RoundTrips,
+            tests::{Scene, healthy, seen},
+        },
         store::{StoreError, StoreErrorKind},
     };
 
-    fn of(mark: Mark) -> Told {
-        Told { mark: Some(Ok(mark)), ..healthy() }
+    fn of(mark: Mark) -> ServerTold {
+        ServerTold { mark: Some(Ok(mark)), ..healthy() }
     }
 
-    fn servers(told: Vec<Option<Told>>) -> Vec<ServerFacts> {
+    fn servers(told: Vec<Option<ServerTold>>) -> Vec<ServerFacts> {
         let away = || StoreError::new(StoreErrorKind::Definite, "nobody answers", "start it");
-        let server = |(number, told): (usize, Option<Told>)| ServerFacts {
+        let server = |(number, told): (usize, Option<ServerTold>)| ServerFacts {
             place: format!("h{number}:6379"),
             told: told.ok_or_else(away),
         };
@@ -152,8 +146,8 @@ mod tests {
         ] {
             let told = |offset| {
                 let mut told = of(Mark::Counts);
-                let (round_trip, margin) = (Duration::from_millis(1), Duration::from_millis(1));
-                told.timing = Ok(Timing { round_trip, offset, margin });
+                let (median, margin) = (Duration::from_millis(1), Duration::from_millis(1));
+                told.timing = Ok(RoundTrips { median, offset, margin });
                 Some(told)
             };
             let all = servers(vec![told(one), told(other), told(one)]);
@@ -172,7 +166,7 @@ mod tests {
         ] {
             let mut scene = Scene::of(of(mark));
             assert_eq!(of_node(scene.case()), [], "it is no node of a quorum");
-            scene.topology = Topology::Quorum(QuorumSettings::default());
+            scene.deployment = Deployment::Quorum(QuorumSettings::default());
             let findings = of_node(scene.case());
             let expected = words.map(|_| (Severity::Warning, Topic::Quorum, ""));
             assert_eq!(seen(&findings), Vec::from_iter(expected));

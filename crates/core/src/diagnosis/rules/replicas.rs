@@ -1,9 +1,9 @@
 use super::Case;
-use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Topology};
+use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Deployment};
 
 /// Whether there are as many replicas as are needed.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
-    let Case { told, topology, expected } = case;
+    let Case { told, deployment, expected } = case;
     let Some(replicas) = told.replicas() else { return Vec::new() };
     let asked = usize::from(expected.acks.replicas());
     if replicas < asked {
@@ -16,13 +16,13 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
             Finding::new(Severity::Danger, Topic::Replicas, what, cure).endangers(&[OneBeliever]),
         ];
     }
-    if replicas == 0 && topology.fails_over() {
+    if replicas == 0 && deployment.fails_over() {
         let what = "the master has no replica: if it fails, its locks are away until it is back";
         let cure = "start a replica of it";
         return vec![Finding::new(Severity::Warning, Topic::Replicas, what, cure)];
     }
     // `CLUSTER FAILOVER` stops the writes of the old master first.
-    if (1..replicas).contains(&asked) && !matches!(topology, Topology::Cluster(_)) {
+    if (1..replicas).contains(&asked) && !matches!(deployment, Deployment::Cluster(_)) {
         let what = format!(
             "acknowledgements of {asked} of {replicas} replicas: a planned failover (SENTINEL FAILOVER) can make two holders of a lock"
         );
@@ -38,8 +38,8 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::diagnosis::{
-        facts::Topology,
-        rules::support::{self, Scene, healthy, info, seen},
+        facts::Deployment,
+        tests::{self, Scene, healthy, info, seen},
     };
 
     #[test]
@@ -56,10 +56,10 @@ mod tests {
             told.info = Ok(info(&replication(online, 0)));
             let mut scene = Scene::of(told);
             if let Some(replicas) = asked {
-                scene = scene.asking(support::replicas(replicas));
+                scene = scene.asking(tests::replicas(replicas));
             }
             if is_cluster {
-                scene.topology = Topology::Cluster(Ok(16_384));
+                scene.deployment = Deployment::Cluster(Ok(16_384));
             }
             let findings = judge(scene.case());
             assert_eq!(seen(&findings), Vec::from_iter(found), "{online} {asked:?}");
@@ -68,21 +68,21 @@ mod tests {
 
     #[test]
     fn one_of_several_is_not_enough_for_a_planned_failover() {
-        let findings = |online, asked, topology| {
+        let findings = |online, asked, deployment| {
             let mut told = healthy();
             told.info = Ok(info(&replication(online, 0)));
-            let mut scene = Scene::of(told).asking(support::replicas(asked));
-            scene.topology = topology;
+            let mut scene = Scene::of(told).asking(tests::replicas(asked));
+            scene.deployment = deployment;
             judge(scene.case())
         };
-        let sentinels = || Topology::Sentinels(support::group(3));
+        let sentinels = || Deployment::Sentinels(tests::group(3));
         let found = findings(2, 1, sentinels());
         assert_eq!(seen(&found), [(Severity::Notice, Topic::Replicas, "P1")]);
         assert!(found[0].what.starts_with("acknowledgements of 1 of 2 replicas"), "{}", found[0]);
-        assert_eq!(seen(&findings(2, 1, Topology::Server)).len(), 1, "somebody may fail it over");
+        assert_eq!(seen(&findings(2, 1, Deployment::Server)).len(), 1, "somebody may fail it over");
         assert_eq!(findings(2, 2, sentinels()), [], "all");
         assert_eq!(findings(1, 1, sentinels()), [], "the only one");
-        assert_eq!(findings(2, 1, Topology::Cluster(Ok(16_384))), []);
+        assert_eq!(findings(2, 1, Deployment::Cluster(Ok(16_384))), []);
     }
 
     #[test]

@@ -19,25 +19,23 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         );
     }
     if let Some(Err(why)) = &told.acks {
-        let (command, right) =
-            if expected.acks.on_disk() { ("WAITAOF", "+waitaof") } else { ("WAIT", "+wait") };
-        let (severity, follows, cure) = match why {
-            NotRead::Denied => (
-                Severity::Danger,
-                "so no acquire can be acknowledged",
-                format!("grant the Redis user {right}"),
-            ),
+        let on_disk = expected.acks.on_disk();
+        let (command, grant) = if on_disk {
+            ("WAITAOF", "grant the Redis user +waitaof")
+        } else {
+            ("WAIT", "grant the Redis user +wait")
+        };
+        let (severity, follows) = if *why == NotRead::Silent {
             // Nothing is known of it; the silence itself is told elsewhere.
-            NotRead::Silent => (
-                Severity::Notice,
-                "so it is not known whether acquires can be acknowledged",
-                "check server and network, and diagnose again".to_owned(),
-            ),
-            _ => (
-                Severity::Danger,
-                "so no acquire can be acknowledged",
-                "use a server that has it, or ask for no acknowledgements".to_owned(),
-            ),
+            (Severity::Notice, "so it is not known whether acquires can be acknowledged")
+        } else {
+            (Severity::Danger, "so no acquire can be acknowledged")
+        };
+        let cure = match why {
+            NotRead::Denied => grant,
+            NotRead::Silent => "check server and network, and diagnose again",
+            NotRead::Missing if on_disk => "use Redis 7.2 or newer, or ask for Replication::Wait",
+            _ => "use a server that has it, or ask for no acknowledgements",
         };
         let what = format!("{command} {why}, {follows}");
         findings.push(Finding::new(severity, Topic::Rights, what, cure));
@@ -61,7 +59,7 @@ fn topic(error: &StoreError) -> Topic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::rules::support::{Scene, disks, healthy, replicas, seen};
+    use crate::diagnosis::tests::{Scene, disks, healthy, replicas, seen};
 
     fn refused(kind: StoreErrorKind) -> StoreError {
         StoreError::new(kind, "NOPERM this user", "grant it").as_answer()
@@ -97,6 +95,11 @@ mod tests {
             assert_eq!(seen(&found), [(Severity::Danger, Topic::Rights, "")]);
             assert!(found[0].cure.ends_with(words), "{}", found[0]);
         }
+        let mut told = healthy();
+        told.acks = Some(Err(NotRead::Missing));
+        let found = judge(Scene::of(told).asking(disks(1)).case());
+        assert_eq!(seen(&found), [(Severity::Danger, Topic::Rights, "")]);
+        assert!(found[0].cure.contains("Redis 7.2"), "{}", found[0]);
         let mut told = healthy();
         told.acks = Some(Err(NotRead::Silent));
         let scene = Scene::of(told).asking(replicas(1));

@@ -1,15 +1,16 @@
 use std::collections::BTreeSet;
 
-use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Group};
+use crate::diagnosis::{Finding, Promise::OneBeliever, Severity, Topic, facts::Sentinels};
 
 const SENTINELS: Topic = Topic::Sentinels;
 
 /// Whether the Sentinels answer, agree, and can fail over.
-pub(super) fn judge(group: &Group) -> Vec<Finding> {
+pub(super) fn judge(group: &Sentinels) -> Vec<Finding> {
     let mut findings = silent(group);
     findings.extend(votes(group));
     findings.extend(numbers(group));
-    for (place, why) in group.not_examined() {
+    for (place, named) in group.answers() {
+        let Some(Err(why)) = named.map(|named| &named.watched) else { continue };
         let what = format!(
             "SENTINEL MASTER {why}; not examined: the quorum of the Sentinel, how many others and replicas it knows"
         );
@@ -27,12 +28,12 @@ pub(super) fn judge(group: &Group) -> Vec<Finding> {
 }
 
 /// Those that do not answer.
-fn silent(group: &Group) -> Vec<Finding> {
-    let (listed, answered) = (group.sentinels.len(), group.answers().count());
+fn silent(group: &Sentinels) -> Vec<Finding> {
+    let (listed, answered) = (group.all.len(), group.answers().count());
     // Without most of them no master is believed anew.
     let is_enough = answered * 2 > listed;
     let severity = if is_enough { Severity::Warning } else { Severity::Danger };
-    let failed = group.sentinels.iter().filter_map(|one| Some((one, one.told.as_ref().err()?)));
+    let failed = group.all.iter().filter_map(|one| Some((one, one.told.as_ref().err()?)));
     failed
         .map(|(one, words)| {
             let what = format!("the Sentinel tells nothing: {words}");
@@ -43,8 +44,8 @@ fn silent(group: &Group) -> Vec<Finding> {
 }
 
 /// Whether they name one master.
-fn votes(group: &Group) -> Vec<Finding> {
-    let (name, listed) = (&group.name, group.sentinels.len());
+fn votes(group: &Sentinels) -> Vec<Finding> {
+    let (name, listed) = (&group.name, group.all.len());
     let mut findings = Vec::new();
     if group.master.is_none() {
         let what = format!(
@@ -54,11 +55,11 @@ fn votes(group: &Group) -> Vec<Finding> {
         let cure = "start the Sentinels that are missing, and have them watch the same master";
         findings.push(Finding::new(Severity::Danger, SENTINELS, what, cure));
     }
-    for (place, told) in group.answers() {
-        let what = match &told.master {
+    for (place, named) in group.answers() {
+        let what = match named {
             None => format!("the Sentinel knows no master named `{name}`"),
-            Some(other) if group.master.as_ref().is_some_and(|master| master != other) => {
-                format!("the Sentinel names {other} as the master, and most do not")
+            Some(named) if group.master.as_ref().is_some_and(|most| *most != named.place) => {
+                format!("the Sentinel names {} as the master, and most do not", named.place)
             }
             Some(_) => continue,
         };
@@ -73,8 +74,8 @@ fn votes(group: &Group) -> Vec<Finding> {
 }
 
 /// How many Sentinels and replicas there are, and how many have to agree.
-fn numbers(group: &Group) -> Vec<Finding> {
-    let listed = group.sentinels.len();
+fn numbers(group: &Sentinels) -> Vec<Finding> {
+    let listed = group.all.len();
     let warn = |what: String, cure| Finding::new(Severity::Warning, SENTINELS, what, cure);
     let mut findings = Vec::new();
     let known =
@@ -115,15 +116,15 @@ fn numbers(group: &Group) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::diagnosis::{
-        facts::{NotRead, Watched},
-        rules::support::{group, seen},
+        facts::{NamedMaster, NotRead, WatchedMaster},
+        tests::{group, seen},
     };
 
     /// Changes what the first Sentinel watches.
-    fn watching(mut group: Group, change: impl Fn(&mut Watched)) -> Group {
-        for one in &mut group.sentinels {
-            if let Ok(told) = &mut one.told
-                && let Some(Ok(watched)) = &mut told.watched
+    fn watching(mut group: Sentinels, change: impl Fn(&mut WatchedMaster)) -> Sentinels {
+        for one in &mut group.all {
+            if let Ok(Some(named)) = &mut one.told
+                && let Ok(watched) = &mut named.watched
             {
                 change(watched);
             }
@@ -145,12 +146,12 @@ mod tests {
     #[test]
     fn one_that_does_not_answer_is_named() {
         let mut group = group(3);
-        group.sentinels[2].told = Err("no answer".into());
+        group.all[2].told = Err("no answer".into());
         let found = judge(&group);
         assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "")]);
         assert_eq!(found[0].servers, ["s2:26379"]);
         // Without most of them, nobody is believed.
-        group.sentinels[1].told = Err("no answer".into());
+        group.all[1].told = Err("no answer".into());
         group.master = None;
         assert!(judge(&group).iter().all(|one| one.severity == Severity::Danger));
     }
@@ -159,9 +160,8 @@ mod tests {
     fn one_that_names_another_master_is_named() {
         for other in [None, Some("elsewhere:1".to_owned())] {
             let mut group = group(3);
-            if let Ok(told) = &mut group.sentinels[0].told {
-                (told.master, told.watched) = (other, None);
-            }
+            let watched = Ok(WatchedMaster::default());
+            group.all[0].told = Ok(other.map(|place| NamedMaster { place, watched }));
             let found = judge(&group);
             assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "P1")]);
             assert_eq!(found[0].servers, ["s0:26379"]);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn numbers_have_to_fit() {
-        let table: [(Group, Severity, &str); 6] = [
+        let table: [(Sentinels, Severity, &str); 6] = [
             (group(2), Severity::Warning, "there are 2 Sentinels"),
             (watching(group(3), |one| one.others = Some(4)), Severity::Warning, "3 of 5"),
             (watching(group(3), |one| one.quorum = Some(4)), Severity::Danger, "quorum is 4"),
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn one_that_does_not_tell_what_it_watches_was_not_examined() {
         let mut group = group(3);
-        if let Ok(told) = &mut group.sentinels[1].told {
-            told.watched = Some(Err(NotRead::Denied));
+        if let Ok(Some(named)) = &mut group.all[1].told {
+            named.watched = Err(NotRead::Denied);
         }
         let found = judge(&group);
         assert_eq!(seen(&found), [(Severity::Notice, Topic::NotExamined, "")]);
@@ -199,10 +199,10 @@ mod tests {
         assert!(found[0].cure.contains("+sentinel|master"), "{}", found[0]);
     }
 
-    fn uneven() -> Group {
+    fn uneven() -> Sentinels {
         let mut group = group(3);
-        if let Ok(told) = &mut group.sentinels[0].told
-            && let Some(Ok(watched)) = &mut told.watched
+        if let Ok(Some(named)) = &mut group.all[0].told
+            && let Ok(watched) = &mut named.watched
         {
             watched.quorum = Some(3);
         }

@@ -1,14 +1,24 @@
 use std::sync::Arc;
 
-use super::{cluster, quorum, sentinels, server::Visit};
+use futures_util::future::join_all;
+
+use super::{sentinels, visit::Visit};
 use crate::{
     clock::Clock,
     diagnosis::{
         Diagnosis, Expected,
-        facts::{Facts, Topology},
+        facts::{Deployment, Facts, Sentinels, ServerFacts},
     },
-    redis::{config::RedisConfig, store::probe},
-    types::RuntimeId,
+    redis::{
+        address::{RedisAddress, SentinelGroup},
+        classify::classify_dial,
+        cluster::{ClusterMaster, masters, probe_in},
+        config::{NodeSettings, RedisConfig},
+        endpoint::Endpoint,
+        sentinel::{MasterVerdict, decide},
+        store::probe,
+    },
+    types::{LockName, RuntimeId},
 };
 
 /// Examines the servers of an address: the server, the Sentinels and their master, or all masters
@@ -17,10 +27,10 @@ use crate::{
 /// It makes connections of its own and closes them at the end, so that no lease waits for it.
 #[derive(Debug, Clone)]
 pub struct Examiner {
-    pub(super) config: RedisConfig,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) runtime_id: RuntimeId,
-    pub(super) expected: Expected,
+    config: RedisConfig,
+    clock: Arc<dyn Clock>,
+    runtime_id: RuntimeId,
+    expected: Expected,
 }
 
 impl Examiner {
@@ -70,17 +80,96 @@ impl Examiner {
     }
 
     async fn gather(&self) -> Facts {
-        if let Some(group) = self.config.address.sentinels() {
-            return sentinels::gather(self, group).await;
+        let address = &self.config.address;
+        if let Some(group) = address.sentinels() {
+            return self.sentinels(group).await;
         }
-        if self.config.address.cluster().is_some() {
-            return cluster::gather(self).await;
+        if address.cluster().is_some() {
+            return self.cluster().await;
         }
-        if let Some(nodes) = self.config.address.quorum() {
-            return quorum::gather(self, nodes).await;
+        if let Some(nodes) = address.quorum() {
+            let servers = join_all(nodes.iter().map(|place| self.server_at(place))).await;
+            return Facts { deployment: Deployment::Quorum(self.config.quorum), servers };
         }
-        let probe = probe(self.runtime_id).ok();
-        let server = Visit::new(self, self.config.clone(), probe).facts().await;
-        Facts { topology: Topology::Server, servers: vec![server] }
+        let servers = vec![self.visit(self.config.clone(), self.probe()).await];
+        Facts { deployment: Deployment::Server, servers }
+    }
+
+    /// Asks all Sentinels side by side, and examines the master that most of them name.
+    async fn sentinels(&self, group: &SentinelGroup) -> Facts {
+        let ask = |info| sentinels::ask(&self.config, &self.clock, info, &group.master);
+        let answers = join_all(group.sentinels.iter().map(ask)).await;
+        let (all, votes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let votes: Vec<Option<Endpoint>> = votes.into_iter().flatten().collect();
+        let master = match decide(&votes, all.len(), None) {
+            MasterVerdict::Named(place) => Some(place),
+            MasterVerdict::Unknown | MasterVerdict::Open => None,
+        };
+        let named = master.as_ref().map(ToString::to_string);
+        let sentinels = Sentinels { name: group.master.clone(), master: named, all };
+        let mut servers = Vec::new();
+        if let Some(place) = master {
+            servers.push(self.server_at(&place).await);
+        }
+        Facts { deployment: Deployment::Sentinels(sentinels), servers }
+    }
+
+    /// Finds the masters of a Cluster, and examines all of them.
+    async fn cluster(&self) -> Facts {
+        let masters = match masters(&self.config, Arc::clone(&self.clock)).await {
+            Ok(masters) => masters,
+            Err(error) => {
+                return Facts { deployment: Deployment::Cluster(Err(error)), servers: Vec::new() };
+            }
+        };
+        let ranges = masters.iter().flat_map(|master| &master.slots);
+        let slots = ranges.map(|range| u32::try_from(range.len()).unwrap_or(u32::MAX));
+        let covered = slots.fold(0, u32::saturating_add);
+        let visits = masters.iter().map(|ClusterMaster { endpoint: place, slots }| {
+            let probe = probe_in(slots, self.runtime_id).ok().flatten();
+            self.visit_at(place, Some(NodeSettings::default()), probe)
+        });
+        let servers = join_all(visits).await;
+        Facts { deployment: Deployment::Cluster(Ok(covered)), servers }
+    }
+
+    async fn server_at(&self, place: &Endpoint) -> ServerFacts {
+        self.visit_at(place, None, self.probe()).await
+    }
+
+    async fn visit_at(
+        &self,
+        place: &Endpoint,
+        node: Option<NodeSettings>,
+        probe: Option<LockName>,
+    ) -> ServerFacts {
+        match place.info(self.config.address.info()) {
+            Ok(info) => {
+                let mut config = self.config.clone();
+                config.address = RedisAddress::of_node(info);
+                config.node = node;
+                self.visit(config, probe).await
+            }
+            Err(error) => {
+                ServerFacts { place: place.to_string(), told: Err(classify_dial(&error)) }
+            }
+        }
+    }
+
+    async fn visit(&self, config: RedisConfig, probe: Option<LockName>) -> ServerFacts {
+        let visit = Visit {
+            config,
+            clock: &self.clock,
+            runtime_id: self.runtime_id,
+            acks: self.expected.acks,
+            probe,
+            is_of_quorum: self.config.address.quorum().is_some(),
+        };
+        visit.facts().await
+    }
+
+    /// A lock that nobody uses.
+    fn probe(&self) -> Option<LockName> {
+        probe(self.runtime_id).ok()
     }
 }

@@ -1,15 +1,10 @@
 //! Asks servers and Sentinels for the facts of a diagnosis. Every question has a deadline, and what
 //! is not answered is a fact, too.
 
-mod asker;
-mod cluster;
+mod client;
 mod examiner;
-mod quorum;
-mod replication;
-mod scripts;
+mod questions;
 mod sentinels;
-mod server;
-mod settings;
-mod timing;
+mod visit;
 
 pub use examiner::Examiner;

@@ -17,7 +17,7 @@ use super::{
     endpoint::Endpoint,
 };
 use crate::{
-    diagnosis::facts::Info,
+    diagnosis::facts::Fields,
     store::{KeyScheme, StoreError},
     types::{AcquisitionId, FenceToken, LockName, Namespace, RuntimeLabel, Stamp, Ttl},
 };
@@ -79,7 +79,7 @@ proptest! {
 
     #[test]
     fn every_text_of_a_server_is_read(told in text(), value in value()) {
-        let mut info = Info::default();
+        let mut info = Fields::default();
         info.add(&told);
         info.number::<u64>("maxmemory");
         decode::text(&value);

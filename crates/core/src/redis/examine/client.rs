@@ -11,11 +11,13 @@ use redis::{Cmd, FromRedisValue, RedisError, Value, aio::MultiplexedConnection};
 use crate::{
     clock::{Clock, Instant, within},
     diagnosis::facts::{NotRead, Reading},
-    redis::classify::{classify, spoils_connection},
+    durations::EXAMINATION,
+    redis::classify::{NOT_THERE, classify, spoils_connection},
+    store::{StoreError, StoreErrorKind},
 };
 
 /// Asks one server, on a connection that nothing else uses.
-pub(super) struct Asker {
+pub(super) struct ServerClient {
     pub(super) connection: MultiplexedConnection,
     pub(super) clock: Arc<dyn Clock>,
     /// How long one answer may take.
@@ -26,17 +28,14 @@ pub(super) struct Asker {
     is_silent: AtomicBool,
 }
 
-/// For many questions over a slow network: each is answered in time, and all of them take long.
-const ROUND_TRIPS: Duration = Duration::from_secs(5);
-
-impl Asker {
-    /// An asker that takes at most twice its patience, and [`ROUND_TRIPS`] besides.
+impl ServerClient {
+    /// A client that takes at most twice its patience, and [`EXAMINATION`] besides.
     pub(super) fn new(
         connection: MultiplexedConnection,
         clock: Arc<dyn Clock>,
         patience: Duration,
     ) -> Self {
-        let deadline = clock.now() + patience.saturating_mul(2).saturating_add(ROUND_TRIPS);
+        let deadline = clock.now() + patience.saturating_mul(2).saturating_add(EXAMINATION);
         Self { connection, clock, patience, deadline, is_silent: AtomicBool::new(false) }
     }
 
@@ -64,6 +63,12 @@ impl Asker {
             NotRead::Silent
         })
     }
+}
+
+/// A server that fell silent.
+pub(super) fn unanswered() -> StoreError {
+    let what = "the server did not answer in time";
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }
 
 /// Why a command has no answer.

@@ -7,7 +7,7 @@ use crate::error::OptionsError;
 /// For how long one wait puts up with a server that does not answer. It looks from time to time:
 /// nothing has to wake all who wait when an outage begins.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Endurance {
+pub(crate) struct OutagePatience {
     patience: Duration,
     /// Silence before this does not count.
     counts_from: Instant,
@@ -16,7 +16,7 @@ pub(crate) struct Endurance {
     excused: Option<Instant>,
 }
 
-impl Endurance {
+impl OutagePatience {
     /// A look that comes later than this after its time shows that the process itself stood still.
     const LATE: Duration = Duration::from_millis(500);
 
@@ -70,47 +70,47 @@ mod tests {
         Instant::at(Duration::from_millis(millis))
     }
 
-    fn endurance() -> Endurance {
-        Endurance::new(Duration::from_secs(5), at(1_000))
+    fn patience() -> OutagePatience {
+        OutagePatience::new(Duration::from_secs(5), at(1_000))
     }
 
     #[test]
     fn it_is_enough_after_the_patience_without_an_answer() {
-        let mut endurance = endurance();
-        assert_eq!(endurance.look_at(), at(6_000));
+        let mut patience = patience();
+        assert_eq!(patience.look_at(), at(6_000));
         // The outage began before the wait did, which has a patience of its own.
-        assert!(!endurance.is_over(at(5_999), at(1_000), || Some(at(0))));
-        assert!(endurance.is_over(at(6_000), at(1_000), || Some(at(0))));
+        assert!(!patience.is_over(at(5_999), at(1_000), || Some(at(0))));
+        assert!(patience.is_over(at(6_000), at(1_000), || Some(at(0))));
     }
 
     #[test]
     fn an_answer_begins_it_anew() {
-        let mut endurance = endurance();
-        assert!(!endurance.is_over(at(6_000), at(1_000), || Some(at(4_000))));
-        assert_eq!(endurance.look_at(), at(9_000));
-        assert!(!endurance.is_over(at(9_000), at(1_000), || None));
-        assert_eq!(endurance.look_at(), at(14_000));
-        assert!(endurance.is_over(at(14_000), at(1_000), || Some(at(9_000))));
+        let mut patience = patience();
+        assert!(!patience.is_over(at(6_000), at(1_000), || Some(at(4_000))));
+        assert_eq!(patience.look_at(), at(9_000));
+        assert!(!patience.is_over(at(9_000), at(1_000), || None));
+        assert_eq!(patience.look_at(), at(14_000));
+        assert!(patience.is_over(at(14_000), at(1_000), || Some(at(9_000))));
     }
 
     #[test]
     fn a_process_that_stood_still_gives_the_server_its_time_once() {
-        let mut endurance = endurance();
-        assert!(!endurance.is_over(at(60_000), at(1_000), || Some(at(2_000))));
-        assert_eq!(endurance.look_at(), at(65_000));
-        assert!(endurance.is_over(at(65_600), at(1_000), || Some(at(2_000))));
+        let mut patience = patience();
+        assert!(!patience.is_over(at(60_000), at(1_000), || Some(at(2_000))));
+        assert_eq!(patience.look_at(), at(65_000));
+        assert!(patience.is_over(at(65_600), at(1_000), || Some(at(2_000))));
     }
 
     #[test]
     fn a_first_look_that_was_not_due_before_is_no_pause() {
-        let mut endurance = endurance();
-        assert!(endurance.is_over(at(11_000), at(11_000), || Some(at(1_000))));
+        let mut patience = patience();
+        assert!(patience.is_over(at(11_000), at(11_000), || Some(at(1_000))));
     }
 
     #[test]
     fn no_patience_at_all_does_not_look_without_end() {
-        let mut endurance = Endurance::new(Duration::ZERO, at(1_000));
-        assert!(!endurance.is_over(at(1_010), at(1_000), || None));
-        assert_eq!(endurance.look_at(), at(1_020));
+        let mut patience = OutagePatience::new(Duration::ZERO, at(1_000));
+        assert!(!patience.is_over(at(1_010), at(1_000), || None));
+        assert_eq!(patience.look_at(), at(1_020));
     }
 }

@@ -4,11 +4,11 @@ use crate::{clock::Instant, store::StoreError};
 
 /// Since when the server has not answered, as a pure function of time and events.
 ///
-/// A silence begins with the first command that is sent after the last answer, and ends with the
-/// next answer; an error of the server itself is an answer. It is an [`Outage`] once a command in
-/// it has failed: neither commands in flight nor a process that sends nothing make one.
+/// The server is silent from the first command that is sent after its last answer, until its next
+/// answer; an error of the server itself is an answer. That is an [`Outage`] once a command has failed
+/// meanwhile: neither commands in flight nor a process that sends nothing make one.
 #[derive(Debug, Clone, Default)]
-pub struct Silence {
+pub struct OutageState {
     heard_at: Option<Instant>,
     since: Option<Instant>,
     /// When the sender of a command gave up last.
@@ -30,7 +30,7 @@ pub struct Outage {
     pub last_error: Option<StoreError>,
 }
 
-impl Silence {
+impl OutageState {
     pub(super) fn sent(&mut self, now: Instant) {
         self.in_flight += 1;
         self.since.get_or_insert(now);
@@ -39,9 +39,9 @@ impl Silence {
     /// A command was answered at `now`; returns since when there was an outage, which this ends.
     pub(super) fn answered(&mut self, now: Instant) -> Option<Instant> {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let ended = self.since.filter(|_| self.is_outage());
+        let ended = self.outage().map(|outage| outage.since);
         self.heard_at = self.heard_at.max(Some(now));
-        // The silence of the commands that are still in flight begins now.
+        // For the commands that are still in flight, the server is silent from now on.
         self.since = (self.in_flight > 0).then_some(now);
         self.unanswered = 0;
         self.last_error = None;
@@ -74,7 +74,7 @@ impl Silence {
         }
     }
 
-    /// When the present silence began; `None` when every command was answered or given up.
+    /// Since when the server is silent; `None` when every command was answered or given up.
     pub fn silent_since(&self) -> Option<Instant> {
         self.since
     }
@@ -90,27 +90,21 @@ impl Silence {
         was_asked && !self.heard_since(at)
     }
 
-    /// Whether a command has failed in the present silence.
-    pub(super) fn is_outage(&self) -> bool {
-        self.unanswered > 0
-    }
-
     /// The present outage, if there is one.
     pub fn outage(&self) -> Option<Outage> {
-        let since = self.since.filter(|_| self.is_outage())?;
+        let since = self.since.filter(|_| self.unanswered > 0)?;
         let (unanswered, last_error) = (self.unanswered, self.last_error.clone());
         Some(Outage { since, unanswered, last_error })
     }
 
     /// How long the server has been out of reach at `now`; zero when it is not.
     pub fn unreachable_for(&self, now: Instant) -> Duration {
-        let since = self.since.filter(|_| self.is_outage());
-        since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+        self.outage().map_or(Duration::ZERO, |outage| now.saturating_since(outage.since))
     }
 
     /// Whether there is an outage, and no command in flight could show its end.
     pub fn needs_probe(&self) -> bool {
-        self.is_outage() && self.in_flight == 0
+        self.unanswered > 0 && self.in_flight == 0
     }
 }
 
@@ -129,62 +123,59 @@ mod tests {
 
     #[test]
     fn an_outage_begins_with_the_first_command_that_is_not_answered() {
-        let mut silence = Silence::default();
-        silence.sent(at(100));
-        assert_eq!(silence.silent_since(), Some(at(100)));
-        assert_eq!(silence.unreachable_for(at(900)), Duration::ZERO);
-        silence.sent(at(200));
-        silence.unanswered(at(100), error());
-        assert_eq!(silence.outage().unwrap().since, at(100));
-        silence.unanswered(at(200), error());
-        silence.sent(at(1200));
-        assert_eq!(silence.unreachable_for(at(1500)), Duration::from_millis(1400));
-        assert_eq!(silence.outage().unwrap().unanswered, 2);
-        assert_eq!(silence.answered(at(1600)), Some(at(100)));
-        assert_eq!(silence.unreachable_for(at(9999)), Duration::ZERO);
-        assert!(silence.silent_since().is_none() && silence.heard_since(at(1600)));
-        assert!(!silence.heard_since(at(1601)));
+        let mut state = OutageState::default();
+        state.sent(at(100));
+        assert_eq!(state.silent_since(), Some(at(100)));
+        assert_eq!(state.unreachable_for(at(900)), Duration::ZERO);
+        state.sent(at(200));
+        state.unanswered(at(100), error());
+        assert_eq!(state.outage().unwrap().since, at(100));
+        state.unanswered(at(200), error());
+        state.sent(at(1200));
+        assert_eq!(state.unreachable_for(at(1500)), Duration::from_millis(1400));
+        assert_eq!(state.outage().unwrap().unanswered, 2);
+        assert_eq!(state.answered(at(1600)), Some(at(100)));
+        assert_eq!(state.unreachable_for(at(9999)), Duration::ZERO);
+        assert!(state.silent_since().is_none() && state.heard_since(at(1600)));
+        assert!(!state.heard_since(at(1601)));
     }
 
     #[test]
     fn an_old_command_that_fails_after_a_later_answer_is_no_outage() {
-        let mut silence = Silence::default();
-        silence.sent(at(0));
-        silence.sent(at(10));
-        assert!(silence.answered(at(20)).is_none());
-        assert_eq!(silence.silent_since(), Some(at(20)));
-        silence.unanswered(at(0), error());
-        assert!(silence.outage().is_none() && silence.silent_since().is_none());
+        let mut state = OutageState::default();
+        state.sent(at(0));
+        state.sent(at(10));
+        assert!(state.answered(at(20)).is_none());
+        assert_eq!(state.silent_since(), Some(at(20)));
+        state.unanswered(at(0), error());
+        assert!(state.outage().is_none() && state.silent_since().is_none());
     }
 
     #[test]
     fn a_process_that_sends_nothing_sees_no_outage() {
-        let mut silence = Silence::default();
-        silence.sent(at(0));
-        silence.answered(at(1));
-        assert_eq!(silence.silent_since(), None);
-        silence.sent(at(500));
-        silence.given_up(at(510));
-        assert!(silence.has_been_silent_since(at(500)) && !silence.has_been_silent_since(at(511)));
-        assert_eq!(
-            (silence.silent_since(), silence.unreachable_for(at(9999))),
-            (None, Duration::ZERO)
-        );
+        let mut state = OutageState::default();
+        state.sent(at(0));
+        state.answered(at(1));
+        assert_eq!(state.silent_since(), None);
+        state.sent(at(500));
+        state.given_up(at(510));
+        assert!(state.has_been_silent_since(at(500)) && !state.has_been_silent_since(at(511)));
+        assert_eq!((state.silent_since(), state.unreachable_for(at(9999))), (None, Duration::ZERO));
     }
 
     #[test]
     fn a_probe_is_needed_while_nothing_is_on_its_way() {
-        let mut silence = Silence::default();
-        silence.sent(at(0));
-        assert!(!silence.needs_probe());
-        silence.unanswered(at(0), error());
-        assert!(silence.needs_probe());
-        silence.sent(at(2));
-        assert!(!silence.needs_probe());
-        silence.given_up(at(2));
-        assert!(silence.needs_probe());
-        silence.sent(at(3));
-        silence.answered(at(4));
-        assert!(!silence.needs_probe());
+        let mut state = OutageState::default();
+        state.sent(at(0));
+        assert!(!state.needs_probe());
+        state.unanswered(at(0), error());
+        assert!(state.needs_probe());
+        state.sent(at(2));
+        assert!(!state.needs_probe());
+        state.given_up(at(2));
+        assert!(state.needs_probe());
+        state.sent(at(3));
+        state.answered(at(4));
+        assert!(!state.needs_probe());
     }
 }

@@ -1,32 +1,29 @@
 //! What the tests of the rules begin with: servers and Sentinels that are well.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use super::Case;
 use crate::{
     diagnosis::{
         ClockOffset, Expected, Finding, Severity, Topic,
         facts::{
-            Group, Info, SentinelFacts, SentinelTold, Settings, Timing, Told, Topology, Version,
-            Watched,
+            Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, Sentinels, ServerTold,
+            WatchedMaster,
         },
+        rules::Case,
     },
     store::FenceSettings,
     types::{Acks, Replication, Ttl},
 };
 
 /// One server, and what is expected of it.
-pub(in crate::diagnosis) struct Scene {
-    pub(in crate::diagnosis) told: Told,
-    pub(in crate::diagnosis) topology: Topology,
-    pub(in crate::diagnosis) expected: Expected,
+pub(super) struct Scene {
+    pub(super) told: ServerTold,
+    pub(super) deployment: Deployment,
+    pub(super) expected: Expected,
 }
 
 impl Scene {
-    pub(in crate::diagnosis) fn of(told: Told) -> Self {
+    pub(super) fn of(told: ServerTold) -> Self {
         let expected = Expected {
             ttl: Ttl::default(),
             claim_window: Duration::from_secs(3),
@@ -34,38 +31,44 @@ impl Scene {
             fencing: FenceSettings::default(),
             acks: Acks::NONE,
         };
-        Self { told, topology: Topology::Server, expected }
+        Self { told, deployment: Deployment::Server, expected }
     }
 
-    pub(in crate::diagnosis) fn asking(mut self, acks: Acks) -> Self {
+    pub(super) fn asking(mut self, acks: Acks) -> Self {
         self.expected.acks = acks;
         self
     }
 
     pub(super) fn case(&self) -> Case<'_> {
-        Case { told: &self.told, topology: &self.topology, expected: &self.expected }
+        Case { told: &self.told, deployment: &self.deployment, expected: &self.expected }
     }
 }
 
 /// Acknowledgements of so many replicas.
-pub(in crate::diagnosis) fn replicas(replicas: u8) -> Acks {
+pub(super) fn replicas(replicas: u8) -> Acks {
     Acks::new(Replication::Wait { replicas, timeout: Duration::from_millis(500) }).unwrap()
 }
 
 /// Acknowledgements of the disks of the master and of so many replicas.
-pub(in crate::diagnosis) fn disks(replicas: u8) -> Acks {
+pub(super) fn disks(replicas: u8) -> Acks {
     Acks::new(Replication::WaitAof { replicas, timeout: Duration::from_millis(500) }).unwrap()
 }
 
 /// The fields of `INFO`.
-pub(in crate::diagnosis) fn info(text: &str) -> Info {
-    let mut info = Info::default();
+pub(super) fn info(text: &str) -> Fields {
+    let mut info = Fields::default();
     info.add(text);
     info
 }
 
+/// Changes a setting of a server.
+pub(super) fn set(told: &mut ServerTold, name: &str, value: &str) {
+    let settings = told.settings.as_mut().unwrap();
+    settings.0.insert(name.to_owned(), value.to_owned());
+}
+
 /// One server of which no rule finds anything.
-pub(in crate::diagnosis) fn healthy() -> Told {
+pub(super) fn healthy() -> ServerTold {
     let values = [
         ("maxmemory-policy", "noeviction"),
         ("maxmemory", "0"),
@@ -75,17 +78,17 @@ pub(in crate::diagnosis) fn healthy() -> Told {
         ("min-replicas-to-write", "0"),
         ("min-replicas-max-lag", "10"),
     ];
-    let values: BTreeMap<_, _> = values.map(|(name, value)| (name, value.to_owned())).into();
-    let timing = Timing {
-        round_trip: Duration::from_micros(200),
+    let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let timing = RoundTrips {
+        median: Duration::from_micros(200),
         offset: ClockOffset::Ahead(Duration::from_micros(100)),
         margin: Duration::from_micros(100),
     };
-    Told {
-        version: Version { product: "redis".into(), number: "7.0.15".into() },
+    ServerTold {
+        version: "redis 7.0.15".into(),
         runs: BTreeSet::from(["a".to_owned()]),
         info: Ok(info("connected_slaves:0\r\naof_last_write_status:ok\r\n")),
-        settings: Settings { values, not_read: None },
+        settings: Ok(Fields(values.into())),
         role: None,
         timing: Ok(timing),
         scripts: Ok(()),
@@ -97,24 +100,24 @@ pub(in crate::diagnosis) fn healthy() -> Told {
 }
 
 /// So many Sentinels that agree on a master with two replicas.
-pub(in crate::diagnosis) fn group(count: usize) -> Group {
+pub(super) fn group(count: usize) -> Sentinels {
     let sentinel = |number| {
-        let watched = Watched {
+        let watched = WatchedMaster {
             quorum: Some(2),
             replicas: Some(2),
             others: Some(count - 1),
             down_after: Some(Duration::from_secs(5)),
             is_down: false,
         };
-        let told = SentinelTold { master: Some("m:6379".into()), watched: Some(Ok(watched)) };
-        SentinelFacts { place: format!("s{number}:26379"), told: Ok(told) }
+        let named = NamedMaster { place: "m:6379".into(), watched: Ok(watched) };
+        SentinelFacts { place: format!("s{number}:26379"), told: Ok(Some(named)) }
     };
-    let sentinels = (0..count).map(sentinel).collect();
-    Group { name: "orders".into(), master: Some("m:6379".into()), sentinels }
+    let all = (0..count).map(sentinel).collect();
+    Sentinels { name: "orders".into(), master: Some("m:6379".into()), all }
 }
 
 /// The severity, topic and promises of each finding.
-pub(in crate::diagnosis) fn seen(findings: &[Finding]) -> Vec<(Severity, Topic, &'static str)> {
+pub(super) fn seen(findings: &[Finding]) -> Vec<(Severity, Topic, &'static str)> {
     let promises = |finding: &Finding| {
         let numbers: Vec<_> = finding.promises.iter().map(ToString::to_string).collect();
         let known = ["", "P1", "P8", "P1 P2", "P1 P2 P7", "P5 P7 P10"];

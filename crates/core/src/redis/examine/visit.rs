@@ -1,0 +1,151 @@
+use std::{collections::BTreeSet, iter, sync::Arc};
+
+use futures_util::future::{OptionFuture, join_all};
+use redis::PushInfo;
+
+use super::{
+    client::{ServerClient, unanswered},
+    questions,
+};
+use crate::{
+    clock::Clock,
+    diagnosis::facts::{ServerFacts, ServerTold},
+    redis::{
+        call::ScriptCall,
+        classify::{classify, classify_dial},
+        cluster::is_elsewhere,
+        command::LockCommand,
+        config::RedisConfig,
+        decode::text,
+        dialer::{Dialed, Dialer},
+        one_master::Witness,
+        preamble::Preamble,
+        role::hello,
+        scripts,
+        sending::evaluate,
+    },
+    store::StoreError,
+    types::{Acks, LockName, RuntimeId},
+};
+
+/// On how many connections the master of an address is looked at: a balancer spreads them.
+const CONNECTIONS: usize = 4;
+
+/// A look at one master.
+pub(super) struct Visit<'a> {
+    /// How to reach it.
+    pub(super) config: RedisConfig,
+    pub(super) clock: &'a Arc<dyn Clock>,
+    pub(super) runtime_id: RuntimeId,
+    /// Which acknowledgements are asked for.
+    pub(super) acks: Acks,
+    /// A lock that nobody uses, which lives there.
+    pub(super) probe: Option<LockName>,
+    pub(super) is_of_quorum: bool,
+}
+
+impl Visit<'_> {
+    /// Makes a connection and asks for everything.
+    pub(super) async fn facts(&self) -> ServerFacts {
+        let place = self.config.address.info().addr().to_string();
+        ServerFacts { place, told: self.told().await }
+    }
+
+    async fn told(&self) -> Result<ServerTold, StoreError> {
+        let Dialed { connection, witness, .. } = self.connect().await?;
+        let client =
+            ServerClient::new(connection, Arc::clone(self.clock), self.config.command_timeout);
+        let runs = OptionFuture::from(witness.map(|first| self.runs(first))).await;
+        let version = version(&client).await?;
+        let (info, settings) = (questions::info(&client).await, questions::settings(&client).await);
+        let role = OptionFuture::from(info.is_err().then(|| questions::role(&client))).await;
+        let node = self.config.node.is_some();
+        let node = node.then(|| questions::cluster_node(&client, &self.config));
+        let node = OptionFuture::from(node).await;
+        // One after the other from here on, so that each round trip is timed alone.
+        let timing = questions::timing(&client).await;
+        let channel = self.config.keys.channel(self.runtime_id);
+        let scripts = match &self.probe {
+            Some(probe) => self.run_scripts(&client, probe, &channel).await,
+            None => Ok(()),
+        };
+        let subscribes = subscribe(&client, &channel).await;
+        let acks = self.acks.are_asked().then(|| questions::acks(&client, self.acks));
+        let acks = OptionFuture::from(acks).await;
+        let mark = self.is_of_quorum.then(|| questions::mark(&client, self.config.keys.boot()));
+        let mark = OptionFuture::from(mark).await;
+        Ok(ServerTold {
+            version,
+            runs: runs.unwrap_or_default(),
+            info,
+            settings,
+            role,
+            timing,
+            scripts,
+            subscribes,
+            acks,
+            node,
+            mark,
+        })
+    }
+
+    /// Makes a connection as those of locks are made: to a master, logged in.
+    async fn connect(&self) -> Result<Dialed, StoreError> {
+        // Nobody watches the Sentinels: this address is a server's.
+        let dialer = Dialer::new(&self.config, Arc::clone(self.clock), None)?;
+        let deadline = self.clock.now() + self.config.connect_timeout;
+        let connecting = dialer.dial(&**self.clock, deadline, |_: PushInfo| Ok::<(), ()>(()));
+        connecting.await.map_err(|not_dialed| not_dialed.error)
+    }
+
+    /// The runs of the masters to which several connections lead, all made at one time. One that cannot
+    /// be made is left out.
+    async fn runs(&self, first: Arc<Witness>) -> BTreeSet<String> {
+        let others = join_all((1..CONNECTIONS).map(|_| self.connect())).await;
+        let others = others.into_iter().flatten().filter_map(|other| other.witness);
+        iter::once(first).chain(others).map(|witness| witness.run.clone()).collect()
+    }
+
+    /// Runs every kind of command once on the keys of a lock, by text and by digest, as the check at
+    /// connect does.
+    async fn run_scripts(
+        &self,
+        client: &ServerClient,
+        probe: &LockName,
+        channel: &str,
+    ) -> Result<(), StoreError> {
+        let preamble = Preamble::new(self.config.keys.clone(), self.config.fencing);
+        let write = |to: &mut redis::Cmd| {
+            preamble.write_keys(to, probe);
+            to.arg(channel);
+        };
+        let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
+        let mut connection = client.connection.clone();
+        for call in [call.with_body(), call] {
+            let answer = evaluate(&mut connection, call, false, client.patience);
+            let answer = client.in_time(answer).await.map_err(|_| unanswered())?;
+            match answer.map_err(|error| classify(&error)) {
+                // The slot has moved meanwhile; the rights are checked before the slot.
+                Err(error) if !is_elsewhere(&error) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name and the version of the server. `HELLO` is always allowed.
+async fn version(client: &ServerClient) -> Result<String, StoreError> {
+    let mut connection = client.connection.clone();
+    let told = client.in_time(hello(&mut connection)).await;
+    let told = told.map_err(|_| unanswered())?.map_err(|error| classify_dial(&error))?;
+    let field = |name| told.get(name).and_then(text).unwrap_or_else(|| "unknown".into());
+    Ok(format!("{} {}", field("server"), field("version")))
+}
+
+/// Subscribes to the messages about grants; the subscription ends with the connection.
+async fn subscribe(client: &ServerClient, channel: &str) -> Result<(), StoreError> {
+    let mut connection = client.connection.clone();
+    let answer = client.in_time(connection.subscribe(channel)).await;
+    answer.map_err(|_| unanswered())?.map_err(|error| classify_dial(&error))
+}
