@@ -7,12 +7,12 @@ use leasehold_core::{
 };
 
 use crate::{
-    cohort::AfterLease,
-    engine::Cleanup,
+    engine::{Cleanup, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::{Lease, tells_of_lease},
-    owner::Held,
-    release::{Outcome, rest},
+    owner::SharedLease,
+    queue::AfterLease,
+    release::{DeliveryEnd, rest},
 };
 
 /// What releasing a guard came to.
@@ -77,8 +77,9 @@ pub enum Released {
 /// ```
 #[must_use = "a guard that is dropped releases the lock at once"]
 pub struct Guard {
+    engine: Arc<Engine>,
     // `None` once the hold was taken off.
-    held: Option<Arc<Held>>,
+    held: Option<Arc<SharedLease>>,
     pub(crate) lease: Lease,
 }
 
@@ -86,9 +87,9 @@ tells_of_lease!(Guard, lease);
 
 impl Guard {
     /// A guard for a hold that was counted already.
-    pub(crate) fn new(held: Arc<Held>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, held: Arc<SharedLease>) -> Self {
         let lease = Lease(Arc::clone(&held.lease));
-        Self { held: Some(held), lease }
+        Self { engine, held: Some(held), lease }
     }
 
     /// A view of the lease for others to watch.
@@ -113,19 +114,20 @@ impl Guard {
     pub async fn reenter(&self) -> Result<Self, ReenterError> {
         // Only a release takes the hold off, and that consumes the guard.
         let Some(held) = &self.held else { return Err(self.ended()) };
-        Self::enter(held, None).await?.ok_or_else(|| self.ended())
+        Self::enter(&self.engine, held, None).await?.ok_or_else(|| self.ended())
     }
 
     /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when
     /// the last guard was just released.
     pub(crate) async fn enter(
-        held: &Arc<Held>,
+        engine: &Arc<Engine>,
+        held: &Arc<SharedLease>,
         until: Option<Instant>,
     ) -> Result<Option<Self>, ReenterError> {
-        let Some(update) = held.count_in()? else { return Ok(None) };
+        let Some(update) = held.count_in(engine)? else { return Ok(None) };
         // From here on the hold is the guard's, which takes it off again if it is dropped.
-        let guard = Self::new(Arc::clone(held));
-        held.send_holds(update, until).await?;
+        let guard = Self::new(Arc::clone(engine), Arc::clone(held));
+        held.send_holds(engine, update, until).await?;
         Ok(Some(guard))
     }
 
@@ -149,12 +151,11 @@ impl Guard {
     /// leaves the rest to the runtime.
     pub async fn release(mut self) -> Result<Released, ReleaseError> {
         let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-        match held.leave() {
-            // Boxed: a task that waits for a lock keeps room for what it will do with it.
-            Some(update) => Box::pin(leave(held, update)).await,
-            None => match end(&held) {
+        match held.leave(&self.engine) {
+            Some(update) => leave(&self.engine, &held, update).await,
+            None => match end(&self.engine, &held) {
                 Ok(released) => released,
-                Err(rest) => Box::pin(end_turn(held, rest)).await,
+                Err(rest) => end_turn(&self.engine, &held, rest).await,
             },
         }
     }
@@ -171,15 +172,15 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if let Some(update) = held.leave() {
-            drop(held.engine.hold(&held.lease, update));
+        if let Some(update) = held.leave(&self.engine) {
+            drop(self.engine.hold(&held.lease, update));
             return;
         }
-        let (before, after, _) = held.end(HoldEnd::Dropped);
+        let (before, after, _) = held.end(&self.engine, HoldEnd::Dropped);
         match after {
             AfterLease::Settled => held.count_released(ReleaseVia::Drop),
             AfterLease::WasOver if worth_releasing(before) => {
-                held.engine.release_lost(&held.lease, ReleaseVia::Drop);
+                self.engine.release_lost(&held.lease, ReleaseVia::Drop);
             }
             AfterLease::Dropped | AfterLease::Ends(_) | AfterLease::WasOver => {}
         }
@@ -197,8 +198,12 @@ impl fmt::Debug for Guard {
     }
 }
 
-async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
-    match held.send_holds(update, None).await {
+async fn leave(
+    engine: &Engine,
+    held: &SharedLease,
+    update: HoldUpdate,
+) -> Result<Released, ReleaseError> {
+    match held.send_holds(engine, update, None).await {
         Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
         // What counts is the count in memory.
         _ => Ok(Released::StillHeld(update.count)),
@@ -206,13 +211,13 @@ async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseE
 }
 
 /// Releases a lease in memory; an error is the release that is still to be sent.
-fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
-    let (before, _, rest) = held.end(HoldEnd::Released);
+fn end(engine: &Engine, held: &SharedLease) -> Result<Result<Released, ReleaseError>, Cleanup> {
+    let (before, _, rest) = held.end(engine, HoldEnd::Released);
     Ok(match (before, rest) {
         (LeaseState::Held { .. }, Some(rest)) => return Err(rest),
         (LeaseState::Lost(reason), _) => {
             if worth_releasing(before) {
-                held.engine.release_lost(&held.lease, ReleaseVia::Explicit);
+                engine.release_lost(&held.lease, ReleaseVia::Explicit);
             }
             Err(lost(held, reason))
         }
@@ -224,20 +229,26 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
-async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
-    let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
+async fn end_turn(
+    engine: &Engine,
+    held: &SharedLease,
+    rest: Cleanup,
+) -> Result<Released, ReleaseError> {
+    let until = engine.clock.now() + engine.timing.command_deadline(held.lease.ttl());
     match rest.wait(until, true, false).await {
-        Ok(Outcome::Released) => Ok(Released::Ended),
-        Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
-        Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),
-        Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
-        Err(error) => Err(unconfirmed(&held, error)),
+        Ok(DeliveryEnd::Released) => Ok(Released::Ended),
+        Ok(DeliveryEnd::Kept { remaining }) => Ok(Released::Kept { remaining }),
+        Ok(DeliveryEnd::Lost(reason)) => Err(lost(held, reason)),
+        Ok(DeliveryEnd::Gone | DeliveryEnd::Unconfirmed) => {
+            Err(unconfirmed(engine, held, heard_too_late()))
+        }
+        Err(error) => Err(unconfirmed(engine, held, error)),
     }
 }
 
-fn unconfirmed(held: &Held, error: StoreError) -> ReleaseError {
+fn unconfirmed(engine: &Engine, held: &SharedLease, error: StoreError) -> ReleaseError {
     let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-    let keeps = rest(held.lease.closed_until(), held.engine.clock.now()).is_some();
+    let keeps = rest(held.lease.closed_until(), engine.clock.now()).is_some();
     ReleaseError::Unconfirmed { lock, fence, keeps, error: error.for_no_lock() }
 }
 
@@ -267,6 +278,6 @@ fn worth_releasing(before: LeaseState) -> bool {
     }
 }
 
-fn lost(held: &Held, reason: LossReason) -> ReleaseError {
+fn lost(held: &SharedLease, reason: LossReason) -> ReleaseError {
     ReleaseError::Lost(LeaseLost::new(&held.lease, reason))
 }

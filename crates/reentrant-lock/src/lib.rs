@@ -11,17 +11,18 @@
 
 mod all;
 mod blocked;
-mod cohort;
 mod endurance;
 mod engine;
 mod error;
 mod graph;
 mod guard;
+mod holds;
 mod lease;
 mod listing;
 mod lock;
 mod once;
 mod owner;
+mod queue;
 mod release;
 #[doc(hidden)]
 pub mod seam;

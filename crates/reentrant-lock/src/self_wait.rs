@@ -4,22 +4,23 @@ use leasehold_core::{LockName, Sleep};
 use leasehold_watchdog::HeldLease;
 
 use crate::{
-    engine::{Engine, Request},
+    engine::Engine,
     error::{AcquireError, SelfWait},
-    graph::Waiting,
+    graph::OwnerWait,
     owner::Owner,
+    wait::LeaseRequest,
 };
 
 /// Whether a call waits for its own process. As a rule not, and there is nothing to know.
-pub(crate) struct Suspicion(Option<Box<Known>>);
+pub(crate) struct Suspicion(Option<Box<KnownWait>>);
 
 /// What is known of a call that may wait for its own process.
-struct Known {
+struct KnownWait {
     /// As it looked when the call began to wait: it waits for a lease of its own task or of a scope
     /// it is not in, which may never end while it waits.
     suspect: Option<Suspect>,
     /// The call has an owner, which may be part of a cycle.
-    waiting: Option<Waiting>,
+    waiting: Option<OwnerWait>,
 }
 
 /// A lease of this process that a call may wait for in vain.
@@ -38,7 +39,7 @@ impl Suspicion {
     pub(crate) fn of(
         engine: &Engine,
         name: &LockName,
-        request: &Request,
+        request: &LeaseRequest,
         owner: Option<&Owner>,
     ) -> Self {
         let suspect = engine.holder(name).and_then(|(lease, holder)| {
@@ -47,9 +48,9 @@ impl Suspicion {
             let alarm = Some(clock.sleep_until(clock.now() + Self::PATIENCE));
             Some(Suspect { lease, how, alarm })
         });
-        let waiting = owner.map(|owner| Waiting::new(owner, name));
+        let waiting = owner.map(|owner| OwnerWait::new(owner, name));
         let is_known = suspect.is_some() || waiting.is_some();
-        Self(is_known.then(|| Box::new(Known { suspect, waiting })))
+        Self(is_known.then(|| Box::new(KnownWait { suspect, waiting })))
     }
 
     /// Ends when it is time to warn; `None` if there is nothing to warn of, or it was done.
@@ -70,7 +71,9 @@ impl Suspicion {
         let (Some(known), AcquireError::Timeout(timeout)) = (&self.0, error) else { return };
         let suspect = known.suspect.as_ref().filter(|suspect| suspect.lease.is_held());
         timeout.self_wait = suspect.map(|suspect| suspect.how);
-        timeout.cycle = known.waiting.as_ref().and_then(|waiting| waiting.cycle(engine));
+        timeout.cycle = known.waiting.as_ref().and_then(|waiting| {
+            engine.own_holds.cycle_of(waiting, engine.runtime_id(), &engine.label)
+        });
     }
 }
 
@@ -84,7 +87,7 @@ impl Suspect {
             return;
         }
         let now = engine.clock.now();
-        let left_out = engine.suspects.lock().take(lease.name(), now, Self::PAUSE);
+        let left_out = engine.reports.lock().suspects.take(lease.name(), now, Self::PAUSE);
         let Some(left_out) = left_out else { return };
         let held_for = now.saturating_since(lease.since());
         tracing::warn!(

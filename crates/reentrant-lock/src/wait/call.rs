@@ -1,4 +1,4 @@
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use leasehold_core::{
     Instant, LockName, Mutex, StoreError, StoreErrorKind, Ttl,
@@ -9,18 +9,23 @@ use leasehold_watchdog::HeldLease;
 use tokio::task::unconstrained;
 
 use crate::{
-    cohort::{Cohort, NoLease},
     endurance::Endurance,
-    engine::{Engine, InLine, Request},
+    engine::Engine,
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
-    owner::{Caller, Held, Owned, Owner},
+    owner::{Caller, Owned, Owner, SharedLease},
+    queue::{NameState, NoLease},
     self_wait::Suspicion,
+};
+
+use super::{
+    end::{failed, unavailable},
+    line::{InLine, LeaseRequest},
 };
 
 /// For how long to wait.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
+pub(crate) enum WaitLimit {
     /// Not at all: a taken lock is an answer.
     Try,
     /// For a while.
@@ -29,7 +34,7 @@ pub(crate) enum Patience {
     Forever,
 }
 
-impl Patience {
+impl WaitLimit {
     /// When it ends for a wait that began at `started`; `None` for never, or with the answer.
     pub(super) fn ends(self, started: Instant) -> Option<Instant> {
         match self {
@@ -41,11 +46,11 @@ impl Patience {
 
 /// One call to acquire a lock, with its options checked.
 #[derive(Debug)]
-pub(crate) struct Wait {
+pub(crate) struct AcquireCall {
     pub(crate) engine: Arc<Engine>,
     pub(crate) name: LockName,
-    pub(crate) request: Request,
-    pub(crate) patience: Patience,
+    pub(crate) request: LeaseRequest,
+    pub(crate) limit: WaitLimit,
     pub(crate) outage_patience: Duration,
     pub(crate) owner: Option<Owner>,
     /// Until when a try waits for another runtime to give up a lock that it may keep idle.
@@ -55,7 +60,7 @@ pub(crate) struct Wait {
 /// For how long a try waits for that.
 const RECALL: Duration = Duration::from_millis(50);
 
-impl Wait {
+impl AcquireCall {
     /// Acquires, or gives up.
     pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
         let started = self.engine.clock.now();
@@ -68,11 +73,11 @@ impl Wait {
             owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
         }
         self.request.caller = Some(Caller::here(owned));
-        let tries = matches!(self.patience, Patience::Try);
-        let mut tally = Tally::new(&self.request.metrics, tries, started);
+        let tries = matches!(self.limit, WaitLimit::Try);
+        let mut tally = AcquireTally::new(&self.request.metrics, tries, started);
         let mut outcome = loop {
             let outcome = self.wait(&mut tally, started).await;
-            let is_first = self.recall_ends.is_none() && tally.found == Found::Kept;
+            let is_first = self.recall_ends.is_none() && tally.found == Contention::Kept;
             if is_first {
                 self.recall_ends = recall_ends(&self.engine, self.request.terms.ttl, started);
             }
@@ -95,8 +100,12 @@ impl Wait {
         outcome
     }
 
-    async fn wait(&self, tally: &mut Tally<'_>, started: Instant) -> Result<Guard, AcquireError> {
-        let ends = self.recall_ends.or_else(|| self.patience.ends(started));
+    async fn wait(
+        &self,
+        tally: &mut AcquireTally<'_>,
+        started: Instant,
+    ) -> Result<Guard, AcquireError> {
+        let ends = self.recall_ends.or_else(|| self.limit.ends(started));
         let (mut ends, mut looks_from) = (ends, None);
         let mut endurance = Endurance::new(self.outage_patience, started);
         loop {
@@ -108,7 +117,7 @@ impl Wait {
             if !self.engine.is_here(now) {
                 return Err(self.forked());
             }
-            let closed = self.engine.has_stopped() || self.engine.refuses();
+            let closed = self.engine.has_stopped() || self.engine.ending.refuses();
             // Made before the look, so that a lease gained meanwhile is not missed.
             let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
             let mut held = self.held();
@@ -120,7 +129,7 @@ impl Wait {
                 }
             }
             if let Some(held) = held
-                && let Some(guard) = Box::pin(reenter(held, ends)).await?
+                && let Some(guard) = self.reenter(held, ends).await?
             {
                 if let Some(hold) = self.request.min_hold
                     && let LeaseState::Lost(reason) =
@@ -145,36 +154,35 @@ impl Wait {
                 Err(NoLease::Closed) => return Err(self.closed()),
                 Err(NoLease::Dismissed | NoLease::HeldByOwner) => continue,
                 Err(NoLease::Failed(error)) => {
-                    return Err(self.engine.failed(&self.name, started, error));
+                    return Err(failed(&self.engine, &self.name, started, error));
                 }
                 Err(NoLease::Releasing) => {
                     // Its own command included, that takes no longer than one command may.
                     let time = self.engine.timing.command_deadline(self.request.terms.ttl);
                     let until = *ends.get_or_insert(started + time);
                     let (engine, name) = (&self.engine, &self.name);
-                    let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
-                    match released.await {
+                    match self.released(until).await {
                         Ok(true) => continue,
                         Ok(false) => return Err(self.unheard(started)),
-                        Err(error) => return Err(engine.failed(name, started, error)),
+                        Err(error) => return Err(failed(engine, name, started, error)),
                     }
                 }
                 Err(NoLease::Unavailable) => {
                     // While the task stands in line: to leave it may count as a failure.
                     let failing = self.failing(started).filter(|failing| failing.failed > 0);
-                    return Err(self.engine.unavailable(&self.name, started, failing));
+                    return Err(unavailable(&self.engine, &self.name, started, failing));
                 }
                 Err(NoLease::TimedOut) if self.request.tries => {
                     return Err(self.unheard(started));
                 }
                 Err(NoLease::TimedOut) => {
-                    if self.knows(Cohort::is_known_held) {
+                    if self.knows(NameState::is_known_held) {
                         tally.finds_held();
                     }
                 }
                 Err(NoLease::Kept) => {
                     tally.finds_held();
-                    tally.found = Found::Kept;
+                    tally.found = Contention::Kept;
                 }
                 Err(NoLease::Busy) => {
                     let is_unasked = line.is_none();
@@ -188,13 +196,28 @@ impl Wait {
         }
     }
 
+    /// Waits until no release or withdrawal of this process is on its way; `false` when it is `until`
+    /// before that.
+    async fn released(&self, until: Instant) -> Result<bool, StoreError> {
+        // By hand: the state of the name wakes the waker that it has of this task.
+        poll_fn(|cx| {
+            let released = self.engine.with(&self.name, |entry, env| {
+                let is_released = entry.state.is_released(cx.waker(), until);
+                let is_over = is_released != Ok(false) || env.now >= until;
+                if is_over { Poll::Ready(is_released) } else { Poll::Pending }
+            });
+            released.unwrap_or(Poll::Ready(Ok(true)))
+        })
+        .await
+    }
+
     /// The runtime gives no new leases.
     fn closed(&self) -> AcquireError {
         if self.engine.is_forked() {
             return self.forked();
         }
-        if self.engine.refuses() {
-            let (lock, draining) = (self.name.clone(), self.engine.is_draining());
+        if self.engine.ending.refuses() {
+            let (lock, draining) = (self.name.clone(), self.engine.ending.is_draining());
             return AcquireError::ShutDown { lock, draining };
         }
         runtime_stopped().for_lock(&self.name).into()
@@ -206,10 +229,24 @@ impl Wait {
     }
 
     /// The lease that the owner has already, if it has one.
-    fn held(&self) -> Option<Arc<Held>> {
+    fn held(&self) -> Option<Arc<SharedLease>> {
         let held = self.owner.as_ref().and_then(|owner| owner.held(&self.name));
         // A lease that its last guard is just releasing cannot be entered.
         held.filter(|held| held.lease.state() != LeaseState::Released)
+    }
+
+    /// Enters the lease that the owner has already.
+    async fn reenter(
+        &self,
+        held: Arc<SharedLease>,
+        until: Option<Instant>,
+    ) -> Result<Option<Guard>, AcquireError> {
+        match Guard::enter(&self.engine, &held, until).await {
+            Ok(entered) => Ok(entered),
+            Err(ReenterError::Lost(lost)) => Err(AcquireError::Lost(lost)),
+            Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
+            Err(ReenterError::Store(error)) => Err(error.into()),
+        }
     }
 
     fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
@@ -217,35 +254,24 @@ impl Wait {
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
         self.request.metrics.waited(lease.since().saturating_since(started));
         let holds = Mutex::new(Holds::first());
-        let held =
-            Arc::new(Held { engine: Arc::clone(engine), lease, owner: owner.clone(), holds });
+        let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
         if let Some(owner) = owner {
-            owner.gain(&held);
+            owner.gain(&engine.own_holds, &held);
         }
-        let guard = Guard::new(held);
+        let guard = Guard::new(Arc::clone(engine), held);
         // After the lease is watched: a shutdown from now on finds it there.
-        if engine.refuses() {
+        if engine.ending.refuses() {
             return Err(self.closed());
         }
         Ok(guard)
     }
 }
 
-/// See [`Wait::recall_ends`]; `None` if the process was away for so long that this is over.
+/// See [`AcquireCall::recall_ends`]; `None` if the process was away for so long that this is over.
 fn recall_ends(engine: &Engine, ttl: Ttl, started: Instant) -> Option<Instant> {
     let (now, latest) = (engine.clock.now(), started + engine.timing.command_deadline(ttl));
     let ends = now.min(latest) + RECALL;
     (now < ends).then_some(ends)
-}
-
-/// Enters the lease that the owner has already.
-async fn reenter(held: Arc<Held>, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
-    match Guard::enter(&held, until).await {
-        Ok(entered) => Ok(entered),
-        Err(ReenterError::Lost(lost)) => Err(AcquireError::Lost(lost)),
-        Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
-        Err(ReenterError::Store(error)) => Err(error.into()),
-    }
 }
 
 /// No task is left that would renew a lease.
@@ -259,7 +285,7 @@ fn runtime_stopped() -> StoreError {
 
 /// What a call has learnt of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum Contention {
     /// Nothing: it may be free.
     Free,
     /// Another has it.
@@ -269,11 +295,11 @@ enum Found {
 }
 
 /// Counts how a call went, also when its future is dropped.
-pub(super) struct Tally<'a> {
+pub(super) struct AcquireTally<'a> {
     metrics: &'a ClassMetrics,
     tries: bool,
     started: Instant,
-    found: Found,
+    found: Contention,
     waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
@@ -283,13 +309,13 @@ pub(super) struct Tally<'a> {
     outcome: AcquireOutcome,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> AcquireTally<'a> {
     pub(super) fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
         Self {
             metrics,
             tries,
             started,
-            found: Found::Free,
+            found: Contention::Free,
             waiting: false,
             behind: None,
             reentered: false,
@@ -300,7 +326,7 @@ impl<'a> Tally<'a> {
 
     /// Another has the lock, by what the server said or this runtime knows.
     pub(super) fn finds_held(&mut self) {
-        if std::mem::replace(&mut self.found, Found::Held) == Found::Free
+        if std::mem::replace(&mut self.found, Contention::Held) == Contention::Free
             && let Some(behind) = self.behind
         {
             self.metrics.queued(behind);
@@ -313,7 +339,7 @@ impl<'a> Tally<'a> {
         }
         self.metrics.waits.began(self.started);
         let (behind, is_held) =
-            in_line.look(|cohort, _| (cohort.length(), cohort.is_known_held())).unwrap_or_default();
+            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
         self.behind = Some(behind);
         if is_held {
             self.finds_held();
@@ -333,14 +359,14 @@ impl<'a> Tally<'a> {
     }
 }
 
-impl Drop for Tally<'_> {
+impl Drop for AcquireTally<'_> {
     fn drop(&mut self) {
         if self.waiting {
             self.metrics.waits.ended(self.started);
         }
         self.metrics.acquire(self.outcome);
         // Now and not before: a share of the calls is never above all of them.
-        if self.found != Found::Free {
+        if self.found != Contention::Free {
             self.metrics.contended();
         }
     }

@@ -25,11 +25,11 @@ fn reuses(scene: &mut Scene) -> u64 {
 fn idles(scene: &mut Scene, token: u64) {
     let (after, effects) = scene.release(token);
     assert!(matches!(after, AfterLease::Settled) && effects.send.is_none());
-    assert!(scene.cohort.is_idle());
+    assert!(scene.state.is_idle());
 }
 
 fn wanted(scene: &mut Scene, turn: TurnId) -> Effects {
-    scene.with(|cohort, env| cohort.on_wanted(env, turn)).1
+    scene.with(|state, env| state.on_wanted(env, turn)).1
 }
 
 fn ends_as(effects: &Effects, outcome: KeptOutcome) {
@@ -52,10 +52,10 @@ fn an_idle_turn_ends_when_its_time_is_over() {
     let (mut scene, _) = kept(1_000, 20);
     idles(&mut scene, 10);
     scene.pass(999);
-    let (_, effects) = scene.with(Cohort::on_timer);
+    let (_, effects) = scene.with(NameState::on_timer);
     assert!(effects.send.is_none());
     scene.pass(1);
-    let (_, effects) = scene.with(Cohort::on_timer);
+    let (_, effects) = scene.with(NameState::on_timer);
     ends_as(&effects, KeptOutcome::Lapsed);
 }
 
@@ -65,9 +65,9 @@ fn an_idle_turn_ends_while_enough_belief_is_left_to_enter() {
     let (mut scene, _) = kept(25_000, 20);
     idles(&mut scene, 10);
     scene.pass(19_499);
-    assert!(scene.with(Cohort::on_timer).1.send.is_none());
+    assert!(scene.with(NameState::on_timer).1.send.is_none());
     scene.pass(1);
-    ends_as(&scene.with(Cohort::on_timer).1, KeptOutcome::Lapsed);
+    ends_as(&scene.with(NameState::on_timer).1, KeptOutcome::Lapsed);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
         let (mut scene, _) = kept(1_000, 20);
         let next = scene.join();
         let until = scene.now + Duration::from_millis(less);
-        let _ = scene.with(|cohort, env| cohort.on_release(env, fence(10), until, None, false));
+        let _ = scene.with(|state, env| state.on_release(env, fence(10), until, None, false));
         assert_eq!(scene.poll(next).is_ready(), is_offered, "{less} ms are left");
     }
 }
@@ -223,13 +223,13 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
 #[test]
 fn what_is_released_after_the_runtime_closed_is_not_kept() {
     let (mut scene, _) = kept(1_000, 20);
-    assert!(scene.with(Cohort::on_close).1.send.is_none(), "its holder goes on");
+    assert!(scene.with(NameState::on_close).1.send.is_none(), "its holder goes on");
     assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
 }
 
 #[test]
 fn a_runtime_that_closes_or_keeps_too_much_ends_its_idle_turns() {
-    for end in [Cohort::on_close, Cohort::on_too_many_kept] {
+    for end in [NameState::on_close, NameState::on_too_many_kept] {
         let (mut scene, _) = kept(1_000, 20);
         idles(&mut scene, 10);
         ends_as(&scene.with(end).1, KeptOutcome::Lapsed);
@@ -240,7 +240,7 @@ fn a_runtime_that_closes_or_keeps_too_much_ends_its_idle_turns() {
 fn an_idle_turn_that_an_operator_ended_is_gone() {
     let (mut scene, turn) = kept(1_000, 20);
     idles(&mut scene, 10);
-    let ((), effects) = scene.with(|cohort, env| cohort.on_force_released(env, turn));
+    let ((), effects) = scene.with(|state, env| state.on_force_released(env, turn));
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine((_, Some(_))))));
 }

@@ -13,13 +13,13 @@ pub(crate) struct LocalQueue(Option<Box<Tasks>>);
 
 #[derive(Debug, Default)]
 struct Tasks {
-    waiting: BTreeMap<Ticket, Waiting>,
+    waiting: BTreeMap<Ticket, WaitingTask>,
     /// Tasks whose wait cannot come to anything, until they hear of it.
     failed: BTreeMap<Ticket, StoreError>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingTask {
     terms: Terms,
     waker: Option<Waker>,
 }
@@ -27,7 +27,7 @@ struct Waiting {
 impl LocalQueue {
     /// A task comes, which leaves its waker when it is polled.
     pub(super) fn join(&mut self, ticket: Ticket, terms: Terms) {
-        self.0.get_or_insert_default().waiting.insert(ticket, Waiting { terms, waker: None });
+        self.0.get_or_insert_default().waiting.insert(ticket, WaitingTask { terms, waker: None });
     }
 
     /// A task goes; whether it stood in the queue.
@@ -103,7 +103,7 @@ impl LocalQueue {
         self.is_empty() && self.0.as_ref().is_none_or(|tasks| tasks.failed.is_empty())
     }
 
-    fn task(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
+    fn task(&mut self, ticket: Ticket) -> Option<&mut WaitingTask> {
         self.0.as_mut()?.waiting.get_mut(&ticket)
     }
 

@@ -1,7 +1,7 @@
-use std::task::Waker;
+use std::{task::Waker, time::Duration};
 
 use leasehold_core::{
-    FenceToken, Instant, StoreError,
+    FenceToken, Instant, StoreError, Terms,
     lease::{Grant, LossReason},
     metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
@@ -10,10 +10,11 @@ use leasehold_core::{
 use crate::release::rest;
 
 use super::{
-    Answer,
-    phase::{Phase, Releasing, Turn},
-    place::Place,
-    state::{Cohort, Ended, Env, NextPlace, Outgoing, TurnId, TurnRelease, wake_tries},
+    env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
+    name_state::NameState,
+    phase::{Phase, Releasing},
+    place::QueuedPlace,
+    turn::{Keep, TakenToken, TokenState, Turn},
 };
 
 /// How a turn goes on when a lease of it is released.
@@ -32,7 +33,7 @@ pub(crate) enum AfterLease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextTurn;
 
-impl Cohort {
+impl NameState {
     /// The lease with `token` is released. Its turn could be believed in until `until`. If the lock
     /// is to stay closed until `closed_until`, that ends the turn. If the guard was `dropped`, no
     /// holder waits for the answer.
@@ -111,7 +112,7 @@ impl Cohort {
         &mut self,
         env: &mut Env<'_>,
         turn: TurnId,
-        answer: Answer<ReleaseAnswer>,
+        answer: TimedAnswer<ReleaseAnswer>,
     ) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else {
             // A push has begun the next turn; or another copy was answered, which says nothing to
@@ -123,7 +124,7 @@ impl Cohort {
             return true;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return false };
-        wake_tries(&mut self.opening, &mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects.wake);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
@@ -173,16 +174,15 @@ impl Cohort {
     ) -> Result<bool, StoreError> {
         let is_on_its_way = match &self.phase {
             Phase::Releasing(_) => true,
-            Phase::Idle => self.is_withdrawing(),
+            Phase::Idle => self.withdrawals.has_any(),
             _ => false,
         };
         let is_awaited = is_on_its_way && self.queue.is_empty();
         if is_awaited {
-            let opening = self.opening.get_or_insert_default();
-            if let (Phase::Idle, Some(refusal)) = (&self.phase, &opening.refusal) {
+            if let (Phase::Idle, Some(refusal)) = (&self.phase, self.withdrawals.refusal()) {
                 return Err(refusal.clone());
             }
-            opening.watch(waker, until);
+            self.withdrawals.watch(waker, until);
         }
         Ok(!is_awaited)
     }
@@ -193,7 +193,7 @@ impl Cohort {
             return;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return };
-        wake_tries(&mut self.opening, &mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects.wake);
         if !releasing.stays_closed(env) {
             env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
@@ -219,7 +219,7 @@ impl Cohort {
             }
             return;
         }
-        let mut place = Place::wanted(env, next.id, next.terms, next.keeps);
+        let mut place = QueuedPlace::wanted(env, next.id, next.terms, next.keeps);
         place.remember(next.heartbeat.number, next.sent_at);
         if releasing.is_repeated {
             place.unanswered.on_send();
@@ -340,7 +340,7 @@ impl Cohort {
         }
         let Turn { watch, leases, was_wanted, .. } = turn;
         env.effects.forget = watch;
-        env.effects.ended = Some(Ended { leases, was_wanted });
+        env.effects.ended = Some(EndedTurn { leases, was_wanted });
         Some(turn)
     }
 
@@ -364,10 +364,63 @@ impl Cohort {
 
     /// The runtime asks under a fresh id, if tasks wait.
     pub(super) fn ask_anew(&mut self, env: &Env<'_>) {
-        let wanted = |terms| Place::wanted(env, env.id(), terms, self.keeps());
+        let wanted = |terms| QueuedPlace::wanted(env, env.id(), terms, self.keeps());
         self.phase = match self.queue.first() {
             None => Phase::Idle,
             Some((_, terms)) => Phase::Place(Box::new(wanted(terms))),
         };
+    }
+
+    pub(crate) fn idle_turn(&self) -> Option<TurnId> {
+        self.turn().filter(|turn| turn.idle_ends_at().is_some()).map(Turn::id)
+    }
+
+    /// Makes the turn idle if it may be; returns whether it did.
+    pub(super) fn keep_idle(&mut self, env: &Env<'_>, keep: Keep) -> bool {
+        let Phase::Turn(turn) = &mut self.phase else { return false };
+        let until = turn.idle_until(env, Duration::from_millis(keep.idle.into()));
+        if let Some(until) = until {
+            turn.token_state = TokenState::Idle { until };
+        }
+        until.is_some()
+    }
+
+    /// A task takes the next token of an idle turn, which ends if it does not serve the task.
+    pub(super) fn reuse(&mut self, env: &mut Env<'_>, terms: Terms) -> Option<TakenToken> {
+        let until = self.idle_ends_at()?;
+        let Phase::Turn(turn) = &mut self.phase else { return None };
+        // The timer may be late: the clock decides.
+        let is_in_time = (env.rules.is_believed)(env.now, until);
+        let serves = self.keep.is_some() && is_in_time && terms == turn.grant.terms();
+        if serves && turn.offer(env, env.numbers.next(), None) {
+            env.effects.kept = Some(KeptOutcome::Reused);
+            return turn.hand_over(env);
+        }
+        self.end_idle(env, KeptOutcome::Lapsed);
+        None
+    }
+
+    /// Another runtime wants the lock. If that is about another turn than the present one, it is
+    /// remembered: the grant of that turn may be on its way.
+    pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
+        let waiting = self.queue.len();
+        match &mut self.phase {
+            Phase::Turn(turn) if turn.id() == wanted => {
+                turn.on_wanted(waiting - usize::from(turn.open_offer().is_some()));
+                self.end_idle(env, KeptOutcome::Recalled);
+            }
+            _ => self.wanted = Some(Box::new(wanted)),
+        }
+    }
+
+    pub(crate) fn on_too_many_kept(&mut self, env: &mut Env<'_>) {
+        self.end_idle(env, KeptOutcome::Lapsed);
+    }
+
+    pub(super) fn end_idle(&mut self, env: &mut Env<'_>, outcome: KeptOutcome) {
+        if self.is_idle() {
+            env.effects.kept = Some(outcome);
+            self.release(env, None, None);
+        }
     }
 }

@@ -1,6 +1,7 @@
 use std::{
     future::{Future, pending},
     pin::Pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -9,17 +10,21 @@ use tokio::select;
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Cohort, Joined, NoLease},
     endurance::Endurance,
-    engine::{InLine, NewLease, News},
+    engine::Engine,
     error::HolderInfo,
     owner::Owner,
+    queue::{Joined, NameState, NoLease},
     self_wait::Suspicion,
 };
 
-use super::call::{Tally, Wait};
+use super::{
+    call::{AcquireCall, AcquireTally},
+    end::holder_in,
+    line::{InLine, NewLease},
+};
 
-impl Wait {
+impl AcquireCall {
     /// Joins, and waits in line until it is this task's turn or something else comes first. The
     /// caller keeps `line`, and with it the command in flight: a command that is dropped counts as
     /// failed.
@@ -29,10 +34,10 @@ impl Wait {
         holds: Option<Soon<'_>>,
         (started, looks_from, mut ends): (Instant, Instant, Option<Instant>),
         endurance: &mut Endurance,
-        tally: &mut Tally<'_>,
+        tally: &mut AcquireTally<'_>,
     ) -> Result<NewLease, NoLease> {
         let engine = &*self.engine;
-        let in_line = match engine.join(&self.name, &self.request)? {
+        let in_line = match InLine::join(engine, &self.name, &self.request)? {
             Joined::Taken(lease) => return Ok(lease),
             Joined::InLine(place) => line.insert(place),
         };
@@ -52,9 +57,9 @@ impl Wait {
             let next = earlier(ends, endurance.look_at().min(report_at));
             select! {
                 biased;
-                news = in_line.news(&self.request) => match news {
-                    News::Over(outcome) => return outcome,
-                    News::Waits => self.begins_to_wait(in_line, tally),
+                lease = in_line.news() => match lease {
+                    Some(lease) => return lease,
+                    None => self.begins_to_wait(in_line, tally),
                 },
                 () = &mut holds => return Err(NoLease::HeldByOwner),
                 () = alarm(&mut tally.suspicion) => {
@@ -82,7 +87,7 @@ impl Wait {
     }
 
     /// The lock is not free, or others ask for it.
-    fn begins_to_wait(&self, in_line: &InLine<'_>, tally: &mut Tally<'_>) {
+    fn begins_to_wait(&self, in_line: &InLine<'_>, tally: &mut AcquireTally<'_>) {
         let Self { engine, name, request, owner, .. } = self;
         tally.waits(in_line);
         let suspicion = || Suspicion::of(engine, name, request, owner.as_ref());
@@ -100,18 +105,23 @@ impl Wait {
         next_report(started, now, self.engine.timing.blocked_after)
     }
 
-    /// Reports a call that has waited for long, unless enough was reported.
-    pub(super) fn report(&self, in_line: &InLine<'_>, waited: Duration, now: Instant) {
+    /// Reports a call that has waited for long, unless enough was reported. While the store does not
+    /// answer there is no report: no holder is to blame.
+    fn report(&self, in_line: &InLine<'_>, waited: Duration, now: Instant) {
         let Self { engine, name, request, .. } = self;
-        let Some(left_out) = engine.take_report(name, now) else { return };
-        let Some(position) = in_line.look(Cohort::position) else { return };
+        if !engine.outages().silence().unreachable_for(now).is_zero() {
+            return;
+        }
+        let left_out = engine.reports.lock().blocked.take(name, now, engine.timing.blocked_after);
+        let Some(left_out) = left_out else { return };
+        let Some(position) = in_line.look(NameState::position) else { return };
         let (lock, class) = (name.clone(), request.metrics.class().clone());
         let report = Report { lock, class, waited, position, left_out };
         match engine.holder(name) {
             Some((lease, _)) => {
                 report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
             }
-            None => engine.report_after_a_look(report),
+            None => engine.spawn(look_and_report(Arc::clone(engine), report)),
         }
     }
 
@@ -137,6 +147,16 @@ impl Wait {
 
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Finds out who holds the lock, and logs the report.
+async fn look_and_report(engine: Arc<Engine>, report: Report) {
+    match engine.inspect(&report.lock).await {
+        Ok(inspection) => report.log(holder_in(&engine, inspection)),
+        Err(error) => {
+            tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
+        }
+    }
+}
 
 /// Resolves when it is time to warn of what a wait looks like.
 async fn alarm(suspicion: &mut Option<Suspicion>) {
