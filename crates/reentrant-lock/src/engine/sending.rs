@@ -1,16 +1,14 @@
 use std::{
-    future::{Future, poll_fn},
+    future::poll_fn,
     mem,
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Poll, Waker},
     time::Duration,
 };
 
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
     lease::LossReason,
-    outage::Watched,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
 };
 use leasehold_watchdog::{HeldLease, Key};
@@ -45,24 +43,11 @@ pub(super) struct Sending {
 struct SentCopy<'a> {
     sent_at: Instant,
     deadline: Instant,
-    reply: CopyReply<'a>,
-}
-
-/// The reply to come, as that to a release: one loop sends all commands.
-enum CopyReply<'a> {
-    Release(Watched<'a, ReleaseAnswer>),
-    /// That to a withdrawal or a hold.
-    Other(StoreFuture<'a, ReleaseAnswer>),
+    /// The reply to come, as that to a release: one loop sends all commands.
+    reply: StoreFuture<'a, ReleaseAnswer>,
 }
 
 impl SentCopy<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReleaseAnswer, StoreError>> {
-        match &mut self.reply {
-            CopyReply::Release(reply) => Pin::new(reply).poll(cx),
-            CopyReply::Other(reply) => reply.as_mut().poll(cx),
-        }
-    }
-
     fn given_up_at(&self) -> Instant {
         self.deadline + Sending::GRACE
     }
@@ -164,7 +149,7 @@ impl Sending {
         poll_fn(|cx| {
             let is_first_poll = mem::take(&mut is_first_poll);
             let answered = copies.iter_mut().enumerate().find_map(|(at, copy)| {
-                let result = match copy.poll(cx) {
+                let result = match copy.reply.as_mut().poll(cx) {
                     Poll::Ready(result) => result,
                     Poll::Pending if !is_first_poll && clock.now() >= copy.given_up_at() => {
                         Err(unheard())
@@ -259,7 +244,7 @@ impl Sending {
             None => engine.timing.command_deadline(delivery.ttl),
         };
         let deadline = delivery.expires.min(now + timeout);
-        let reply = match &delivery.kind {
+        let reply: StoreFuture<'_, _> = match &delivery.kind {
             DeliveryKind::Release { fence, .. } => {
                 let next = next.map(|next| Next {
                     id: next.id,
@@ -270,17 +255,17 @@ impl Sending {
                     heartbeat: next.heartbeat,
                 });
                 let release = Release { name, id, fence: *fence, keep, next };
-                CopyReply::Release(store.ask(now, release, deadline))
+                Box::pin(store.ask(now, release, deadline))
             }
-            DeliveryKind::Withdraw => CopyReply::Other(Box::pin(async move {
+            DeliveryKind::Withdraw => Box::pin(async move {
                 let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
                 Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
-            })),
+            }),
             DeliveryKind::Hold { lease, update } => {
                 let (turn, update, ttl) = (lease.turn(), *update, delivery.ttl);
                 let (fence, acks) = (turn.first(), turn.terms().acks);
                 let hold = Hold { name, id, fence, update, ttl, acks };
-                CopyReply::Other(Box::pin(async move {
+                Box::pin(async move {
                     match store.ask(now, hold, deadline).await? {
                         HoldAnswer::Held { remaining } => {
                             let _ = lease.extended(now, remaining);
@@ -289,7 +274,7 @@ impl Sending {
                         HoldAnswer::Gone => Ok(lost(engine, lease, LossReason::Gone)),
                         HoldAnswer::DataLost => Ok(lost(engine, lease, LossReason::DataLost)),
                     }
-                }))
+                })
             }
         };
         SentCopy { sent_at: now, deadline, reply }

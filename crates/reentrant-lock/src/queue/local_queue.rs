@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, task::Waker};
+use std::{collections::BTreeMap, mem, task::Waker};
 
 use leasehold_core::{StoreError, Terms};
 
@@ -7,12 +7,8 @@ use leasehold_core::{StoreError, Terms};
 pub(crate) type Ticket = u64;
 
 /// The tasks of one runtime that wait for one name, in the order of their arrival.
-// Boxed: very many names are held, and few are waited for.
 #[derive(Debug, Default)]
-pub(crate) struct LocalQueue(Option<Box<Tasks>>);
-
-#[derive(Debug, Default)]
-struct Tasks {
+pub(crate) struct LocalQueue {
     waiting: BTreeMap<Ticket, WaitingTask>,
     /// Tasks whose wait cannot come to anything, until they hear of it.
     failed: BTreeMap<Ticket, StoreError>,
@@ -27,92 +23,68 @@ struct WaitingTask {
 impl LocalQueue {
     /// A task comes, which leaves its waker when it is polled.
     pub(super) fn join(&mut self, ticket: Ticket, terms: Terms) {
-        self.0.get_or_insert_default().waiting.insert(ticket, WaitingTask { terms, waker: None });
+        self.waiting.insert(ticket, WaitingTask { terms, waker: None });
     }
 
     /// A task goes; whether it stood in the queue.
     pub(super) fn leave(&mut self, ticket: Ticket, discarded: &mut Vec<Waker>) -> bool {
-        let left = self.change(|tasks| {
-            tasks.failed.remove(&ticket);
-            tasks.waiting.remove(&ticket)
-        });
+        self.failed.remove(&ticket);
+        let left = self.waiting.remove(&ticket);
         let was_there = left.is_some();
-        discarded.extend(left.and_then(|waiting| waiting.waker));
+        discarded.extend(left.and_then(|task| task.waker));
         was_there
     }
 
     pub(super) fn first(&self) -> Option<(Ticket, Terms)> {
-        let (ticket, waiting) = self.0.as_ref()?.waiting.first_key_value()?;
-        Some((*ticket, waiting.terms))
+        self.waiting.first_key_value().map(|(ticket, task)| (*ticket, task.terms))
     }
 
-    pub(super) fn has(&mut self, ticket: Ticket) -> bool {
-        self.task(ticket).is_some()
+    pub(super) fn has(&self, ticket: Ticket) -> bool {
+        self.waiting.contains_key(&ticket)
     }
 
     pub(super) fn awaits(&mut self, ticket: Ticket, waker: &Waker, discarded: &mut Vec<Waker>) {
-        if let Some(waiting) = self.task(ticket)
-            && !waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker))
+        if let Some(task) = self.waiting.get_mut(&ticket)
+            && !task.waker.as_ref().is_some_and(|known| known.will_wake(waker))
         {
-            discarded.extend(waiting.waker.replace(waker.clone()));
+            discarded.extend(task.waker.replace(waker.clone()));
         }
     }
 
     pub(super) fn waker(&mut self, ticket: Ticket) -> Option<Waker> {
-        self.task(ticket)?.waker.take()
+        self.waiting.get_mut(&ticket)?.waker.take()
     }
 
     /// No wait comes to anything; yields the wakers of those who are to hear of it.
     pub(super) fn fail(&mut self, error: &StoreError) -> Vec<Waker> {
-        self.change(|tasks| {
-            let mut wakers = Vec::new();
-            for (ticket, waiting) in std::mem::take(&mut tasks.waiting) {
-                tasks.failed.insert(ticket, error.clone());
-                wakers.extend(waiting.waker);
-            }
-            wakers
-        })
+        self.failed.extend(self.waiting.keys().map(|ticket| (*ticket, error.clone())));
+        self.dismiss()
     }
 
     /// Sends all tasks away; yields their wakers.
     pub(super) fn dismiss(&mut self) -> Vec<Waker> {
-        self.change(|tasks| {
-            let waiting = std::mem::take(&mut tasks.waiting);
-            waiting.into_values().filter_map(|one| one.waker).collect()
-        })
+        let waiting = mem::take(&mut self.waiting);
+        waiting.into_values().filter_map(|task| task.waker).collect()
     }
 
     pub(super) fn failure(&mut self, ticket: Ticket) -> Option<StoreError> {
-        self.change(|tasks| tasks.failed.remove(&ticket))
+        self.failed.remove(&ticket)
     }
 
     pub(super) fn before(&self, ticket: Ticket) -> usize {
-        self.0.as_ref().map_or(0, |tasks| tasks.waiting.range(..ticket).count())
+        self.waiting.range(..ticket).count()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |tasks| tasks.waiting.len())
+        self.waiting.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.first().is_none()
+        self.waiting.is_empty()
     }
 
     /// Whether no task waits, or has still to hear of a failure.
     pub(super) fn is_done(&self) -> bool {
-        self.is_empty() && self.0.as_ref().is_none_or(|tasks| tasks.failed.is_empty())
-    }
-
-    fn task(&mut self, ticket: Ticket) -> Option<&mut WaitingTask> {
-        self.0.as_mut()?.waiting.get_mut(&ticket)
-    }
-
-    /// Changes who is there; an empty queue takes no room.
-    fn change<T: Default>(&mut self, change: impl FnOnce(&mut Tasks) -> T) -> T {
-        let changed = self.0.as_mut().map(|tasks| change(tasks)).unwrap_or_default();
-        if self.is_done() {
-            self.0 = None;
-        }
-        changed
+        self.waiting.is_empty() && self.failed.is_empty()
     }
 }

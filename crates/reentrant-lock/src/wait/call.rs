@@ -3,7 +3,6 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 use leasehold_core::{
     Instant, LockName, Mutex, StoreError, StoreErrorKind, Ttl,
     lease::{Holds, LeaseState},
-    metric::{AcquireOutcome, ClassMetrics},
 };
 use leasehold_watchdog::HeldLease;
 use tokio::task::unconstrained;
@@ -15,12 +14,12 @@ use crate::{
     guard::Guard,
     owner::{Caller, Owned, Owner, SharedLease},
     queue::{NameState, NoLease},
-    self_wait::Suspicion,
 };
 
 use super::{
     end::{failed, unavailable},
     line::{InLine, LeaseRequest},
+    tally::{AcquireTally, Contention},
 };
 
 /// For how long to wait.
@@ -100,49 +99,25 @@ impl AcquireCall {
         outcome
     }
 
+    /// Enters the lease that the owner has, or stands in line until the task gets one or none.
     async fn wait(
         &self,
         tally: &mut AcquireTally<'_>,
         started: Instant,
     ) -> Result<Guard, AcquireError> {
-        let ends = self.recall_ends.or_else(|| self.limit.ends(started));
-        let (mut ends, mut looks_from) = (ends, None);
+        let (mut ends, mut looks_from) =
+            (self.recall_ends.or_else(|| self.limit.ends(started)), started);
         let mut endurance = Endurance::new(self.outage_patience, started);
         loop {
-            // A task that is polled seldom may come here again and again, and always too late.
-            let now = looks_from.map_or(started, |_| self.engine.clock.now());
-            if looks_from.replace(now).is_some() && ends.is_some_and(|ends| ends <= now) {
-                return Err(Box::pin(self.too_late(started)).await);
-            }
-            if !self.engine.is_here(now) {
-                return Err(self.forked());
-            }
-            let closed = self.engine.has_stopped() || self.engine.ending.refuses();
             // Made before the look, so that a lease gained meanwhile is not missed.
             let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
-            let mut held = self.held();
-            if closed {
-                // A drain refuses new leases; one that is still held may be entered.
-                held = held.filter(|held| held.lease.is_held());
-                if held.is_none() {
-                    return Err(self.closed());
-                }
-            }
-            if let Some(held) = held
-                && let Some(guard) = self.reenter(held, ends).await?
-            {
-                if let Some(hold) = self.request.min_hold
-                    && let LeaseState::Lost(reason) =
-                        guard.lease.0.close_if_held(self.engine.clock.now() + hold)
-                {
-                    let lost = LeaseLost::new(&guard.lease.0, reason);
-                    return Err(AcquireError::Lost(lost));
-                }
+            if let Some(guard) = self.enter_held(ends).await? {
                 tally.reentered = true;
                 return Ok(guard);
             }
-            let (mut line, times) = (None, (started, now, ends));
-            // A task that has used up its budget of tokio still takes what it was offered, and sees that its time is over.
+            let (mut line, times) = (None, (started, looks_from, ends));
+            // A task that has used up its budget of tokio still takes what it was offered, and sees
+            // that its time is over.
             let standing = self.in_line(&mut line, holds, times, &mut endurance, tally);
             match unconstrained(standing).await {
                 Ok(lease) => {
@@ -151,64 +126,115 @@ impl AcquireCall {
                     }
                     return self.take_over(lease.count(&self.request.metrics), started);
                 }
-                Err(NoLease::Closed) => return Err(self.closed()),
-                Err(NoLease::Dismissed | NoLease::HeldByOwner) => continue,
-                Err(NoLease::Failed(error)) => {
-                    return Err(failed(&self.engine, &self.name, started, error));
-                }
-                Err(NoLease::Releasing) => {
-                    // Its own command included, that takes no longer than one command may.
-                    let time = self.engine.timing.command_deadline(self.request.terms.ttl);
-                    let until = *ends.get_or_insert(started + time);
-                    let (engine, name) = (&self.engine, &self.name);
-                    match self.released(until).await {
-                        Ok(true) => continue,
-                        Ok(false) => return Err(self.unheard(started)),
-                        Err(error) => return Err(failed(engine, name, started, error)),
-                    }
-                }
-                Err(NoLease::Unavailable) => {
-                    // While the task stands in line: to leave it may count as a failure.
-                    let failing = self.failing(started).filter(|failing| failing.failed > 0);
-                    return Err(unavailable(&self.engine, &self.name, started, failing));
-                }
-                Err(NoLease::TimedOut) if self.request.tries => {
-                    return Err(self.unheard(started));
-                }
-                Err(NoLease::TimedOut) => {
-                    if self.knows(NameState::is_known_held) {
-                        tally.finds_held();
-                    }
-                }
-                Err(NoLease::Kept) => {
-                    tally.finds_held();
-                    tally.found = Contention::Kept;
-                }
-                Err(NoLease::Busy) => {
-                    let is_unasked = line.is_none();
-                    if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
-                        return Err(error);
-                    }
-                    tally.finds_held();
-                }
+                Err(NoLease::Dismissed | NoLease::HeldByOwner) => drop(line),
+                Err(NoLease::Releasing) => self.until_released(&mut ends, started).await?,
+                Err(why) => return Err(Box::pin(self.give_up(why, line, tally, started)).await),
             }
-            return Err(Box::pin(self.timeout(started, line)).await);
+            // A task that is polled seldom may come here again and again, and always too late.
+            looks_from = self.engine.clock.now();
+            if ends.is_some_and(|ends| ends <= looks_from) {
+                return Err(Box::pin(self.too_late(started)).await);
+            }
+            if !self.engine.is_here(looks_from) {
+                return Err(self.forked());
+            }
         }
     }
 
-    /// Waits until no release or withdrawal of this process is on its way; `false` when it is `until`
-    /// before that.
-    async fn released(&self, until: Instant) -> Result<bool, StoreError> {
+    /// Enters the lease that the owner has already, if it has one.
+    async fn enter_held(&self, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
+        let Self { engine, name, .. } = self;
+        let closed = engine.has_stopped() || engine.ending.refuses();
+        let held = self.owner.as_ref().and_then(|owner| owner.held(name));
+        let held = held.filter(|held| match held.lease.state() {
+            // Also while a drain refuses new leases.
+            LeaseState::Held { .. } => true,
+            LeaseState::Lost(_) => !closed,
+            // Its last guard is just releasing it.
+            LeaseState::Released => false,
+        });
+        let Some(held) = held else {
+            return if closed { Err(self.closed()) } else { Ok(None) };
+        };
+        let guard = match Guard::enter(engine, &held, until).await {
+            Ok(Some(guard)) => guard,
+            Ok(None) => return Ok(None),
+            Err(ReenterError::Lost(lost)) => return Err(AcquireError::Lost(lost)),
+            Err(ReenterError::TooManyHolds { lock }) => {
+                return Err(AcquireError::TooManyHolds { lock });
+            }
+            Err(ReenterError::Store(error)) => return Err(error.into()),
+        };
+        if let Some(hold) = self.request.min_hold
+            && let LeaseState::Lost(reason) = held.lease.close_if_held(engine.clock.now() + hold)
+        {
+            return Err(AcquireError::Lost(LeaseLost::new(&held.lease, reason)));
+        }
+        Ok(Some(guard))
+    }
+
+    /// Waits until no release or withdrawal of this process is on its way. The command of the call
+    /// included, that takes no longer than one command may.
+    async fn until_released(
+        &self,
+        ends: &mut Option<Instant>,
+        started: Instant,
+    ) -> Result<(), AcquireError> {
+        let Self { engine, name, request, .. } = self;
+        let time = engine.timing.command_deadline(request.terms.ttl);
+        let until = *ends.get_or_insert(started + time);
         // By hand: the state of the name wakes the waker that it has of this task.
-        poll_fn(|cx| {
-            let released = self.engine.with(&self.name, |entry, env| {
+        let released = poll_fn(|cx| {
+            let released = engine.with(name, |entry, env| {
                 let is_released = entry.state.is_released(cx.waker(), until);
                 let is_over = is_released != Ok(false) || env.now >= until;
                 if is_over { Poll::Ready(is_released) } else { Poll::Pending }
             });
             released.unwrap_or(Poll::Ready(Ok(true)))
-        })
-        .await
+        });
+        match released.await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.unheard(started)),
+            Err(error) => Err(failed(engine, name, started, error)),
+        }
+    }
+
+    /// What the call ends with that gets no lease.
+    async fn give_up(
+        &self,
+        why: NoLease,
+        line: Option<InLine<'_>>,
+        tally: &mut AcquireTally<'_>,
+        started: Instant,
+    ) -> AcquireError {
+        let Self { engine, name, request, .. } = self;
+        match why {
+            NoLease::Closed => return self.closed(),
+            NoLease::Failed(error) => return failed(engine, name, started, error),
+            NoLease::Unavailable => {
+                // While the task stands in line: to leave it may count as a failure.
+                let failing = self.failing(started).filter(|failing| failing.failed > 0);
+                return unavailable(engine, name, started, failing);
+            }
+            NoLease::TimedOut if request.tries => return self.unheard(started),
+            NoLease::Busy if line.is_none() => {
+                if let Some(error) = self.asked_in_vain(started) {
+                    return error;
+                }
+                tally.finds_held();
+            }
+            NoLease::Kept => {
+                tally.finds_held();
+                tally.found = Contention::Kept;
+            }
+            NoLease::TimedOut if !self.knows(NameState::is_known_held) => {}
+            NoLease::TimedOut
+            | NoLease::Busy
+            | NoLease::Releasing
+            | NoLease::Dismissed
+            | NoLease::HeldByOwner => tally.finds_held(),
+        }
+        self.timeout(started, line).await
     }
 
     /// The runtime gives no new leases.
@@ -226,27 +252,6 @@ impl AcquireCall {
     /// The runtime was made in another process.
     fn forked(&self) -> AcquireError {
         self.engine.outages().origin().error().for_lock(&self.name).into()
-    }
-
-    /// The lease that the owner has already, if it has one.
-    fn held(&self) -> Option<Arc<SharedLease>> {
-        let held = self.owner.as_ref().and_then(|owner| owner.held(&self.name));
-        // A lease that its last guard is just releasing cannot be entered.
-        held.filter(|held| held.lease.state() != LeaseState::Released)
-    }
-
-    /// Enters the lease that the owner has already.
-    async fn reenter(
-        &self,
-        held: Arc<SharedLease>,
-        until: Option<Instant>,
-    ) -> Result<Option<Guard>, AcquireError> {
-        match Guard::enter(&self.engine, &held, until).await {
-            Ok(entered) => Ok(entered),
-            Err(ReenterError::Lost(lost)) => Err(AcquireError::Lost(lost)),
-            Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
-            Err(ReenterError::Store(error)) => Err(error.into()),
-        }
     }
 
     fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
@@ -281,93 +286,4 @@ fn runtime_stopped() -> StoreError {
         "the tokio runtime that the lock runtime lives on has stopped",
         "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
     )
-}
-
-/// What a call has learnt of its lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Contention {
-    /// Nothing: it may be free.
-    Free,
-    /// Another has it.
-    Held,
-    /// Another runtime has it, and may keep it idle.
-    Kept,
-}
-
-/// Counts how a call went, also when its future is dropped.
-pub(super) struct AcquireTally<'a> {
-    metrics: &'a ClassMetrics,
-    tries: bool,
-    started: Instant,
-    found: Contention,
-    waiting: bool,
-    /// How many stood before the call when it came.
-    behind: Option<u64>,
-    reentered: bool,
-    /// Known once it waits.
-    pub(super) suspicion: Option<Suspicion>,
-    outcome: AcquireOutcome,
-}
-
-impl<'a> AcquireTally<'a> {
-    pub(super) fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
-        Self {
-            metrics,
-            tries,
-            started,
-            found: Contention::Free,
-            waiting: false,
-            behind: None,
-            reentered: false,
-            suspicion: None,
-            outcome: AcquireOutcome::Cancelled,
-        }
-    }
-
-    /// Another has the lock, by what the server said or this runtime knows.
-    pub(super) fn finds_held(&mut self) {
-        if std::mem::replace(&mut self.found, Contention::Held) == Contention::Free
-            && let Some(behind) = self.behind
-        {
-            self.metrics.queued(behind);
-        }
-    }
-
-    pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
-        if std::mem::replace(&mut self.waiting, true) {
-            return;
-        }
-        self.metrics.waits.began(self.started);
-        let (behind, is_held) =
-            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
-        self.behind = Some(behind);
-        if is_held {
-            self.finds_held();
-        }
-    }
-
-    pub(super) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
-        self.outcome = match outcome {
-            Ok(_) if self.reentered => AcquireOutcome::Reentered,
-            Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
-            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
-            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
-            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
-            Err(_) => AcquireOutcome::Error,
-        };
-    }
-}
-
-impl Drop for AcquireTally<'_> {
-    fn drop(&mut self) {
-        if self.waiting {
-            self.metrics.waits.ended(self.started);
-        }
-        self.metrics.acquire(self.outcome);
-        // Now and not before: a share of the calls is never above all of them.
-        if self.found != Contention::Free {
-            self.metrics.contended();
-        }
-    }
 }

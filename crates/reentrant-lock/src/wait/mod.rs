@@ -4,6 +4,7 @@
 mod call;
 mod end;
 mod line;
+mod tally;
 mod waiting;
 
 pub(crate) use call::{AcquireCall, WaitLimit};

@@ -19,9 +19,10 @@ use crate::{
 };
 
 use super::{
-    call::{AcquireCall, AcquireTally},
+    call::AcquireCall,
     end::holder_in,
     line::{InLine, NewLease},
+    tally::AcquireTally,
 };
 
 impl AcquireCall {
