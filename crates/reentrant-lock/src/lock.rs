@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
+    Acks, Class, Instant, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
     metric::ClassMetrics,
 };
@@ -356,6 +356,7 @@ impl Acquire {
             limit: patience,
             outage_patience,
             owner,
+            started: Instant::default(),
             recall_ends: None,
         })
     }
@@ -405,7 +406,7 @@ impl IntoFuture for Acquire {
     /// anew.
     fn into_future(self) -> Self::IntoFuture {
         match self.validated() {
-            Ok(wait) => Box::pin(wait.run()),
+            Ok(call) => Box::pin(call.run()),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }

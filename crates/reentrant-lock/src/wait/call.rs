@@ -1,7 +1,7 @@
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use leasehold_core::{
-    Instant, LockName, Mutex, StoreError, StoreErrorKind, Ttl,
+    Instant, LockName, Mutex, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
 };
 use leasehold_watchdog::HeldLease;
@@ -52,6 +52,8 @@ pub(crate) struct AcquireCall {
     pub(crate) limit: WaitLimit,
     pub(crate) outage_patience: Duration,
     pub(crate) owner: Option<Owner>,
+    /// When it was polled first.
+    pub(crate) started: Instant,
     /// Until when a try waits for another runtime to give up a lock that it may keep idle.
     pub(crate) recall_ends: Option<Instant>,
 }
@@ -62,8 +64,8 @@ const RECALL: Duration = Duration::from_millis(50);
 impl AcquireCall {
     /// Acquires, or gives up.
     pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
-        let started = self.engine.clock.now();
-        if !self.engine.is_here(started) {
+        self.started = self.engine.clock.now();
+        if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }
         let mut owned = Owned::Given;
@@ -73,12 +75,12 @@ impl AcquireCall {
         }
         self.request.caller = Some(Caller::here(owned));
         let tries = matches!(self.limit, WaitLimit::Try);
-        let mut tally = AcquireTally::new(&self.request.metrics, tries, started);
+        let mut tally = AcquireTally::new(&self.request.metrics, tries, self.started);
         let mut outcome = loop {
-            let outcome = self.wait(&mut tally, started).await;
+            let outcome = self.wait(&mut tally).await;
             let is_first = self.recall_ends.is_none() && tally.found == Contention::Kept;
             if is_first {
-                self.recall_ends = recall_ends(&self.engine, self.request.terms.ttl, started);
+                self.recall_ends = self.recall_ends();
             }
             if !is_first || self.recall_ends.is_none() {
                 break outcome;
@@ -99,15 +101,21 @@ impl AcquireCall {
         outcome
     }
 
+    /// Until when a try waits for a recall; `None` if the process was away for so long that this is
+    /// over.
+    fn recall_ends(&self) -> Option<Instant> {
+        let Self { engine, started, request, .. } = self;
+        let latest = *started + engine.timing.command_deadline(request.terms.ttl);
+        let now = engine.clock.now();
+        let ends = now.min(latest) + RECALL;
+        (now < ends).then_some(ends)
+    }
+
     /// Enters the lease that the owner has, or stands in line until the task gets one or none.
-    async fn wait(
-        &self,
-        tally: &mut AcquireTally<'_>,
-        started: Instant,
-    ) -> Result<Guard, AcquireError> {
+    async fn wait(&self, tally: &mut AcquireTally<'_>) -> Result<Guard, AcquireError> {
         let (mut ends, mut looks_from) =
-            (self.recall_ends.or_else(|| self.limit.ends(started)), started);
-        let mut endurance = Endurance::new(self.outage_patience, started);
+            (self.recall_ends.or_else(|| self.limit.ends(self.started)), self.started);
+        let mut endurance = Endurance::new(self.outage_patience, self.started);
         loop {
             // Made before the look, so that a lease gained meanwhile is not missed.
             let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
@@ -115,7 +123,7 @@ impl AcquireCall {
                 tally.reentered = true;
                 return Ok(guard);
             }
-            let (mut line, times) = (None, (started, looks_from, ends));
+            let (mut line, times) = (None, (looks_from, ends));
             // A task that has used up its budget of tokio still takes what it was offered, and sees
             // that its time is over.
             let standing = self.in_line(&mut line, holds, times, &mut endurance, tally);
@@ -124,16 +132,16 @@ impl AcquireCall {
                     if lease.was_held() {
                         tally.finds_held();
                     }
-                    return self.take_over(lease.count(&self.request.metrics), started);
+                    return self.take_over(lease.count(&self.request.metrics));
                 }
                 Err(NoLease::Dismissed | NoLease::HeldByOwner) => drop(line),
-                Err(NoLease::Releasing) => self.until_released(&mut ends, started).await?,
-                Err(why) => return Err(Box::pin(self.give_up(why, line, tally, started)).await),
+                Err(NoLease::Releasing) => self.until_released(&mut ends).await?,
+                Err(why) => return Err(Box::pin(self.give_up(why, line, tally)).await),
             }
             // A task that is polled seldom may come here again and again, and always too late.
             looks_from = self.engine.clock.now();
             if ends.is_some_and(|ends| ends <= looks_from) {
-                return Err(Box::pin(self.too_late(started)).await);
+                return Err(Box::pin(self.too_late()).await);
             }
             if !self.engine.is_here(looks_from) {
                 return Err(self.forked());
@@ -175,14 +183,10 @@ impl AcquireCall {
 
     /// Waits until no release or withdrawal of this process is on its way. The command of the call
     /// included, that takes no longer than one command may.
-    async fn until_released(
-        &self,
-        ends: &mut Option<Instant>,
-        started: Instant,
-    ) -> Result<(), AcquireError> {
+    async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
         let Self { engine, name, request, .. } = self;
         let time = engine.timing.command_deadline(request.terms.ttl);
-        let until = *ends.get_or_insert(started + time);
+        let until = *ends.get_or_insert(self.started + time);
         // By hand: the state of the name wakes the waker that it has of this task.
         let released = poll_fn(|cx| {
             let released = engine.with(name, |entry, env| {
@@ -194,8 +198,8 @@ impl AcquireCall {
         });
         match released.await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(self.unheard(started)),
-            Err(error) => Err(failed(engine, name, started, error)),
+            Ok(false) => Err(self.unheard()),
+            Err(error) => Err(failed(engine, name, self.started, error)),
         }
     }
 
@@ -205,20 +209,19 @@ impl AcquireCall {
         why: NoLease,
         line: Option<InLine<'_>>,
         tally: &mut AcquireTally<'_>,
-        started: Instant,
     ) -> AcquireError {
         let Self { engine, name, request, .. } = self;
         match why {
             NoLease::Closed => return self.closed(),
-            NoLease::Failed(error) => return failed(engine, name, started, error),
+            NoLease::Failed(error) => return failed(engine, name, self.started, error),
             NoLease::Unavailable => {
                 // While the task stands in line: to leave it may count as a failure.
-                let failing = self.failing(started).filter(|failing| failing.failed > 0);
-                return unavailable(engine, name, started, failing);
+                let failing = self.failing().filter(|failing| failing.failed > 0);
+                return unavailable(engine, name, self.started, failing);
             }
-            NoLease::TimedOut if request.tries => return self.unheard(started),
+            NoLease::TimedOut if request.tries => return self.unheard(),
             NoLease::Busy if line.is_none() => {
-                if let Some(error) = self.asked_in_vain(started) {
+                if let Some(error) = self.asked_in_vain() {
                     return error;
                 }
                 tally.finds_held();
@@ -234,7 +237,7 @@ impl AcquireCall {
             | NoLease::Dismissed
             | NoLease::HeldByOwner => tally.finds_held(),
         }
-        self.timeout(started, line).await
+        self.timeout(line).await
     }
 
     /// The runtime gives no new leases.
@@ -254,10 +257,10 @@ impl AcquireCall {
         self.engine.outages().origin().error().for_lock(&self.name).into()
     }
 
-    fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
+    fn take_over(&self, lease: Arc<HeldLease>) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
-        self.request.metrics.waited(lease.since().saturating_since(started));
+        self.request.metrics.waited(lease.since().saturating_since(self.started));
         let holds = Mutex::new(Holds::first());
         let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
         if let Some(owner) = owner {
@@ -270,13 +273,6 @@ impl AcquireCall {
         }
         Ok(guard)
     }
-}
-
-/// See [`AcquireCall::recall_ends`]; `None` if the process was away for so long that this is over.
-fn recall_ends(engine: &Engine, ttl: Ttl, started: Instant) -> Option<Instant> {
-    let (now, latest) = (engine.clock.now(), started + engine.timing.command_deadline(ttl));
-    let ends = now.min(latest) + RECALL;
-    (now < ends).then_some(ends)
 }
 
 /// No task is left that would renew a lease.

@@ -26,26 +26,26 @@ const WAY: Duration = Duration::from_millis(100);
 
 impl AcquireCall {
     /// What a call ends with whose time was over before it could ask, or ask once more.
-    pub(super) async fn too_late(&self, started: Instant) -> AcquireError {
+    pub(super) async fn too_late(&self) -> AcquireError {
         if self.request.tries {
             // Nothing was sent, so whether the lock is taken is unknown.
-            return failed(&self.engine, &self.name, started, unasked());
+            return failed(&self.engine, &self.name, self.started, unasked());
         }
-        if self.is_silent_throughout(started) {
-            return unavailable(&self.engine, &self.name, started, None);
+        if self.is_silent_throughout() {
+            return unavailable(&self.engine, &self.name, self.started, None);
         }
-        self.timeout(started, None).await
+        self.timeout(None).await
     }
 
     /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server
     /// said of other processes counts until a command fails.
-    pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
+    pub(super) fn is_silent_throughout(&self) -> bool {
         let silence = self.engine.outages().silence();
-        if self.request.tries || silence.heard_since(started) || self.is_held_here() {
+        if self.request.tries || silence.heard_since(self.started) || self.is_held_here() {
             return false;
         }
-        let is_unknown =
-            silence.has_been_silent_since(started) && !self.knows(NameState::is_held_elsewhere);
+        let is_unknown = silence.has_been_silent_since(self.started)
+            && !self.knows(NameState::is_held_elsewhere);
         silence.outage().is_some() || is_unknown
     }
 
@@ -59,44 +59,41 @@ impl AcquireCall {
         self.engine.look(&self.name, look).unwrap_or(false)
     }
 
-    pub(super) fn unheard(&self, started: Instant) -> AcquireError {
-        failed(&self.engine, &self.name, started, unheard_by_a_try())
+    pub(super) fn unheard(&self) -> AcquireError {
+        failed(&self.engine, &self.name, self.started, unheard_by_a_try())
     }
 
     /// What a try ends with that stands behind others of its process: an error if they ask in vain.
-    pub(super) fn asked_in_vain(&self, started: Instant) -> Option<AcquireError> {
-        let failing = self.failing(started).filter(|failing| failing.failed > 0);
+    pub(super) fn asked_in_vain(&self) -> Option<AcquireError> {
+        let failing = self.failing().filter(|failing| failing.failed > 0);
         let is_outage = self.engine.outages().silence().outage().is_some();
         let in_vain = (is_outage || failing.is_some()) && !self.is_held_here();
-        in_vain.then(|| unavailable(&self.engine, &self.name, started, failing))
+        in_vain.then(|| unavailable(&self.engine, &self.name, self.started, failing))
     }
 
     /// Why it is not known whether others hold the lock.
-    pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
-        let failing = self.engine.look(&self.name, |state| state.failing(started)).flatten()?;
+    pub(super) fn failing(&self) -> Option<Failing> {
+        let failing =
+            self.engine.look(&self.name, |state| state.failing(self.started)).flatten()?;
         let is_of_others =
             failing.error.is_unacknowledged() && !self.request.terms.acks.are_asked();
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
 
     /// What a call ends with whose time is over.
-    pub(super) async fn timeout(
-        &self,
-        started: Instant,
-        in_line: Option<InLine<'_>>,
-    ) -> AcquireError {
+    pub(super) async fn timeout(&self, in_line: Option<InLine<'_>>) -> AcquireError {
         let (engine, tries) = (&self.engine, self.request.tries);
-        let waited = engine.clock.now().saturating_since(started);
+        let waited = engine.clock.now().saturating_since(self.started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(NameState::position));
         // While a try waits for a recall, the last word is that the lock is taken.
-        let failing = self.failing(started).filter(|_| !tries && self.recall_ends.is_none());
+        let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, NameState::round_trip).unwrap_or_default();
-        let too_few = engine.look(&self.name, |state| state.too_few(started)).flatten();
+        let too_few = engine.look(&self.name, |state| state.too_few(self.started)).flatten();
         let too_few = too_few.filter(|_| !tries && self.request.terms.acks.are_asked());
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         if failing.is_some() {
-            return unavailable(engine, &self.name, started, failing);
+            return unavailable(engine, &self.name, self.started, failing);
         }
         let may_wait = self.longest_wait_for_replicas();
         let is_acknowledged =
@@ -106,9 +103,9 @@ impl AcquireCall {
             _ => self.holder(round_trip).await,
         };
         match holder {
-            Err(failing) => unavailable(engine, &self.name, started, failing),
+            Err(failing) => unavailable(engine, &self.name, self.started, failing),
             Ok(holder) if too_few.is_some() && !is_acknowledged(holder.as_ref()) => {
-                unavailable(engine, &self.name, started, too_few)
+                unavailable(engine, &self.name, self.started, too_few)
             }
             Ok(holder) => AcquireError::Timeout(Box::new(WaitTimeout {
                 lock: self.name.clone(),

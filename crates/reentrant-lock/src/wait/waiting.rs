@@ -33,7 +33,7 @@ impl AcquireCall {
         &'a self,
         line: &mut Option<InLine<'a>>,
         holds: Option<Soon<'_>>,
-        (started, looks_from, mut ends): (Instant, Instant, Option<Instant>),
+        (looks_from, mut ends): (Instant, Option<Instant>),
         endurance: &mut Endurance,
         tally: &mut AcquireTally<'_>,
     ) -> Result<NewLease, NoLease> {
@@ -50,9 +50,9 @@ impl AcquireCall {
         if in_line.deadline().is_none() {
             self.begins_to_wait(in_line, tally);
         }
-        let mut report_at = self.next_report(started, engine.clock.now());
+        let mut report_at = self.next_report(engine.clock.now());
         // The answer to its command wakes the task, and so does the runtime when that takes long: a pair needs no timer.
-        let is_in_time = |deadline| earlier(ends, started + self.outage_patience) >= deadline;
+        let is_in_time = |deadline| earlier(ends, self.started + self.outage_patience) >= deadline;
         let mut lazily = in_line.deadline().is_some_and(is_in_time);
         loop {
             let next = earlier(ends, endurance.look_at().min(report_at));
@@ -71,18 +71,18 @@ impl AcquireCall {
             // Not before: what was answered already counts, however late it is.
             let now = engine.clock.now();
             if ends.is_some_and(|ends| ends <= now) {
-                let is_silent = self.is_silent_throughout(started);
+                let is_silent = self.is_silent_throughout();
                 return Err(if is_silent { NoLease::Unavailable } else { NoLease::TimedOut });
             }
             // A lease of this very process goes on without the server: no outage for those who
             // wait for it.
-            let silent_since = || self.silent_since(started).filter(|_| !self.is_held_here());
+            let silent_since = || self.silent_since().filter(|_| !self.is_held_here());
             if endurance.is_over(now, looks_from, silent_since) {
                 return Err(NoLease::Unavailable);
             }
             if report_at <= now {
-                self.report(in_line, now.saturating_since(started), now);
-                report_at = self.next_report(started, now);
+                self.report(in_line, now.saturating_since(self.started), now);
+                report_at = self.next_report(now);
             }
         }
     }
@@ -96,14 +96,14 @@ impl AcquireCall {
     }
 
     /// Since when the server does not answer, or the part of it where the lock lives.
-    fn silent_since(&self, started: Instant) -> Option<Instant> {
+    fn silent_since(&self) -> Option<Instant> {
         let server = self.engine.outages().silence().silent_since();
-        let part = self.failing(started).and_then(|failing| failing.silent_since);
+        let part = self.failing().and_then(|failing| failing.silent_since);
         server.into_iter().chain(part).min()
     }
 
-    fn next_report(&self, started: Instant, now: Instant) -> Instant {
-        next_report(started, now, self.engine.timing.blocked_after)
+    fn next_report(&self, now: Instant) -> Instant {
+        next_report(self.started, now, self.engine.timing.blocked_after)
     }
 
     /// Reports a call that has waited for long, unless enough was reported. While the store does not
