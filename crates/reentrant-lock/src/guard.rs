@@ -2,7 +2,7 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
-    lease::{HoldUpdate, LeaseState, LossReason},
+    lease::{LeaseState, LossReason},
     metric::{HoldEnd, ReleaseVia},
 };
 
@@ -151,12 +151,26 @@ impl Guard {
     /// leaves the rest to the runtime.
     pub async fn release(mut self) -> Result<Released, ReleaseError> {
         let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-        match held.leave(&self.engine) {
-            Some(update) => leave(&self.engine, &held, update).await,
-            None => match end(&self.engine, &held) {
-                Ok(released) => released,
-                Err(rest) => end_turn(&self.engine, &held, rest).await,
-            },
+        let engine = &self.engine;
+        if let Some(update) = held.leave(engine) {
+            return match held.send_holds(engine, update, None).await {
+                Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
+                // What counts is the count in memory.
+                _ => Ok(Released::StillHeld(update.count)),
+            };
+        }
+        match held.end(engine, HoldEnd::Released) {
+            (LeaseState::Held { .. }, _, Some(release)) => end_turn(engine, &held, release).await,
+            (before @ LeaseState::Lost(reason), ..) => {
+                if worth_releasing(before) {
+                    engine.release_lost(&held.lease, ReleaseVia::Explicit);
+                }
+                Err(lost(&held, reason))
+            }
+            _ => {
+                held.count_released(ReleaseVia::Explicit);
+                Ok(Released::Ended)
+            }
         }
     }
 
@@ -198,44 +212,14 @@ impl fmt::Debug for Guard {
     }
 }
 
-async fn leave(
-    engine: &Engine,
-    held: &SharedLease,
-    update: HoldUpdate,
-) -> Result<Released, ReleaseError> {
-    match held.send_holds(engine, update, None).await {
-        Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
-        // What counts is the count in memory.
-        _ => Ok(Released::StillHeld(update.count)),
-    }
-}
-
-/// Releases a lease in memory; an error is the release that is still to be sent.
-fn end(engine: &Engine, held: &SharedLease) -> Result<Result<Released, ReleaseError>, Cleanup> {
-    let (before, _, rest) = held.end(engine, HoldEnd::Released);
-    Ok(match (before, rest) {
-        (LeaseState::Held { .. }, Some(rest)) => return Err(rest),
-        (LeaseState::Lost(reason), _) => {
-            if worth_releasing(before) {
-                engine.release_lost(&held.lease, ReleaseVia::Explicit);
-            }
-            Err(lost(held, reason))
-        }
-        _ => {
-            held.count_released(ReleaseVia::Explicit);
-            Ok(Released::Ended)
-        }
-    })
-}
-
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
 async fn end_turn(
     engine: &Engine,
     held: &SharedLease,
-    rest: Cleanup,
+    release: Cleanup,
 ) -> Result<Released, ReleaseError> {
     let until = engine.clock.now() + engine.timing.command_deadline(held.lease.ttl());
-    match rest.wait(until, true, false).await {
+    match release.wait(until, true, false).await {
         Ok(DeliveryEnd::Released) => Ok(Released::Ended),
         Ok(DeliveryEnd::Kept { remaining }) => Ok(Released::Kept { remaining }),
         Ok(DeliveryEnd::Lost(reason)) => Err(lost(held, reason)),

@@ -11,13 +11,10 @@ use crate::{
     wait::LeaseRequest,
 };
 
-/// Whether a call waits for its own process. As a rule not, and there is nothing to know.
-pub(crate) struct Suspicion(Option<Box<KnownWait>>);
-
-/// What is known of a call that may wait for its own process.
-struct KnownWait {
-    /// As it looked when the call began to wait: it waits for a lease of its own task or of a scope
-    /// it is not in, which may never end while it waits.
+/// Whether a call waits for its own process, as it looked when the call began to wait.
+pub(crate) struct Suspicion {
+    /// It waits for a lease of its own task or of a scope it is not in, which may never end while it
+    /// waits.
     suspect: Option<Suspect>,
     /// The call has an owner, which may be part of a cycle.
     waiting: Option<OwnerWait>,
@@ -48,18 +45,16 @@ impl Suspicion {
             let alarm = Some(clock.sleep_until(clock.now() + Self::PATIENCE));
             Some(Suspect { lease, how, alarm })
         });
-        let waiting = owner.map(|owner| OwnerWait::new(owner, name));
-        let is_known = suspect.is_some() || waiting.is_some();
-        Self(is_known.then(|| Box::new(KnownWait { suspect, waiting })))
+        Self { suspect, waiting: owner.map(|owner| OwnerWait::new(owner, name)) }
     }
 
     /// Ends when it is time to warn; `None` if there is nothing to warn of, or it was done.
     pub(crate) fn alarm(&mut self) -> Option<&mut Sleep> {
-        self.0.as_mut()?.suspect.as_mut()?.alarm.as_mut()
+        self.suspect.as_mut()?.alarm.as_mut()
     }
 
     pub(crate) fn warn(&mut self, engine: &Engine) {
-        if let Some(suspect) = self.0.as_mut().and_then(|known| known.suspect.as_mut()) {
+        if let Some(suspect) = &mut self.suspect {
             suspect.alarm = None;
             suspect.warn(engine);
         }
@@ -68,10 +63,10 @@ impl Suspicion {
     /// A timeout says so, if the call has waited for that one lease all the time, or is part of a
     /// cycle.
     pub(crate) fn explain(&self, engine: &Engine, error: &mut AcquireError) {
-        let (Some(known), AcquireError::Timeout(timeout)) = (&self.0, error) else { return };
-        let suspect = known.suspect.as_ref().filter(|suspect| suspect.lease.is_held());
+        let AcquireError::Timeout(timeout) = error else { return };
+        let suspect = self.suspect.as_ref().filter(|suspect| suspect.lease.is_held());
         timeout.self_wait = suspect.map(|suspect| suspect.how);
-        timeout.cycle = known.waiting.as_ref().and_then(|waiting| {
+        timeout.cycle = self.waiting.as_ref().and_then(|waiting| {
             engine.own_holds.cycle_of(waiting, engine.runtime_id(), &engine.label)
         });
     }
