@@ -16,7 +16,6 @@ mod engine;
 mod error;
 mod graph;
 mod guard;
-mod holds;
 mod lease;
 mod listing;
 mod lock;

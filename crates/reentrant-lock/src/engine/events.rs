@@ -9,7 +9,7 @@ use leasehold_core::{
     metric::{ClassMetrics, HoldEnd, ReleaseVia},
     store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
 };
-use leasehold_watchdog::{HeldLease, ReleasedLease, Watch};
+use leasehold_watchdog::{HeldLease, ReleasedLease};
 
 use crate::{
     owner::Caller,
@@ -20,11 +20,11 @@ use crate::{
 };
 
 use super::{
-    cleanup::Cleanup,
     core::Engine,
     delivery::{Delivery, Sender},
     kept::IdleSince,
     names::{NameEntry, Shard},
+    sending::Cleanup,
 };
 
 /// How events reach the states of names, and what follows from them.
@@ -104,11 +104,11 @@ impl Engine {
         if let Some(Outgoing::Release(release)) = &effects.send {
             let sender = Some(Sender::Runtime);
             let release = Delivery::release(env.now, env.name, metrics, release, sender);
-            cleanups.extend(self.deliver(release, None));
+            cleanups.extend(Cleanup::new(self, release, None));
         }
         for (id, ttl) in effects.withdraw.drain(..) {
             let withdrawal = Delivery::withdrawal(env.now, env.name, metrics, id, ttl);
-            if let Some(cleanup) = self.deliver(withdrawal, None) {
+            if let Some(cleanup) = Cleanup::new(self, withdrawal, None) {
                 entry.state.withdrawals.add(id);
                 cleanups.push(cleanup);
             }
@@ -121,7 +121,13 @@ impl Engine {
         let Effects { wake, discarded, send, forget, lost, ended, kept, metrics, .. } = effects;
         drop(discarded);
         if let Some(watch) = forget {
-            self.forget(watch, lost);
+            // The lease of it that is held is over.
+            if let Some(reason) = lost
+                && let Some(lease) = self.watches.holder(watch)
+            {
+                let _ = lease.lose(reason);
+            }
+            self.watches.forget(watch);
         }
         wake.into_iter().for_each(Waker::wake);
         if let Some(metrics) = metrics {
@@ -145,16 +151,6 @@ impl Engine {
         }
     }
 
-    /// Watches a turn no longer; the lease of it that is held is marked as lost.
-    fn forget(&self, watch: Watch, lost: Option<LossReason>) {
-        if let Some(reason) = lost
-            && let Some(lease) = self.watches.holder(watch)
-        {
-            let _ = lease.lose(reason);
-        }
-        self.watches.forget(watch);
-    }
-
     fn evict(&self, stamp: IdleSince, name: &LockName) {
         self.with(name, |entry, env| {
             // Unless it became idle again a while later: then it has another stamp.
@@ -163,10 +159,6 @@ impl Engine {
                 entry.state.on_too_many_kept(env);
             }
         });
-    }
-
-    fn deliver(&self, delivery: Delivery, attended: Option<Arc<HeldLease>>) -> Option<Cleanup> {
-        Cleanup::new(self.me.upgrade()?, delivery, attended)
     }
 
     /// A lease is released. Returns its state until then, who ends the turn on the server, and the
@@ -227,7 +219,7 @@ impl Engine {
         let sender = Sender::Holder(Belief { until: lease_until, overdue_at });
         let (name, metrics) = (lease.name(), lease.metrics());
         let release = Delivery::release(env.now, name, metrics, &release, Some(sender));
-        (after, self.deliver(release, Some(Arc::clone(lease))))
+        (after, Cleanup::new(self, release, Some(Arc::clone(lease))))
     }
 
     /// Ends a lease on the server whose turn is over here.
@@ -235,12 +227,12 @@ impl Engine {
         let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
         let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
         let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
-        drop(self.deliver(Delivery::release(now, name, metrics, &release, None), None));
+        drop(Cleanup::new(self, Delivery::release(now, name, metrics, &release, None), None));
     }
 
     /// Sends the count of holds. It extends the lease, so never after a loss.
     pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
-        self.deliver(Delivery::hold(self.clock.now(), lease, update)?, None)
+        Cleanup::new(self, Delivery::hold(self.clock.now(), lease, update)?, None)
     }
 
     /// A withdrawal was answered or given up.

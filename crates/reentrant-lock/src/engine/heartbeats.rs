@@ -10,7 +10,7 @@ use tokio::{select, task::JoinSet};
 
 use crate::queue::Beat;
 
-use super::{agenda::Agenda, core::Engine};
+use super::{core::Engine, names::Agenda};
 
 /// The task that looks at a name when something is due for it.
 #[derive(Debug)]

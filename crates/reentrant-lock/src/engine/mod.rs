@@ -1,9 +1,7 @@
 //! What the locks of one runtime share: it applies events to the states of all names, and carries out
 //! what follows.
 
-mod agenda;
 mod backlog;
-mod cleanup;
 mod core;
 mod delivery;
 mod events;
@@ -22,8 +20,8 @@ mod shutdown;
 mod tests;
 mod watermarks;
 
-pub(crate) use cleanup::Cleanup;
 pub(crate) use names::NameEntry;
+pub(crate) use sending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};
 pub use executor::Executor;

@@ -1,8 +1,9 @@
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{future::poll_fn, mem, sync::Arc, task::Poll, time::Duration};
 
 use leasehold_core::{
     Instant, LockName, Mutex, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
+    metric::{AcquireOutcome, ClassMetrics},
 };
 use leasehold_watchdog::HeldLease;
 use tokio::task::unconstrained;
@@ -14,12 +15,12 @@ use crate::{
     guard::Guard,
     owner::{Caller, Owned, Owner, SharedLease},
     queue::{NameState, NoLease},
+    self_wait::Suspicion,
 };
 
 use super::{
     end::{failed, unavailable},
     line::{InLine, LeaseRequest},
-    tally::{AcquireTally, Contention},
 };
 
 /// For how long to wait.
@@ -92,7 +93,7 @@ impl AcquireCall {
             let engine = &self.engine;
             if engine.is_forked() {
                 // The call is counted where it goes on.
-                std::mem::forget(tally);
+                mem::forget(tally);
                 return outcome;
             }
             tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
@@ -282,4 +283,93 @@ fn runtime_stopped() -> StoreError {
         "the tokio runtime that the lock runtime lives on has stopped",
         "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
     )
+}
+
+/// What a call has learnt of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contention {
+    /// Nothing: it may be free.
+    Free,
+    /// Another has it.
+    Held,
+    /// Another runtime has it, and may keep it idle.
+    Kept,
+}
+
+/// Counts how a call went, also when its future is dropped.
+pub(super) struct AcquireTally<'a> {
+    metrics: &'a ClassMetrics,
+    tries: bool,
+    started: Instant,
+    found: Contention,
+    waiting: bool,
+    /// How many stood before the call when it came.
+    behind: Option<u64>,
+    reentered: bool,
+    /// Known once it waits.
+    pub(super) suspicion: Option<Suspicion>,
+    outcome: AcquireOutcome,
+}
+
+impl<'a> AcquireTally<'a> {
+    fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
+        Self {
+            metrics,
+            tries,
+            started,
+            found: Contention::Free,
+            waiting: false,
+            behind: None,
+            reentered: false,
+            suspicion: None,
+            outcome: AcquireOutcome::Cancelled,
+        }
+    }
+
+    /// Another has the lock, by what the server said or this runtime knows.
+    fn finds_held(&mut self) {
+        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
+        }
+    }
+
+    pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
+        if mem::replace(&mut self.waiting, true) {
+            return;
+        }
+        self.metrics.waits.began(self.started);
+        let (behind, is_held) =
+            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
+        self.behind = Some(behind);
+        if is_held {
+            self.finds_held();
+        }
+    }
+
+    fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+        self.outcome = match outcome {
+            Ok(_) if self.reentered => AcquireOutcome::Reentered,
+            Ok(_) => AcquireOutcome::Acquired,
+            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
+            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
+            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
+            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
+            Err(_) => AcquireOutcome::Error,
+        };
+    }
+}
+
+impl Drop for AcquireTally<'_> {
+    fn drop(&mut self) {
+        if self.waiting {
+            self.metrics.waits.ended(self.started);
+        }
+        self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.found != Contention::Free {
+            self.metrics.contended();
+        }
+    }
 }

@@ -130,7 +130,10 @@ impl<'a> InLine<'a> {
                 lease = self.poll(cx.waker());
             }
             match lease {
-                Poll::Ready(lease) => Poll::Ready(Some(lease)),
+                Poll::Ready(lease) => {
+                    self.left = lease.is_ok();
+                    Poll::Ready(Some(lease))
+                }
                 Poll::Pending if self.own.is_none() && !mem::replace(&mut self.waits, true) => {
                     Poll::Ready(None)
                 }
@@ -151,30 +154,18 @@ impl<'a> InLine<'a> {
         let answer = TimedAnswer { sent_at, result: engine.counted(result) };
         let lease = engine.with_new(name, &request.metrics, |entry, env| {
             let lease = entry.state.on_first_reply(env, ticket, request.tries, answer);
-            self.take(entry, env, lease)
+            lease.map_ok(|taken| NewLease::of(engine, entry, env, request, (ticket, taken)))
         });
         lease.unwrap_or(Poll::Pending)
     }
 
-    fn poll(&mut self, waker: &Waker) -> LeasePoll<NewLease> {
-        let Self { engine, name, ticket, .. } = *self;
+    fn poll(&self, waker: &Waker) -> LeasePoll<NewLease> {
+        let Self { engine, name, request, ticket, .. } = *self;
         let lease = engine.with(name, |entry, env| {
             let lease = entry.state.poll(env, ticket, waker);
-            self.take(entry, env, lease)
+            lease.map_ok(|taken| NewLease::of(engine, entry, env, request, (ticket, taken)))
         });
         lease.unwrap_or(Poll::Ready(Err(NoLease::Dismissed)))
-    }
-
-    fn take(
-        &mut self,
-        entry: &mut NameEntry,
-        env: &Env<'_>,
-        lease: LeasePoll<TakenToken>,
-    ) -> LeasePoll<NewLease> {
-        lease.map_ok(|taken| {
-            self.left = true;
-            NewLease::of(self.engine, entry, env, self.request, (self.ticket, taken))
-        })
     }
 
     pub(super) fn look<T>(&self, look: impl FnOnce(&NameState, Ticket) -> T) -> Option<T> {

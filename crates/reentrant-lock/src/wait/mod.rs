@@ -4,7 +4,6 @@
 mod call;
 mod end;
 mod line;
-mod tally;
 mod waiting;
 
 pub(crate) use call::{AcquireCall, WaitLimit};

@@ -19,10 +19,9 @@ use crate::{
 };
 
 use super::{
-    call::AcquireCall,
+    call::{AcquireCall, AcquireTally},
     end::holder_in,
     line::{InLine, NewLease},
-    tally::AcquireTally,
 };
 
 impl AcquireCall {
