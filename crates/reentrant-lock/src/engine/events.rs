@@ -6,7 +6,7 @@ use std::{
 use leasehold_core::{
     AcquisitionId, Class, FenceToken, Instant, LockName, StoreError, Terms,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
-    metric::{ClassMetrics, HoldEnd, ReleaseVia},
+    metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
 };
 use leasehold_watchdog::{HeldLease, ReleasedLease};
@@ -156,7 +156,7 @@ impl Engine {
             // Unless it became idle again a while later: then it has another stamp.
             if entry.kept == Some(stamp) {
                 entry.kept = None;
-                entry.state.on_too_many_kept(env);
+                entry.state.end_idle(env, KeptOutcome::Lapsed);
             }
         });
     }

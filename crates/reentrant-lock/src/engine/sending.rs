@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AtHome, Instant, Sleep, StoreError, StoreErrorKind,
+    Instant, Sleep, StoreError, StoreErrorKind,
     lease::LossReason,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
 };
@@ -290,6 +290,7 @@ impl Sending {
         let patience = timing.claim_window(self.delivery.ttl).min(left);
         let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
         let is_withdrawal = self.delivery.is_withdrawal();
+        // By hand: the call that wants it wakes the waker that the state has of this task.
         let wanted = poll_fn(|cx| {
             let is_wanted = is_withdrawal && self.is_copy_wanted(cx.waker());
             if is_wanted { Poll::Ready(()) } else { Poll::Pending }
@@ -424,8 +425,6 @@ impl Drop for Cleanup {
             let turn = TurnId::of(lease.turn());
             self.engine.with(lease.name(), |entry, _| entry.state.on_release_left(turn));
         }
-        let Self { engine, .. } = self;
-        let work = AtHome::new(engine.outages().origin(), &engine.clock, sending);
-        drop(engine.handle().spawn(work));
+        self.engine.spawn(async move { drop(sending.await) });
     }
 }

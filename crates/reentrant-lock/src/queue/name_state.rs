@@ -44,7 +44,7 @@ const SOON: Duration = Duration::from_millis(30);
 ///      [`on_force_released`](Self::on_force_released);
 ///    - what happens to the runtime: [`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
 ///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close),
-///      [`on_too_many_kept`](Self::on_too_many_kept);
+///      [`end_idle`](Self::end_idle);
 /// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) that the event
 ///    has left in [`Env::effects`]: wakers may call back;
 /// 3. sets a timer for [`look_at`](Self::look_at), and forgets the state when it

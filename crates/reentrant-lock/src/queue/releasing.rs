@@ -1,4 +1,4 @@
-use std::{task::Waker, time::Duration};
+use std::task::Waker;
 
 use leasehold_core::{
     FenceToken, Instant, StoreError, Terms,
@@ -14,7 +14,7 @@ use super::{
     name_state::NameState,
     phase::{Phase, Releasing},
     place::QueuedPlace,
-    turn::{Keep, TakenToken, TokenState, Turn},
+    turn::{TakenToken, Turn},
 };
 
 /// How a turn goes on when a lease of it is released.
@@ -257,7 +257,7 @@ impl NameState {
             {
                 env.effects.wake.extend(self.queue.waker(ticket));
             }
-            None if self.keep.is_some_and(|keep| self.keep_idle(env, keep)) => {}
+            None if self.keep.is_some_and(|keep| turn.keep_idle(env, keep.idle)) => {}
             _ => self.release(env, None, None),
         }
     }
@@ -375,16 +375,6 @@ impl NameState {
         self.turn().filter(|turn| turn.idle_ends_at().is_some()).map(Turn::id)
     }
 
-    /// Makes the turn idle if it may be; returns whether it did.
-    pub(super) fn keep_idle(&mut self, env: &Env<'_>, keep: Keep) -> bool {
-        let Phase::Turn(turn) = &mut self.phase else { return false };
-        let until = turn.idle_until(env, Duration::from_millis(keep.idle.into()));
-        if let Some(until) = until {
-            turn.token_state = TokenState::Idle { until };
-        }
-        until.is_some()
-    }
-
     /// A task takes the next token of an idle turn, which ends if it does not serve the task.
     pub(super) fn reuse(&mut self, env: &mut Env<'_>, terms: Terms) -> Option<TakenToken> {
         let until = self.idle_ends_at()?;
@@ -413,11 +403,8 @@ impl NameState {
         }
     }
 
-    pub(crate) fn on_too_many_kept(&mut self, env: &mut Env<'_>) {
-        self.end_idle(env, KeptOutcome::Lapsed);
-    }
-
-    pub(super) fn end_idle(&mut self, env: &mut Env<'_>, outcome: KeptOutcome) {
+    /// An idle turn is kept no longer.
+    pub(crate) fn end_idle(&mut self, env: &mut Env<'_>, outcome: KeptOutcome) {
         if self.is_idle() {
             env.effects.kept = Some(outcome);
             self.release(env, None, None);

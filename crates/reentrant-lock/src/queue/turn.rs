@@ -138,15 +138,19 @@ impl Turn {
         }
     }
 
-    /// Until when the turn stays idle, if no other runtime is known to want the lock, or to have
-    /// had it before.
-    pub(super) fn idle_until(&self, env: &Env<'_>, keep_idle: Duration) -> Option<Instant> {
+    /// Stays idle for so long at most, if no other runtime is known to want the lock, or to have had
+    /// it before; whether it does.
+    pub(super) fn keep_idle(&mut self, env: &Env<'_>, keep_idle: Duration) -> bool {
         let ttl = self.grant.ttl();
         let enter_until = self.until - env.timing.enough(ttl);
         // If all messages are lost, others are kept out for one ttl at most.
         let over = self.began_at.unwrap_or(env.now) + ttl.get();
         let until = (env.now + keep_idle).min(enter_until).min(over);
-        (self.keeps && !self.was_wanted && env.now < until).then_some(until)
+        let stays = self.keeps && !self.was_wanted && env.now < until;
+        if stays {
+            self.token_state = TokenState::Idle { until };
+        }
+        stays
     }
 
     pub(super) fn idle_ends_at(&self) -> Option<Instant> {
@@ -200,15 +204,8 @@ pub(crate) struct TakenToken {
 /// How the turns of a name are kept when no task holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// For how long at most, in milliseconds: very many names are held.
-    pub(super) idle: u32,
+    /// For how long at most.
+    pub(crate) idle: Duration,
     /// Whether it is worth it; see `Watermarks::is_worth_keeping`.
-    pub(super) is_worth_it: bool,
-}
-
-impl Keep {
-    /// A setting of up to 49 days; longer ones count as that.
-    pub(crate) fn new(idle: Duration, is_worth_it: bool) -> Self {
-        Self { idle: u32::try_from(idle.as_millis()).unwrap_or(u32::MAX), is_worth_it }
-    }
+    pub(crate) is_worth_it: bool,
 }

@@ -82,7 +82,7 @@ impl<'a> InLine<'a> {
                 // Nobody wanted an idle turn: that spares a look at the watermarks.
                 let is_worth_it = entry.state.is_idle()
                     || (env.rules.keeps)(engine.watermarks.is_worth_keeping(env.now, name));
-                Keep::new(keep_idle, is_worth_it)
+                Keep { idle: keep_idle, is_worth_it }
             });
             Ok(match entry.state.join(env, terms, tries, keep)? {
                 Joined::InLine(place) => Joined::InLine(place),

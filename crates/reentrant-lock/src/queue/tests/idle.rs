@@ -3,7 +3,7 @@ use super::*;
 /// A scene whose turns are kept for so many milliseconds, where a first lease has token 10.
 fn kept(millis: u64, last: u64) -> (Scene, TurnId) {
     let mut scene = Scene::new();
-    scene.keep = Some(Keep::new(Duration::from_millis(millis), true));
+    scene.keep = Some(Keep { idle: Duration::from_millis(millis), is_worth_it: true });
     let (lead, command) = scene.join_as(false);
     assert!(command.is_some_and(|lead| lead.keeps));
     let taken = scene.granted(lead, 10, last, false);
@@ -168,7 +168,7 @@ fn a_recall_of_an_older_turn_changes_nothing() {
 #[test]
 fn a_recall_counts_that_comes_before_the_grant() {
     let mut scene = Scene::new();
-    scene.keep = Some(Keep::new(Duration::from_secs(1), true));
+    scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it: true });
     let lead = scene.join();
     let turn = TurnId { id: scene.numbers.known(&scene.name, lead), first: fence(10) };
     assert!(wanted(&mut scene, turn).send.is_none());
@@ -180,7 +180,7 @@ fn a_recall_counts_that_comes_before_the_grant() {
 fn a_turn_is_not_kept_that_others_wait_for_or_that_is_not_worth_it() {
     for (contended, is_worth_it) in [(true, true), (false, false)] {
         let mut scene = Scene::new();
-        scene.keep = Some(Keep::new(Duration::from_secs(1), is_worth_it));
+        scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it });
         let (lead, command) = scene.join_as(false);
         assert_eq!(command.map(|lead| lead.keeps), Some(is_worth_it));
         let _ = scene.granted(lead, 10, 20, contended);
@@ -229,7 +229,9 @@ fn what_is_released_after_the_runtime_closed_is_not_kept() {
 
 #[test]
 fn a_runtime_that_closes_or_keeps_too_much_ends_its_idle_turns() {
-    for end in [NameState::on_close, NameState::on_too_many_kept] {
+    let ends: [fn(&mut NameState, &mut Env<'_>); 2] =
+        [NameState::on_close, |state, env| state.end_idle(env, KeptOutcome::Lapsed)];
+    for end in ends {
         let (mut scene, _) = kept(1_000, 20);
         idles(&mut scene, 10);
         ends_as(&scene.with(end).1, KeptOutcome::Lapsed);
