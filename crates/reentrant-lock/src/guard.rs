@@ -3,7 +3,7 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
     lease::{HoldUpdate, HoldsError, LeaseState, LossReason},
-    metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
+    metric::HoldEnd,
 };
 
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::{Lease, tells_of_lease},
     owner::SharedLease,
-    queue::AfterLease,
     release::{DeliveryEnd, rest},
 };
 
@@ -160,17 +159,9 @@ impl Guard {
             };
         }
         match held.end(engine, HoldEnd::Released) {
-            (LeaseState::Held { .. }, _, Some(release)) => end_turn(engine, &held, release).await,
-            (before @ LeaseState::Lost(reason), ..) => {
-                if worth_releasing(before) {
-                    engine.release_lost(&held.lease, ReleaseVia::Explicit);
-                }
-                Err(lost(&held, reason))
-            }
-            _ => {
-                held.count_released(ReleaseVia::Explicit);
-                Ok(Released::Ended)
-            }
+            Ok(Some(release)) => end_turn(engine, &held, release).await,
+            Ok(None) => Ok(Released::Ended),
+            Err(reason) => Err(lost(&held, reason)),
         }
     }
 
@@ -186,17 +177,10 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if let Some(update) = held.leave(&self.engine) {
-            drop(self.engine.hold(&held.lease, update));
-            return;
-        }
-        let (before, after, _) = held.end(&self.engine, HoldEnd::Dropped);
-        match after {
-            AfterLease::Settled => held.count_released(ReleaseVia::Drop),
-            AfterLease::WasOver if worth_releasing(before) => {
-                self.engine.release_lost(&held.lease, ReleaseVia::Drop);
-            }
-            AfterLease::Dropped | AfterLease::Ends(_) | AfterLease::WasOver => {}
+        match held.leave(&self.engine) {
+            Some(update) => drop(self.engine.hold(&held.lease, update)),
+            // The runtime sends what is to be sent, and a loss was told.
+            None => drop(held.end(&self.engine, HoldEnd::Dropped)),
         }
     }
 }
@@ -269,23 +253,14 @@ impl SharedLease {
     }
 
     /// As [`Engine::release`], for the owner as well.
-    pub(crate) fn end(
-        &self,
-        engine: &Engine,
-        end: HoldEnd,
-    ) -> (LeaseState, AfterLease, Option<Cleanup>) {
+    fn end(&self, engine: &Engine, end: HoldEnd) -> Result<Option<Cleanup>, LossReason> {
         let ended = engine.release(&self.lease, end);
         if let Some(owner) = &self.owner
-            && ended.0 != LeaseState::Lost(LossReason::Forked)
+            && !matches!(ended, Err(LossReason::Forked))
         {
             owner.forget(&engine.own_holds, &self.lease);
         }
         ended
-    }
-
-    /// Counts a release whose turn goes on, or is ended by the runtime.
-    pub(crate) fn count_released(&self, via: ReleaseVia) {
-        self.lease.metrics().release(ReleaseOutcome::Released, via);
     }
 }
 
@@ -320,23 +295,6 @@ fn heard_too_late() -> StoreError {
         "the server answered a release after the lease's time: it has the lease no more",
         "nothing needs to be done",
     )
-}
-
-/// Whether the server may still have the lease, and no other task ends it there.
-fn worth_releasing(before: LeaseState) -> bool {
-    match before {
-        // A shutdown has handed the release over itself, and a fork has nothing to give back.
-        LeaseState::Lost(
-            LossReason::Gone
-            | LossReason::ForceReleased
-            | LossReason::DataLost
-            | LossReason::Overwritten
-            | LossReason::Shutdown
-            | LossReason::Forked,
-        )
-        | LeaseState::Released => false,
-        LeaseState::Held { .. } | LeaseState::Lost(_) => true,
-    }
 }
 
 fn lost(held: &SharedLease, reason: LossReason) -> ReleaseError {

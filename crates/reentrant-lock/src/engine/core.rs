@@ -1,9 +1,8 @@
 use std::{
     fmt,
-    future::{Future, poll_fn},
+    future::Future,
     mem,
     sync::{Arc, OnceLock, Weak},
-    task::Poll,
     time::Duration,
 };
 
@@ -133,22 +132,6 @@ impl Engine {
             pending: self.outbox.len(),
             watermarks: self.watermarks.len(),
         }
-    }
-
-    /// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `lazily` something else
-    /// is expected before, and a timer is set only when the task is woken without it.
-    pub(crate) async fn until(&self, at: Instant, mut lazily: bool) {
-        let mut timer = None;
-        poll_fn(|cx| {
-            if self.clock.now() >= at {
-                return Poll::Ready(());
-            }
-            if mem::take(&mut lazily) {
-                return Poll::Pending;
-            }
-            timer.get_or_insert_with(|| self.clock.sleep_until(at)).as_mut().poll(cx)
-        })
-        .await;
     }
 
     /// Subscribes to the messages of the store, from the first call on.

@@ -6,7 +6,7 @@ use std::{
 use leasehold_core::{
     AcquisitionId, Class, FenceToken, Instant, LockName, StoreError, Terms,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
-    metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseVia},
+    metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
 };
 use leasehold_watchdog::{HeldLease, ReleasedLease};
@@ -161,31 +161,44 @@ impl Engine {
         });
     }
 
-    /// A lease is released. Returns its state until then, who ends the turn on the server, and the
-    /// release that its holder sends, which is pending before the lease shows as over. If the
-    /// runtime does not have the turn any more, the lease is lost.
+    /// A lease is released. Yields the release that its holder sends, which is pending before the
+    /// lease shows as over; `None` if the turn goes on, or the runtime ends it.
+    ///
+    /// # Errors
+    ///
+    /// Why the lease had been lost before.
     pub(crate) fn release(
         &self,
         lease: &Arc<HeldLease>,
         end: HoldEnd,
-    ) -> (LeaseState, AfterLease, Option<Cleanup>) {
+    ) -> Result<Option<Cleanup>, LossReason> {
         let released = self.with(lease.name(), |entry, env| {
             if !entry.state.has_lease(lease.fence()) {
                 return None;
             }
             env.effects.metrics = Some(Arc::clone(lease.metrics()));
             let released = lease.release(env.now);
-            let (after, rest) = self.leave_turn(&mut entry.state, env, lease, &released, end);
-            Some((released, after, rest))
+            let (after, cleanup) = self.leave_turn(&mut entry.state, env, lease, &released, end);
+            Some((released, after, cleanup))
         });
-        let (released, after, rest) = released.flatten().unwrap_or_else(|| {
+        let (released, after, cleanup) = released.flatten().unwrap_or_else(|| {
             // Whatever else ends a turn marks its lease as lost first: then this has no effect.
             let _ = lease.lose(LossReason::ForceReleased);
             (lease.release(self.clock.now()), AfterLease::WasOver, None)
         });
         let before = released.state;
         released.notify(end);
-        (before, after, rest)
+        let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
+        if let LeaseState::Lost(reason) = before {
+            if worth_releasing(reason) {
+                self.release_lost(lease, via);
+            }
+            return Err(reason);
+        }
+        if let AfterLease::Settled = after {
+            lease.metrics().release(ReleaseOutcome::Released, via);
+        }
+        Ok(cleanup)
     }
 
     /// The turn goes on without a lease that was released, if it was still on.
@@ -317,4 +330,18 @@ impl Engine {
             self.with(&name, |entry, env| entry.state.on_close(env));
         }
     }
+}
+
+/// Whether the server may still have a lease that was lost, and no other task ends it there.
+fn worth_releasing(reason: LossReason) -> bool {
+    // A shutdown has handed the release over itself, and a fork has nothing to give back.
+    !matches!(
+        reason,
+        LossReason::Gone
+            | LossReason::ForceReleased
+            | LossReason::DataLost
+            | LossReason::Overwritten
+            | LossReason::Shutdown
+            | LossReason::Forked
+    )
 }

@@ -1,11 +1,13 @@
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, poll_fn},
+    mem,
     pin::Pin,
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
-use leasehold_core::Instant;
+use leasehold_core::{Clock, Instant};
 use tokio::select;
 
 use crate::{
@@ -50,7 +52,8 @@ impl AcquireCall {
             self.begins_to_wait(in_line, tally);
         }
         let mut report_at = self.next_report(engine.clock.now());
-        // The answer to its command wakes the task, and so does the runtime when that takes long: a pair needs no timer.
+        // The answer to its command wakes the task, and so does the runtime when that takes long: a
+        // pair needs no timer.
         let is_in_time = |deadline| earlier(ends, self.started + self.outage_patience) >= deadline;
         let mut lazily = in_line.deadline().is_some_and(is_in_time);
         loop {
@@ -65,7 +68,7 @@ impl AcquireCall {
                 () = alarm(&mut tally.suspicion) => {
                     tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
                 }
-                () = engine.until(next, std::mem::take(&mut lazily)) => {}
+                () = until(&*engine.clock, next, mem::take(&mut lazily)) => {}
             }
             // Not before: what was answered already counts, however late it is.
             let now = engine.clock.now();
@@ -164,6 +167,23 @@ async fn alarm(suspicion: &mut Option<Suspicion>) {
         Some(alarm) => alarm.await,
         None => pending().await,
     }
+}
+
+/// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `lazily`
+/// something else is expected before, and a timer is set only when the task is woken without it.
+async fn until(clock: &dyn Clock, at: Instant, mut lazily: bool) {
+    let mut timer = None;
+    // By hand: an acquire that is answered in time sets no timer.
+    poll_fn(|cx| {
+        if clock.now() >= at {
+            return Poll::Ready(());
+        }
+        if mem::take(&mut lazily) {
+            return Poll::Pending;
+        }
+        timer.get_or_insert_with(|| clock.sleep_until(at)).as_mut().poll(cx)
+    })
+    .await;
 }
 
 /// The earlier of two times, of which the first may never come.
