@@ -7,11 +7,11 @@ use leasehold_core::{
 };
 
 use crate::{
-    engine::{Cleanup, Engine},
+    engine::{Cleanup, DeliveryEnd, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::{Lease, tells_of_lease},
     owner::SharedLease,
-    release::{DeliveryEnd, rest},
+    timing::closed_for,
 };
 
 /// What releasing a guard came to.
@@ -284,7 +284,7 @@ async fn end_turn(
 
 fn unconfirmed(engine: &Engine, held: &SharedLease, error: StoreError) -> ReleaseError {
     let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-    let keeps = rest(held.lease.closed_until(), engine.clock.now()).is_some();
+    let keeps = closed_for(held.lease.closed_until(), engine.clock.now()).is_some();
     ReleaseError::Unconfirmed { lock, fence, keeps, error: error.for_no_lock() }
 }
 

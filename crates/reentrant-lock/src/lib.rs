@@ -22,7 +22,6 @@ mod lock;
 mod once;
 mod owner;
 mod queue;
-mod release;
 #[doc(hidden)]
 pub mod seam;
 mod self_wait;

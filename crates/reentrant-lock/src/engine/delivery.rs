@@ -7,10 +7,9 @@ use leasehold_core::{
 };
 use leasehold_watchdog::HeldLease;
 
-use crate::{
-    queue::{TurnId, TurnRelease},
-    release::{Belief, DeliveryEnd},
-};
+use crate::queue::{TurnId, TurnRelease};
+
+use super::repeat_rules::{Belief, DeliveryEnd};
 
 /// A command that is repeated until the server has answered.
 #[derive(Debug, Clone)]

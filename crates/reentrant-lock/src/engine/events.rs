@@ -16,7 +16,6 @@ use crate::{
     queue::{
         AfterLease, Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease,
     },
-    release::Belief,
 };
 
 use super::{
@@ -24,6 +23,7 @@ use super::{
     delivery::{Delivery, Sender},
     kept::IdleSince,
     names::{NameEntry, Shard},
+    repeat_rules::Belief,
     sending::Cleanup,
 };
 

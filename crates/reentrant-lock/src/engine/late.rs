@@ -7,9 +7,11 @@ use leasehold_core::{Clock, backoff, store::Withdraw};
 use leasehold_watchdog::Key;
 use tokio::select;
 
-use crate::{queue::unheard, release::DeliveryEnd, timing::Timing};
+use crate::{queue::unheard, timing::Timing};
 
-use super::{backlog::InHand, core::Engine, delivery::Delivery, sending::Sending};
+use super::{
+    backlog::InHand, core::Engine, delivery::Delivery, repeat_rules::DeliveryEnd, sending::Sending,
+};
 
 /// The task that sends the withdrawals of the backlog, until there are none. It does not keep the
 /// engine alive.

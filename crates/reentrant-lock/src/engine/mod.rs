@@ -13,6 +13,7 @@ mod listener;
 mod names;
 mod operations;
 mod outbox;
+mod repeat_rules;
 mod reports;
 mod sending;
 mod shutdown;
@@ -21,6 +22,7 @@ mod tests;
 mod watermarks;
 
 pub(crate) use names::NameEntry;
+pub(crate) use repeat_rules::DeliveryEnd;
 pub(crate) use sending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};

@@ -7,9 +7,7 @@ use tokio::{
     sync::{Notify, Semaphore},
 };
 
-use crate::release::DeliveryEnd;
-
-use super::{backlog::Backlog, delivery::Delivery};
+use super::{backlog::Backlog, delivery::Delivery, repeat_rules::DeliveryEnd};
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use tokio::{select, sync::SemaphorePermit};
 
 use crate::{
     queue::{NextPlace, NextTurn, TimedAnswer, TurnId, unheard},
-    release::{DeliveryEnd, NextStep, RepeatRules, rest},
+    timing::closed_for,
 };
 
 use super::{
@@ -25,6 +25,7 @@ use super::{
     delivery::{Delivery, DeliveryKind, Sender},
     late::LateSender,
     outbox::warn_of,
+    repeat_rules::{DeliveryEnd, NextStep, RepeatRules},
 };
 
 /// A command on its way, which is repeated until it is answered. Dropped before that, as by a tokio
@@ -109,7 +110,7 @@ impl Sending {
                         continue;
                     };
                     next = place;
-                    let keep = rest(delivery.closed_until(), now);
+                    let keep = closed_for(delivery.closed_until(), now);
                     // If a place depends on it, another copy follows whether or not this one is
                     // answered, as a heartbeat would.
                     let pause = |next: NextPlace| engine.timing.heartbeat_pause(next.terms.ttl);

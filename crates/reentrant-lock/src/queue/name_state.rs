@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold_core::{FenceToken, Instant, metric::KeptOutcome};
 use leasehold_watchdog::Watch;
 
-use crate::{error::QueuePosition, release::rest};
+use crate::{error::QueuePosition, timing::closed_for};
 
 use super::{
     env::{Beat, Env, Outgoing, TurnId},
@@ -183,7 +183,7 @@ impl NameState {
     pub(crate) fn is_held_here(&self, now: Instant) -> bool {
         match &self.phase {
             Phase::Turn(_) => !self.is_idle(),
-            Phase::Releasing(releasing) => rest(releasing.closed_until, now).is_some(),
+            Phase::Releasing(releasing) => closed_for(releasing.closed_until, now).is_some(),
             Phase::Idle | Phase::Asking(_) | Phase::Place(_) => false,
         }
     }

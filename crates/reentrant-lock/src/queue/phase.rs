@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use leasehold_core::{AcquisitionId, Instant, Terms, metric::ReleaseVia};
 
-use crate::release::rest;
+use crate::timing::closed_for;
 
 use super::{
     env::{Env, NextPlace, TurnId, TurnRelease},
@@ -117,7 +117,7 @@ impl Releasing {
     }
 
     pub(super) fn stays_closed(&self, env: &Env<'_>) -> bool {
-        rest(self.closed_until, env.now).is_some()
+        closed_for(self.closed_until, env.now).is_some()
     }
 
     pub(super) fn command(&self, via: Option<ReleaseVia>) -> TurnRelease {

@@ -7,7 +7,7 @@ use leasehold_core::{
     store::{Heartbeat, ReleaseAnswer},
 };
 
-use crate::release::rest;
+use crate::timing::closed_for;
 
 use super::{
     env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
@@ -49,7 +49,7 @@ impl NameState {
             Phase::Turn(turn) if turn.has_lease(token) => turn.until = until,
             _ => return AfterLease::WasOver,
         }
-        if (env.rules.ends_turn)(rest(closed_until, env.now)) {
+        if (env.rules.ends_turn)(closed_for(closed_until, env.now)) {
             self.release(env, closed_until, None);
         } else {
             self.pass_on(env);
@@ -107,7 +107,7 @@ impl NameState {
     }
 
     /// A copy of a release was answered, or failed. Returns whether the release goes on if it
-    /// failed; `release.rs` decides when the next copy is sent. Its next id stays the same.
+    /// failed; `RepeatRules` decide when the next copy is sent. Its next id stays the same.
     pub(crate) fn on_release_reply(
         &mut self,
         env: &mut Env<'_>,
@@ -348,7 +348,7 @@ impl NameState {
     fn lose(&mut self, env: &mut Env<'_>, closed_until: Option<Instant>) {
         let Some(turn) = self.end_turn(env) else { return };
         // A withdrawal would open a lock that is to stay closed.
-        if turn.unanswered.is_any() && rest(closed_until, env.now).is_none() {
+        if turn.unanswered.is_any() && closed_for(closed_until, env.now).is_none() {
             env.effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(env);

@@ -1,5 +1,3 @@
-//! What is sent next of a release, and what an answer to it means.
-
 use std::time::Duration;
 
 use leasehold_core::{
@@ -9,18 +7,7 @@ use leasehold_core::{
     store::ReleaseAnswer,
 };
 
-/// What is left at `now` of the time until which a lock is to stay closed, in whole milliseconds
-/// and never less than asked; `None` when it may open.
-pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Duration> {
-    let left = closed_until?.saturating_since(now);
-    if left.is_zero() {
-        return None;
-    }
-    let millis = left.as_nanos().div_ceil(1_000_000);
-    Some(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX)))
-}
-
-/// A release, from its first copy to its end.
+/// When the next copy of a release is sent, and what an answer means; from its first copy to its end.
 ///
 /// One copy of its command is in flight at a time, unless a place in the queue depends on the
 /// release: then another copy follows in the time of a heartbeat, answered or not.
@@ -198,15 +185,6 @@ mod tests {
 
     fn at(micros: u64) -> Instant {
         Instant::at(Duration::from_micros(micros))
-    }
-
-    #[test]
-    fn a_rest_is_never_shorter_than_asked() {
-        assert_eq!(rest(None, at(0)), None);
-        assert_eq!(rest(Some(at(5_000)), at(5_000)), None);
-        assert_eq!(rest(Some(at(5_000)), at(7_000)), None);
-        assert_eq!(rest(Some(at(5_000)), at(1_000)), Some(Duration::from_millis(4)));
-        assert_eq!(rest(Some(at(5_001)), at(1_000)), Some(Duration::from_millis(5)));
     }
 
     #[test]
