@@ -230,13 +230,8 @@ impl NameState {
         tries: bool,
         answer: TimedAnswer<AcquireAnswer>,
     ) -> LeasePoll<TakenToken> {
-        let instead = match &answer.result {
-            _ if !tries => Poll::Pending,
-            Ok(AcquireAnswer::Busy { keeps: true, .. }) => Poll::Ready(Err(NoLease::Kept)),
-            Ok(AcquireAnswer::Busy { .. }) => Poll::Ready(Err(NoLease::Busy)),
-            Ok(_) => Poll::Ready(Err(NoLease::Failed(too_late()))),
-            Err(error) => Poll::Ready(Err(NoLease::Failed(error.clone()))),
-        };
+        let instead =
+            if tries { Poll::Ready(Err(end_of_try(&answer.result))) } else { Poll::Pending };
         match (&self.phase, &answer.result) {
             (Phase::Asking(asking), Ok(AcquireAnswer::Granted(granted)))
                 if asking.lead() == lead =>
@@ -298,30 +293,7 @@ impl NameState {
         let Some((ticket, terms)) = self.queue.first() else {
             return self.orphan(env, grant.id());
         };
-        let (mut unanswered, mut keeps) = (UnansweredCommands::default(), false);
-        match std::mem::take(&mut self.phase) {
-            Phase::Place(place) => (unanswered, keeps) = (place.unanswered, place.keeps),
-            Phase::Asking(asking) => {
-                keeps = asking.keeps;
-                if source.is_some() {
-                    // A push came before the answer.
-                    unanswered.on_send();
-                }
-            }
-            // The release that queued it may have been sent more than once.
-            Phase::Releasing(releasing) => {
-                keeps = releasing.next.is_some_and(|next| next.keeps);
-                let Turn { grant, unanswered: old, .. } = &releasing.turn;
-                if old.is_any() {
-                    env.effects.withdraw.push((grant.id(), grant.ttl()));
-                }
-                if releasing.is_repeated {
-                    unanswered.on_send();
-                }
-                self.withdrawals.wake_tries(&mut env.effects.wake);
-            }
-            Phase::Turn(_) | Phase::Idle => {}
-        }
+        let (unanswered, keeps) = self.end_asking(env, source);
         self.begun = Some(grant.first());
         // The message may have come before the grant.
         let contended = contended || self.wanted.as_deref() == Some(&TurnId::of(&grant));
@@ -351,6 +323,40 @@ impl NameState {
         }
     }
 
+    /// The turn follows what was asked for it: the commands that may still be executed, and whether
+    /// the lease says that the runtime keeps it.
+    fn end_asking(
+        &mut self,
+        env: &mut Env<'_>,
+        source: Option<WakeSource>,
+    ) -> (UnansweredCommands, bool) {
+        let mut unanswered = UnansweredCommands::default();
+        match std::mem::take(&mut self.phase) {
+            Phase::Place(place) => (place.unanswered, place.keeps),
+            Phase::Asking(asking) => {
+                if source.is_some() {
+                    // A push came before the answer.
+                    unanswered.on_send();
+                }
+                (unanswered, asking.keeps)
+            }
+            // The release that queued it may have been sent more than once.
+            Phase::Releasing(releasing) => {
+                let Turn { grant, unanswered: old, .. } = &releasing.turn;
+                if old.is_any() {
+                    env.effects.withdraw.push((grant.id(), grant.ttl()));
+                }
+                if releasing.is_repeated {
+                    unanswered.on_send();
+                }
+                self.withdrawals.wake_tries(&mut env.effects.wake);
+                (unanswered, releasing.next.is_some_and(|next| next.keeps))
+            }
+            Phase::Turn(_) | Phase::Idle => (unanswered, false),
+        }
+    }
+
+    /// A command about the place was answered, or failed.
     pub(crate) fn on_reply(
         &mut self,
         env: &mut Env<'_>,
@@ -544,6 +550,16 @@ impl NameState {
     pub(super) fn fail(&mut self, env: &mut Env<'_>, error: &StoreError) {
         self.phase = Phase::Idle;
         env.effects.wake.extend(self.queue.fail(error));
+    }
+}
+
+/// How a try ends that got no lease by its answer.
+fn end_of_try(result: &Result<AcquireAnswer, StoreError>) -> NoLease {
+    match result {
+        Ok(AcquireAnswer::Busy { keeps: true, .. }) => NoLease::Kept,
+        Ok(AcquireAnswer::Busy { .. }) => NoLease::Busy,
+        Ok(_) => NoLease::Failed(too_late()),
+        Err(error) => NoLease::Failed(error.clone()),
     }
 }
 
